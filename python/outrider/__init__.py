@@ -4,6 +4,8 @@ A drafter proposes tokens, the target verifies them in one pass. By default the
 tokens are, bit for bit, those of decoding without a drafter.
 """
 
+from typing import TYPE_CHECKING
+
 from ._outrider import (
     Error,
     Generator,
@@ -46,6 +48,9 @@ __all__ = [
     "kernel_tables",
     "serve",
 ]
+
+if TYPE_CHECKING:
+    from .transformers import TransformersGenerator, from_transformers
 
 # What needs other packages, or costs time to import, comes when it is asked for.
 _LATER = {

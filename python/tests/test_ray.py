@@ -324,6 +324,136 @@ def test_ends_of_streams(path, last, begun):
     assert stream.is_finished(), "an error of the server's own is an end"
 
 
+# --- the ingress, with replicas that follow a script
+
+
+class Parts:
+    """What a call of a replica gives: items, or an exception that is thrown in their place."""
+
+    def __init__(self, items):
+        self.items = list(items)
+        self.cancelled = False
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if not self.items:
+            raise StopAsyncIteration
+        item = self.items.pop(0)
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+    def cancel(self):
+        self.cancelled = True
+
+
+class Replicas:
+    """A handle whose calls follow one script after the other."""
+
+    def __init__(self, *scripts):
+        self.scripts = [Parts(script) for script in scripts]
+        self.asked = []
+        self.answer = self
+
+    def options(self, **_):
+        return self
+
+    def remote(self, asked):
+        self.asked.append((asked.attempt, asked.key, asked.path))
+        return self.scripts[len(self.asked) - 1]
+
+
+def ask_ingress(replicas, path="/v1/completions", body=b'{"prompt": "x"}', attempts=3):
+    """(status, headers, body) of a request, and whether anything was sent before an exception came out."""
+    import asyncio
+
+    pytest.importorskip("ray.serve", reason="ray's serve is not installed")
+    from starlette.requests import Request
+
+    from outrider.ray.serving import Ingress
+
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def run():
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": [(b"host", b"x")],
+                 "http_version": "1.1", "scheme": "http", "server": ("x", 80), "asgi": {"spec_version": "2.4"}}
+        answer = await Ingress(replicas, 64, attempts, 1000)(Request(scope, receive))
+        await answer(scope, receive, send)
+
+    asyncio.run(run())
+    start = next(message for message in sent if message["type"] == "http.response.start")
+    headers = {name.decode(): value.decode() for name, value in start["headers"]}
+    return start["status"], headers, b"".join(message.get("body", b"") for message in sent)
+
+
+def scripts():
+    pytest.importorskip("ray.serve", reason="ray's serve is not installed")
+    import ray.exceptions
+
+    from outrider.ray.serving import Head, ReplicaFailed
+
+    json_head = Head(200, {"content-type": "application/json"})
+    stream_head = Head(200, {"content-type": "text/event-stream"})
+    return json_head, stream_head, ReplicaFailed("gone"), ray.exceptions.RayError("died"), Head
+
+
+EVENTS = [b'data: {"choices": [{"text": "one"}]}\n\n', b'data: {"choices": [{"text": "two"}]}\n\n', b"data: [DONE]\n\n"]
+
+
+def test_a_failed_request_is_asked_again():
+    head, _, gone, died, _ = scripts()
+    for failure in ([gone], [died], [head, gone], [head, b"half of it", died], []):
+        replicas = Replicas(failure, [head, b"whole ", b"answer"])
+        status, headers, body = ask_ingress(replicas)
+        assert (status, body, headers["x-outrider-attempts"]) == (200, b"whole answer", "2")
+        assert [attempt for attempt, _, _ in replicas.asked] == [0, 1]
+    status, headers, body = ask_ingress(Replicas([gone], [gone], [gone]))
+    assert status == 503 and b"gone" in body and json.loads(body)["error"]["type"] == "unavailable_error"
+
+
+def test_a_full_replica_is_left_for_another():
+    head, _, _, _, Head = scripts()
+    full = Head(429, {"content-type": "application/json"})
+    replicas = Replicas([full, b"full"], [head, b"answer"])
+    assert ask_ingress(replicas)[2] == b"answer" and replicas.scripts[0].cancelled
+    # All are: that is the answer. A request's own fault is not asked again.
+    assert ask_ingress(Replicas([full, b"1"], [full, b"2"], [full, b"3"]))[::2] == (429, b"3")
+    assert ask_ingress(Replicas([Head(400, {"content-type": "application/json"}), b"bad"]))[::2] == (400, b"bad")
+
+
+def test_a_stream_is_asked_again_until_its_first_event_and_never_later():
+    _, head, gone, died, _ = scripts()
+    whole = b"".join(EVENTS)
+    for failure in ([gone], [head, gone], [head, EVENTS[0][:9], died], [head]):
+        status, headers, body = ask_ingress(Replicas(failure, [head, *EVENTS]))
+        assert (body, headers["x-outrider-attempts"]) == (whole, "2")
+    for items in ([EVENTS[0], gone], [EVENTS[0], EVENTS[1][:7], died], [EVENTS[0]], [EVENTS[0] + EVENTS[1][:5]]):
+        replicas = Replicas([head, *items], [head, *EVENTS])
+        status, _, body = ask_ingress(replicas)
+        assert len(replicas.asked) == 1
+        assert body.startswith(EVENTS[0]) and body.count(b"one") == 1 and b"two" not in body
+        last = body[len(EVENTS[0]):]
+        assert json.loads(last.partition(b"data: ")[2])["error"]["type"] == "server_error" and last.count(b"\n\n") == 1
+    # An end is an end, and an error of the server's own is not doubled.
+    error = b'data: {"error": {"message": "NaN"}}\n\n'
+    for items in (EVENTS, [EVENTS[0], error]):
+        assert ask_ingress(Replicas([head, *items]))[2] == b"".join(items)
+
+
+def test_what_is_not_passed_on():
+    assert ask_ingress(Replicas(), path="/slots/0")[0] == 404
+    assert ask_ingress(Replicas(), path="/metrics")[0] == 404
+    assert ask_ingress(Replicas(), body=b"x" * 1001)[0] == 413
+
+
 FAKE_SERVER = """
 import os, sys, time
 print(f"outrider: {os.getpid()} at http://127.0.0.1:1 (Ctrl-C: no more)", file=sys.stderr, flush=True)

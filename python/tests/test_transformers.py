@@ -1,5 +1,6 @@
 """transformers' generate on the engine, and models of transformers taken from memory."""
 
+import json
 from pathlib import Path
 
 import numpy
@@ -187,6 +188,36 @@ def test_tensors_of_torch(torch, generator):
     first = generator.generate(ids, do_sample=True, max_new_tokens=8)
     torch.manual_seed(3)
     assert torch.equal(first, generator.generate(ids, do_sample=True, max_new_tokens=8))
+
+
+def small_models(transformers):
+    sizes = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+             "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64}
+    yield transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, tie_word_embeddings=False))
+    yield transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, tie_word_embeddings=True)).bfloat16()
+    # Its experts stand otherwise in memory than in files.
+    yield transformers.MixtralForCausalLM(transformers.MixtralConfig(**sizes, num_local_experts=4))
+    # Three names for its embedding, of which files have one.
+    yield transformers.T5ForConditionalGeneration(transformers.T5Config(
+        vocab_size=64, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4))
+
+
+def test_tensors_are_those_of_files(torch, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    from safetensors.torch import load_file
+
+    from outrider._transformers_model import config_json, tensors_of
+
+    for number, model in enumerate(small_models(transformers)):
+        folder = tmp_path / str(number)
+        model.save_pretrained(folder)
+        stored = load_file(folder / "model.safetensors")
+        tensors = tensors_of(model)
+        assert stored.keys() == tensors.keys()
+        for name, tensor in stored.items():
+            bits = tensor.view(torch.int16).numpy().view(numpy.uint16) if tensor.dtype == torch.bfloat16 else tensor.numpy()
+            assert bits.dtype == tensors[name].dtype and (bits == tensors[name]).all(), name
+        assert json.loads(config_json(model)) == json.loads((folder / "config.json").read_text())
 
 
 def test_a_model_from_memory_is_the_one_from_its_file(hugging, model, plain):

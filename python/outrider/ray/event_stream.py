@@ -29,8 +29,6 @@ class EventStream:
 
     def is_finished(self) -> bool:
         """Whether what came ends in the interface's last event, or in an error of the server's own."""
-        if self._held.strip():
-            return False
         name, data = _fields(self._last)
         if name == "error" or data.startswith('{"error"'):
             return True

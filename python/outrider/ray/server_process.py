@@ -1,4 +1,8 @@
-"""`outrider serve` as a child of this process, on a loopback port of its own."""
+"""`outrider serve` as a child of this process, on a loopback port of its own.
+
+outrider.serve() starts one, too, for a program that ends it; this one is for processes that others
+kill, and tells them when it ends by itself.
+"""
 
 import os
 import re
@@ -24,7 +28,11 @@ class ServerProcess:
     def __init__(self, arguments: Sequence[str], *, environment: Optional[Mapping[str, str]] = None,
                  seconds: float = 600, on_line: Callable[[str], None] = lambda line: None,
                  on_death: Callable[[int], None] = lambda status: None,
-                 program: Sequence[str] = (sys.executable, "-m", "outrider")):
+                 program: Optional[Sequence[str]] = None):
+        if program is None:
+            from outrider.program import path
+
+            program = [str(path())]
         self.url = ""
         self.process: Optional[subprocess.Popen] = None
         self._on_line = on_line

@@ -71,7 +71,8 @@ class Replica:
         """Head, then the body's bytes as they come."""
         if self._session is None:
             self._session = self._aiohttp.ClientSession(
-                auto_decompress=False, connector=self._aiohttp.TCPConnector(limit=0),
+                # A connection for each request: one that was kept may be closed by the server just then.
+                auto_decompress=False, connector=self._aiohttp.TCPConnector(limit=0, force_close=True),
                 timeout=self._aiohttp.ClientTimeout(total=None))
         try:
             # When the caller goes away this generator is cancelled, the connection closed, and the
@@ -139,6 +140,9 @@ class Ingress:
             except (ReplicaFailed, ray.exceptions.RayError, StopAsyncIteration) as error:
                 failure = _told(error)
                 _log.warning("%s %s: attempt %d failed: %s", request.method, path, attempt + 1, failure)
+            except BaseException:
+                parts.cancel()  # the client has gone, or this process ends
+                raise
         return _error(path, 503, f"no replica answered; the last of {self._attempts} attempts: {failure}",
                       {"retry-after": "1", _ATTEMPTS_HEADER: str(self._attempts)})
 
