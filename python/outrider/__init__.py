@@ -5,9 +5,12 @@ tokens are, bit for bit, those of decoding without a drafter.
 """
 
 from ._outrider import (
+    Draft,
+    DraftedText,
     Error,
     Generator,
     Grammar,
+    MaskedText,
     Model,
     ModelSummary,
     Reply,
@@ -23,14 +26,19 @@ from ._outrider import (
     kernel_tables,
 )
 from .one_call import generate
+from .own_drafter import OwnDrafter
 from .serving import Server, serve
 
 __all__ = [
+    "Draft",
+    "DraftedText",
     "Error",
     "Generator",
     "Grammar",
+    "MaskedText",
     "Model",
     "ModelSummary",
+    "OwnDrafter",
     "Reply",
     "Result",
     "SamplingParams",
