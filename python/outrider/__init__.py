@@ -7,9 +7,12 @@ tokens are, bit for bit, those of decoding without a drafter.
 from typing import TYPE_CHECKING
 
 from ._outrider import (
+    Draft,
+    DraftedText,
     Error,
     Generator,
     Grammar,
+    MaskedText,
     Model,
     ModelSummary,
     Reply,
@@ -25,14 +28,19 @@ from ._outrider import (
     kernel_tables,
 )
 from .one_call import generate
+from .own_drafter import OwnDrafter
 from .serving import Server, serve
 
 __all__ = [
+    "Draft",
+    "DraftedText",
     "Error",
     "Generator",
     "Grammar",
+    "MaskedText",
     "Model",
     "ModelSummary",
+    "OwnDrafter",
     "Reply",
     "Result",
     "SamplingParams",

@@ -1,9 +1,23 @@
 # Types of the extension module. Shapes are in docstrings of the module itself: help(outrider).
 import os
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union, overload
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+    overload,
+)
 
 import numpy as np
 import numpy.typing as npt
+
+from .own_drafter import Proposes
 
 Ids = Union[Sequence[int], npt.NDArray[np.integer[Any]]]
 Prompt = Union[str, Ids]
@@ -274,12 +288,49 @@ class Reply:
     @property
     def result(self) -> Result: ...
 
+class DraftedText:
+    @property
+    def id(self) -> int: ...
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """(n >= 1)"""
+
+Probs = Union[Sequence[float], npt.NDArray[np.floating[Any]]]
+# (ids, probs), or the probabilities of all tokens.
+Law = Union[Tuple[Ids, Probs], npt.NDArray[np.floating[Any]]]
+
+class Draft:
+    @property
+    def most_depth(self) -> int: ...
+    @property
+    def most_nodes(self) -> int: ...
+    @property
+    def is_chain(self) -> bool: ...
+    @property
+    def vocabulary_size(self) -> int: ...
+    def __len__(self) -> int: ...
+    def add(self, parent: int, token: int, law: Optional[Law] = None) -> int: ...
+    def draw(self, parent: int, law: Law) -> Tuple[int, int]: ...
+
+class MaskedText:
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """(n)"""
+    @property
+    def n_prompt(self) -> int: ...
+    @property
+    def n_committed(self) -> int: ...
+
+# None: all tokens. Else bits ((vocabulary + 31) // 32 of 32-bit integers), booleans (vocabulary),
+# or ids.
+Mask = Callable[[MaskedText], Union[None, npt.NDArray[Any], Sequence[int]]]
+
 class Generator:
     def __init__(
         self,
         model: Model,
         *,
-        drafter: str = "none",
+        drafter: Union[str, Proposes] = "none",
         rule: str = "exact",
         tree: str = "",
         verify: str = "",
@@ -301,6 +352,7 @@ class Generator:
         keep_logits: bool = False,
         log_probs: int = -1,
         grammar: Optional[Grammar] = None,
+        mask: Optional[Mask] = None,
         max_seconds: float = 0,
         encoder_prompt: Optional[Prompt] = None,
         on_token: Optional[Callable[[Token], Any]] = None,
@@ -320,6 +372,7 @@ class Generator:
         keep_logits: bool = False,
         log_probs: int = -1,
         grammar: Optional[Grammar] = None,
+        mask: Optional[Mask] = None,
         max_seconds: float = 0,
         on_token: Optional[Callable[[Token, int], Any]] = None,
     ) -> List[Result]: ...
@@ -337,6 +390,7 @@ class Generator:
         keep_logits: bool = False,
         log_probs: int = -1,
         grammar: Optional[Grammar] = None,
+        mask: Optional[Mask] = None,
         max_seconds: float = 0,
         encoder_prompt: Optional[Prompt] = None,
     ) -> Stream: ...
@@ -358,6 +412,7 @@ class Generator:
         keep_logits: bool = False,
         log_probs: int = -1,
         grammar: Optional[Grammar] = None,
+        mask: Optional[Mask] = None,
         max_seconds: float = 0,
         on_token: Optional[Callable[[Token], Any]] = None,
     ) -> Reply: ...
@@ -367,6 +422,20 @@ class Generator:
     @property
     def rule_scope(self) -> str: ...
 
+def model_from_memory(
+    config_json: str,
+    tensors: Mapping[str, npt.NDArray[Any]],
+    tokenizer_files: Mapping[str, bytes],
+    *,
+    progress: Optional[Callable[[float], None]] = None,
+    weights: str = "",
+    kv: str = "",
+    threads: int = 0,
+    kernels: str = "",
+    kv_memory: int = 0,
+    experts: str = "",
+    experts_memory: int = 0,
+) -> Model: ...
 def kernel_tables() -> List[Tuple[str, bool]]: ...
 def escape_spec_value(value: str) -> str: ...
 def _generate_keywords() -> List[str]: ...

@@ -29,6 +29,20 @@ void bind_model(py::module_& module);
 void bind_sampling(py::module_& module);
 void bind_grammar(py::module_& module);
 void bind_generate(py::module_& module);
+void bind_own_drafter(py::module_& module);
+void bind_mask(py::module_& module);
+void bind_weights(py::module_& module);
+
+// A Python object that may be copied and dropped without the GIL.
+using HeldObject = std::shared_ptr<PyObject>;
+inline HeldObject hold(py::object object) {
+  return {object.release().ptr(), [](PyObject* held) {
+            if (Py_IsInitialized() == 0)
+              return;  // the interpreter has gone, and all of its objects
+            const py::gil_scoped_acquire acquire;
+            Py_DECREF(held);
+          }};
+}
 
 // The ids of a list of ints, a tuple, or an array of integers of one dimension. Throws UsageError
 // for what is none of these, and for an id that is no 32-bit integer. The model checks the rest.

@@ -14,6 +14,7 @@
 #include "generate_arguments.h"
 #include "generation.h"
 #include "outrider/spec_description.h"
+#include "own_drafter.h"
 #include "text_generator.h"
 
 namespace outrider::python {
@@ -171,10 +172,16 @@ struct WithoutGil {
 
 // As the command line reads --tree and --verify: "auto" plans drafts, and is then judged by
 // "coupled", so that a seed gives the same text however deep drafts are.
-SpeculationOptions read_speculation(const std::string& drafter, const std::string& rule,
+SpeculationOptions read_speculation(const py::object& drafter, const std::string& rule,
                                     const std::string& tree, const std::string& verify,
                                     bool adaptive) {
-  SpeculationOptions options{.drafter = drafter, .rule = rule, .tree = tree, .adaptive = adaptive};
+  SpeculationOptions options{.rule = rule, .tree = tree, .adaptive = adaptive};
+  if (py::isinstance<py::str>(drafter)) {
+    options.drafter = py::cast<std::string>(drafter);
+  } else {
+    options.drafter = "own";
+    options.own_drafter = to_own_drafter(drafter);
+  }
   if (tree == "auto" || tree == "own") options.tree.clear();
   if (tree == "auto") options.adaptive = true;
   if (!verify.empty()) {
@@ -186,7 +193,7 @@ SpeculationOptions read_speculation(const std::string& drafter, const std::strin
 }
 
 std::shared_ptr<TextGenerator> make_generator(std::shared_ptr<SharedModel> model,
-                                              const std::string& drafter, const std::string& rule,
+                                              const py::object& drafter, const std::string& rule,
                                               const std::string& tree, const std::string& verify,
                                               bool adaptive, const py::object& drafter_options) {
   SpeculationOptions options = read_speculation(drafter, rule, tree, verify, adaptive);
@@ -313,7 +320,8 @@ void bind_generator(py::module_& module) {
            py::arg("rule") = "exact", py::arg("tree") = "", py::arg("verify") = "",
            py::arg("adaptive") = false, py::arg("drafter_options") = py::none(),
            "drafter, rule, tree, verify: the specs of the command line (--drafter, --rule, --tree, "
-           "--verify), \"auto\" and \"own\" of --tree among them. adaptive: as tree=\"auto\", "
+           "--verify), \"auto\" and \"own\" of --tree among them; drafter may be an object with a "
+           "method propose(), as of a class derived from OwnDrafter. adaptive: as tree=\"auto\", "
            "judged by exact. drafter_options: a dict of Model's keywords, for the drafter's own "
            "model; None: those of the target.")
       .def("generate", &generate, py::arg("prompt"), py::arg("sampling") = py::none(),
@@ -321,6 +329,7 @@ void bind_generator(py::module_& module) {
            "passes, to a list of Results with the bits that each has alone.\n\n"
            "Keywords: max_tokens=256, seed=0 (or one for each prompt), stop=(), stop_tokens=(), "
            "ignore_eos=False, add_special=True, keep_logits=False, log_probs=-1, grammar=None, "
+           "mask=None (a function of a MaskedText that says which tokens may follow), "
            "max_seconds=0, encoder_prompt=None, on_token=None (called with each Token; of a list "
            "of prompts with its index, too).\n\n"
            "Ctrl-C ends it behind the pass in progress with KeyboardInterrupt.")

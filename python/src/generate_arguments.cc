@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "mask.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 
@@ -55,6 +56,8 @@ const Keyword kKeywords[] = {
     {"keep_logits", set_option<&GenerateOptions::keep_logits>},
     {"log_probs", set_option<&GenerateOptions::log_probs>},
     {"grammar", set_grammar},
+    {"mask", [](GenerateArguments& arguments,
+                const py::handle& value) { arguments.options.mask = to_mask(value); }},
     {"max_seconds", set_option<&GenerateOptions::max_seconds>},
     {"encoder_prompt",
      [](GenerateArguments& arguments, const py::handle& value) {

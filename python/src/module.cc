@@ -10,5 +10,8 @@ PYBIND11_MODULE(_outrider, module) {
   bind_model(module);
   bind_sampling(module);
   bind_grammar(module);
+  bind_own_drafter(module);
+  bind_mask(module);
+  bind_weights(module);
   bind_generate(module);
 }

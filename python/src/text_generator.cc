@@ -10,8 +10,10 @@ TextGenerator::TextGenerator(std::shared_ptr<SharedModel> model,
                              const SpeculationOptions& speculation)
     : model_(std::move(model)), speculation_((check_speculation(speculation), speculation)) {
   const std::lock_guard turn(model_->turn);
-  batch_ = std::make_unique<Batch>(model_->model, std::span(&speculation_.drafter, 1),
+  const std::size_t n_made = speculation_.own_drafter == nullptr ? 1 : 0;
+  batch_ = std::make_unique<Batch>(model_->model, std::span(&speculation_.drafter, n_made),
                                    speculation_.drafter_options);
+  if (n_made == 0) batch_->add_drafter(speculation_.drafter, speculation_.own_drafter);
   batch_->rule_scope(speculation_);  // a rule that does not take the drafter is refused here
 }
 

@@ -54,7 +54,7 @@ def test_the_stubs_are_the_modules():
         if inspect.isclass(value) or inspect.isroutine(value)
     }
     assert set(described) == set(there)
-    dunder = {"__init__", "__iter__", "__next__", "__enter__", "__exit__"}
+    dunder = {"__init__", "__iter__", "__len__", "__next__", "__enter__", "__exit__"}
     for name, members in described.items():
         if members is None or issubclass(there[name], Exception):
             continue

@@ -1,0 +1,118 @@
+// Masks written in Python: callables that are given a MaskedText and say which tokens may follow.
+#include "mask.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outrider/error.h"
+
+namespace outrider::python {
+namespace {
+
+// What Python has of a place: a copy, which it may keep.
+struct Place {
+  py::array_t<TokenId> tokens;
+  std::size_t n_prompt = 0;
+  std::size_t n_committed = 0;
+};
+
+constexpr const char* kExpected =
+    "None, an array of bits ((vocabulary + 31) // 32 of 32-bit integers), an array of booleans "
+    "(vocabulary), or a list of ids";
+
+[[noreturn]] void refuse(const std::string& got) {
+  throw UsageError("follow mask", "mask", kExpected, got);
+}
+
+// As many words as there are, one after the other.
+void read_bits(const py::array& array, std::span<std::uint32_t> allowed) {
+  const auto words = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>(array);
+  if (static_cast<std::size_t>(words.size()) != allowed.size()) {
+    refuse("an array of " + std::to_string(words.size()) + " words for " +
+           std::to_string(allowed.size()));
+  }
+  std::memcpy(allowed.data(), words.data(), allowed.size_bytes());
+}
+
+void set(std::span<std::uint32_t> allowed, std::size_t id) {
+  allowed[id / 32] |= std::uint32_t{1} << (id % 32);
+}
+
+void read_flags(const py::array& array, std::span<std::uint32_t> allowed) {
+  const auto flags = py::array_t<bool, py::array::c_style | py::array::forcecast>(array);
+  const auto n = static_cast<std::size_t>(flags.size());
+  if (array.ndim() != 1 || n > 32 * allowed.size()) {
+    refuse("an array of " + std::to_string(n) + " booleans of " + std::to_string(array.ndim()) +
+           " dimensions");
+  }
+  for (std::size_t id = 0; id < n; ++id) {
+    if (flags.data()[id]) set(allowed, id);
+  }
+}
+
+// Booleans or bits, which are 32-bit integers in rows of whatever shape (xgrammar's is (1, words)).
+void read_array(const py::object& object, std::span<std::uint32_t> allowed) {
+  const py::array array = py::array::ensure(object);
+  if (!array) throw py::error_already_set();
+  const char kind = array.dtype().kind();
+  if (kind == 'b') return read_flags(array, allowed);
+  if ((kind == 'i' || kind == 'u') && array.itemsize() == 4) {
+    return read_bits(array.attr("view")("uint32"), allowed);
+  }
+  refuse("an array of " + std::string(py::str(array.dtype())));
+}
+
+// false: all tokens.
+bool read_mask(const py::object& object, std::span<std::uint32_t> allowed) {
+  if (object.is_none()) return false;
+  const bool is_list = py::isinstance<py::list>(object) || py::isinstance<py::tuple>(object) ||
+                       py::isinstance<py::set>(object) || py::isinstance<py::frozenset>(object);
+  if (!is_list) {
+    read_array(object, allowed);
+    return true;
+  }
+  for (const TokenId id : read_ids(py::list(object))) {
+    if (id < 0 || static_cast<std::size_t>(id) >= 32 * allowed.size()) {
+      refuse("the id " + std::to_string(id));
+    }
+    set(allowed, static_cast<std::size_t>(id));
+  }
+  return true;
+}
+
+}  // namespace
+
+TokenMask to_mask(const py::handle& object) {
+  if (object.is_none()) return {};
+  if (PyCallable_Check(object.ptr()) == 0) {
+    throw py::type_error("mask: a function of a MaskedText, not " +
+                         std::string(py::str(py::type::of(object))));
+  }
+  return [held = hold(py::reinterpret_borrow<py::object>(object))](
+             const MaskedText& text, std::span<std::uint32_t> allowed) {
+    const py::gil_scoped_acquire acquire;
+    const Place place = {to_array(std::vector<TokenId>(text.tokens.begin(), text.tokens.end()),
+                                  {static_cast<py::ssize_t>(text.tokens.size())}),
+                         text.n_prompt, text.n_committed};
+    return read_mask(py::handle(held.get())(place), allowed);
+  };
+}
+
+void bind_mask(py::module_& module) {
+  py::class_<Place>(module, "MaskedText",
+                    "A place in a text, or in a draft of how it goes on, as a mask is shown it.")
+      .def_readonly("tokens", &Place::tokens,
+                    "int32 array (n): the prompt, what was generated, and the draft's tokens up to "
+                    "the place.")
+      .def_readonly("n_prompt", &Place::n_prompt, "Of them, the prompt.")
+      .def_readonly("n_committed", &Place::n_committed,
+                    "Of them, those that stand: later calls have the same tokens there.");
+}
+
+}  // namespace outrider::python

@@ -1,0 +1,16 @@
+// Masks written in Python, as the engine sees them.
+#ifndef OUTRIDER_PYTHON_MASK_H_
+#define OUTRIDER_PYTHON_MASK_H_
+
+#include "bindings.h"
+#include "outrider/token_mask.h"
+
+namespace outrider::python {
+
+// Of a callable, which may be copied and dropped without the GIL; none of None. Throws TypeError
+// for another object.
+TokenMask to_mask(const py::handle& object);
+
+}  // namespace outrider::python
+
+#endif  // OUTRIDER_PYTHON_MASK_H_

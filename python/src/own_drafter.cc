@@ -1,0 +1,199 @@
+// Drafters written in Python: objects with propose() and, where they want them, begin(), observe()
+// and end().
+#include "own_drafter.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outrider/error.h"
+
+namespace outrider::python {
+namespace {
+
+// What Python has of a text: a copy, which it may keep.
+struct TextOfDrafter {
+  std::int64_t id = 0;
+  py::array_t<TokenId> tokens;
+};
+
+TextOfDrafter to_python(const OwnText& text) {
+  return {text.id, to_array(std::vector<TokenId>(text.tokens.begin(), text.tokens.end()),
+                            {static_cast<py::ssize_t>(text.tokens.size())})};
+}
+
+// A law's numbers, and the TokenLaw over them.
+struct Law {
+  py::array_t<TokenId> ids;
+  py::array_t<double> probs;
+  TokenLaw view() const {
+    return {.ids = {ids.data(), static_cast<std::size_t>(ids.size())},
+            .probs = {probs.data(), static_cast<std::size_t>(probs.size())}};
+  }
+};
+
+py::array_t<double> read_probs(const py::handle& object) {
+  using Probs = py::array_t<double, py::array::c_style | py::array::forcecast>;
+  const Probs probs = Probs::ensure(object);
+  if (!probs) throw py::error_already_set();
+  if (probs.ndim() != 1) {
+    throw UsageError("own drafter", "law", "probabilities of one dimension",
+                     std::to_string(probs.ndim()) + " dimensions");
+  }
+  return probs;
+}
+
+// (ids, probs), or an array of the probabilities of all tokens.
+Law read_law(const py::handle& object) {
+  if (py::isinstance<py::tuple>(object) || py::isinstance<py::list>(object)) {
+    const auto pair = py::reinterpret_borrow<py::sequence>(object);
+    if (pair.size() != 2) {
+      throw UsageError("own drafter", "law", "(ids, probs), or an array of probabilities",
+                       "a list of " + std::to_string(pair.size()));
+    }
+    const std::vector<TokenId> ids = read_ids(py::object(pair[0]));
+    const auto n = static_cast<py::ssize_t>(ids.size());
+    return {to_array(ids, {n}), read_probs(py::object(pair[1]))};
+  }
+  const py::array_t<double> all = read_probs(object);
+  std::vector<TokenId> ids;
+  std::vector<double> probs;
+  for (py::ssize_t id = 0; id < all.size(); ++id) {
+    if (all.at(id) == 0) continue;
+    ids.push_back(static_cast<TokenId>(id));
+    probs.push_back(all.at(id));
+  }
+  const auto n = static_cast<py::ssize_t>(ids.size());
+  return {to_array(std::move(ids), {n}), to_array(std::move(probs), {n})};
+}
+
+// A draft that is under way: for the call of propose() that it was given to.
+class DraftOfCall {
+ public:
+  explicit DraftOfCall(OwnDraft& draft) : draft_(&draft) {}
+  void close() { draft_ = nullptr; }
+  OwnDraft& get() const {
+    if (draft_ == nullptr) {
+      throw UsageError("own drafter", "draft", "the draft of this call of propose()",
+                       "one whose call is over");
+    }
+    return *draft_;
+  }
+
+ private:
+  OwnDraft* draft_;
+};
+
+int add(const DraftOfCall& self, int parent, TokenId token, const py::object& law) {
+  if (law.is_none()) return self.get().add(parent, token);
+  return self.get().add(parent, token, read_law(law).view());
+}
+
+py::tuple draw(const DraftOfCall& self, int parent, const py::object& law) {
+  const OwnDraft::Drawn drawn = self.get().draw(parent, read_law(law).view());
+  return py::make_tuple(drawn.node, drawn.token);
+}
+
+// What propose() returned: None, or ids to add in a row.
+void add_chain(OwnDraft& draft, const py::object& returned) {
+  if (returned.is_none()) return;
+  int node = -1;
+  for (const TokenId token : read_ids(returned)) node = draft.add(node, token);
+}
+
+class PythonDrafter final : public OwnDrafter {
+ public:
+  explicit PythonDrafter(const py::object& object) : object_(hold(object)) {}
+
+  void begin(const OwnText& text) override {
+    const py::gil_scoped_acquire acquire;
+    if (has("begin")) object().attr("begin")(to_python(text));
+  }
+
+  void propose(const OwnText& text, OwnDraft& draft) override {
+    const py::gil_scoped_acquire acquire;
+    const auto shown = std::make_shared<DraftOfCall>(draft);
+    py::object returned;
+    try {
+      returned = object().attr("propose")(to_python(text), shown);
+    } catch (...) {
+      shown->close();
+      throw;
+    }
+    shown->close();
+    add_chain(draft, returned);
+  }
+
+  void observe(const OwnText& text, std::span<const int> accepted) override {
+    const py::gil_scoped_acquire acquire;
+    if (!has("observe")) return;
+    const auto n = static_cast<py::ssize_t>(accepted.size());
+    object().attr("observe")(to_python(text),
+                             to_array(std::vector<int>(accepted.begin(), accepted.end()), {n}));
+  }
+
+  // Nobody waits for it: an error goes where Python sends those of destructors.
+  void end(std::int64_t id) noexcept override {
+    const py::gil_scoped_acquire acquire;
+    try {
+      if (has("end")) object().attr("end")(id);
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("a drafter's end()");
+    } catch (const std::exception&) {  // of no memory for the call
+    }
+  }
+
+ private:
+  py::handle object() const { return object_.get(); }
+  bool has(const char* name) const { return py::hasattr(object(), name); }
+
+  HeldObject object_;
+};
+
+}  // namespace
+
+std::shared_ptr<OwnDrafter> to_own_drafter(const py::object& object) {
+  const bool proposes = py::hasattr(object, "propose") &&
+                        PyCallable_Check(py::object(object.attr("propose")).ptr()) != 0;
+  if (!proposes || PyType_Check(object.ptr()) != 0) {
+    throw py::type_error("drafter: a spec, or an object with a method propose(text, draft), not " +
+                         std::string(py::str(py::type::of(object))));
+  }
+  return std::make_shared<PythonDrafter>(object);
+}
+
+void bind_own_drafter(py::module_& module) {
+  py::class_<TextOfDrafter>(module, "DraftedText", "A text, as a drafter is shown it.")
+      .def_readonly("id", &TextOfDrafter::id, "Its own, of all texts of the process.")
+      .def_readonly("tokens", &TextOfDrafter::tokens,
+                    "int32 array (n >= 1): the prompt, and all that was generated so far.");
+  py::class_<DraftOfCall, std::shared_ptr<DraftOfCall>>(
+      module, "Draft",
+      "One round's draft of a text: a tree of tokens, in the order in which they are added. Node i "
+      "is the i-th of them, from 0; -1 is the text's last token. It is there for one call of "
+      "propose(). What cannot be added raises Error, and the draft stays as it was.")
+      .def_property_readonly("most_depth",
+                             [](const DraftOfCall& self) { return self.get().most_depth(); })
+      .def_property_readonly("most_nodes",
+                             [](const DraftOfCall& self) { return self.get().most_nodes(); })
+      .def_property_readonly(
+          "is_chain", [](const DraftOfCall& self) { return self.get().is_chain(); },
+          "Whether each node but the first has to be the child of the one before it.")
+      .def_property_readonly("vocabulary_size",
+                             [](const DraftOfCall& self) { return self.get().vocabulary_size(); })
+      .def("__len__", [](const DraftOfCall& self) { return self.get().n_nodes(); })
+      .def("add", &add, py::arg("parent"), py::arg("token"), py::arg("law") = py::none(),
+           "Adds a token behind `parent` and returns its node. Without a law it was chosen; with "
+           "one, the drafter drew it from that law by random numbers of its own.\n\n"
+           "law: (ids, probs), or an array of the probabilities of all tokens. It has to be what "
+           "the token was really drawn from, given all nodes before it, and every token that was "
+           "drawn has to be added: nothing can check that, and sampled texts follow another law "
+           "where it is not so.")
+      .def(
+          "draw", &draw, py::arg("parent"), py::arg("law"),
+          "Draws a token from the law, by the request's seed, and adds it. Returns (node, token).");
+}
+
+}  // namespace outrider::python

@@ -1,0 +1,89 @@
+// A model from arrays that Python holds.
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "outrider/model_in_memory.h"
+#include "shared_model.h"
+
+namespace outrider::python {
+namespace {
+
+// The engine's name of an array's elements; NumPy's own where it has none, for messages. NumPy has
+// no bfloat16: arrays of uint16 are its bits, and so is the type of that name that packages bring.
+std::string type_of(const py::array& array) {
+  const py::dtype type = array.dtype();
+  const std::string name = py::str(static_cast<const py::handle&>(type));
+  const char order = type.byteorder();
+  if (order == '>') return name;  // not as this machine has it
+  if (name == "float32") return "f32";
+  if (name == "float16") return "f16";
+  if (name == "uint16" || name == "bfloat16") return "bf16";
+  if (name == "float64") return "f64";
+  if (name == "int8") return "i8";
+  if (name == "int16") return "i16";
+  if (name == "int32") return "i32";
+  if (name == "int64") return "i64";
+  if (name == "uint8") return "u8";
+  if (name == "bool") return "boolean";
+  return name;
+}
+
+std::shared_ptr<SharedModel> model_from_memory(const std::string& config_json,
+                                               const py::dict& tensors,
+                                               const py::dict& tokenizer_files,
+                                               const py::object& progress,
+                                               const py::kwargs& keywords) {
+  ModelInMemory model{.config = config_json, .tensors = {}};
+  std::vector<py::array> held;  // what the spans look into
+  for (const auto& [name, tensor] : tensors) {
+    py::array array = py::array::ensure(tensor, py::array::c_style);
+    if (!array) throw py::error_already_set();
+    const auto n_bytes = static_cast<std::size_t>(array.nbytes());
+    model.tensors.push_back(
+        {.name = py::cast<std::string>(name),
+         .type = type_of(array),
+         .shape = std::vector<std::int64_t>(array.shape(), array.shape() + array.ndim()),
+         .data = {static_cast<const std::byte*>(array.data()), n_bytes}});
+    held.push_back(std::move(array));
+  }
+  for (const auto& [name, bytes] : tokenizer_files) {
+    if (!py::isinstance<py::bytes>(bytes)) {
+      throw py::type_error("tokenizer_files: bytes by name, not " +
+                           std::string(py::str(py::type::of(bytes))));
+    }
+    model.files[py::cast<std::string>(name)] = py::cast<std::string>(bytes);
+  }
+  ModelOptions options = read_model_options(keywords);
+  options.progress = [&progress](double share) {
+    const py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!progress.is_none()) progress(share);
+  };
+  const py::gil_scoped_release release;
+  auto shared = std::make_shared<SharedModel>();
+  shared->model = Model::from_memory(model, options);
+  shared->options = std::move(options);
+  shared->options.progress = {};
+  return shared;
+}
+
+}  // namespace
+
+void bind_weights(py::module_& module) {
+  module.def("model_from_memory", &model_from_memory, py::arg("config_json"), py::arg("tensors"),
+             py::arg("tokenizer_files"), py::kw_only(), py::arg("progress") = py::none(),
+             "A Model of what a Hugging Face folder would hold, without the folder.\n\n"
+             "config_json: the text of config.json.\n"
+             "tensors: a dict of arrays by the names of a safetensors file: float32, float16, and "
+             "bfloat16 as uint16 arrays of its bits. They are needed for this call alone.\n"
+             "tokenizer_files: a dict of the tokenizer's files, as bytes by their names.\n"
+             "Keywords: those of Model but experts=\"mapped\".\n\n"
+             "Raises Error with \"memory\" in the place of a path. Of the Model, path is empty.");
+}
+
+}  // namespace outrider::python
