@@ -365,7 +365,7 @@ std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> r
       }
     }
   };
-  const auto is_done = [](const auto& text) { return text->ended; };
+  const auto is_done = [](const auto& text) { return text->ended.load(); };
   try {
     while (!std::all_of(texts.begin(), texts.end(), is_done)) {
       step(generator);

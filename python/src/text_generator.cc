@@ -55,9 +55,9 @@ std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequ
       // The batch holds the text as long as it may call back.
       text->id = batch_->submit(std::move(request), speculation_,
                                 [text](GenerateResult result, std::exception_ptr error) {
-                                  text->ended = true;
                                   text->result = std::move(result);
                                   text->error = std::move(error);
+                                  text->ended = true;
                                 });
       texts.push_back(std::move(text));
     }
@@ -86,14 +86,14 @@ void TextGenerator::step() {
     if (text->tokens.empty()) text->tokens.push_back({});
     text->tokens.back().text += rest;
   }
-  std::erase_if(active_, [](const auto& text) { return text->ended; });
+  std::erase_if(active_, [](const auto& text) { return text->ended.load(); });
 }
 
 void TextGenerator::finish(std::span<const std::shared_ptr<Text>> texts) {
   for (const auto& text : texts) {
     if (!text->ended) batch_->cancel(text->id);
   }
-  const auto is_done = [](const auto& text) { return text->ended; };
+  const auto is_done = [](const auto& text) { return text->ended.load(); };
   while (!std::all_of(texts.begin(), texts.end(), is_done)) step();
 }
 
