@@ -45,12 +45,15 @@ ChatReply chat(TextGenerator& self, const py::object& messages, const py::object
   if (arguments.seeds.size() != 1 || !arguments.encoder_prompt.is_none()) {
     throw UsageError("chat", "keywords", "one seed and no encoder_prompt", "others");
   }
-  const ChatTurnOptions options{
-      .messages = to_json(messages),
-      .chat = {.tools = to_json(tools), .variables = to_json(variables)},
-      .guard = trust_messages ? MessageGuard::none : MessageGuard::special_tokens,
-      .tool_choice = read_tool_choice(tool_choice),
-      .parallel_calls = parallel_calls};
+  // Each part by itself: what throws within a braced list of these frees its neighbours twice
+  // (g++ 12).
+  ChatTurnOptions options;
+  options.messages = to_json(messages);
+  options.chat.tools = to_json(tools);
+  options.chat.variables = to_json(variables);
+  options.guard = trust_messages ? MessageGuard::none : MessageGuard::special_tokens;
+  options.tool_choice = read_tool_choice(tool_choice);
+  options.parallel_calls = parallel_calls;
   const ChatTurn turn(self.shared_model().model->tokenizer(), options);
   arguments.options.seed = arguments.seeds.front();
   std::vector<GenerateRequest> requests;

@@ -21,8 +21,10 @@ TokenId to_id(std::int64_t value) {
 
 std::string type_name(const py::handle& object) { return py::str(py::type::of(object)); }
 
+// (An array of any shape has an __index__, too.)
 bool is_integer(const py::handle& object) {
-  return PyIndex_Check(object.ptr()) != 0 && !PyBool_Check(object.ptr());
+  return PyIndex_Check(object.ptr()) != 0 && !PyBool_Check(object.ptr()) &&
+         !py::isinstance<py::array>(object);
 }
 
 std::vector<TokenId> read_array(const py::array& array) {

@@ -103,7 +103,8 @@ def test_streams_say_what_generate_does(drafted):
     expected = drafted.generate(PROMPTS[0], max_tokens=50, keep_logits=True)
     assert [token.id for token in tokens] == expected.ids.tolist() == result.ids.tolist()
     assert "".join(token.text for token in tokens) == expected.text == result.text
-    assert {token.origin for token in tokens} <= {"accepted", "corrected", "bonus"}
+    # (Behind the last draft that max_tokens leaves room for, the last token is a plain one.)
+    assert {token.origin for token in tokens[:-1]} <= {"accepted", "corrected", "bonus"}
     accepted = [token for token in tokens if token.origin == "accepted"]
     assert len(accepted) == result.statistics.accepted
     assert all(token.rank == 0 for token in accepted)

@@ -59,7 +59,7 @@ def test_a_hundred_cancelled_streams_leak_nothing(narrow, drafter):
 
 def test_a_left_stream_has_given_back_its_pages(narrow):
     generator = outrider.Generator(narrow)
-    prompt = PROMPTS[0] * 10
+    prompt = PROMPTS[0] * 12
     n_tokens = len(narrow.tokenizer.encode(prompt))
     assert n_tokens > PAGE_TOKENS
     stream = generator.stream(prompt, max_tokens=8 * PAGE_TOKENS - n_tokens, ignore_eos=True)
