@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
+#include "device/attend_steps.h"
 #include "device/device.h"
 #include "device/host_device.h"
 #include "device/kernel_steps.h"
@@ -76,6 +79,29 @@ TEST_F(SoundSteps, RefuseMoreWorkgroupsThanTheDeviceTakes) {
   step.grid = {1, 11, 1};
   EXPECT_THAT(objection(step, 10), HasSubstr("at most 10"));
   EXPECT_EQ(objection(step, 11), "");
+}
+
+template <class Make>
+std::string refusal(const Make& make) {
+  try {
+    make();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_F(SoundSteps, AreMadeOfKnownKindsOnly) {
+  const Rows rows = {a_, 1};
+  EXPECT_THAT(refusal([&] {
+                product(rows, {kernels::WeightKind::q4_k, a_, 16, 256}, {}, y_);
+              }),
+              HasSubstr("q4_k"));
+  EXPECT_EQ(refusal([&] { product(rows, {kernels::WeightKind::int4, a_, 16, 256}, {}, y_); }), "");
+  EXPECT_THAT(refusal([&] { attend(rows, {.kv = kernels::KvKind::bf16}, {}); }),
+              HasSubstr("f32 or int8"));
+  EXPECT_THAT(refusal([&] { attend(rows, {.head_dim = kMostHeadDim + 1}, {}); }), HasSubstr("257"));
+  EXPECT_EQ(refusal([&] { attend(rows, {.head_dim = kMostHeadDim}, {}); }), "");
 }
 
 }  // namespace
