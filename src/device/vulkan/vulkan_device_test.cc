@@ -96,7 +96,8 @@ TEST_F(VulkanRuntime, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
   device_->submit(*program);
   device_->wait(device_->submit(*program));
   EXPECT_THAT(held(*device_, *x), Each(1.0F + 3 * kSteps));
-  device_->upload(std::as_bytes(std::span(std::vector<float>(kNumbers, 100.0F))), whole(*x));
+  const std::vector<float> hundreds(kNumbers, 100.0F);
+  device_->upload(std::as_bytes(std::span(hundreds)), whole(*x));
   device_->submit(*program);
   EXPECT_THAT(held(*device_, *x), Each(100.0F + kSteps));
 }
