@@ -30,19 +30,21 @@ struct TrialCache {
     for (int page = 0; page < n_pages; ++page) {                    // they lie backwards
       pages.push_back(static_cast<std::uint32_t>(size(n_pages - page) * page_bytes / 4));
     }
-    for (int slot = 0; slot < n_slots; ++slot) store(slot, numbers);
+    for (int slot = 0; slot < n_slots; ++slot) {
+      store(slot, shape.has_infinities && slot == n_slots / 2, numbers);
+    }
   }
 
  private:
-  void store(int slot, TrialNumbers& numbers) {
+  void store(int slot, bool is_infinite, TrialNumbers& numbers) {
     std::byte* const page = bytes.data() + std::size_t{pages[size(slot / kChunkKeys)]} * 4;
     const int token = slot % kChunkKeys;
     const auto kind = static_cast<int>(layout_.kind);
     for (std::size_t head = 0; head < n_kv_heads_; ++head) {
       std::vector<float> key = numbers.awkward_floats(size(layout_.head_dim));
       std::vector<float> value = numbers.awkward_floats(size(layout_.head_dim));
-      if (numbers.below(300) == 0) key[0] = std::numeric_limits<float>::infinity();
-      if (numbers.below(300) == 0) value[0] = std::numeric_limits<float>::quiet_NaN();
+      if (is_infinite && head == 0) key[0] = std::numeric_limits<float>::infinity();
+      if (is_infinite && head == 1) value[0] = std::numeric_limits<float>::quiet_NaN();
       std::byte* const keys = page + head * layout_.block_bytes();
       std::byte* const values = page + (n_kv_heads_ + head) * layout_.block_bytes();
       kernels::kScalarTable.store_key[kind](key.data(), layout_.head_dim, keys, token);

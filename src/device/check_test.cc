@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "device/attend_trial.h"
 #include "device/host_device.h"
+#include "device/trials.h"
 #include "outrider/error.h"
 
 namespace outrider::device {
@@ -95,6 +99,36 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
   LyingDevice device(Kernel::arithmetic, LyingDevice::Lie::one_bit);
   EXPECT_THAT(failures(device), Contains(HasSubstr("exponential")));
   EXPECT_FALSE(gives_known_answers(device, Function::native_fused));
+}
+
+// NaN equals NaN: a trial whose results are NaN would pass whatever a device does.
+TEST(DeviceCheck, TrialsGiveNumbers) {
+  const auto share_of_nan = [](const Trial& trial) {
+    HostDevice host;
+    const auto results = run_trial(host, trial);
+    std::vector<float> floats(results.back().size() / sizeof(float));
+    std::memcpy(floats.data(), results.back().data(), results.back().size());
+    const auto n = std::count_if(floats.begin(), floats.end(), [](float x) { return x != x; });
+    return static_cast<double>(n) / static_cast<double>(floats.size());
+  };
+  using kernels::KvKind;
+  using kernels::WeightKind;
+  const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
+  for (const KvKind kind : {KvKind::f32, KvKind::int8}) {
+    EXPECT_EQ(share_of_nan(attend_trial(kind, {4, 4}, shape, 1)), 0);
+    AttendTrialShape infinite = shape;
+    infinite.has_infinities = true;
+    EXPECT_GT(share_of_nan(attend_trial(kind, {4, 4}, infinite, 1)), 0);
+  }
+  for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
+    EXPECT_EQ(share_of_nan(product_trial(kind, {1, 1}, 40, 320, 1)), 0);
+    const double share = share_of_nan(product_trial(kind, {16, 16}, 40, 320, 1));
+    EXPECT_GT(share, 0);
+    EXPECT_LE(share, 0.25);
+  }
+  EXPECT_EQ(share_of_nan(norm_trial({4, 4}, 320, 1)), 0);
+  EXPECT_EQ(share_of_nan(arithmetic_trial(Function::round_even, 4096, 1)), 0);
+  EXPECT_LT(share_of_nan(arithmetic_trial(Function::fused, 1 << 20, 1)), 0.1);
 }
 
 TEST(DeviceCheck, SaysWhatErrorsItMet) {

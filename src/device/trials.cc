@@ -143,32 +143,34 @@ struct QuantizedAt {
   }
 };
 
-// Rows for quantising: some with an infinity or a NaN, some of zeros or subnormals alone.
+// Rows for quantising. Groups of all have zeros or subnormals alone, or a large number; every
+// fourth row has an infinity, a NaN or the largest float in some, which may make its products NaN.
 std::vector<float> rows_to_quantize(const TrialRows& rows, int k, TrialNumbers& numbers) {
   std::vector<float> x = numbers.awkward_floats(words_of(rows.most, k));
-  for (std::size_t group = 0; group * kernels::kGroup < x.size(); ++group) {
-    const std::size_t begin = group * kernels::kGroup;
-    const std::size_t end = std::min(begin + kernels::kGroup, x.size());
-    const std::size_t one =
-        begin + static_cast<std::size_t>(numbers.below(static_cast<int>(end - begin)));
-    switch (numbers.below(24)) {
-      case 0:
-        x[one] = std::numeric_limits<float>::infinity();
-        break;
-      case 1:
-        x[one] = std::numeric_limits<float>::quiet_NaN();
-        break;
-      case 2:
-        for (std::size_t i = begin; i < end; ++i) x[i] = 0.0F;
-        break;
-      case 3:
-        for (std::size_t i = begin; i < end; ++i) x[i] = x[i] * 0x1p-130F;
-        break;
-      case 4:
-        x[one] = std::numeric_limits<float>::max();
-        break;
-      default:
-        break;
+  for (int row = 0; row < rows.most; ++row) {
+    for (int group = 0; group < kernels::groups_of(k); ++group) {
+      const int n = std::min(k - group * kernels::kGroup, kernels::kGroup);
+      float* const first = x.data() + words_of(row, k) + words_of(group, kernels::kGroup);
+      float& one = first[numbers.below(n)];
+      switch (numbers.below(24)) {
+        case 0:
+          if (row % 4 == 3) one = std::numeric_limits<float>::infinity();
+          break;
+        case 1:
+          if (row % 4 == 3) one = std::numeric_limits<float>::quiet_NaN();
+          break;
+        case 2:
+          std::fill_n(first, n, 0.0F);
+          break;
+        case 3:
+          for (int i = 0; i < n; ++i) first[i] *= 0x1p-130F;
+          break;
+        case 4:
+          one = row % 4 == 3 ? std::numeric_limits<float>::max() : 0x1p90F;
+          break;
+        default:
+          break;
+      }
     }
   }
   return x;

@@ -101,6 +101,8 @@ TEST_P(VulkanKernels, Attend) {
       {.n_heads = 2, .n_kv_heads = 2, .head_dim = 256, .n_keys = 90, .n_of_tree = 40},
       {.n_heads = 2, .n_kv_heads = 1, .head_dim = 24, .n_keys = 2100, .n_of_tree = 3},
       {.n_heads = 2, .n_kv_heads = 1, .head_dim = 24, .n_keys = 2100, .window = 1040},
+      {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 90, .has_infinities = true},
+      {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100, .has_infinities = true},
   };
   for (const kernels::KvKind kv : {kernels::KvKind::f32, kernels::KvKind::int8}) {
     for (const AttendTrialShape& shape : kShapes) {
