@@ -22,7 +22,7 @@ demo:  ## install what is missing, build, and see a draft model ride ahead
 	scripts/demo
 
 test:  ## install what is missing, build and run all tests
-	$(INSTALL_DEPS) dev train python
+	$(INSTALL_DEPS) dev train python gpu
 	cmake --preset dev
 	cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev --parallel $(JOBS) $(CTEST_FLAGS)

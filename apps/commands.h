@@ -18,6 +18,7 @@ CLI::App* add_serve(CLI::App& program, Run& run);
 CLI::App* add_template(CLI::App& program, Run& run);
 CLI::App* add_tokenize(CLI::App& program, Run& run);
 CLI::App* add_inspect(CLI::App& program, Run& run);
+CLI::App* add_devices(CLI::App& program, Run& run);
 CLI::App* add_drafters(CLI::App& program, Run& run);
 CLI::App* add_rules(CLI::App& program, Run& run);
 CLI::App* add_quantize(CLI::App& program, Run& run);

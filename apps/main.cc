@@ -30,11 +30,11 @@ int run_program(int argc, char** argv) {
       "  outrider generate --model SmolLM2-1.7B-Instruct --prompt \"Once upon a time\"\n"
       "  outrider generate --help\n");
 
-  std::vector<std::pair<CLI::App*, Run>> commands(14);
+  std::vector<std::pair<CLI::App*, Run>> commands(15);
   std::size_t index = 0;
-  for (const auto add :
-       {add_generate, add_chat, add_serve, add_drafters, add_rules, add_template, add_tokenize,
-        add_inspect, add_quantize, add_datastore, add_bench, add_tune, add_eval, add_train}) {
+  for (const auto add : {add_generate, add_chat, add_serve, add_drafters, add_rules, add_template,
+                         add_tokenize, add_inspect, add_devices, add_quantize, add_datastore,
+                         add_bench, add_tune, add_eval, add_train}) {
     auto& [command, run] = commands[index++];
     command = add(program, run);
   }

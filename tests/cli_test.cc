@@ -195,9 +195,10 @@ TEST(CommandLine, HelpFitsATerminalAndShowsExamples) {
   for (const Words& words :
        {Words{"--help"}, Words{"generate", "--help"}, Words{"chat", "-h"},
         Words{"tokenize", "--help"}, Words{"inspect", "--help"}, Words{"template", "--help"},
-        Words{"drafters", "--help"}, Words{"rules", "--help"}, Words{"quantize", "--help"},
-        Words{"datastore", "--help"}, Words{"datastore", "build", "--help"},
-        Words{"tune", "--help"}, Words{"tune", "tree", "--help"}, Words{"tune", "layers", "--help"},
+        Words{"devices", "--help"}, Words{"drafters", "--help"}, Words{"rules", "--help"},
+        Words{"quantize", "--help"}, Words{"datastore", "--help"},
+        Words{"datastore", "build", "--help"}, Words{"tune", "--help"},
+        Words{"tune", "tree", "--help"}, Words{"tune", "layers", "--help"},
         Words{"train", "--help"}, Words{"train", "tokenizer", "--help"}}) {
     SCOPED_TRACE(words.front());
     const ProgramRun run = run_program(words);
@@ -230,7 +231,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 13);
+  EXPECT_EQ(n_commands, 14);
 }
 
 TEST(Tokenize, GoesThereAndBack) {

@@ -1,0 +1,63 @@
+#include "device/attend_steps.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "kernels/kv_layout.h"
+#include "outrider/error.h"
+
+namespace outrider::device {
+namespace {
+
+std::uint32_t word(int n) { return static_cast<std::uint32_t>(n); }
+
+}  // namespace
+
+Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges) {
+  const bool is_int8 = shape.kv == kernels::KvKind::int8;
+  if (!is_int8 && shape.kv != kernels::KvKind::f32) {
+    throw Error("record", "attention", "keys and values in f32 or int8", "another kind");
+  }
+  if (shape.head_dim > kMostHeadDim) {
+    throw Error("record", "attention", fmt::format("heads of at most {}", kMostHeadDim),
+                fmt::format("{}", shape.head_dim));
+  }
+  Step step;
+  step.kernel = is_int8 ? Kernel::attend_int8 : Kernel::attend_f32;
+  for (const Range& range :
+       {rows.facts, ranges.queries, ranges.rows, ranges.slots, ranges.pages, ranges.cache}) {
+    step.uses.push_back({range, Access::read});
+  }
+  step.uses.push_back({ranges.sums, Access::write});
+  step.uses.push_back({ranges.states, Access::write});
+  const kernels::KvLayout layout{shape.kv, shape.head_dim};
+  const AttendNumbers numbers = {
+      word(shape.n_heads),
+      word(shape.n_kv_heads),
+      word(shape.head_dim),
+      word(rows.most),
+      word(shape.most_splits),
+      word(shape.most_pages),
+      static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t)),
+      shape.scale};
+  std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
+  step.grid = {word(shape.n_heads), word(rows.most), word(shape.most_splits)};
+  return step;
+}
+
+Step merge_splits(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges) {
+  Step step;
+  step.kernel = Kernel::merge_splits;
+  for (const Range& range : {rows.facts, ranges.rows, ranges.sums, ranges.states}) {
+    step.uses.push_back({range, Access::read});
+  }
+  step.uses.push_back({ranges.out, Access::write});
+  const MergeNumbers numbers = {word(shape.n_heads), word(shape.head_dim), word(rows.most),
+                                word(shape.most_splits)};
+  std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
+  step.grid = {word(shape.n_heads), word(rows.most), 1};
+  return step;
+}
+
+}  // namespace outrider::device

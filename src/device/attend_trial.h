@@ -1,0 +1,30 @@
+// Trials of attention (trials.h).
+#ifndef OUTRIDER_DEVICE_ATTEND_TRIAL_H_
+#define OUTRIDER_DEVICE_ATTEND_TRIAL_H_
+
+#include <cstdint>
+
+#include "device/trial.h"
+#include "device/trial_numbers.h"
+#include "kernels/table.h"
+
+namespace outrider::device {
+
+struct AttendTrialShape {
+  int n_heads = 1;
+  int n_kv_heads = 1;
+  int head_dim = 1;
+  int n_keys = 1;     // of the longest row; others read a few less
+  int window = 0;     // that a row reads at most; 0: all
+  int n_of_tree = 0;  // of a row's last positions, so many stand in other slots
+  // A key has an infinity, and a value a NaN: what they make of a head is NaN.
+  bool has_infinities = false;
+};
+
+// Rows that read one text's cache of scattered pages, in which unwritten places are NaN.
+Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialShape& shape,
+                   std::uint32_t seed);
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_ATTEND_TRIAL_H_

@@ -1,0 +1,79 @@
+#include "device/check.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "device/attend_trial.h"
+#include "device/trials.h"
+#include "outrider/error.h"
+
+namespace outrider::device {
+namespace {
+
+// So few take a software device some milliseconds. An fma that is not fused gives two thirds of
+// them wrong, a division of 2.5 units in the last place one in ten at least.
+constexpr int kRandomOperands = 4096;
+constexpr std::uint32_t kSeed = 20240607;
+
+CheckResult result_of(Device& device, std::string what, const Trial& trial) {
+  CheckResult result{.what = std::move(what), .trouble = {}};
+  try {
+    result.trouble = difference_from_host(device, trial);
+  } catch (const Error& error) {
+    result.trouble = error.what();
+  }
+  return result;
+}
+
+}  // namespace
+
+bool gives_known_answers(Device& device, Function function) {
+  return difference_from_host(device, arithmetic_trial(function, kRandomOperands, kSeed)).empty();
+}
+
+std::vector<CheckResult> check_device(Device& device) {
+  constexpr std::pair<const char*, Function> kFunctions[] = {
+      {"product", Function::native_multiply},
+      {"sum", Function::native_add},
+      {"fused multiply-add", Function::fused},
+      {"division", Function::divide},
+      {"square root", Function::root},
+      {"exponential", Function::exponential},
+      {"exponential of negative numbers", Function::exponential_of_negative},
+      {"rounding to even", Function::round_even},
+      {"from f16", Function::from_f16},
+      {"to f16", Function::to_f16},
+      {"from bf16", Function::from_bf16},
+      {"to bf16", Function::to_bf16},
+  };
+  std::vector<CheckResult> results;
+  for (const auto& [what, function] : kFunctions) {
+    results.push_back(result_of(device, what, arithmetic_trial(function, kRandomOperands, kSeed)));
+  }
+  constexpr int kDepth = 320;
+  for (const TrialRows& rows : {TrialRows{1, 1}, TrialRows{5, 8}}) {
+    const auto with_rows = [&](const char* kernel) {
+      return rows.n == 1 ? fmt::format("{}, 1 row", kernel)
+                         : fmt::format("{}, {} rows", kernel, rows.n);
+    };
+    using kernels::WeightKind;
+    results.push_back(
+        result_of(device, with_rows("quantize rows"), quantize_trial(rows, kDepth, kSeed)));
+    results.push_back(result_of(device, with_rows("product int8"),
+                                product_trial(WeightKind::int8, rows, 40, kDepth, kSeed)));
+    results.push_back(result_of(device, with_rows("product int4"),
+                                product_trial(WeightKind::int4, rows, 40, kDepth, kSeed)));
+    results.push_back(result_of(device, with_rows("rms norm"), norm_trial(rows, kDepth, kSeed)));
+    results.push_back(result_of(device, with_rows("rotate"), rotate_trial(rows, 3, 32, kSeed)));
+    results.push_back(result_of(device, with_rows("silu"), silu_trial(rows, kDepth, kSeed)));
+    const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
+    results.push_back(result_of(device, with_rows("attention f32"),
+                                attend_trial(kernels::KvKind::f32, rows, shape, kSeed)));
+    results.push_back(result_of(device, with_rows("attention int8"),
+                                attend_trial(kernels::KvKind::int8, rows, shape, kSeed)));
+  }
+  return results;
+}
+
+}  // namespace outrider::device

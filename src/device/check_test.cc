@@ -1,0 +1,154 @@
+// A device's check: silent where the bits are right, and naming what a driver gets wrong.
+#include "device/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/attend_trial.h"
+#include "device/host_device.h"
+#include "device/trials.h"
+#include "outrider/error.h"
+
+namespace outrider::device {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::vector<std::string> failures(Device& device) {
+  std::vector<std::string> failed;
+  for (const CheckResult& result : check_device(device)) {
+    if (!result.passed()) failed.push_back(result.what + ": " + result.trouble);
+  }
+  return failed;
+}
+
+// A device whose driver changes the lowest bit of one byte that a kernel leaves, or that gets lost.
+class LyingDevice : public Device {
+ public:
+  enum class Lie { one_bit, no_memory };
+
+  LyingDevice(Kernel kernel, Lie lie) : kernel_(kernel), lie_(lie) {}
+
+  const DeviceFacts& facts() const override { return honest_.facts(); }
+  std::unique_ptr<Buffer> allocate(std::size_t n_bytes) override {
+    if (lie_ == Lie::no_memory) throw Error("allocate", "liar", "out of the device's memory");
+    return honest_.allocate(n_bytes);
+  }
+  void upload(std::span<const std::byte> from, const Range& to) override {
+    honest_.upload(from, to);
+  }
+  void download(const Range& from, std::span<std::byte> to) override {
+    honest_.download(from, to);
+    for (const Range& range : wrong_) {
+      if (range.buffer == from.buffer && !to.empty()) to[0] ^= std::byte{1};
+    }
+  }
+  std::unique_ptr<Program> record(std::span<const Step> steps) override {
+    wrong_.clear();
+    for (const Step& step : steps) {
+      if (step.kernel != kernel_) continue;
+      for (const Use& use : step.uses) {
+        if (use.writes()) wrong_.push_back(use.range);
+      }
+    }
+    return honest_.record(steps);
+  }
+  Ticket submit(const Program& program) override { return honest_.submit(program); }
+  void wait(Ticket ticket) override { honest_.wait(ticket); }
+
+ private:
+  HostDevice honest_;
+  Kernel kernel_;
+  Lie lie_;
+  std::vector<Range> wrong_;
+};
+
+TEST(DeviceCheck, FindsNothingOnTheHostInAnyOrder) {
+  HostDevice in_order;
+  HostDevice reversed(HostDevice::Order::reversed);
+  EXPECT_THAT(failures(in_order), IsEmpty());
+  EXPECT_THAT(failures(reversed), IsEmpty());
+}
+
+TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
+  const std::pair<Kernel, const char*> kKernels[] = {{Kernel::quantize_rows, "quantize"},
+                                                     {Kernel::product_int8, "product int8"},
+                                                     {Kernel::product_int4, "product int4"},
+                                                     {Kernel::rms_norm, "rms norm"},
+                                                     {Kernel::rotate, "rotate"},
+                                                     {Kernel::silu_multiply, "silu"},
+                                                     {Kernel::attend_f32, "attention f32"},
+                                                     {Kernel::attend_int8, "attention int8"},
+                                                     {Kernel::merge_splits, "attention"}};
+  for (const auto& [kernel, name] : kKernels) {
+    LyingDevice device(kernel, LyingDevice::Lie::one_bit);
+    EXPECT_THAT(failures(device), Contains(AllOf(HasSubstr(name), HasSubstr("expected")))) << name;
+  }
+  LyingDevice device(Kernel::arithmetic, LyingDevice::Lie::one_bit);
+  EXPECT_THAT(failures(device), Contains(HasSubstr("exponential")));
+  EXPECT_FALSE(gives_known_answers(device, Function::native_fused));
+}
+
+// NaN equals NaN: a trial whose results are NaN would pass whatever a device does.
+TEST(DeviceCheck, TrialsGiveNumbers) {
+  const auto share_of_nan = [](const Trial& trial) {
+    HostDevice host;
+    const auto results = run_trial(host, trial);
+    std::vector<float> floats(results.back().size() / sizeof(float));
+    std::memcpy(floats.data(), results.back().data(), results.back().size());
+    const auto n = std::count_if(floats.begin(), floats.end(), [](float x) { return x != x; });
+    return static_cast<double>(n) / static_cast<double>(floats.size());
+  };
+  using kernels::KvKind;
+  using kernels::WeightKind;
+  const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
+  for (const KvKind kind : {KvKind::f32, KvKind::int8}) {
+    EXPECT_EQ(share_of_nan(attend_trial(kind, {4, 4}, shape, 1)), 0);
+    AttendTrialShape infinite = shape;
+    infinite.has_infinities = true;
+    EXPECT_GT(share_of_nan(attend_trial(kind, {4, 4}, infinite, 1)), 0);
+  }
+  for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
+    EXPECT_EQ(share_of_nan(product_trial(kind, {1, 1}, 40, 320, 1)), 0);
+    const double share = share_of_nan(product_trial(kind, {16, 16}, 40, 320, 1));
+    EXPECT_GT(share, 0);
+    EXPECT_LE(share, 0.25);
+  }
+  EXPECT_EQ(share_of_nan(norm_trial({4, 4}, 320, 1)), 0);
+  EXPECT_EQ(share_of_nan(arithmetic_trial(Function::round_even, 4096, 1)), 0);
+  EXPECT_LT(share_of_nan(arithmetic_trial(Function::fused, 1 << 20, 1)), 0.1);
+}
+
+TEST(DeviceCheck, SaysWhatErrorsItMet) {
+  LyingDevice device(Kernel::arithmetic, LyingDevice::Lie::no_memory);
+  EXPECT_THAT(failures(device), AllOf(Not(IsEmpty()), Each(HasSubstr("memory"))));
+}
+
+TEST(DeviceCheck, CoversEveryKernel) {
+  class Watching : public HostDevice {
+   public:
+    std::unique_ptr<Program> record(std::span<const Step> steps) override {
+      for (const Step& step : steps) seen.insert(step.kernel);
+      return HostDevice::record(steps);
+    }
+    std::set<Kernel> seen;
+  };
+  Watching device;
+  check_device(device);
+  EXPECT_EQ(device.seen.size(), std::size_t{kKernels});
+}
+
+}  // namespace
+}  // namespace outrider::device

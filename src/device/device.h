@@ -1,0 +1,79 @@
+// What runs steps: the processor itself, by the scalar kernels (host_device.h), or a GPU
+// (vulkan/vulkan_device.h). Memory, recorded programs, and nothing of models.
+//
+// A device that passes its check (check.h) leaves the bits that the scalar table leaves.
+//
+// One thread at a time may call a device. Its buffers and programs must end before it does.
+#ifndef OUTRIDER_DEVICE_DEVICE_H_
+#define OUTRIDER_DEVICE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "device/step.h"
+
+namespace outrider::device {
+
+// software: a driver that computes on the processor. It is never chosen for a user.
+enum class DeviceKind { host, discrete, integrated, virtual_gpu, software, other };
+
+struct DeviceFacts {
+  std::string name;
+  std::string driver;  // with its version
+  DeviceKind kind = DeviceKind::other;
+  // Which of its means the device is used with, in words.
+  std::string tier;
+  std::size_t memory_bytes = 0;  // of its largest heap; 0: unknown
+  std::size_t most_buffer_bytes = 0;
+  std::uint32_t most_groups = 0;  // workgroups of a step along one axis of its grid
+};
+
+// Steps that were recorded, with their barriers. They may be submitted any number of times.
+class Program {
+ public:
+  virtual ~Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+ protected:
+  Program() = default;
+};
+
+// Counts submissions; a later one ends later.
+using Ticket = std::uint64_t;
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  virtual const DeviceFacts& facts() const = 0;
+
+  // n_bytes above 0. What it holds is not said. Throws Error beyond DeviceFacts::most_buffer_bytes
+  // and where the device's memory is out; the device is as it was then.
+  virtual std::unique_ptr<Buffer> allocate(std::size_t n_bytes) = 0;
+
+  // Both wait for all that was submitted before. `to` and `from` are as long as the span.
+  virtual void upload(std::span<const std::byte> from, const Range& to) = 0;
+  virtual void download(const Range& from, std::span<std::byte> to) = 0;
+
+  // The buffers must live as long as the program. Throws Error where require_sound (step.h) does.
+  virtual std::unique_ptr<Program> record(std::span<const Step> steps) = 0;
+
+  // Runs the program behind all that was submitted before, with what the buffers hold then.
+  virtual Ticket submit(const Program& program) = 0;
+
+  // Until the submission and all before it have ended. Throws Error where the device is lost.
+  virtual void wait(Ticket ticket) = 0;
+
+ protected:
+  Device() = default;
+};
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_DEVICE_H_

@@ -1,0 +1,88 @@
+// The public face (outrider/devices.h), where Vulkan is built.
+#include "outrider/devices.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "device/check.h"
+#include "device/vulkan/vulkan_device.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+using device::DeviceKind;
+
+const char* name_of(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::host:
+      return "host";
+    case DeviceKind::discrete:
+      return "discrete";
+    case DeviceKind::integrated:
+      return "integrated";
+    case DeviceKind::virtual_gpu:
+      return "virtual";
+    case DeviceKind::software:
+      return "software";
+    case DeviceKind::other:
+      break;
+  }
+  return "other";
+}
+
+std::string name_at(std::size_t index) { return fmt::format("vulkan:{}", index); }
+
+DeviceSummary summarise(const std::shared_ptr<device::VulkanInstance>& vulkan, std::size_t index) {
+  const device::PhysicalDevice& physical = vulkan->devices()[index];
+  DeviceSummary summary;
+  summary.name = name_at(index);
+  summary.title = physical.facts.name;
+  summary.driver = physical.facts.driver;
+  summary.kind = name_of(physical.facts.kind);
+  summary.is_software = physical.facts.kind == DeviceKind::software;
+  summary.memory_bytes = physical.facts.memory_bytes;
+  summary.most_buffer_bytes = physical.facts.most_buffer_bytes;
+  summary.refused = physical.refused;
+  if (!summary.refused.empty()) return summary;
+  try {
+    summary.tier = device::open_vulkan(vulkan, index)->facts().tier;
+  } catch (const Error& error) {
+    summary.refused = error.what();
+  }
+  return summary;
+}
+
+}  // namespace
+
+DeviceList list_devices() {
+  DeviceList list;
+  try {
+    const auto vulkan = device::VulkanInstance::create();
+    for (std::size_t i = 0; i < vulkan->devices().size(); ++i) {
+      list.devices.push_back(summarise(vulkan, i));
+    }
+    if (list.devices.empty()) list.why_none = "Vulkan's loader is there, but no driver of a device";
+  } catch (const Error& error) {
+    list.why_none = error.what();
+  }
+  return list;
+}
+
+std::vector<DeviceCheck> check_device(const std::string& name) {
+  const auto vulkan = device::VulkanInstance::create();
+  for (std::size_t i = 0; i < vulkan->devices().size(); ++i) {
+    if (name != name_at(i)) continue;
+    const auto opened = device::open_vulkan(vulkan, i);
+    std::vector<DeviceCheck> checks;
+    for (device::CheckResult& result : device::check_device(*opened)) {
+      checks.push_back({std::move(result.what), std::move(result.trouble)});
+    }
+    return checks;
+  }
+  throw UsageError("check device", name,
+                   fmt::format("vulkan:0 to vulkan:{}", vulkan->devices().size()), "another name");
+}
+
+}  // namespace outrider

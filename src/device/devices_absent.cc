@@ -1,0 +1,19 @@
+// The public face (outrider/devices.h), where Vulkan is not built.
+#include "outrider/devices.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kWhy =
+    "this build has no Vulkan: its headers (1.3) or glslc were missing (scripts/install-deps gpu)";
+
+}  // namespace
+
+DeviceList list_devices() { return {.devices = {}, .why_none = kWhy}; }
+
+std::vector<DeviceCheck> check_device(const std::string& name) {
+  throw UsageError("check device", name, kWhy);
+}
+
+}  // namespace outrider

@@ -1,0 +1,41 @@
+// A device that is the processor: it runs the recorded steps by the kernel table `scalar`. It is
+// what other devices are compared with, and what programs are tested on where there is no other.
+#ifndef OUTRIDER_DEVICE_HOST_DEVICE_H_
+#define OUTRIDER_DEVICE_HOST_DEVICE_H_
+
+#include <memory>
+#include <vector>
+
+#include "device/device.h"
+
+namespace outrider::device {
+
+class HostDevice : public Device {
+ public:
+  // The order of steps that have no barrier between them: a real device has any. What a program
+  // leaves must not depend on it.
+  enum class Order { as_recorded, reversed };
+
+  explicit HostDevice(Order order = Order::as_recorded);
+
+  const DeviceFacts& facts() const override { return facts_; }
+  std::unique_ptr<Buffer> allocate(std::size_t n_bytes) override;
+  void upload(std::span<const std::byte> from, const Range& to) override;
+  void download(const Range& from, std::span<std::byte> to) override;
+  std::unique_ptr<Program> record(std::span<const Step> steps) override;
+  Ticket submit(const Program& program) override;
+  void wait(Ticket) override {}
+
+  // With barriers of the caller's, for tests of what a wrong one does.
+  std::unique_ptr<Program> record_with(std::span<const Step> steps,
+                                       std::vector<std::size_t> barriers);
+
+ private:
+  DeviceFacts facts_;
+  Order order_;
+  Ticket n_submitted_ = 0;
+};
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_HOST_DEVICE_H_

@@ -1,0 +1,105 @@
+#include "device/kernel_steps.h"
+
+#include <algorithm>
+
+#include "outrider/error.h"
+
+namespace outrider::device {
+namespace {
+
+// Of elementwise shaders and of those that work on rows (shaders/*.comp).
+constexpr std::uint32_t kLanesOfGroup = 64;
+// Groups of 32 elements that a workgroup of quantize_rows takes.
+constexpr std::uint32_t kGroupsTogether = kLanesOfGroup / 8;
+constexpr std::uint32_t kMostRowsTogether = 8;
+
+constexpr std::uint32_t parts_of(std::uint32_t n, std::uint32_t part) {
+  return (n + part - 1) / part;
+}
+
+std::uint32_t word(int n) { return static_cast<std::uint32_t>(n); }
+
+template <class Numbers>
+Step step_of(Kernel kernel, std::vector<Use> uses, const Numbers& numbers) {
+  Step step{.kernel = kernel, .uses = std::move(uses)};
+  std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
+  return step;
+}
+
+Use reads(const Range& range) { return {range, Access::read}; }
+Use writes(const Range& range) { return {range, Access::write}; }
+
+}  // namespace
+
+int rows_of(const std::byte* facts, std::uint32_t most) {
+  FactWords words;
+  std::memcpy(words.data(), facts, sizeof words);
+  return static_cast<int>(std::min(words[kFactRows], most));
+}
+
+Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out) {
+  Step step = step_of(Kernel::quantize_rows,
+                      {reads(rows.facts), reads(x), writes(out.values), writes(out.scales),
+                       writes(out.sums), writes(out.scaled_sums)},
+                      QuantizeNumbers{word(k), word(out.slots), word(rows.most)});
+  step.grid = {parts_of(word(kernels::groups_of(k)), kGroupsTogether), word(rows.most), 1};
+  return step;
+}
+
+Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
+             const Range& y) {
+  const bool has_minimums = weights.kind == kernels::WeightKind::int4;
+  if (!has_minimums && weights.kind != kernels::WeightKind::int8) {
+    throw Error("record", "product", "weights in int8 or int4", kernels::name_of(weights.kind));
+  }
+  std::vector<Use> uses = {reads(rows.facts), reads(weights.tiles), reads(x.values),
+                           reads(x.scales)};
+  if (has_minimums) uses.push_back(reads(x.scaled_sums));
+  uses.push_back(writes(y));
+  Step step = step_of(
+      has_minimums ? Kernel::product_int4 : Kernel::product_int8, std::move(uses),
+      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most)});
+  while (step.variant < kMostRowsTogether && step.variant < word(rows.most)) step.variant *= 2;
+  step.grid = {parts_of(word(weights.n_columns), word(kernels::kTileColumns)),
+               parts_of(word(rows.most), step.variant), 1};
+  return step;
+}
+
+Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormNumbers& shape,
+              const Range& y) {
+  Step step = step_of(Kernel::rms_norm, {reads(rows.facts), reads(x), reads(weight), writes(y)},
+                      NormNumbers{shape.n, word(rows.most), shape.epsilon});
+  step.grid = {word(rows.most), 1, 1};
+  return step;
+}
+
+Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
+            const RotateNumbers& shape) {
+  Step step = step_of(Kernel::rotate,
+                      {reads(rows.facts), {x, Access::read_write}, reads(cosines), reads(sines)},
+                      RotateNumbers{shape.n_heads, shape.head_dim, shape.half, word(rows.most)});
+  step.grid = {parts_of(shape.n_heads * shape.half, kLanesOfGroup), word(rows.most), 1};
+  return step;
+}
+
+Step silu_multiply(const Rows& rows, const Range& gate, const Range& up, const GateNumbers& shape) {
+  Step step =
+      step_of(Kernel::silu_multiply, {reads(rows.facts), {gate, Access::read_write}, reads(up)},
+              GateNumbers{shape.n, word(rows.most)});
+  step.grid = {parts_of(shape.n, kLanesOfGroup), word(rows.most), 1};
+  return step;
+}
+
+Step arithmetic(Function function, int n, const Range& a, const Range& b, const Range& c,
+                const Range& y) {
+  Step step = step_of(Kernel::arithmetic, {reads(a), reads(b), reads(c), writes(y)},
+                      ArithmeticNumbers{word(n), function});
+  step.variant = static_cast<std::uint32_t>(function);
+  // Two axes: one has too few workgroups for millions of numbers on some devices.
+  const std::uint32_t groups = parts_of(word(n), kLanesOfGroup);
+  constexpr std::uint32_t kOfAxis = 1024;
+  step.grid = {std::min(groups, kOfAxis), parts_of(groups, kOfAxis), 1};
+  return step;
+}
+
+}  // namespace outrider::device

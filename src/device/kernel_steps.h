@@ -1,0 +1,119 @@
+// The steps that there are, and what each computes: what a slot of the scalar kernel table does,
+// for all rows at once (kernels/table.h), with its layouts.
+//
+// Programs are recorded once for some most rows and run with any number of them: how many there are
+// stands in a buffer of facts, which is written before each run. All ranges hold floats, ints or
+// bytes in the machine's order, without gaps.
+#ifndef OUTRIDER_DEVICE_KERNEL_STEPS_H_
+#define OUTRIDER_DEVICE_KERNEL_STEPS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/step.h"
+#include "kernels/table.h"
+
+namespace outrider::device {
+
+// Words of the facts of a run.
+inline constexpr std::size_t kFactRows = 0;  // how many rows there are
+inline constexpr std::size_t kFacts = 4;
+using FactWords = std::array<std::uint32_t, kFacts>;
+
+// Of a step recorded for `most`, by its range of facts.
+int rows_of(const std::byte* facts, std::uint32_t most);
+
+// The rows of a step: at most `most`, as many as the facts say.
+struct Rows {
+  Range facts;
+  int most = 1;
+};
+
+// Rows as products of quantised weights read them (kernels/table.h), with room for `slots` >=
+// row_slots(most) of them.
+struct QuantizedRanges {
+  Range values;       // int8 (groups, slots, 32)
+  Range scales;       // f32 (groups, slots)
+  Range sums;         // i32 (groups, slots)
+  Range scaled_sums;  // f32 (groups, slots)
+  int slots = 0;
+};
+
+struct QuantizeNumbers {
+  std::uint32_t k, slots, most_rows;
+};
+// x f32 (most, k). Where a row has an infinity or a NaN, as quantize_row does.
+Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out);
+
+// A packed matrix (n_columns, k) as table `scalar` has it.
+struct WeightRange {
+  kernels::WeightKind kind = kernels::WeightKind::int8;  // int8 or int4
+  Range tiles;
+  int n_columns = 0;
+  int k = 0;
+};
+struct ProductNumbers {
+  std::uint32_t n_columns, k, slots, most_rows;
+};
+// y f32 (most, n_columns) = x W^T.
+Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
+             const Range& y);
+
+struct NormNumbers {
+  std::uint32_t n, most_rows;
+  float epsilon;
+};
+// x, y f32 (most, n); weight f32 (n).
+Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormNumbers& shape,
+              const Range& y);
+
+struct RotateNumbers {
+  std::uint32_t n_heads, head_dim, half, most_rows;
+};
+// x f32 (most, n_heads, head_dim), in place; cosines and sines f32 (most, half). head_dim is at
+// least 2 half.
+Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
+            const RotateNumbers& shape);
+
+struct GateNumbers {
+  std::uint32_t n, most_rows;
+};
+// gate f32 (most, n), which becomes silu(gate) * up; up f32 (most, n).
+Step silu_multiply(const Rows& rows, const Range& gate, const Range& up, const GateNumbers& shape);
+
+// Single operations, for known answers: what they give must be the processor's bits (any NaN for a
+// NaN). Native ones are the driver's own, which the Vulkan specification leaves some freedom; the
+// others are made of what it does not (shaders/arithmetic.glsl).
+enum class Function : std::uint32_t {
+  fused,                    // a * b + c, rounded once
+  divide,                   // a / b
+  root,                     // of a
+  exponential,              // e^a (kernels/vector_math.h)
+  exponential_of_negative,  // likewise
+  round_even,               // a, |a| < 2^22, to an integer
+  from_f16,                 // of a's low 16 bits
+  to_f16,                   // of a: into the result's low 16 bits
+  from_bf16,
+  to_bf16,
+  fused_by_integers,  // as fused, whatever the device's way
+  divide_by_integers,
+  root_by_integers,
+  native_fused,
+  native_divide,
+  native_root,
+  native_multiply,
+  native_add,
+};
+inline constexpr int kFunctions = 18;
+
+struct ArithmeticNumbers {
+  std::uint32_t n;
+  Function function;
+};
+// a, b, c, y: n words each.
+Step arithmetic(Function function, int n, const Range& a, const Range& b, const Range& c,
+                const Range& y);
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_KERNEL_STEPS_H_

@@ -1,0 +1,29 @@
+// Trials of every kernel, on numbers that are random and awkward. A seed gives the same trial
+// everywhere.
+#ifndef OUTRIDER_DEVICE_TRIALS_H_
+#define OUTRIDER_DEVICE_TRIALS_H_
+
+#include <cstdint>
+
+#include "device/kernel_steps.h"
+#include "device/trial.h"
+#include "device/trial_numbers.h"
+#include "kernels/table.h"
+
+namespace outrider::device {
+
+// A function on all triples of edge values (as far as it reads three operands) and on n_random
+// others: of any bits, of like sizes, and where much cancels.
+Trial arithmetic_trial(Function function, int n_random, std::uint32_t seed);
+
+Trial quantize_trial(const TrialRows& rows, int k, std::uint32_t seed);
+// Rows are quantised first. kind: int8 or int4.
+Trial product_trial(kernels::WeightKind kind, const TrialRows& rows, int n_columns, int k,
+                    std::uint32_t seed);
+Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed);
+Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed);
+Trial silu_trial(const TrialRows& rows, int n, std::uint32_t seed);
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_TRIALS_H_

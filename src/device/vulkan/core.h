@@ -1,0 +1,82 @@
+// A logical device of Vulkan and its one queue, which all that was made of it keeps alive; and
+// handles that destroy what they hold.
+#ifndef OUTRIDER_DEVICE_VULKAN_CORE_H_
+#define OUTRIDER_DEVICE_VULKAN_CORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "device/device.h"
+#include "device/vulkan/functions.h"
+#include "device/vulkan/instance.h"
+
+namespace outrider::device {
+
+class VulkanCore {
+ public:
+  // uses_dots: where the device has such an instruction.
+  VulkanCore(std::shared_ptr<VulkanInstance> instance, const PhysicalDevice& physical,
+             bool uses_dots);
+  ~VulkanCore();
+  VulkanCore(const VulkanCore&) = delete;
+  VulkanCore& operator=(const VulkanCore&) = delete;
+
+  const DeviceFunctions& vk() const { return vk_; }
+  VkDevice handle() const { return handle_; }
+  const PhysicalDevice& physical() const { return physical_; }
+  const VulkanInstance& instance() const { return *instance_; }
+
+  // Behind all that was submitted before.
+  Ticket submit(VkCommandBuffer commands);
+  // Throws Error where the device is lost.
+  void wait(Ticket ticket) const;
+  void wait_for_all() const { wait(n_submitted_); }
+  // For destructors: what went wrong is said by the next wait.
+  void wait_quietly(Ticket ticket) const noexcept;
+  Ticket last_ticket() const { return n_submitted_; }
+
+ private:
+  VkResult wait_until(Ticket ticket) const noexcept;
+
+  std::shared_ptr<VulkanInstance> instance_;
+  PhysicalDevice physical_;
+  VkDevice handle_ = VK_NULL_HANDLE;
+  DeviceFunctions vk_;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  VkSemaphore ended_ = VK_NULL_HANDLE;  // counts submissions that have
+  Ticket n_submitted_ = 0;
+};
+
+// A handle of a device and what destroys it.
+template <class Handle>
+class Owned {
+ public:
+  using Destroy = void(VKAPI_PTR*)(VkDevice, Handle, const VkAllocationCallbacks*);
+
+  Owned() = default;
+  Owned(const VulkanCore& core, Destroy destroy) : device_(core.handle()), destroy_(destroy) {}
+  Owned(Owned&& other) noexcept { *this = std::move(other); }
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(destroy_, other.destroy_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Owned() {
+    if (handle_ != VK_NULL_HANDLE) destroy_(device_, handle_, nullptr);
+  }
+
+  Handle get() const { return handle_; }
+  // For functions that create one. It must be empty.
+  Handle* out() { return &handle_; }
+
+ private:
+  VkDevice device_ = VK_NULL_HANDLE;
+  Destroy destroy_ = nullptr;
+  Handle handle_ = VK_NULL_HANDLE;
+};
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_VULKAN_CORE_H_

@@ -1,0 +1,121 @@
+// Kernels of Vulkan devices against the scalar table, byte by byte, in every tier.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "device/attend_trial.h"
+#include "device/trials.h"
+#include "device/vulkan/test_devices.h"
+
+namespace outrider::device {
+namespace {
+
+using kernels::WeightKind;
+
+struct Tier {
+  const char* name;
+  VulkanChoice choice;
+};
+constexpr Tier kTiers[] = {
+    {"Best", {}},
+    {"PlainWords", {.uses_dots = false}},
+    {"Integers", {.uses_dots = false, .uses_double = false, .uses_native_arithmetic = false}},
+};
+
+// All at once, one row more and less than go together, and programs recorded for more than come.
+constexpr TrialRows kRows[] = {{1, 1},   {2, 2},  {3, 4}, {4, 4},   {5, 8},   {8, 8},  {9, 16},
+                               {16, 16}, {1, 64}, {0, 8}, {17, 32}, {33, 64}, {64, 64}};
+
+class VulkanKernels : public ::testing::TestWithParam<Tier> {
+ protected:
+  void SetUp() override {
+    device_ = test_device(GetParam().choice);
+    if (device_ == nullptr) GTEST_SKIP() << why_no_test_device();
+  }
+
+  void expect_same_bits(const Trial& trial, const TrialRows& rows) {
+    EXPECT_EQ(difference_from_host(*device_, trial), "")
+        << rows.n << " of " << rows.most << " rows on " << device_->facts().name << " ("
+        << device_->facts().tier << ")";
+  }
+
+  std::unique_ptr<VulkanDevice> device_;
+};
+
+TEST_P(VulkanKernels, QuantizeRows) {
+  for (const TrialRows& rows : kRows) {
+    for (const int k : {1, 31, 32, 33, 64, 100, 256, 520}) {
+      expect_same_bits(quantize_trial(rows, k, static_cast<std::uint32_t>(k)), rows);
+    }
+  }
+}
+
+TEST_P(VulkanKernels, MultiplyByInt8) {
+  for (const TrialRows& rows : kRows) {
+    for (const auto& [n_columns, k] :
+         {std::pair(16, 32), std::pair(1, 33), std::pair(37, 288), std::pair(64, 520)}) {
+      expect_same_bits(product_trial(WeightKind::int8, rows, n_columns, k, 11), rows);
+    }
+  }
+}
+
+TEST_P(VulkanKernels, MultiplyByInt4) {
+  for (const TrialRows& rows : kRows) {
+    for (const auto& [n_columns, k] :
+         {std::pair(16, 32), std::pair(1, 33), std::pair(37, 288), std::pair(64, 520)}) {
+      expect_same_bits(product_trial(WeightKind::int4, rows, n_columns, k, 12), rows);
+    }
+  }
+}
+
+TEST_P(VulkanKernels, NormaliseRows) {
+  for (const TrialRows& rows : kRows) {
+    for (const int n : {1, 15, 16, 17, 64, 333}) expect_same_bits(norm_trial(rows, n, 13), rows);
+  }
+}
+
+TEST_P(VulkanKernels, RotateHeads) {
+  for (const TrialRows& rows : kRows) {
+    for (const int half : {1, 5, 32, 64}) {
+      expect_same_bits(rotate_trial(rows, 3, half, static_cast<std::uint32_t>(half)), rows);
+    }
+  }
+}
+
+TEST_P(VulkanKernels, MultiplyBySilu) {
+  for (const TrialRows& rows : kRows) {
+    for (const int n : {1, 64, 65, 300}) expect_same_bits(silu_trial(rows, n, 14), rows);
+  }
+}
+
+// Whole chunks and splits and parts of them, windows, nodes of trees, heads of odd widths.
+TEST_P(VulkanKernels, Attend) {
+  const AttendTrialShape kShapes[] = {
+      {.n_heads = 1, .n_kv_heads = 1, .head_dim = 16, .n_keys = 1},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 5, .n_keys = 64},
+      {.n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .n_keys = 130, .n_of_tree = 7},
+      {.n_heads = 3, .n_kv_heads = 3, .head_dim = 80, .n_keys = 200, .window = 70},
+      {.n_heads = 2, .n_kv_heads = 2, .head_dim = 256, .n_keys = 90, .n_of_tree = 40},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 24, .n_keys = 2100, .n_of_tree = 3},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 24, .n_keys = 2100, .window = 1040},
+      {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 90, .has_infinities = true},
+      {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100, .has_infinities = true},
+  };
+  for (const kernels::KvKind kv : {kernels::KvKind::f32, kernels::KvKind::int8}) {
+    for (const AttendTrialShape& shape : kShapes) {
+      for (const TrialRows& rows : {TrialRows{1, 1}, TrialRows{3, 4}, TrialRows{0, 2}}) {
+        SCOPED_TRACE(shape.n_keys);
+        expect_same_bits(attend_trial(kv, rows, shape, 15), rows);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, VulkanKernels, ::testing::ValuesIn(kTiers),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace outrider::device
