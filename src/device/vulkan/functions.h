@@ -10,6 +10,9 @@
 
 namespace outrider::device {
 
+// Members have the names that Vulkan gives the functions.
+// NOLINTBEGIN(readability-identifier-naming)
+
 // Of the loader itself, before there is an instance; all null where there is no loader.
 struct LoaderFunctions {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
@@ -85,6 +88,8 @@ struct DeviceFunctions {
   OUTRIDER_DEVICE_FUNCTIONS(OUTRIDER_DECLARE)
 #undef OUTRIDER_DECLARE
 };
+// NOLINTEND(readability-identifier-naming)
+
 DeviceFunctions device_functions(const InstanceFunctions& instance, VkDevice device);
 
 // Throws Error unless the result is VK_SUCCESS: what was to be done, with what.

@@ -50,6 +50,7 @@ const Pipelines::Layouts& Pipelines::layouts_of(int n_uses) {
   const DeviceFunctions& vk = core_->vk();
   const std::string& name = core_->physical().facts.name;
   std::vector<VkDescriptorSetLayoutBinding> bindings;
+  bindings.reserve(static_cast<std::size_t>(n_uses));
   for (int i = 0; i < n_uses; ++i) {
     bindings.push_back({static_cast<std::uint32_t>(i), VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
                         VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
