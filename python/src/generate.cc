@@ -248,10 +248,11 @@ void bind_statistics(py::module_& module) {
       .def_readonly("draft_seconds", &GenerateStatistics::draft_seconds)
       .def_readonly("target_seconds", &GenerateStatistics::target_seconds)
       .def_readonly("verify_seconds", &GenerateStatistics::verify_seconds)
-      .def_property_readonly("tau", &GenerateStatistics::tau,
+      .def_property_readonly("tau", by_reference<&GenerateStatistics::tau>,
                              "Tokens emitted per pass of the target.")
-      .def_property_readonly("acceptance_rate", &GenerateStatistics::acceptance_rate)
-      .def_property_readonly("tokens_per_second", &GenerateStatistics::tokens_per_second);
+      .def_property_readonly("acceptance_rate", by_reference<&GenerateStatistics::acceptance_rate>)
+      .def_property_readonly("tokens_per_second",
+                             by_reference<&GenerateStatistics::tokens_per_second>);
 }
 
 // Arrays that show a result's own memory, and keep it.
@@ -303,11 +304,12 @@ void bind_stream(py::module_& module) {
                      "Tokens of one text as they are committed. Leaving the loop cancels the text; "
                      "so do close() and the end of a with block.")
       .def("__iter__", [](const py::object& self) { return self; })
-      .def("__next__", &Stream::next)
+      .def("__next__", by_reference<&Stream::next>)
       .def("__enter__", [](const py::object& self) { return self; })
       .def("__exit__", [](Stream& self, const py::args& /*error*/) { self.close(); })
-      .def("close", &Stream::close, "Cancels the text, if it has not ended.")
-      .def_property_readonly("result", &Stream::result, "The Result once the text ended, or None.");
+      .def("close", by_reference<&Stream::close>, "Cancels the text, if it has not ended.")
+      .def_property_readonly("result", by_reference<&Stream::result>,
+                             "The Result once the text ended, or None.");
 }
 
 void bind_generator(py::module_& module) {
@@ -316,9 +318,10 @@ void bind_generator(py::module_& module) {
       "Generates with one target and one drafter. One thread at a time may use it: a second one "
       "gets UsageError. Two generators work on two threads; passes of the same model take turns.");
   generator
-      .def(py::init(&make_generator), py::arg("model"), py::kw_only(), py::arg("drafter") = "none",
-           py::arg("rule") = "exact", py::arg("tree") = "", py::arg("verify") = "",
-           py::arg("adaptive") = false, py::arg("drafter_options") = py::none(),
+      .def(py::init(&make_generator), py::arg("model").none(false), py::kw_only(),
+           py::arg("drafter") = "none", py::arg("rule") = "exact", py::arg("tree") = "",
+           py::arg("verify") = "", py::arg("adaptive") = false,
+           py::arg("drafter_options") = py::none(),
            "drafter, rule, tree, verify: the specs of the command line (--drafter, --rule, --tree, "
            "--verify), \"auto\" and \"own\" of --tree among them; drafter may be an object with a "
            "method propose(), as of a class derived from OwnDrafter. adaptive: as tree=\"auto\", "
@@ -345,7 +348,7 @@ void bind_generator(py::module_& module) {
           py::arg("keep"),
           "Whether the text that ended last is kept with its KV cache: a later prompt that "
           "begins like it does not run these tokens again. At first False.")
-      .def_property_readonly("model", &TextGenerator::model, "What it was made with.")
+      .def_property_readonly("model", by_reference<&TextGenerator::model>, "What it was made with.")
       .def_property_readonly(
           "rule_scope",
           [](const TextGenerator& self) {
