@@ -55,6 +55,12 @@ Texts start(TextGenerator& generator, std::vector<GenerateRequest> requests, boo
   return generator.start(std::move(requests), keeps_tokens);
 }
 
+void end_left(TextGenerator& generator) {
+  const TextGenerator::Use use(generator);
+  const py::gil_scoped_release release;
+  generator.end_left();
+}
+
 void finish(TextGenerator& generator, std::span<const std::shared_ptr<Text>> texts) {
   const py::gil_scoped_release release;
   generator.finish(texts);
@@ -101,13 +107,63 @@ class Stream {
     }
   }
 
+  // StopIteration would say that the text is over. (PEP 479 has the same of Python's generators.)
   Token next() {
+    try {
+      return next_token();
+    } catch (py::error_already_set& error) {
+      if (!error.matches(PyExc_StopIteration)) throw;
+      py::raise_from(error, PyExc_RuntimeError, "a callback raised StopIteration");
+      throw py::error_already_set();
+    }
+  }
+
+  // Where others run in the generator, or it is in use just now, a later step of theirs ends the
+  // text.
+  void close() {
+    if (text_->ended) return;
+    {
+      const py::gil_scoped_release release;
+      generator_->cancel(*text_);
+    }
+    if (generator_->in_use()) return;
+    Turn& turn = generator_->shared_model().turn;
+    if (turn.is_mine()) {  // within a callback of another generator's pass
+      turn.leave([generator = generator_] { end_later(*generator); });
+      return;
+    }
+    end_left(*generator_);
+  }
+
+  // None of a text that goes on, and of one that ended in an error.
+  py::object result() {
+    if (!text_->ended || text_->failed) return py::none();
+    if (result_.is_none()) {
+      const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
+      result_ = py::cast(take_result(*generator_, *text_));
+    }
+    return result_;
+  }
+
+ private:
+  static void end_later(TextGenerator& generator) {
+    try {
+      if (generator.in_use()) return;
+      const TextGenerator::Use use(generator);
+      generator.end_left();
+    } catch (...) {
+      // Nobody waits for these texts; the generator's next step goes on with them.
+    }
+  }
+
+  Token next_token() {
     const TextGenerator::Use use(*generator_);  // another thread's pass may bring tokens
     while (text_->tokens.empty()) {
       if (text_->ended) {
         if (text_->error) std::rethrow_exception(std::exchange(text_->error, nullptr));
         throw py::stop_iteration();
       }
+      generator_->shared_model().turn.refuse_holder();  // the text goes on
       try {
         step(*generator_);
       } catch (...) {
@@ -120,29 +176,6 @@ class Stream {
     return token;
   }
 
-  // Where others run in the generator, or it is in use just now, a later step of theirs ends the
-  // text.
-  void close() {
-    if (text_->ended) return;
-    {
-      const py::gil_scoped_release release;
-      generator_->cancel(*text_);
-    }
-    if (generator_->in_use() || generator_->n_active() > 1) return;
-    const TextGenerator::Use use(*generator_);
-    finish(*generator_, {&text_, 1});
-  }
-
-  py::object result() {
-    if (!text_->ended) return py::none();
-    if (result_.is_none()) {
-      const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
-      result_ = py::cast(take_result(*generator_, *text_));
-    }
-    return result_;
-  }
-
- private:
   std::shared_ptr<TextGenerator> generator_;
   std::shared_ptr<Text> text_;
   py::object result_ = py::none();
@@ -165,6 +198,10 @@ Stream stream(const std::shared_ptr<TextGenerator>& self, const py::object& prom
 // Its end waits for a turn, and must not hold the GIL then.
 struct WithoutGil {
   void operator()(TextGenerator* generator) const {
+    if (PyGILState_Check() == 0) {
+      delete generator;
+      return;
+    }
     const py::gil_scoped_release release;
     delete generator;
   }
@@ -308,8 +345,9 @@ void bind_stream(py::module_& module) {
       .def("__enter__", [](const py::object& self) { return self; })
       .def("__exit__", [](Stream& self, const py::args& /*error*/) { self.close(); })
       .def("close", by_reference<&Stream::close>, "Cancels the text, if it has not ended.")
-      .def_property_readonly("result", by_reference<&Stream::result>,
-                             "The Result once the text ended, or None.");
+      .def_property_readonly(
+          "result", by_reference<&Stream::result>,
+          "The Result once the text ended; None before, and where it ended in an error.");
 }
 
 void bind_generator(py::module_& module) {
@@ -389,6 +427,10 @@ std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> r
   } catch (...) {
     finish(generator, texts);
     throw;
+  }
+  {
+    const py::gil_scoped_release release;
+    generator.end_left();  // streams that others closed meanwhile
   }
   std::vector<Result> results;
   for (const auto& text : texts) results.push_back(take_result(generator, *text));

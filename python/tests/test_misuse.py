@@ -4,7 +4,6 @@ import array
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 import outrider
@@ -83,3 +82,124 @@ for of in vars(module).values():
 def test_objects_that_were_never_made():
     done = subprocess.run([sys.executable, "-c", UNMADE], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+WITHIN_A_PASS = """
+import gc, sys
+import outrider
+
+model = outrider.Model(sys.argv[1], threads=1)
+plain = outrider.Generator(model)
+other = outrider.Generator(model)
+stream = other.stream("one", max_tokens=50, ignore_eos=True)
+closed = other.stream("two", max_tokens=50, ignore_eos=True)
+lonely = outrider.Generator(model).stream("five", max_tokens=50, ignore_eos=True)
+next(stream), next(closed), next(lonely)
+expected = plain.generate("one two", max_tokens=5).ids.tolist()
+refused = []
+
+def refuse(function):
+    try:
+        function()
+    except outrider.UsageError as error:
+        assert "within a pass of the same model" in str(error), error
+        refused.append(error)
+
+def everything():
+    refuse(lambda: model.logits([1, 2]))
+    refuse(lambda: other.generate("three", max_tokens=2))
+    refuse(lambda: next(stream))
+    refuse(lambda: outrider.Generator(model))
+    refuse(lambda: other.keep_last_text(False))
+    assert len(outrider.Generator(second).generate("a", max_tokens=1).ids) == 1
+    if waste:  # a cycle: the collector drops it here
+        waste.clear()
+        gc.collect()
+    closed.close()
+    lonely.close()
+
+def mask(text):
+    everything()
+    return None
+
+second = outrider.Model(sys.argv[1], threads=1)
+waste = []
+
+def cycle():
+    generator = outrider.Generator(model)
+    held = [generator, generator.stream("four", max_tokens=9)]
+    next(held[1])
+    held.append(held)
+    return held
+
+waste.append(cycle())
+assert plain.generate("one two", max_tokens=5, mask=mask).ids.tolist() == expected
+assert len(refused) == 5 * 5
+
+class Drafter:
+    def begin(self, text): everything()
+    def propose(self, text, draft): everything(); draft.add(-1, 5)
+    def observe(self, text, accepted): everything()
+    def end(self, id): everything()
+
+waste.append(cycle())
+refused.clear()
+drafted = outrider.Generator(model, drafter=Drafter())
+assert drafted.generate("one two", max_tokens=5).ids.tolist() == expected
+assert len(refused) >= 15
+
+# Behind a pass, in on_token, all of it works.
+plain.generate("one", max_tokens=2, on_token=lambda token: model.logits([1, 2]))
+assert lonely.result.finish_reason == "cancelled"
+assert len(list(stream)) == 49
+assert closed.result.finish_reason == "cancelled"
+"""
+
+
+def test_calls_within_a_pass():
+    words = [sys.executable, "-c", WITHIN_A_PASS, str(MODELS / "drafter")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+class Refuses:
+    def __init__(self, error):
+        self.error = error
+
+    def __array__(self, *arguments, **keywords):
+        raise self.error("on purpose")
+
+
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+def test_what_arrays_raise_comes_out(model, plain, error):
+    with pytest.raises(error, match="on purpose"):
+        plain.generate(PROMPTS[0], max_tokens=2, mask=lambda text: Refuses(error))
+
+    class Drafter:
+        def propose(self, text, draft):
+            draft.draw(-1, Refuses(error))
+
+    with pytest.raises(error, match="on purpose"):
+        outrider.Generator(model, drafter=Drafter()).generate(PROMPTS[0], max_tokens=5)
+    with pytest.raises(error, match="on purpose"):
+        outrider._outrider.model_from_memory("{}", {"a": Refuses(error)}, {})
+
+
+def test_stop_iteration_of_a_callback_ends_no_stream(model, plain):
+    def mask(text):
+        raise StopIteration
+
+    class Drafter:
+        def propose(self, text, draft):
+            raise StopIteration
+
+    for stream in (
+        plain.stream(PROMPTS[0], max_tokens=5, mask=mask),
+        outrider.Generator(model, drafter=Drafter()).stream(PROMPTS[0], max_tokens=5),
+    ):
+        with pytest.raises(RuntimeError, match="StopIteration") as caught:
+            list(stream)
+        assert isinstance(caught.value.__cause__, StopIteration)
+        # A text that failed has no result.
+        assert stream.result is None
+        assert list(stream) == []
