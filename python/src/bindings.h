@@ -49,9 +49,31 @@ inline HeldObject hold(py::object object) {
 std::vector<TokenId> read_ids(const py::handle& ids);
 // A dict or a list as JSON; None as an empty text. A text is taken to be JSON already.
 std::string to_json(const py::handle& object);
+// bytes, bytearray or memoryview: sequences of integers that are no ids.
+bool is_bytes(const py::handle& object);
 // Whether it is one text's ids by its form: an array of one dimension, or a list whose first
 // element is an integer.
 bool is_ids(const py::handle& object);
+
+// A member function for pybind11, which would call the member itself with None as a null pointer.
+template <auto Method>
+struct ByReference;
+template <typename Class, typename Value, typename... Arguments,
+          Value (Class::*Method)(Arguments...) const>
+struct ByReference<Method> {
+  static Value call(const Class& self, Arguments... arguments) {
+    return (self.*Method)(std::forward<Arguments>(arguments)...);
+  }
+};
+template <typename Class, typename Value, typename... Arguments,
+          Value (Class::*Method)(Arguments...)>
+struct ByReference<Method> {
+  static Value call(Class& self, Arguments... arguments) {
+    return (self.*Method)(std::forward<Arguments>(arguments)...);
+  }
+};
+template <auto Method>
+constexpr auto* by_reference = &ByReference<Method>::call;
 
 // An array that owns what the vector held: nothing is copied.
 template <typename T>

@@ -38,6 +38,14 @@ void bind_errors(py::module_& module) {
       PyErr_SetString(error_type, error.what());
     }
   });
+  // pybind11's own is a RuntimeError. Local: other extensions keep theirs.
+  py::register_local_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const py::cast_error&) {
+      PyErr_SetString(PyExc_TypeError, "a value of another type than expected");
+    }
+  });
 }
 
 }  // namespace outrider::python

@@ -55,6 +55,12 @@ Texts start(TextGenerator& generator, std::vector<GenerateRequest> requests, boo
   return generator.start(std::move(requests), keeps_tokens);
 }
 
+void end_left(TextGenerator& generator) {
+  const TextGenerator::Use use(generator);
+  const py::gil_scoped_release release;
+  generator.end_left();
+}
+
 void finish(TextGenerator& generator, std::span<const std::shared_ptr<Text>> texts) {
   const py::gil_scoped_release release;
   generator.finish(texts);
@@ -101,13 +107,63 @@ class Stream {
     }
   }
 
+  // StopIteration would say that the text is over. (PEP 479 has the same of Python's generators.)
   Token next() {
+    try {
+      return next_token();
+    } catch (py::error_already_set& error) {
+      if (!error.matches(PyExc_StopIteration)) throw;
+      py::raise_from(error, PyExc_RuntimeError, "a callback raised StopIteration");
+      throw py::error_already_set();
+    }
+  }
+
+  // Where others run in the generator, or it is in use just now, a later step of theirs ends the
+  // text.
+  void close() {
+    if (text_->ended) return;
+    {
+      const py::gil_scoped_release release;
+      generator_->cancel(*text_);
+    }
+    if (generator_->in_use()) return;
+    Turn& turn = generator_->shared_model().turn;
+    if (turn.is_mine()) {  // within a callback of another generator's pass
+      turn.leave([generator = generator_] { end_later(*generator); });
+      return;
+    }
+    end_left(*generator_);
+  }
+
+  // None of a text that goes on, and of one that ended in an error.
+  py::object result() {
+    if (!text_->ended || text_->failed) return py::none();
+    if (result_.is_none()) {
+      const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
+      result_ = py::cast(take_result(*generator_, *text_));
+    }
+    return result_;
+  }
+
+ private:
+  static void end_later(TextGenerator& generator) {
+    try {
+      if (generator.in_use()) return;
+      const TextGenerator::Use use(generator);
+      generator.end_left();
+    } catch (...) {
+      // Nobody waits for these texts; the generator's next step goes on with them.
+    }
+  }
+
+  Token next_token() {
     const TextGenerator::Use use(*generator_);  // another thread's pass may bring tokens
     while (text_->tokens.empty()) {
       if (text_->ended) {
         if (text_->error) std::rethrow_exception(std::exchange(text_->error, nullptr));
         throw py::stop_iteration();
       }
+      generator_->shared_model().turn.refuse_holder();  // the text goes on
       try {
         step(*generator_);
       } catch (...) {
@@ -120,29 +176,6 @@ class Stream {
     return token;
   }
 
-  // Where others run in the generator, or it is in use just now, a later step of theirs ends the
-  // text.
-  void close() {
-    if (text_->ended) return;
-    {
-      const py::gil_scoped_release release;
-      generator_->cancel(*text_);
-    }
-    if (generator_->in_use() || generator_->n_active() > 1) return;
-    const TextGenerator::Use use(*generator_);
-    finish(*generator_, {&text_, 1});
-  }
-
-  py::object result() {
-    if (!text_->ended) return py::none();
-    if (result_.is_none()) {
-      const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
-      result_ = py::cast(take_result(*generator_, *text_));
-    }
-    return result_;
-  }
-
- private:
   std::shared_ptr<TextGenerator> generator_;
   std::shared_ptr<Text> text_;
   py::object result_ = py::none();
@@ -165,6 +198,10 @@ Stream stream(const std::shared_ptr<TextGenerator>& self, const py::object& prom
 // Its end waits for a turn, and must not hold the GIL then.
 struct WithoutGil {
   void operator()(TextGenerator* generator) const {
+    if (PyGILState_Check() == 0) {
+      delete generator;
+      return;
+    }
     const py::gil_scoped_release release;
     delete generator;
   }
@@ -248,10 +285,11 @@ void bind_statistics(py::module_& module) {
       .def_readonly("draft_seconds", &GenerateStatistics::draft_seconds)
       .def_readonly("target_seconds", &GenerateStatistics::target_seconds)
       .def_readonly("verify_seconds", &GenerateStatistics::verify_seconds)
-      .def_property_readonly("tau", &GenerateStatistics::tau,
+      .def_property_readonly("tau", by_reference<&GenerateStatistics::tau>,
                              "Tokens emitted per pass of the target.")
-      .def_property_readonly("acceptance_rate", &GenerateStatistics::acceptance_rate)
-      .def_property_readonly("tokens_per_second", &GenerateStatistics::tokens_per_second);
+      .def_property_readonly("acceptance_rate", by_reference<&GenerateStatistics::acceptance_rate>)
+      .def_property_readonly("tokens_per_second",
+                             by_reference<&GenerateStatistics::tokens_per_second>);
 }
 
 // Arrays that show a result's own memory, and keep it.
@@ -303,11 +341,13 @@ void bind_stream(py::module_& module) {
                      "Tokens of one text as they are committed. Leaving the loop cancels the text; "
                      "so do close() and the end of a with block.")
       .def("__iter__", [](const py::object& self) { return self; })
-      .def("__next__", &Stream::next)
+      .def("__next__", by_reference<&Stream::next>)
       .def("__enter__", [](const py::object& self) { return self; })
       .def("__exit__", [](Stream& self, const py::args& /*error*/) { self.close(); })
-      .def("close", &Stream::close, "Cancels the text, if it has not ended.")
-      .def_property_readonly("result", &Stream::result, "The Result once the text ended, or None.");
+      .def("close", by_reference<&Stream::close>, "Cancels the text, if it has not ended.")
+      .def_property_readonly(
+          "result", by_reference<&Stream::result>,
+          "The Result once the text ended; None before, and where it ended in an error.");
 }
 
 void bind_generator(py::module_& module) {
@@ -316,9 +356,10 @@ void bind_generator(py::module_& module) {
       "Generates with one target and one drafter. One thread at a time may use it: a second one "
       "gets UsageError. Two generators work on two threads; passes of the same model take turns.");
   generator
-      .def(py::init(&make_generator), py::arg("model"), py::kw_only(), py::arg("drafter") = "none",
-           py::arg("rule") = "exact", py::arg("tree") = "", py::arg("verify") = "",
-           py::arg("adaptive") = false, py::arg("drafter_options") = py::none(),
+      .def(py::init(&make_generator), py::arg("model").none(false), py::kw_only(),
+           py::arg("drafter") = "none", py::arg("rule") = "exact", py::arg("tree") = "",
+           py::arg("verify") = "", py::arg("adaptive") = false,
+           py::arg("drafter_options") = py::none(),
            "drafter, rule, tree, verify: the specs of the command line (--drafter, --rule, --tree, "
            "--verify), \"auto\" and \"own\" of --tree among them; drafter may be an object with a "
            "method propose(), as of a class derived from OwnDrafter. adaptive: as tree=\"auto\", "
@@ -345,7 +386,7 @@ void bind_generator(py::module_& module) {
           py::arg("keep"),
           "Whether the text that ended last is kept with its KV cache: a later prompt that "
           "begins like it does not run these tokens again. At first False.")
-      .def_property_readonly("model", &TextGenerator::model, "What it was made with.")
+      .def_property_readonly("model", by_reference<&TextGenerator::model>, "What it was made with.")
       .def_property_readonly(
           "rule_scope",
           [](const TextGenerator& self) {
@@ -386,6 +427,10 @@ std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> r
   } catch (...) {
     finish(generator, texts);
     throw;
+  }
+  {
+    const py::gil_scoped_release release;
+    generator.end_left();  // streams that others closed meanwhile
   }
   std::vector<Result> results;
   for (const auto& text : texts) results.push_back(take_result(generator, *text));

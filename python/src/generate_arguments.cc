@@ -74,7 +74,7 @@ std::vector<py::object> list_prompts(const py::object& prompts, bool& is_one) {
   is_one = py::isinstance<py::str>(prompts) || is_ids(prompts);
   if (is_one) return {prompts};
   const bool is_list = py::isinstance<py::sequence>(prompts) || py::isinstance<py::array>(prompts);
-  if (!is_list || py::isinstance<py::bytes>(prompts) || py::len(prompts) == 0) {
+  if (!is_list || is_bytes(prompts) || py::len(prompts) == 0) {
     throw UsageError("generate", "prompt", "a text, ids, or a list of texts or ids",
                      is_list ? std::string("an empty list or bytes")
                              : std::string(py::str(py::type::of(prompts))));

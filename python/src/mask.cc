@@ -58,8 +58,7 @@ void read_flags(const py::array& array, std::span<std::uint32_t> allowed) {
 
 // Booleans or bits, which are 32-bit integers in rows of whatever shape (xgrammar's is (1, words)).
 void read_array(const py::object& object, std::span<std::uint32_t> allowed) {
-  const py::array array = py::array::ensure(object);
-  if (!array) throw py::error_already_set();
+  const py::array array(object);  // what converting throws comes out
   const char kind = array.dtype().kind();
   if (kind == 'b') return read_flags(array, allowed);
   if ((kind == 'i' || kind == 'u') && array.itemsize() == 4) {

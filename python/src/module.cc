@@ -2,9 +2,33 @@
 // Python writes better around it.
 #include "bindings.h"
 
+namespace outrider::python {
+namespace {
+
+// Class.__new__(Class) has an object without a value. pybind11 gives it memory of this function
+// when it is first used, which nobody fills.
+void* refuse_unmade(std::size_t /*n_bytes*/) {
+  throw py::type_error("an object of outrider whose __init__ was not called");
+}
+
+void refuse_unmade_objects(const py::module_& module) {
+  for (const auto& [name, object] : module.attr("__dict__").cast<py::dict>()) {
+    if (PyType_Check(object.ptr()) == 0) continue;
+    auto* const type = reinterpret_cast<PyTypeObject*>(object.ptr());
+    if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_Exception)) != 0) continue;
+    if (auto* const known = py::detail::get_type_info(type)) known->operator_new = &refuse_unmade;
+  }
+}
+
+}  // namespace
+}  // namespace outrider::python
+
 PYBIND11_MODULE(_outrider, module) {
   using namespace outrider::python;
   module.doc() = "The engine of the package outrider.";
+  // NumPy's functions, once. Else the first array of the process looks for them behind a lock that
+  // it holds while it waits for the GIL: two threads that make one at a time would wait for ever.
+  py::detail::npy_api::get();
   bind_errors(module);
   bind_tokenizer(module);
   bind_model(module);
@@ -14,4 +38,5 @@ PYBIND11_MODULE(_outrider, module) {
   bind_mask(module);
   bind_weights(module);
   bind_generate(module);
+  refuse_unmade_objects(module);
 }

@@ -36,8 +36,7 @@ struct Law {
 
 py::array_t<double> read_probs(const py::handle& object) {
   using Probs = py::array_t<double, py::array::c_style | py::array::forcecast>;
-  const Probs probs = Probs::ensure(object);
-  if (!probs) throw py::error_already_set();
+  const Probs probs(py::reinterpret_borrow<py::object>(object));  // what it throws comes out
   if (probs.ndim() != 1) {
     throw UsageError("own drafter", "law", "probabilities of one dimension",
                      std::to_string(probs.ndim()) + " dimensions");

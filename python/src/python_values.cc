@@ -46,12 +46,12 @@ std::vector<TokenId> read_array(const py::array& array) {
 
 std::vector<TokenId> read_ids(const py::handle& ids) {
   if (py::isinstance<py::array>(ids)) return read_array(py::reinterpret_borrow<py::array>(ids));
-  if (!py::isinstance<py::sequence>(ids) || py::isinstance<py::str>(ids) ||
-      py::isinstance<py::bytes>(ids)) {
+  if (!py::isinstance<py::sequence>(ids) || py::isinstance<py::str>(ids) || is_bytes(ids)) {
     refuse(type_name(ids));
   }
   std::vector<TokenId> read;
-  for (const py::handle id : py::reinterpret_borrow<py::sequence>(ids)) {
+  // (A handle would not do: a range makes its elements, and the loop holds none of them.)
+  for (const py::object id : py::reinterpret_borrow<py::sequence>(ids)) {
     if (!is_integer(id)) refuse("a list with " + type_name(id));
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(id.ptr()));
     if (!number) throw py::error_already_set();
@@ -63,11 +63,19 @@ std::vector<TokenId> read_ids(const py::handle& ids) {
   return read;
 }
 
+bool is_bytes(const py::handle& object) {
+  return py::isinstance<py::bytes>(object) || py::isinstance<py::bytearray>(object) ||
+         py::isinstance<py::memoryview>(object);
+}
+
 bool is_ids(const py::handle& object) {
   if (py::isinstance<py::array>(object)) {
     return py::reinterpret_borrow<py::array>(object).ndim() == 1;
   }
-  if (!py::isinstance<py::sequence>(object) || py::isinstance<py::str>(object)) return false;
+  if (!py::isinstance<py::sequence>(object) || py::isinstance<py::str>(object) ||
+      is_bytes(object)) {
+    return false;
+  }
   const auto list = py::reinterpret_borrow<py::sequence>(object);
   return list.size() > 0 && is_integer(py::object(list[0]));
 }

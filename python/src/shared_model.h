@@ -2,12 +2,18 @@
 #ifndef OUTRIDER_PYTHON_SHARED_MODEL_H_
 #define OUTRIDER_PYTHON_SHARED_MODEL_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "bindings.h"
+#include "outrider/error.h"
 #include "outrider/model.h"
 
 namespace outrider::python {
@@ -16,12 +22,20 @@ namespace outrider::python {
 // has just given it back and wants it again would mostly get it. Take it without the GIL.
 class Turn {
  public:
+  // Throws UsageError where this thread has it: a callback of a pass wants another pass.
   void lock() {
+    refuse_holder();
     std::unique_lock lock(mutex_);
     const std::uint64_t mine = next_++;
     changed_.wait(lock, [&] { return now_ == mine; });
+    holder_ = std::this_thread::get_id();
   }
   void unlock() {
+    // What is left to do may leave more.
+    while (!left_.empty()) {
+      for (const auto& work : std::exchange(left_, {})) work();
+    }
+    holder_ = std::thread::id();
     {
       const std::lock_guard lock(mutex_);
       ++now_;
@@ -29,11 +43,23 @@ class Turn {
     changed_.notify_all();
   }
 
+  // Whether this thread is within a turn.
+  bool is_mine() const { return holder_.load() == std::this_thread::get_id(); }
+  void refuse_holder() const {
+    if (!is_mine()) return;
+    throw UsageError("use model", "model", "a call behind the pass",
+                     "one within a pass of the same model (by a mask or a drafter)");
+  }
+  // Where it is mine: what this thread does before it gives the turn back. It must not throw.
+  void leave(std::function<void()> work) { left_.push_back(std::move(work)); }
+
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t next_ = 0;
   std::uint64_t now_ = 0;
+  std::atomic<std::thread::id> holder_{};
+  std::vector<std::function<void()>> left_;  // the holder's
 };
 
 struct SharedModel {

@@ -18,6 +18,10 @@ TextGenerator::TextGenerator(std::shared_ptr<SharedModel> model,
 }
 
 TextGenerator::~TextGenerator() {
+  if (model_->turn.is_mine()) {  // the garbage collector came within a callback of a pass
+    model_->turn.leave([batch = std::shared_ptr<Batch>(std::move(batch_))]() mutable {});
+    return;
+  }
   const std::lock_guard turn(model_->turn);
   batch_.reset();
 }
@@ -58,13 +62,14 @@ std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequ
       text->id = batch_->submit(std::move(request), speculation_,
                                 [text](GenerateResult result, std::exception_ptr error) {
                                   text->result = std::move(result);
+                                  text->failed = error != nullptr;
                                   text->error = std::move(error);
                                   text->ended = true;
                                 });
       texts.push_back(std::move(text));
     }
   } catch (...) {
-    for (const auto& text : texts) batch_->cancel(text->id);
+    for (const auto& text : texts) cancel(*text);
     if (active_.empty()) {
       while (batch_->step()) {
       }
@@ -79,6 +84,10 @@ std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequ
 
 void TextGenerator::step() {
   const std::lock_guard turn(model_->turn);
+  step_in_turn();
+}
+
+void TextGenerator::step_in_turn() {
   batch_->step();
   for (const auto& text : active_) {
     if (!text->ended || !text->keeps_tokens || text->error) continue;
@@ -93,10 +102,24 @@ void TextGenerator::step() {
 
 void TextGenerator::finish(std::span<const std::shared_ptr<Text>> texts) {
   for (const auto& text : texts) {
-    if (!text->ended) batch_->cancel(text->id);
+    if (!text->ended) cancel(*text);
   }
   const auto is_done = [](const auto& text) { return text->ended.load(); };
   while (!std::all_of(texts.begin(), texts.end(), is_done)) step();
+}
+
+bool TextGenerator::is_left() const {
+  const auto is_cancelled = [](const auto& text) { return text->cancelled.load(); };
+  return !active_.empty() && std::all_of(active_.begin(), active_.end(), is_cancelled);
+}
+
+void TextGenerator::end_left() {
+  if (!is_left()) return;
+  if (model_->turn.is_mine()) {
+    while (!active_.empty()) step_in_turn();
+  } else {
+    while (!active_.empty()) step();
+  }
 }
 
 void TextGenerator::keep_last_text(bool keep) {

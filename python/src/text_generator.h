@@ -36,10 +36,13 @@ struct Token {
 // A request on its way, or what became of it.
 struct Text {
   RequestId id = -1;
-  bool keeps_tokens = false;       // whether anyone wants to see them
-  std::deque<Token> tokens = {};   // that nobody has taken yet
-  std::size_t n_shown_bytes = 0;   // of all tokens' texts so far
-  std::atomic<bool> ended{false};  // all else is read by whoever uses the generator
+  bool keeps_tokens = false;      // whether anyone wants to see them
+  std::deque<Token> tokens = {};  // that nobody has taken yet
+  std::size_t n_shown_bytes = 0;  // of all tokens' texts so far
+  // Of any thread; all else is read by whoever uses the generator.
+  std::atomic<bool> cancelled{false};
+  std::atomic<bool> ended{false};
+  bool failed = false;  // it ended in an error: there is no result
   GenerateResult result = {};
   std::exception_ptr error = {};
 };
@@ -78,15 +81,23 @@ class TextGenerator {
   // Cancels those that have not ended, and steps until they have. Others that are there go on.
   void finish(std::span<const std::shared_ptr<Text>> texts);
   // From any thread: the text ends in a later step.
-  void cancel(const Text& text) { batch_->cancel(text.id); }
+  void cancel(Text& text) {
+    text.cancelled = true;
+    batch_->cancel(text.id);
+  }
+  // Where all texts that are there are cancelled, and so nobody steps for one: steps until they
+  // have ended. Whoever has the turn of a pass may call it as well.
+  void end_left();
 
-  std::size_t n_active() const { return active_.size(); }
   RuleScope rule_scope() const { return batch_->rule_scope(speculation_); }
   void keep_last_text(bool keep);
-  const SharedModel& shared_model() const { return *model_; }
+  SharedModel& shared_model() const { return *model_; }
   std::shared_ptr<SharedModel> model() const { return model_; }
 
  private:
+  void step_in_turn();
+  bool is_left() const;
+
   std::shared_ptr<SharedModel> model_;
   SpeculationOptions speculation_;
   std::unique_ptr<Batch> batch_;

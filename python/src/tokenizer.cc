@@ -68,7 +68,7 @@ void bind_tokenizer(py::module_& module) {
       .def(
           "bytes", [](const Tokenizer& self, TokenId id) { return py::bytes(self.bytes(id)); },
           py::arg("id"), "The bytes that one token adds within a text; none for special tokens.")
-      .def("is_special", &Tokenizer::is_special, py::arg("id"))
+      .def("is_special", by_reference<&Tokenizer::is_special>, py::arg("id"))
       .def("chat_template", &render, py::arg("messages"), py::arg("tools") = py::none(),
            py::arg("add_generation_prompt") = true, py::arg("variables") = py::none(),
            "The prompt of a conversation by the model's template: a text with special tokens "
@@ -76,11 +76,13 @@ void bind_tokenizer(py::module_& module) {
            "messages: a list of dicts with role and content, and all else that the template "
            "reads. tools: a list of dicts, the functions that the model may call. variables: a "
            "dict of further variables of the template.")
-      .def_property_readonly("vocabulary_size", &Tokenizer::vocabulary_size,
+      .def_property_readonly("vocabulary_size", by_reference<&Tokenizer::vocabulary_size>,
                              "Ids are below this number. A model may have more rows of logits.")
-      .def_property_readonly("bos_token", &Tokenizer::bos_token, "Its id; -1: the files name none.")
-      .def_property_readonly("eos_token", &Tokenizer::eos_token, "Its id; -1: the files name none.")
-      .def_property_readonly("warnings", &Tokenizer::warnings);
+      .def_property_readonly("bos_token", by_reference<&Tokenizer::bos_token>,
+                             "Its id; -1: the files name none.")
+      .def_property_readonly("eos_token", by_reference<&Tokenizer::eos_token>,
+                             "Its id; -1: the files name none.")
+      .def_property_readonly("warnings", by_reference<&Tokenizer::warnings>);
 }
 
 }  // namespace outrider::python

@@ -39,10 +39,10 @@ std::shared_ptr<SharedModel> model_from_memory(const std::string& config_json,
                                                const py::object& progress,
                                                const py::kwargs& keywords) {
   ModelInMemory model{.config = config_json, .tensors = {}};
+  const py::object as_array = py::module_::import("numpy").attr("asarray");
   std::vector<py::array> held;  // what the spans look into
   for (const auto& [name, tensor] : tensors) {
-    py::array array = py::array::ensure(tensor, py::array::c_style);
-    if (!array) throw py::error_already_set();
+    py::array array = as_array(tensor, py::arg("order") = "C");
     const auto n_bytes = static_cast<std::size_t>(array.nbytes());
     model.tensors.push_back(
         {.name = py::cast<std::string>(name),

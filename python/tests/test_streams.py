@@ -71,6 +71,20 @@ def test_a_left_stream_has_given_back_its_pages(narrow):
     assert len(other.generate(prompt, max_tokens=most, ignore_eos=True).ids) == most
 
 
+def test_streams_that_are_closed_together_have_given_back_their_pages(narrow):
+    generator = outrider.Generator(narrow)
+    streams = [generator.stream(PROMPTS[0], max_tokens=90, ignore_eos=True) for _ in range(3)]
+    for stream in streams:
+        next(stream)
+    for stream in streams:
+        stream.close()
+    assert [stream.result.finish_reason for stream in streams] == ["cancelled"] * 3
+    # All eight pages are there for another generator.
+    most = 8 * PAGE_TOKENS - len(narrow.tokenizer.encode(PROMPTS[0])) - 1
+    other = outrider.Generator(narrow)
+    assert len(other.generate(PROMPTS[0], max_tokens=most, ignore_eos=True).ids) == most
+
+
 def test_a_closed_stream_has_ended(plain):
     stream = plain.stream(PROMPTS[0], max_tokens=100, ignore_eos=True)
     first = next(stream)

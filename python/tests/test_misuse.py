@@ -1,0 +1,205 @@
+"""What can go wrong around the engine: first calls on many threads, objects that were never made."""
+
+import array
+import subprocess
+import sys
+
+import pytest
+
+import outrider
+from conftest import MODELS, PROMPTS
+
+FIRST_ARRAYS = """
+import sys, threading
+import outrider
+tokenizer = outrider.Tokenizer.load(sys.argv[1])
+barrier = threading.Barrier(4)
+def encode():
+    barrier.wait()
+    tokenizer.encode("one two three")
+threads = [threading.Thread(target=encode) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_first_arrays_on_many_threads():
+    # A process of its own: there, no array has been made.
+    for _ in range(3):
+        words = [sys.executable, "-c", FIRST_ARRAYS, str(MODELS / "target")]
+        subprocess.run(words, check=True, timeout=30)
+
+
+def test_sequences_that_make_their_elements(model):
+    tokenizer = model.tokenizer
+    expected = tokenizer.decode(list(range(300, 600)))
+    assert tokenizer.decode(range(300, 600)) == expected
+    assert tokenizer.decode(array.array("q", range(300, 600))) == expected
+    # Beyond what Python keeps of small integers: each is made for one look at it.
+    big = range(2**40, 2**40 + 3)
+    with pytest.raises(outrider.UsageError, match=str(2**40)):
+        tokenizer.decode(big)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_are_no_ids(model, plain, kind):
+    ids = kind(b"ab")
+    with pytest.raises(outrider.UsageError):
+        model.tokenizer.decode(ids)
+    with pytest.raises(outrider.UsageError):
+        plain.generate(ids, max_tokens=1)
+    with pytest.raises(outrider.UsageError):
+        model.logits(ids)
+
+
+UNMADE = """
+import sys
+import outrider
+import outrider._outrider as module
+model = None
+def refused(function):
+    try:
+        function()
+    except TypeError:
+        return
+    raise AssertionError("not refused")
+refused(lambda: outrider.Generator(None))
+refused(lambda: outrider.Generator.model.fget(None))
+refused(lambda: outrider.Generator.generate(None, "a"))
+refused(lambda: outrider.Generator.__new__(outrider.Generator).generate("a"))
+refused(lambda: outrider.Generator.__new__(outrider.Generator).model)
+refused(lambda: outrider.Generator.__new__(outrider.Generator).stream("a"))
+refused(lambda: outrider.Generator(outrider.Model.__new__(outrider.Model)))
+for of in vars(module).values():
+    if isinstance(of, type) and not issubclass(of, Exception):
+        for name, part in vars(of).items():
+            if isinstance(part, property):
+                refused(lambda: getattr(of.__new__(of), name))
+                refused(lambda: part.fget(None))
+"""
+
+
+def test_objects_that_were_never_made():
+    done = subprocess.run([sys.executable, "-c", UNMADE], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+WITHIN_A_PASS = """
+import gc, sys
+import outrider
+
+model = outrider.Model(sys.argv[1], threads=1)
+plain = outrider.Generator(model)
+other = outrider.Generator(model)
+stream = other.stream("one", max_tokens=50, ignore_eos=True)
+closed = other.stream("two", max_tokens=50, ignore_eos=True)
+lonely = outrider.Generator(model).stream("five", max_tokens=50, ignore_eos=True)
+next(stream), next(closed), next(lonely)
+expected = plain.generate("one two", max_tokens=5).ids.tolist()
+refused = []
+
+def refuse(function):
+    try:
+        function()
+    except outrider.UsageError as error:
+        assert "within a pass of the same model" in str(error), error
+        refused.append(error)
+
+def everything():
+    refuse(lambda: model.logits([1, 2]))
+    refuse(lambda: other.generate("three", max_tokens=2))
+    refuse(lambda: next(stream))
+    refuse(lambda: outrider.Generator(model))
+    refuse(lambda: other.keep_last_text(False))
+    assert len(outrider.Generator(second).generate("a", max_tokens=1).ids) == 1
+    if waste:  # a cycle: the collector drops it here
+        waste.clear()
+        gc.collect()
+    closed.close()
+    lonely.close()
+
+def mask(text):
+    everything()
+    return None
+
+second = outrider.Model(sys.argv[1], threads=1)
+waste = []
+
+def cycle():
+    generator = outrider.Generator(model)
+    held = [generator, generator.stream("four", max_tokens=9)]
+    next(held[1])
+    held.append(held)
+    return held
+
+waste.append(cycle())
+assert plain.generate("one two", max_tokens=5, mask=mask).ids.tolist() == expected
+assert len(refused) == 5 * 5
+
+class Drafter:
+    def begin(self, text): everything()
+    def propose(self, text, draft): everything(); draft.add(-1, 5)
+    def observe(self, text, accepted): everything()
+    def end(self, id): everything()
+
+waste.append(cycle())
+refused.clear()
+drafted = outrider.Generator(model, drafter=Drafter())
+assert drafted.generate("one two", max_tokens=5).ids.tolist() == expected
+assert len(refused) >= 15
+
+# Behind a pass, in on_token, all of it works.
+plain.generate("one", max_tokens=2, on_token=lambda token: model.logits([1, 2]))
+assert lonely.result.finish_reason == "cancelled"
+assert len(list(stream)) == 49
+assert closed.result.finish_reason == "cancelled"
+"""
+
+
+def test_calls_within_a_pass():
+    words = [sys.executable, "-c", WITHIN_A_PASS, str(MODELS / "drafter")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+class Refuses:
+    def __init__(self, error):
+        self.error = error
+
+    def __array__(self, *arguments, **keywords):
+        raise self.error("on purpose")
+
+
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+def test_what_arrays_raise_comes_out(model, plain, error):
+    with pytest.raises(error, match="on purpose"):
+        plain.generate(PROMPTS[0], max_tokens=2, mask=lambda text: Refuses(error))
+
+    class Drafter:
+        def propose(self, text, draft):
+            draft.draw(-1, Refuses(error))
+
+    with pytest.raises(error, match="on purpose"):
+        outrider.Generator(model, drafter=Drafter()).generate(PROMPTS[0], max_tokens=5)
+    with pytest.raises(error, match="on purpose"):
+        outrider._outrider.model_from_memory("{}", {"a": Refuses(error)}, {})
+
+
+def test_stop_iteration_of_a_callback_ends_no_stream(model, plain):
+    def mask(text):
+        raise StopIteration
+
+    class Drafter:
+        def propose(self, text, draft):
+            raise StopIteration
+
+    for stream in (
+        plain.stream(PROMPTS[0], max_tokens=5, mask=mask),
+        outrider.Generator(model, drafter=Drafter()).stream(PROMPTS[0], max_tokens=5),
+    ):
+        with pytest.raises(RuntimeError, match="StopIteration") as caught:
+            list(stream)
+        assert isinstance(caught.value.__cause__, StopIteration)
+        # A text that failed has no result.
+        assert stream.result is None
+        assert list(stream) == []
