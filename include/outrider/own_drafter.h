@@ -31,7 +31,7 @@ struct OwnText {
 struct TokenLaw {
   std::span<const TokenId> ids;   // (n): each once, in any order
   std::span<const double> probs;  // (n): finite, none below 0; their sum is above 0, and at most 1
-                                  // but for rounding (1e-3). They are divided by it.
+                                  // but for rounding (0.004). They are divided by it.
 };
 
 // One round's draft of a text: a tree of tokens, in the order in which they are added. Node i is

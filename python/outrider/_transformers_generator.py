@@ -175,7 +175,8 @@ class TransformersGenerator:
         values = {**_KNOWN, **self._defaults, **_read_config(generation_config), **_checked(arguments)}
         ends = self._ends(values)
         pad = self._pad(values, ends)
-        read = _read_inputs(input_ids, attention_mask, pad, ends.tokens)
+        read = _read_inputs(input_ids, attention_mask, pad, ends.tokens if ends.tokens is not None
+                            else self.generator.model.end_tokens)
         n_new = _n_new_tokens(values, read.padded.shape[1])
         n_copies = int(values["num_return_sequences"])
         if n_copies < 1:

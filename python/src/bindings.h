@@ -12,6 +12,7 @@
 #include <pybind11/stl/filesystem.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -51,6 +52,14 @@ std::vector<TokenId> read_ids(const py::handle& ids);
 std::string to_json(const py::handle& object);
 // bytes, bytearray or memoryview: sequences of integers that are no ids.
 bool is_bytes(const py::handle& object);
+// A text in UTF-8. Throws TypeError for another type and UsageError for a lone surrogate, which
+// UTF-8 has no bytes for; `operation` and `object` are for the message.
+std::string read_text(const py::handle& text, const char* operation, const std::string& object);
+// An integer of lowest..highest. Throws TypeError for another type and UsageError for another one.
+std::int64_t read_integer(const py::handle& value, const char* operation, const std::string& object,
+                          std::int64_t lowest, std::int64_t highest);
+std::uint64_t read_unsigned(const py::handle& value, const char* operation,
+                            const std::string& object);
 // Whether it is one text's ids by its form: an array of one dimension, or a list whose first
 // element is an integer.
 bool is_ids(const py::handle& object);

@@ -41,12 +41,12 @@ ToolChoice read_tool_choice(const py::object& choice) {
 ChatReply chat(TextGenerator& self, const py::object& messages, const py::object& tools,
                const py::object& tool_choice, const py::object& variables, bool parallel_calls,
                bool trust_messages, const py::object& sampling, const py::kwargs& keywords) {
-  GenerateArguments arguments = read_arguments(sampling, keywords);
+  GenerateArguments arguments = read_arguments(*self.shared_model().model, sampling, keywords);
   if (arguments.seeds.size() != 1 || !arguments.encoder_prompt.is_none()) {
     throw UsageError("chat", "keywords", "one seed and no encoder_prompt", "others");
   }
-  // Each part by itself: what throws within a braced list of these frees its neighbours twice
-  // (g++ 12).
+  // Each member by itself: where a braced list within a braced list is followed by a member that
+  // throws, g++ 12 frees the inner list's parts twice.
   ChatTurnOptions options;
   options.messages = to_json(messages);
   options.chat.tools = to_json(tools);

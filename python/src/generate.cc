@@ -81,7 +81,8 @@ Result take_result(TextGenerator& generator, Text& text) {
 
 py::object generate(TextGenerator& self, const py::object& prompts, const py::object& sampling,
                     const py::kwargs& keywords) {
-  const GenerateArguments arguments = read_arguments(sampling, keywords);
+  const GenerateArguments arguments =
+      read_arguments(*self.shared_model().model, sampling, keywords);
   bool is_one = false;
   std::vector<GenerateRequest> requests =
       make_requests(*self.shared_model().model, prompts, arguments, is_one);
@@ -183,7 +184,8 @@ class Stream {
 
 Stream stream(const std::shared_ptr<TextGenerator>& self, const py::object& prompt,
               const py::object& sampling, const py::kwargs& keywords) {
-  const GenerateArguments arguments = read_arguments(sampling, keywords);
+  const GenerateArguments arguments =
+      read_arguments(*self->shared_model().model, sampling, keywords);
   if (!arguments.on_token.is_none()) {
     throw UsageError("stream", "on_token", "none: the stream gives the tokens", "a function");
   }
@@ -292,11 +294,13 @@ void bind_statistics(py::module_& module) {
                              by_reference<&GenerateStatistics::tokens_per_second>);
 }
 
-// Arrays that show a result's own memory, and keep it.
+// Arrays that show a result's own memory, and keep it. Read-only: all of them show the same.
 template <typename T>
 py::array_t<T> view(const py::object& self, const std::vector<T>& values,
                     std::vector<py::ssize_t> shape) {
-  return py::array_t<T>(std::move(shape), values.data(), self);
+  py::array_t<T> array(std::move(shape), values.data(), self);
+  array.attr("setflags")(py::arg("write") = false);
+  return array;
 }
 
 void bind_result(py::module_& module) {

@@ -1,5 +1,7 @@
 #include "generate_arguments.h"
 
+#include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +19,12 @@ struct Keyword {
   Setter set;
 };
 
+template <auto Member, int kLowest>
+void set_integer(GenerateArguments& arguments, const py::handle& value, const char* name) {
+  arguments.options.*Member = static_cast<int>(
+      read_integer(value, "generate", name, kLowest, std::numeric_limits<int>::max()));
+}
+
 template <auto Member>
 void set_option(GenerateArguments& arguments, const py::handle& value) {
   using Type = std::remove_reference_t<decltype(arguments.options.*Member)>;
@@ -24,18 +32,31 @@ void set_option(GenerateArguments& arguments, const py::handle& value) {
 }
 
 void set_stop(GenerateArguments& arguments, const py::handle& value) {
+  if (value.is_none()) return;
   if (py::isinstance<py::str>(value)) {
-    arguments.options.stop_strings = {py::cast<std::string>(value)};
-  } else {
-    arguments.options.stop_strings = py::cast<std::vector<std::string>>(value);
+    arguments.options.stop_strings = {read_text(value, "generate", "stop")};
+    return;
+  }
+  if (!py::isinstance<py::sequence>(value) || is_bytes(value)) {
+    throw py::type_error("stop: expected a text or a list of texts");
+  }
+  for (const py::object text : py::reinterpret_borrow<py::sequence>(value)) {
+    arguments.options.stop_strings.push_back(read_text(text, "generate", "stop"));
   }
 }
 
 void set_seed(GenerateArguments& arguments, const py::handle& value) {
-  if (PyIndex_Check(value.ptr()) != 0 && !py::isinstance<py::array>(value)) {
-    arguments.seeds = {py::cast<std::uint64_t>(value)};
-  } else {
-    arguments.seeds = py::cast<std::vector<std::uint64_t>>(value);
+  if (value.is_none()) return;
+  if (!py::isinstance<py::sequence>(value) && !py::isinstance<py::array>(value)) {
+    arguments.seeds = {read_unsigned(value, "generate", "seed")};
+    return;
+  }
+  if (is_bytes(value) || py::isinstance<py::str>(value)) {
+    throw py::type_error("seed: expected an integer or a list of integers");
+  }
+  arguments.seeds.clear();
+  for (const py::handle seed : py::reinterpret_borrow<py::object>(value)) {
+    arguments.seeds.push_back(read_unsigned(seed, "generate", "seed"));
   }
 }
 
@@ -43,8 +64,19 @@ void set_grammar(GenerateArguments& arguments, const py::handle& value) {
   if (!value.is_none()) arguments.options.grammar = py::cast<std::shared_ptr<Grammar>>(value);
 }
 
+void set_max_seconds(GenerateArguments& arguments, const py::handle& value) {
+  const auto seconds = py::cast<double>(value);
+  if (std::isnan(seconds) || seconds < 0) {
+    throw UsageError("generate", "max_seconds", "0 (no bound) or more", std::to_string(seconds));
+  }
+  arguments.options.max_seconds = std::isinf(seconds) ? 0 : seconds;
+}
+
 const Keyword kKeywords[] = {
-    {"max_tokens", set_option<&GenerateOptions::max_tokens>},
+    {"max_tokens",
+     [](GenerateArguments& arguments, const py::handle& value) {
+       set_integer<&GenerateOptions::max_tokens, 0>(arguments, value, "max_tokens");
+     }},
     {"seed", set_seed},
     {"stop", set_stop},
     {"stop_tokens",
@@ -54,11 +86,16 @@ const Keyword kKeywords[] = {
     {"ignore_eos", set_option<&GenerateOptions::ignore_eos>},
     {"add_special", set_option<&GenerateOptions::add_special>},
     {"keep_logits", set_option<&GenerateOptions::keep_logits>},
-    {"log_probs", set_option<&GenerateOptions::log_probs>},
+    {"log_probs",
+     [](GenerateArguments& arguments, const py::handle& value) {
+       set_integer<&GenerateOptions::log_probs, -1>(arguments, value, "log_probs");
+     }},
     {"grammar", set_grammar},
-    {"mask", [](GenerateArguments& arguments,
-                const py::handle& value) { arguments.options.mask = to_mask(value); }},
-    {"max_seconds", set_option<&GenerateOptions::max_seconds>},
+    {"mask",
+     [](GenerateArguments& arguments, const py::handle& value) {
+       arguments.options.mask = to_mask(value, *arguments.model);
+     }},
+    {"max_seconds", set_max_seconds},
     {"encoder_prompt",
      [](GenerateArguments& arguments, const py::handle& value) {
        arguments.encoder_prompt = py::reinterpret_borrow<py::object>(value);
@@ -73,7 +110,9 @@ const Keyword kKeywords[] = {
 std::vector<py::object> list_prompts(const py::object& prompts, bool& is_one) {
   is_one = py::isinstance<py::str>(prompts) || is_ids(prompts);
   if (is_one) return {prompts};
-  const bool is_list = py::isinstance<py::sequence>(prompts) || py::isinstance<py::array>(prompts);
+  const bool is_list = py::isinstance<py::array>(prompts)
+                           ? py::reinterpret_borrow<py::array>(prompts).ndim() > 0
+                           : py::isinstance<py::sequence>(prompts);
   if (!is_list || is_bytes(prompts) || py::len(prompts) == 0) {
     throw UsageError("generate", "prompt", "a text, ids, or a list of texts or ids",
                      is_list ? std::string("an empty list or bytes")
@@ -89,15 +128,17 @@ std::vector<py::object> list_prompts(const py::object& prompts, bool& is_one) {
 std::vector<TokenId> encode(const Tokenizer& tokenizer, const py::handle& prompt,
                             bool add_special) {
   if (!py::isinstance<py::str>(prompt)) return read_ids(prompt);
-  const auto text = py::cast<std::string>(prompt);
+  const std::string text = read_text(prompt, "generate", "prompt");
   const py::gil_scoped_release release;
   return tokenizer.encode(text, add_special);
 }
 
 }  // namespace
 
-GenerateArguments read_arguments(const py::object& sampling, const py::kwargs& keywords) {
+GenerateArguments read_arguments(const Model& model, const py::object& sampling,
+                                 const py::kwargs& keywords) {
   GenerateArguments arguments;
+  arguments.model = &model;
   if (!sampling.is_none()) {
     if (!py::isinstance<SamplingParams>(sampling)) {
       throw py::type_error("sampling: a value of type " +
@@ -106,7 +147,7 @@ GenerateArguments read_arguments(const py::object& sampling, const py::kwargs& k
     arguments.options.sampling = py::cast<SamplingParams>(sampling);
   }
   for (const auto& [key, value] : keywords) {
-    const auto name = py::cast<std::string>(key);
+    const std::string name = read_text(key, "generate", "keyword");
     const Keyword* known = nullptr;
     for (const Keyword& keyword : kKeywords) {
       if (keyword.name == name) known = &keyword;
@@ -124,7 +165,6 @@ GenerateArguments read_arguments(const py::object& sampling, const py::kwargs& k
       throw py::type_error(name + ": a value of type " + std::string(py::str(py::type::of(value))));
     }
   }
-  if (arguments.seeds.empty()) arguments.seeds = {0};
   return arguments;
 }
 

@@ -8,18 +8,21 @@
 
 #include "bindings.h"
 #include "outrider/generate.h"
+#include "outrider/model.h"
 
 namespace outrider::python {
 
 struct GenerateArguments {
-  GenerateOptions options;           // of all texts, but for the seed
-  std::vector<std::uint64_t> seeds;  // one: of all texts; else one for each
+  GenerateOptions options;                 // of all texts, but for the seed
+  std::vector<std::uint64_t> seeds = {0};  // one: of all texts; else one for each
+  const Model* model = nullptr;            // that they were read for
   py::object encoder_prompt = py::none();
   py::object on_token = py::none();
 };
 
 // Throws UsageError for an unknown keyword and TypeError for a value of another type.
-GenerateArguments read_arguments(const py::object& sampling, const py::kwargs& keywords);
+GenerateArguments read_arguments(const Model& model, const py::object& sampling,
+                                 const py::kwargs& keywords);
 
 // The keywords, for tests of the stubs.
 std::vector<std::string> argument_names();

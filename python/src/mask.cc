@@ -44,10 +44,16 @@ void set(std::span<std::uint32_t> allowed, std::size_t id) {
   allowed[id / 32] |= std::uint32_t{1} << (id % 32);
 }
 
-void read_flags(const py::array& array, std::span<std::uint32_t> allowed) {
+// Of rows of logits and of tokens, of which a model may have fewer.
+struct Widths {
+  std::size_t n_rows = 0;
+  std::size_t n_tokens = 0;
+};
+
+void read_flags(const py::array& array, const Widths& widths, std::span<std::uint32_t> allowed) {
   const auto flags = py::array_t<bool, py::array::c_style | py::array::forcecast>(array);
   const auto n = static_cast<std::size_t>(flags.size());
-  if (array.ndim() != 1 || n > 32 * allowed.size()) {
+  if (array.ndim() != 1 || (n != widths.n_rows && n != widths.n_tokens)) {
     refuse("an array of " + std::to_string(n) + " booleans of " + std::to_string(array.ndim()) +
            " dimensions");
   }
@@ -57,10 +63,13 @@ void read_flags(const py::array& array, std::span<std::uint32_t> allowed) {
 }
 
 // Booleans or bits, which are 32-bit integers in rows of whatever shape (xgrammar's is (1, words)).
-void read_array(const py::object& object, std::span<std::uint32_t> allowed) {
+void read_array(const py::object& object, const Widths& widths, std::span<std::uint32_t> allowed) {
   const py::array array(object);  // what converting throws comes out
   const char kind = array.dtype().kind();
-  if (kind == 'b') return read_flags(array, allowed);
+  if (kind == 'b') return read_flags(array, widths, allowed);
+  if (!array.dtype().attr("isnative").cast<bool>()) {
+    refuse("an array of " + std::string(py::str(array.dtype())) + ", of another byte order");
+  }
   if ((kind == 'i' || kind == 'u') && array.itemsize() == 4) {
     return read_bits(array.attr("view")("uint32"), allowed);
   }
@@ -68,12 +77,12 @@ void read_array(const py::object& object, std::span<std::uint32_t> allowed) {
 }
 
 // false: all tokens.
-bool read_mask(const py::object& object, std::span<std::uint32_t> allowed) {
+bool read_mask(const py::object& object, const Widths& widths, std::span<std::uint32_t> allowed) {
   if (object.is_none()) return false;
   const bool is_list = py::isinstance<py::list>(object) || py::isinstance<py::tuple>(object) ||
                        py::isinstance<py::set>(object) || py::isinstance<py::frozenset>(object);
   if (!is_list) {
-    read_array(object, allowed);
+    read_array(object, widths, allowed);
     return true;
   }
   for (const TokenId id : read_ids(py::list(object))) {
@@ -87,19 +96,21 @@ bool read_mask(const py::object& object, std::span<std::uint32_t> allowed) {
 
 }  // namespace
 
-TokenMask to_mask(const py::handle& object) {
+TokenMask to_mask(const py::handle& object, const Model& model) {
   if (object.is_none()) return {};
   if (PyCallable_Check(object.ptr()) == 0) {
     throw py::type_error("mask: a function of a MaskedText, not " +
                          std::string(py::str(py::type::of(object))));
   }
-  return [held = hold(py::reinterpret_borrow<py::object>(object))](
+  const Widths widths = {static_cast<std::size_t>(model.summary().vocabulary_size),
+                         static_cast<std::size_t>(model.tokenizer().vocabulary_size())};
+  return [widths, held = hold(py::reinterpret_borrow<py::object>(object))](
              const MaskedText& text, std::span<std::uint32_t> allowed) {
     const py::gil_scoped_acquire acquire;
     const Place place = {to_array(std::vector<TokenId>(text.tokens.begin(), text.tokens.end()),
                                   {static_cast<py::ssize_t>(text.tokens.size())}),
                          text.n_prompt, text.n_committed};
-    return read_mask(py::handle(held.get())(place), allowed);
+    return read_mask(py::handle(held.get())(place), widths, allowed);
   };
 }
 

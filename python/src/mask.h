@@ -3,13 +3,14 @@
 #define OUTRIDER_PYTHON_MASK_H_
 
 #include "bindings.h"
+#include "outrider/model.h"
 #include "outrider/token_mask.h"
 
 namespace outrider::python {
 
-// Of a callable, which may be copied and dropped without the GIL; none of None. Throws TypeError
-// for another object.
-TokenMask to_mask(const py::handle& object);
+// Of a callable, for texts of the model, which may be copied and dropped without the GIL; none of
+// None. Throws TypeError for another object.
+TokenMask to_mask(const py::handle& object, const Model& model);
 
 }  // namespace outrider::python
 

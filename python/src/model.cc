@@ -2,6 +2,7 @@
 #include "outrider/model.h"
 
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -65,20 +66,21 @@ void bind_summary(py::module_& module) {
 ModelOptions read_model_options(const py::dict& keywords) {
   ModelOptions options;
   for (const auto& [key, value] : keywords) {
-    const auto name = py::cast<std::string>(key);
+    const std::string name = read_text(key, "load model", "keyword");
     try {
       if (name == "weights") {
         options.weights = py::cast<std::string>(value);
       } else if (name == "kv") {
         options.kv = py::cast<std::string>(value);
       } else if (name == "kv_memory") {
-        options.kv_memory_bytes = py::cast<std::uint64_t>(value);
+        options.kv_memory_bytes = read_unsigned(value, "load model", name);
       } else if (name == "experts") {
         options.experts = py::cast<std::string>(value);
       } else if (name == "experts_memory") {
-        options.expert_memory_bytes = py::cast<std::uint64_t>(value);
+        options.expert_memory_bytes = read_unsigned(value, "load model", name);
       } else if (name == "threads") {
-        options.threads = py::cast<int>(value);
+        options.threads = static_cast<int>(
+            read_integer(value, "load model", name, 0, std::numeric_limits<int>::max()));
       } else if (name == "kernels") {
         options.kernels = py::cast<std::string>(value);
       } else {

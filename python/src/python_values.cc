@@ -33,8 +33,17 @@ std::vector<TokenId> read_array(const py::array& array) {
     refuse(std::string("an array of ") + std::string(py::str(array.dtype())) + " of " +
            std::to_string(array.ndim()) + " dimensions");
   }
-  // An unsigned 64-bit number that is too large for a signed one is negative here, and refused by
-  // the model.
+  if (kind == 'u') {  // those of 64 bits may be too large for signed ones
+    const auto values = py::array_t<std::uint64_t, py::array::forcecast>(array);
+    std::vector<TokenId> ids;
+    ids.reserve(static_cast<std::size_t>(values.size()));
+    for (py::ssize_t i = 0; i < values.size(); ++i) {
+      constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+      if (values.at(i) > kMost) refuse("the id " + std::to_string(values.at(i)));
+      ids.push_back(to_id(static_cast<std::int64_t>(values.at(i))));
+    }
+    return ids;
+  }
   const auto values = py::array_t<std::int64_t, py::array::forcecast>(array);
   std::vector<TokenId> ids;
   ids.reserve(static_cast<std::size_t>(values.size()));
@@ -63,6 +72,56 @@ std::vector<TokenId> read_ids(const py::handle& ids) {
   return read;
 }
 
+std::string read_text(const py::handle& text, const char* operation, const std::string& object) {
+  if (!py::isinstance<py::str>(text)) {
+    throw py::type_error(object + ": expected a text, got " + type_name(text));
+  }
+  py::ssize_t n_bytes = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &n_bytes);
+  if (bytes != nullptr) return {bytes, static_cast<std::size_t>(n_bytes)};
+  if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) throw py::error_already_set();
+  PyErr_Clear();
+  throw UsageError(operation, object, "a text of Unicode characters", "a lone surrogate");
+}
+
+namespace {
+
+py::object to_integer(const py::handle& value, const std::string& object) {
+  if (!is_integer(value)) {
+    throw py::type_error(object + ": expected an integer, got " + type_name(value));
+  }
+  const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+  if (!number) throw py::error_already_set();
+  return number;
+}
+
+}  // namespace
+
+std::int64_t read_integer(const py::handle& value, const char* operation, const std::string& object,
+                          std::int64_t lowest, std::int64_t highest) {
+  const py::object number = to_integer(value, object);
+  int overflow = 0;
+  const long long read = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0 || read < lowest || read > highest) {
+    throw UsageError(operation, object, std::to_string(lowest) + ".." + std::to_string(highest),
+                     std::string(py::str(number)));
+  }
+  return read;
+}
+
+std::uint64_t read_unsigned(const py::handle& value, const char* operation,
+                            const std::string& object) {
+  const py::object number = to_integer(value, object);
+  const unsigned long long read = PyLong_AsUnsignedLongLong(number.ptr());
+  if (PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw UsageError(operation, object,
+                     "0.." + std::to_string(std::numeric_limits<std::uint64_t>::max()),
+                     std::string(py::str(number)));
+  }
+  return read;
+}
+
 bool is_bytes(const py::handle& object) {
   return py::isinstance<py::bytes>(object) || py::isinstance<py::bytearray>(object) ||
          py::isinstance<py::memoryview>(object);
@@ -82,9 +141,10 @@ bool is_ids(const py::handle& object) {
 
 std::string to_json(const py::handle& object) {
   if (object.is_none()) return "";
-  if (py::isinstance<py::str>(object)) return py::cast<std::string>(object);
+  if (py::isinstance<py::str>(object)) return read_text(object, "read JSON", "text");
   const py::module_ json = py::module_::import("json");
-  return py::str(json.attr("dumps")(object, py::arg("ensure_ascii") = false));
+  return read_text(json.attr("dumps")(object, py::arg("ensure_ascii") = false), "read JSON",
+                   "texts");
 }
 
 }  // namespace outrider::python

@@ -18,7 +18,9 @@ namespace {
 std::vector<ScoreText> read_texts(const py::object& ids, bool& is_one) {
   is_one = is_ids(ids);
   if (is_one) return {{.ids = read_ids(ids)}};
-  const bool is_list = py::isinstance<py::sequence>(ids) || py::isinstance<py::array>(ids);
+  const bool is_list = py::isinstance<py::array>(ids)
+                           ? py::reinterpret_borrow<py::array>(ids).ndim() > 0
+                           : py::isinstance<py::sequence>(ids);
   if (!is_list || py::isinstance<py::str>(ids) || is_bytes(ids)) {
     throw UsageError("score texts", "ids", "the ids of a text, or a list of these",
                      std::string(py::str(py::type::of(ids))));

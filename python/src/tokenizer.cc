@@ -36,7 +36,8 @@ void bind_tokenizer(py::module_& module) {
           "path: a Hugging Face folder, a tokenizer.json, a SentencePiece model or a GGUF file.")
       .def(
           "encode",
-          [](const Tokenizer& self, const std::string& text, bool add_special) {
+          [](const Tokenizer& self, const py::str& words, bool add_special) {
+            const std::string text = read_text(words, "encode", "text");
             std::vector<TokenId> ids;
             {
               const py::gil_scoped_release release;

@@ -234,7 +234,7 @@ def test_what_cannot_be_meant_is_refused(plain, keywords):
 
 @pytest.mark.parametrize(
     "keywords",
-    [{"max_tokens": "three"}, {"seed": -1}, {"grammar": "root"}, {"stop": 3}, {"sampling": 0.5}],
+    [{"max_tokens": "three"}, {"seed": "one"}, {"grammar": "root"}, {"stop": 3}, {"sampling": 0.5}],
 )
 def test_values_of_other_types_are_type_errors(plain, keywords):
     with pytest.raises(TypeError) as error:

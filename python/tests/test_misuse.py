@@ -4,6 +4,7 @@ import array
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import outrider
@@ -203,3 +204,61 @@ def test_stop_iteration_of_a_callback_ends_no_stream(model, plain):
         # A text that failed has no result.
         assert stream.result is None
         assert list(stream) == []
+
+
+REFUSED = [
+    ({"seed": -1}, r"seed: expected 0\.\.18446744073709551615, got -1"),
+    ({"seed": []}, "0 for 1 prompts"),
+    ({"max_tokens": 2**31}, r"max_tokens: expected 0\.\.2147483647, got 2147483648"),
+    ({"max_seconds": float("nan")}, "max_seconds"),
+    ({"max_seconds": -1}, "max_seconds"),
+    ({"stop": "\ud800"}, "a lone surrogate"),
+    ({"\ud800": 1}, "a lone surrogate"),
+]
+
+
+@pytest.mark.parametrize("keywords, message", REFUSED)
+def test_values_out_of_range(plain, keywords, message):
+    with pytest.raises(outrider.UsageError, match=message):
+        plain.generate(PROMPTS[0], **{"max_tokens": 1, **keywords})
+
+
+def test_prompts_out_of_range(model, plain):
+    with pytest.raises(outrider.UsageError, match="a lone surrogate"):
+        plain.generate("\ud800", max_tokens=1)
+    with pytest.raises(outrider.UsageError, match="a lone surrogate"):
+        model.tokenizer.encode("\ud800")
+    for of in (plain.generate, model.logits):
+        with pytest.raises(outrider.UsageError):
+            of(np.array(5))
+    with pytest.raises(outrider.UsageError, match=str(2**64 - 1)):
+        model.logits(np.array([2**64 - 1], np.uint64))
+    with pytest.raises(outrider.UsageError, match=r"kv_memory: expected 0\.\..*, got -1"):
+        outrider.Model(MODELS / "drafter", kv_memory=-1)
+
+
+def test_none_is_the_default(plain):
+    expected = plain.generate(PROMPTS[0], max_tokens=3).ids.tolist()
+    assert plain.generate(PROMPTS[0], max_tokens=3, stop=None, seed=None).ids.tolist() == expected
+
+
+def test_masks_of_another_length_or_byte_order(model, plain):
+    n = model.summary.vocabulary_size
+    for wrong in (np.ones(n - 1, bool), np.ones((n + 31) // 32, ">i4")):
+        with pytest.raises(outrider.UsageError, match="follow mask"):
+            plain.generate(PROMPTS[0], max_tokens=1, mask=lambda text: wrong)
+
+
+def test_laws_rounded_to_bfloat16(model):
+    class Drafter:
+        def propose(self, text, draft):
+            draft.draw(-1, ([1, 2], [0.5 * (1 + 2**-8)] * 2))
+
+    outrider.Generator(model, drafter=Drafter()).generate(PROMPTS[0], max_tokens=5)
+
+
+def test_arrays_of_a_result_are_read_only(plain):
+    result = plain.generate(PROMPTS[0], max_tokens=2, keep_logits=True)
+    for array in (result.ids, result.logits, result.accepted_per_round):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
