@@ -17,10 +17,10 @@ namespace {
 
 constexpr const char* kOperation = "own drafter";
 
-// A sum of probabilities beyond 1 by more than this is no rounding. bfloat16, the coarsest type that
-// probabilities come in, has 8 significant bits: rounding to nearest makes a number larger by at
-// most the share 2^-8, and so their sum, which stays below 1 + 2^-8 = 1.00391 but for the rounding
-// of the softmax in float32 before it (parts in 10^7 each).
+// A sum of probabilities beyond 1 by more than this is no rounding. bfloat16, the coarsest type
+// that probabilities come in, has 8 significant bits: rounding to nearest makes a number larger by
+// at most the share 2^-8, and so their sum, which stays below 1 + 2^-8 = 1.00391 but for the
+// rounding of the softmax in float32 before it (parts in 10^7 each).
 constexpr double kMostOverOne = 0.004;
 
 // The law as a Distribution: ids ascending, what has no probability left out, its sum 1.
