@@ -7,23 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "outrider/chat_turn.h"
 #include "outrider/grammar.h"
 #include "server/conversation.h"
 #include "server/generation_fields.h"
 #include "server/replies.h"
 
 namespace outrider::server {
-
-struct ToolChoice {
-  enum class Kind {
-    automatic,  // the model may call tools
-    none,       // it is not told of any
-    required,   // it calls one
-    named,      // it calls this one
-  };
-  Kind kind = Kind::automatic;
-  std::string name = {};
-};
 
 struct ChatRequest {
   Conversation conversation;
