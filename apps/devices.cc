@@ -134,9 +134,7 @@ int run_devices(const DeviceFlags& flags) {
 
 CLI::App* add_devices(CLI::App& program, Run& run_command) {
   CLI::App* app = program
-                      .add_subcommand("devices",
-                                      "List this machine's GPUs and check their arithmetic (no "
-                                      "model runs on one yet)")
+                      .add_subcommand("devices", "List GPUs and check their arithmetic")
                       ->group("Commands");
   const auto flags = std::make_shared<DeviceFlags>();
   add_filled_text(*app, "NAME", flags->name, "", "the name of a device",

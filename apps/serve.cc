@@ -171,7 +171,8 @@ int serve(const ServeFlags& flags) {
 CLI::App* add_serve(CLI::App& program, Run& run) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* const app =
-      program.add_subcommand("serve", "Answer OpenAI's chat and text completions over HTTP");
+      program.add_subcommand("serve", "Answer OpenAI's chat and text completions over HTTP")
+          ->group("Commands");
   add_model_flags(*app, flags->model);
   app->add_option("--also-drafter", flags->further_drafters,
                   "A further drafter that requests may name (repeat it for more)")

@@ -231,7 +231,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 14);
+  EXPECT_EQ(n_commands, 15);
 }
 
 TEST(Tokenize, GoesThereAndBack) {
