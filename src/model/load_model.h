@@ -12,6 +12,7 @@
 
 #include "kernels/table.h"
 #include "model/language_model.h"
+#include "model/ranks/communicator.h"
 #include "model/weight_loader.h"
 
 namespace outrider {
@@ -30,6 +31,8 @@ struct LoadOptions {
   std::uint64_t expert_memory_bytes = 0;
   const kernels::KernelTable* table = nullptr;  // null: choose_kernels()
   int n_threads = 0;                            // 0: default_threads()
+  // The processes that hold the model together, this one among them; null, or one: this one alone.
+  std::shared_ptr<Communicator> ranks = nullptr;
   // Called from the loading thread with the share done, 0..1, now and then.
   std::function<void(double)> progress = {};
 };
@@ -51,9 +54,15 @@ kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32);
 std::size_t most_cache_bytes(const LoadOptions& options);
 
 // PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file, tensor or key, what
-// was expected and what came.
+// was expected and what came. With several ranks it is rank 0 who calls this, while the others call
+// follow_model; Error, too, where these have not the same program, kernels, weights and options, or
+// where one of them fails: all of them throw then.
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options = {});
+
+// Of every other rank than 0: loads its part, runs it as rank 0 says, and returns when that is done
+// with the model. Throws as load_model, and where another rank is lost.
+void follow_model(const std::filesystem::path& path, const LoadOptions& options);
 
 }  // namespace outrider
 
