@@ -141,9 +141,9 @@ std::size_t cache_bytes_of_rank(const ModelConfig& config, const RankShare& shar
                                   static_cast<std::uint64_t>(most));
 }
 
-// The model, or this rank's part of it.
-std::unique_ptr<DecoderModel> load_part(const std::filesystem::path& path,
-                                        const LoadOptions& options) {
+// Throws what it throws; of that the other ranks do not hear.
+std::unique_ptr<DecoderModel> load_unheard(const std::filesystem::path& path,
+                                           const LoadOptions& options) {
   WeightOptions weight_options = make_weight_options(options);
   OpenedModel opened = open_model(path);
   weight_options.names = opened.names;
@@ -177,28 +177,27 @@ std::unique_ptr<DecoderModel> load_part(const std::filesystem::path& path,
   return model;
 }
 
-// The same; of ranks that fail, the others hear at once.
-std::unique_ptr<DecoderModel> load_part_or_give_up(const std::filesystem::path& path,
-                                                   const LoadOptions& options) {
+}  // namespace
+
+std::unique_ptr<DecoderModel> load_part(const std::filesystem::path& path,
+                                        const LoadOptions& options) {
   try {
-    return load_part(path, options);
+    return load_unheard(path, options);
   } catch (const std::exception& error) {
     if (Communicator* const ranks = ranks_of(options)) ranks->give_up(error.what());
     throw;
   }
 }
 
-}  // namespace
-
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options) {
-  std::unique_ptr<DecoderModel> part = load_part_or_give_up(path, options);
+  std::unique_ptr<DecoderModel> part = load_part(path, options);
   if (ranks_of(options) == nullptr) return part;
   return std::make_unique<LeadingModel>(std::move(part), options.ranks);
 }
 
 void follow_model(const std::filesystem::path& path, const LoadOptions& options) {
-  const std::unique_ptr<DecoderModel> part = load_part_or_give_up(path, options);
+  const std::unique_ptr<DecoderModel> part = load_part(path, options);
   follow_rank(*part, *options.ranks);
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "kernels/table.h"
+#include "model/decoder_model.h"
 #include "model/language_model.h"
 #include "model/ranks/communicator.h"
 #include "model/weight_loader.h"
@@ -59,6 +60,11 @@ std::size_t most_cache_bytes(const LoadOptions& options);
 // where one of them fails: all of them throw then.
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options = {});
+
+// The same as a decoder, whatever the rank: the whole model, or this rank's part of it, for
+// LeadingModel or follow_rank.
+std::unique_ptr<DecoderModel> load_part(const std::filesystem::path& path,
+                                        const LoadOptions& options);
 
 // Of every other rank than 0: loads its part, runs it as rank 0 says, and returns when that is done
 // with the model. Throws as load_model, and where another rank is lost.
