@@ -12,6 +12,7 @@
 #include "kernels/dispatch.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "outrider/ranks.h"
 #include "tensor/team.h"
 
 namespace outrider {
@@ -26,7 +27,9 @@ Model::~Model() = default;
 
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                                          const ModelOptions& options) {
-  const LoadOptions load = make_load_options(options);
+  LoadOptions load = make_load_options(options);
+  // Of the model alone: its drafters stand on the first rank.
+  if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
   std::shared_ptr<Model> model(new Model);
   model->path_ = path;
   require_model(path);
@@ -69,6 +72,8 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                      .state_bytes_per_node = footprint.input_bytes_per_node};
   return model;
 }
+
+std::string Model::failure() const { return language_model_->failure(); }
 
 const TokenTrie& Model::token_trie() const {
   std::call_once(trie_->once, [this] {

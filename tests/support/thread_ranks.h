@@ -18,7 +18,9 @@ namespace outrider::testing {
 struct ThreadRanks {
   std::size_t most_bytes = std::size_t{1} << 30;  // of a message, before it is cut
   double timeout_seconds = 60;
-  SimulatedLink link = {};
+  // Of a simulated link; 0: of this machine's memory, and no bound.
+  double latency_seconds = 0;
+  double bytes_per_second = 0;
 };
 
 // Runs body(communicator) on a thread for each rank, and waits for all of them. What one of them
@@ -30,10 +32,14 @@ inline void run_ranks(int n_ranks, const ThreadRanks& form,
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
     threads.emplace_back([&, rank] {
-      const bool is_delayed = form.link.latency_seconds > 0 || form.link.bytes_per_second > 0;
-      Communicator communicator(
-          is_delayed ? delay(std::move(ends[rank]), form.link) : std::move(ends[rank]),
-          form.timeout_seconds);
+      std::unique_ptr<Transport> end = std::move(ends[rank]);
+      if (form.latency_seconds > 0 || form.bytes_per_second > 0) {
+        const auto link = std::make_shared<SimulatedLink>();
+        link->latency_seconds = form.latency_seconds;
+        link->bytes_per_second = form.bytes_per_second;
+        end = delay(std::move(end), link);
+      }
+      Communicator communicator(std::move(end), form.timeout_seconds);
       try {
         body(communicator);
       } catch (const std::exception& error) {

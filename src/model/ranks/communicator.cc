@@ -16,8 +16,9 @@ namespace {
 constexpr const char* kOperation = "run ranks";
 // A rank that reads its part from a slow disk while others have theirs cached.
 constexpr double kLoading_seconds = 3600;
-// What a last message or an end may take.
+// What an end may take; where others are lost already, not long.
 constexpr double kFinish_seconds = 10;
+constexpr double kLostFinish_seconds = 2;
 
 }  // namespace
 
@@ -53,7 +54,7 @@ void Communicator::exchange(const Exchange& exchange, Patience patience) {
     const std::string problem = failure();
     if (problem.empty()) return;
     const std::size_t colon = problem.find(": ");
-    throw Error(kOperation, problem.substr(0, colon), problem.substr(colon + 2));
+    throw LostRank(kOperation, problem.substr(0, colon), problem.substr(colon + 2));
   };
   fail_if_lost();
   const double seconds = patience == Patience::pass      ? timeout_seconds_
@@ -181,6 +182,13 @@ void Communicator::give_up(std::string_view why) noexcept {
   }
 }
 
-void Communicator::finish() noexcept { transport_->finish(kFinish_seconds); }
+void Communicator::finish() noexcept {
+  bool is_lost = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_lost = culprit_ >= 0;
+  }
+  transport_->finish(is_lost ? kLostFinish_seconds : kFinish_seconds);
+}
 
 }  // namespace outrider

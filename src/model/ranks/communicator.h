@@ -16,8 +16,9 @@
 namespace outrider {
 
 // All calls but give_up() and finish() are collective: every rank makes the same ones in the same
-// order. They throw Error that names the rank concerned where a rank was silent for too long, gave
-// up or cannot be reached; from then on all of them throw the same again. One thread at a time.
+// order. They throw LostRank, which names the rank concerned, where a rank was silent for too long,
+// gave up or cannot be reached; from then on all of them throw the same again. One thread at a
+// time.
 class Communicator {
  public:
   // timeout_seconds: how long others may be silent within a pass.

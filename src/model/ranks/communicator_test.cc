@@ -139,8 +139,7 @@ TEST(DelayedTransport, WhatIsReceivedComesNoSoonerThanTheLinkAllows) {
   using Clock = std::chrono::steady_clock;
   constexpr double kLatency_seconds = 2e-3;
   constexpr double kBytes_per_second = 1e6;
-  run_ranks(2,
-            {.link = {.latency_seconds = kLatency_seconds, .bytes_per_second = kBytes_per_second}},
+  run_ranks(2, {.latency_seconds = kLatency_seconds, .bytes_per_second = kBytes_per_second},
             [&](Communicator& ranks) {
               const std::vector<std::byte> mine(3000);
               std::vector<std::byte> all(6000);

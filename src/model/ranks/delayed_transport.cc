@@ -19,8 +19,8 @@ void wait_until(Clock::time_point end) {
 
 class DelayedTransport final : public Transport {
  public:
-  DelayedTransport(std::unique_ptr<Transport> inner, const SimulatedLink& link)
-      : inner_(std::move(inner)), link_(link) {}
+  DelayedTransport(std::unique_ptr<Transport> inner, std::shared_ptr<const SimulatedLink> link)
+      : inner_(std::move(inner)), link_(std::move(link)) {}
 
   int rank() const override { return inner_->rank(); }
   int n_ranks() const override { return inner_->n_ranks(); }
@@ -33,9 +33,10 @@ class DelayedTransport final : public Transport {
   Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
     const Status status = inner_->exchange(exchange, most_seconds);
     if (status != Status::done || exchange.from == Exchange::Peers::none) return status;
-    double seconds = link_.latency_seconds;
-    if (link_.bytes_per_second > 0) {
-      seconds += static_cast<double>(n_received(exchange)) / link_.bytes_per_second;
+    double seconds = link_->latency_seconds;
+    const double bytes_per_second = link_->bytes_per_second;
+    if (bytes_per_second > 0) {
+      seconds += static_cast<double>(n_received(exchange)) / bytes_per_second;
     }
     wait_until(Clock::now() +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
@@ -53,13 +54,14 @@ class DelayedTransport final : public Transport {
   }
 
   std::unique_ptr<Transport> inner_;
-  SimulatedLink link_;
+  std::shared_ptr<const SimulatedLink> link_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> delay(std::unique_ptr<Transport> transport, const SimulatedLink& link) {
-  return std::make_unique<DelayedTransport>(std::move(transport), link);
+std::unique_ptr<Transport> delay(std::unique_ptr<Transport> transport,
+                                 std::shared_ptr<const SimulatedLink> link) {
+  return std::make_unique<DelayedTransport>(std::move(transport), std::move(link));
 }
 
 }  // namespace outrider

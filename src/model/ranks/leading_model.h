@@ -15,7 +15,7 @@
 namespace outrider {
 
 // Every pass runs on all ranks (follow_rank), each with its part of the matrices and of the KV
-// cache; the bits are those of one process. Passes throw Error where a rank is lost, and nothing
+// cache; the bits are those of one process. Passes throw LostRank where a rank is lost, and nothing
 // but that ever again. What one process alone can do is refused: sequences as bytes, and heads that
 // read the target's keys.
 class LeadingModel final : public LanguageModel {
@@ -61,7 +61,7 @@ class LeadingModel final : public LanguageModel {
 };
 
 // What every other rank does: runs its part as rank 0 says, until that is done with the model.
-// Throws Error where another rank is lost; what this one cannot go on from, the others hear.
+// Throws LostRank where another rank is lost; what this one cannot go on from, the others hear.
 void follow_rank(DecoderModel& part, Communicator& ranks);
 
 }  // namespace outrider
