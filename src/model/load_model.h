@@ -11,12 +11,13 @@
 #include <string_view>
 
 #include "kernels/table.h"
-#include "model/decoder_model.h"
 #include "model/language_model.h"
 #include "model/ranks/communicator.h"
 #include "model/weight_loader.h"
 
 namespace outrider {
+
+class DecoderModel;
 
 struct LoadOptions {
   // Empty: as stored, without loss. F16 widens to f32; Q8_0 is int8, Q4_0 and Q4_1 are int4;

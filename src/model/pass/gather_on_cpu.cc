@@ -30,8 +30,10 @@ void CpuOps::operator()(const op::Gather& op) const {
   const bool to_all = op.to.buffer != kLogits;
   const bool receives = to_all || pass.gather_.ranks().leads();
   const Range mine = team.share(n_rows);
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) add_bias(op.from, i);
-  team.barrier();
+  if (op.from.bias != nullptr && !op.from.bias->empty()) {
+    for (std::int64_t i = mine.begin; i < mine.end; ++i) add_bias(op.from, i);
+    team.barrier();
+  }
   if (team.index() == 0 && n_rows > 0) {
     pass.gather_.columns(row(op.from, 0), n_rows, parts, receives ? row(op.to, 0) : nullptr,
                          to_all);
@@ -45,7 +47,6 @@ void CpuOps::operator()(const op::Gather& op) const {
 }
 
 void CpuOps::operator()(const op::GatherExperts& op) const {
-  team.barrier();
   if (team.index() == 0) {
     std::vector<int>& counts = pass.gather_.slot_counts();
     Range ids;
