@@ -16,6 +16,7 @@
 #include "flag_values.h"
 #include "model_flags.h"
 #include "outrider/error.h"
+#include "run_on_ranks.h"
 
 namespace outrider::cli {
 namespace {
@@ -105,7 +106,7 @@ int run_on_paper(const CLI::App& app, BenchFlags& flags) {
   if (!flags.plan.checks) {
     refuse(app, kWay,
            {"--model", "--kv", "--kv-memory", "--experts", "--experts-memory", "--threads",
-            "--rows", "--repeat"});
+            "--rank-timeout", "--rows", "--repeat"});
     return run_plan(flags.plan, {.weights = flags.weights,
                                  .trees = flags.simulation.trees,
                                  .context = flags.context,
@@ -209,6 +210,13 @@ CLI::App* add_bench(CLI::App& program, Run& run_command) {
       "  outrider bench --plan --model-shape llama-70b,llama-1b --device h200,l4 --weights q4_k\n"
       "  outrider bench --plan --check --model model.gguf --threads 1\n");
 
+  allow_ranks(*app, flags->model, [flags] {
+    if (chosen_measurement(*flags) == Measurement::plan) {
+      throw UsageError("read flags", "--plan", "one process (it runs no model's passes)",
+                       "several ranks");
+    }
+    take_model_flags(*flags);
+  });
   run_command = [flags, app] { return run_bench(*app, *flags); };
   return app;
 }

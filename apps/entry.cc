@@ -174,6 +174,8 @@ int run_to_status(int argc, char** argv, int (*run_program)(int, char**)) {
     return kExitError;  // nobody reads any more, and nothing is wrong
   } catch (const Interrupted&) {
     return kExitInterrupted;
+  } catch (const QuietExit& exit) {
+    return exit.status;
   } catch (const UsageError& error) {
     return fail(kExitUsage, error.what());
   } catch (const std::bad_alloc&) {

@@ -8,6 +8,11 @@
 
 namespace outrider::cli {
 
+// Thrown by a process that ends with this status and says nothing: another one does.
+struct QuietExit {
+  int status = 0;
+};
+
 // Runs `run_program` as the program `name`, which begins every message. Returns the exit status.
 int enter(const char* name, int argc, char** argv, int (*run_program)(int, char**));
 

@@ -23,6 +23,7 @@
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "profile_file.h"
+#include "run_on_ranks.h"
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
@@ -265,6 +266,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
       "  outrider generate --model flan-t5-base --prompt \"translate English to German: Good "
       "day.\"\n");
 
+  allow_ranks(*app, flags->model);
   run_command = [flags, app, prompt, prompt_file, encoder_prompt] {
     flags->has_encoder_prompt = encoder_prompt->count() > 0;
     if (prompt->count() + prompt_file->count() == 0 && !flags->has_encoder_prompt) {

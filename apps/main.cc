@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "commands.h"
 #include "entry.h"
 #include "help_format.h"
+#include "one_process.h"
+#include "outrider/error.h"
+#include "run_on_ranks.h"
 #include "terminal.h"
 #include "trainer_program.h"
 #include "version.h"
@@ -16,6 +20,7 @@ namespace outrider::cli {
 namespace {
 
 int run_program(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "train") require_one_process("outrider train");
   hand_over_to_trainer(argc, argv);
   CLI::App program(
       "Runs language models with a drafter riding ahead: a small model proposes tokens, the target "
@@ -43,18 +48,22 @@ int run_program(int argc, char** argv) {
   try {
     parse(program, argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return show_help(program);
+    return is_follower() ? 0 : show_help(program);
   } catch (const CLI::CallForVersion& version) {
+    if (is_follower()) return 0;
     output.write(fmt::format("{}\n", version.what()));
     output.check();
     return 0;
   } catch (const CLI::ParseError& error) {
-    return fail_usage(program, error);
+    return is_follower() ? 0 : fail_usage(program, error);
+  } catch (const UsageError&) {
+    if (is_follower()) return 0;
+    throw;
   }
   for (const auto& [command, run] : commands) {
-    if (command->parsed()) return run();
+    if (command->parsed()) return run_as_launched(*command, run);
   }
-  return show_help(program);
+  return is_follower() ? 0 : show_help(program);
 }
 
 }  // namespace

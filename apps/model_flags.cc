@@ -9,6 +9,7 @@
 #include "load_progress.h"
 #include "outrider/error.h"
 #include "outrider/spec_description.h"
+#include "run_on_ranks.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -173,6 +174,7 @@ std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt
   {
     LoadProgress progress("loading model", interrupt);
     ModelOptions options = flags.options;
+    options.ranks = ranks_in_use();
     options.progress = [&progress](double share_done) { progress.show(share_done); };
     model = Model::load(flags.model, options);
   }

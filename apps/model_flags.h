@@ -22,7 +22,8 @@ struct ModelFlags {
   bool says_verify = false;   // --verify was given
   // Without --tree, drafts are as deep as pays (--tree auto).
   bool plans_drafts = false;
-  std::string profile;  // --profile: a file, or "none"; empty: one in the user's cache
+  double rank_timeout = 60;  // --rank-timeout, in seconds
+  std::string profile;       // --profile: a file, or "none"; empty: one in the user's cache
   SpeculationOptions speculation;
 };
 

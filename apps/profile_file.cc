@@ -14,6 +14,7 @@
 #include "output_place.h"
 #include "outrider/error.h"
 #include "outrider/method_report.h"
+#include "run_on_ranks.h"
 #include "terminal.h"
 
 namespace outrider::cli {
@@ -64,9 +65,11 @@ ProfileFile::ProfileFile(const ModelFlags& flags, bool plans) : plans_(plans) {
   }
   const fs::path folder = cache_folder();
   if (folder.empty()) return;
-  const std::string about = fmt::format(
-      "{}\n{}{} {} {} {}\n", describe_machine().processor, state_of_model(flags.model),
-      flags.options.weights, flags.options.kv, flags.options.threads, flags.options.kernels);
+  std::string about = fmt::format("{}\n{}{} {} {} {}\n", describe_machine().processor,
+                                  state_of_model(flags.model), flags.options.weights,
+                                  flags.options.kv, flags.options.threads, flags.options.kernels);
+  // Over a network passes cost something else.
+  if (const auto ranks = ranks_in_use()) about += fmt::format("{} ranks\n", ranks->n_ranks());
   // A name and nothing to be relied on: another one only means that passes are measured anew.
   const std::size_t name = std::hash<std::string>()(about);
   path_ = folder / "outrider" / "profiles" / fmt::format("{:016x}.json", name);

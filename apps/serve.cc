@@ -17,6 +17,7 @@
 #include "model_flags.h"
 #include "outrider/error.h"
 #include "profile_file.h"
+#include "run_on_ranks.h"
 #include "sampling_flags.h"
 #include "server/server.h"
 #include "terminal.h"
@@ -234,6 +235,10 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
   app->footer(
       "Example:\n"
       "  outrider serve --model qwen2.5-coder-1.5b-instruct.gguf --drafter suffix\n");
+  allow_ranks(*app, flags->model, [flags] {
+    if (flags->models.empty()) return;
+    throw UsageError("read flags", "--models", "one --model, with several ranks", flags->models);
+  });
   run = [flags] { return serve(*flags); };
   return app;
 }

@@ -46,6 +46,7 @@ const std::vector<Layer>& layers() {
       {"eval", {"engine"}},
       {"measure", {"engine"}},
       {"server", {"reply"}},
+      {"mpi", {"model"}},
   };
   return table;
 }
@@ -168,11 +169,14 @@ std::string objection(const std::string& path, const Include& include) {
     if (is_device(header) && layer != "device") return "GPUs belong to src/device";
     // The two bring protobufs that do not bear each other in one process.
     if (first_part == "torch" && layer != "train") return "libtorch belongs to src/train";
+    if (header == "mpi.h" && layer != "mpi") return "MPI belongs to src/mpi";
     if (header.starts_with("sentencepiece") && layer != "vocabulary_training") {
       return "SentencePiece belongs to src/vocabulary_training";
     }
     return {};
   }
+  // A module that is loaded at run time, without any symbol of the library.
+  if (layer == "mpi" && header != "model/ranks/transport.h") return "mpi stands on a header alone";
   if (first_part == "outrider" || reachable_from(layer).contains(first_part)) return {};
   // A test also uses shared fixtures, and may compare with base.
   if (is_test && (first_part == "tests" || first_part == "base")) return {};
@@ -265,6 +269,8 @@ TEST(Layers, CatchesEveryKindOfWrongEdge) {
       {"src/vocabulary_training/a.cc", "#include <torch/torch.h>", "libtorch"},
       {"src/vocabulary_training/a.cc", "#include \"model/a.h\"", "does not stand on model"},
       {"src/eval/a.cc", "#include \"server/a.h\"", "eval does not stand on server"},
+      {"src/model/ranks/a.cc", "#include <mpi.h>", "MPI belongs to src/mpi"},
+      {"src/mpi/a.cc", "#include \"model/ranks/communicator.h\"", "on a header alone"},
       {"src/engine/a.cc", "#include <CLI/CLI.hpp>", "command line"},
       {"src/engine/a.cc", "#include <cuda.h>", "GPUs belong to"},
       {"src/tensor/a.cc", "#include <vulkan/vulkan.h>", "GPUs belong to"},
@@ -300,6 +306,7 @@ TEST(Layers, LetsAllowedEdgesPass) {
       {"src/eval/a.cc", "#include \"engine/spec.h\"\n#include \"model/language_model.h\"\n"},
       {"src/vocabulary_training/a.cc",
        "#include <sentencepiece_trainer.h>\n#include \"tokenizer/bpe.h\"\n#include \"base/a.h\"\n"},
+      {"src/mpi/a.cc", "#include <mpi.h>\n#include \"model/ranks/transport.h\"\n"},
       {"src/base/a.cc", "#include <sys/mman.h>\n#include \"outrider/error.h\"\n"},
       {"src/kernels/avx2.cc", "#include <immintrin.h>\n#include \"kernels/table.h\"\n"},
       {"src/kernels/a_test.cc", "#include \"base/float16.h\"\n#include <gtest/gtest.h>\n"},

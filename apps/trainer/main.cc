@@ -9,6 +9,7 @@
 
 #include "entry.h"
 #include "help_format.h"
+#include "one_process.h"
 #include "terminal.h"
 #include "trainer/blas_core.h"
 #include "trainer/heap.h"
@@ -19,6 +20,7 @@ namespace outrider::cli {
 namespace {
 
 int run_program(int argc, char** argv) {
+  require_one_process("outrider-train");
   keep_heap();
   CLI::App program("Trains language models, drafters and the heads that draft for a target.",
                    "outrider-train");

@@ -27,6 +27,13 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+// Another process that held a part of a model (outrider/ranks.h) was silent for too long, gave up
+// or cannot be reached. The model is of no use from then on.
+class LostRank : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_ERROR_H_

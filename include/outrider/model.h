@@ -16,6 +16,7 @@
 namespace outrider {
 
 class LanguageModel;
+class Ranks;
 class TokenTrie;
 struct LoadOptions;
 struct ModelInMemory;
@@ -42,6 +43,9 @@ struct ModelOptions {
   // A kernel table by name; empty takes the environment variable OUTRIDER_KERNELS, or else the
   // fastest this machine can run. Results of quantised models are the same bits on every table.
   std::string kernels = {};
+  // The processes that hold the model together (outrider/ranks.h), of which this is the first.
+  // Null: this one alone.
+  std::shared_ptr<Ranks> ranks = nullptr;
   // Called while loading with the share done, 0..1.
   std::function<void(double)> progress = {};
 };
@@ -109,6 +113,10 @@ class Model {
   // What was doubtful about the model's files and was read all the same, a sentence each: the
   // tokenizer's warnings and the configuration's. None of it is printed by the library.
   const std::vector<std::string>& warnings() const { return warnings_; }
+
+  // Why it is of no use from now on: another process that held a part of it is lost. Empty: it is.
+  // Thread-safe.
+  std::string failure() const;
 
   // For the engine's own use.
   LanguageModel& language_model() const { return *language_model_; }

@@ -15,6 +15,7 @@
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "outrider/model_in_memory.h"
+#include "outrider/ranks.h"
 #include "tensor/team.h"
 #include "tokenizer/tokenizer_file.h"
 
@@ -30,7 +31,9 @@ Model::~Model() = default;
 
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                                          const ModelOptions& options) {
-  const LoadOptions load = make_load_options(options);
+  LoadOptions load = make_load_options(options);
+  // Of the model alone: its drafters stand on the first rank.
+  if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
   require_model(path);
   std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(path);
   return of_parts(path, std::move(tokenizer), load_model(path, load), load);
@@ -39,7 +42,8 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
 std::shared_ptr<const Model> Model::from_memory(const ModelInMemory& given,
                                                 const ModelOptions& options) {
   constexpr const char* kName = "memory";  // in the place of a path, for messages
-  const LoadOptions load = make_load_options(options);
+  LoadOptions load = make_load_options(options);
+  if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
   FileFolder::Contents files(given.files);
   files.insert_or_assign("config.json", given.config);
   const FileFolder folder(kName, files);
@@ -104,6 +108,8 @@ std::shared_ptr<const Model> Model::of_parts(std::filesystem::path path,
                      .state_bytes_per_node = footprint.input_bytes_per_node};
   return model;
 }
+
+std::string Model::failure() const { return language_model_->failure(); }
 
 const TokenTrie& Model::token_trie() const {
   std::call_once(trie_->once, [this] {

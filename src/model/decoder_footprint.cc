@@ -1,4 +1,6 @@
-// What a loaded decoder occupies, for people to read.
+// What a loaded decoder occupies, for people to read: of a rank its part, but for the number of
+// parameters, which is the model's.
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,9 +15,43 @@ std::int64_t idle_bytes_of(const Experts& experts) {
   std::int64_t n_bytes = 0;
   for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
     if (matrices->empty()) continue;  // no gate
-    n_bytes += static_cast<std::int64_t>(matrices->front().packed_bytes());
+    n_bytes += static_cast<std::int64_t>(experts.own(*matrices).packed_bytes());
   }
   return n_bytes * (experts.n() - experts.n_used);
+}
+
+std::int64_t sum_of(const std::vector<int>& parts) {
+  return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+}
+
+// Parameters of a layer that other ranks have.
+std::int64_t parameters_elsewhere(const DecoderLayer& layer, int n_kv_heads) {
+  std::int64_t n = 0;
+  // Of a product that has n_whole columns on all ranks together.
+  const auto add = [&n](const Linear& linear, std::int64_t n_whole) {
+    if (linear.empty()) return;
+    n +=
+        (n_whole - linear.matrix.n_columns()) * (linear.matrix.k() + (linear.bias.empty() ? 0 : 1));
+  };
+  for_each_linear(layer, [&](const Linear& linear) {
+    if (!linear.parts.empty()) add(linear, sum_of(linear.parts));
+  });
+  const Attention& attention = layer.attention;
+  if (!attention.parts.empty()) {
+    add(attention.query, sum_of(attention.parts));
+    add(attention.gate, sum_of(attention.parts));
+    add(attention.key, std::int64_t{n_kv_heads} * attention.head_dim);
+    add(attention.value, std::int64_t{n_kv_heads} * attention.head_dim);
+  }
+  const Experts& experts = layer.experts;
+  if (experts.parts.empty()) return n;
+  const Range own = experts.own_ids();
+  for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
+    if (matrices->empty()) continue;  // no gate
+    const Matrix& one = experts.own(*matrices);
+    n += (experts.n() - (own.end - own.begin)) * one.n_columns() * one.k();
+  }
+  return n;
 }
 
 }  // namespace
@@ -30,6 +66,7 @@ Footprint DecoderModel::footprint() const {
     return footprint.shares.emplace_back(Footprint::Share{.kind = kind});
   };
   const auto add_matrix = [&](const Matrix& matrix) {
+    if (matrix.n_columns() == 0) return;  // an expert of another rank
     kinds.insert(kernels::name_of(matrix.kind()));
     Footprint::Share& share = share_of(kernels::name_of(matrix.kind()));
     share.n_weights += static_cast<std::int64_t>(matrix.n_columns()) * matrix.k();
@@ -58,6 +95,7 @@ Footprint DecoderModel::footprint() const {
   add_norm(parts_.weights.encoder_norm);
   for (const DecoderLayer& layer : parts_.weights.layers) {
     add_products_and_norms(layer);
+    footprint.n_parameters += parameters_elsewhere(layer, config().n_kv_heads);
     for_each_matrix(layer.latent, add_matrix);
     for_each_matrix(layer.experts, add_matrix);
     for (const auto* biases :
@@ -86,7 +124,12 @@ Footprint DecoderModel::footprint() const {
     footprint.n_parameters += inputs.table.n_elements();
   }
   add_norm(parts_.weights.final_norm);
-  add_matrix(parts_.weights.head);
+  const Matrix& head = parts_.weights.head;
+  add_matrix(head);
+  if (!parts_.weights.head_parts.empty()) {
+    footprint.n_parameters +=
+        (sum_of(parts_.weights.head_parts) - head.n_columns()) * std::int64_t{head.k()};
+  }
   if (!parts_.weights.positions.shape.empty()) {
     footprint.n_parameters += parts_.weights.positions.n_elements();
   }

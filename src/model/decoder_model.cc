@@ -38,7 +38,8 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
     pass.leave_feature(i + 1, i + 1 == config.n_layers ? &weights.final_norm : nullptr);
   }
   pass.end_layers();
-  pass.logits(pass.stream(), &weights.final_norm, weights.head, family.logit_form());
+  pass.logits(pass.stream(), &weights.final_norm, weights.head, family.logit_form(),
+              weights.head_parts);
   return pass.take();
 }
 
@@ -47,7 +48,8 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
 DecoderModel::DecoderModel(Parts parts)
     : parts_(std::move(parts)),
       pass_(compose(*parts_.family, parts_.weights), parts_.family->config(), parts_.machine),
-      projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine) {
+      projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine,
+                  parts_.weights.head_parts) {
   if (config().has_encoder()) {
     encoder_pass_ =
         std::make_unique<CpuPass>(compose_encoder(*parts_.family, parts_.weights), pass_);
@@ -78,6 +80,11 @@ std::vector<std::string> DecoderModel::warnings() const {
 
 void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                            ForwardOutput& output) {
+  lay_out(blocks, request);
+  run(request, output);
+}
+
+void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
   const ModelConfig& config = this->config();
   for (const int layer : request.feature_layers) {
     if (layer < 0 || layer > config.n_layers) {
@@ -94,6 +101,10 @@ void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
     if (block.sequence != nullptr) encode(*block.sequence);
   }
   pass_.lay_out(blocks, request.logits, request.skip_layers);
+}
+
+void DecoderModel::run(const ForwardRequest& request, ForwardOutput& output) {
+  const ModelConfig& config = this->config();
   const PassPlan& plan = pass_.plan();
   float* const logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
   output.feature_width = static_cast<int>(request.feature_layers.size()) * config.dim;
@@ -101,7 +112,7 @@ void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
       static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);
   if (output.features.size() < n_features) output.features.resize(n_features);
 
-  // From here on nothing throws.
+  // From here on nothing throws, but for the loss of a rank.
   pass_.run({.logits = logits,
              .feature_layers = request.feature_layers,
              .features = output.features.data()});

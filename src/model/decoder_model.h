@@ -53,8 +53,15 @@ class DecoderModel final : public LanguageModel {
   }
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
+  // Its two halves, for ranks that hold the model together: what can be refused is refused by the
+  // first one, before others are asked to take part.
+  void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request);
+  void run(const ForwardRequest& request, ForwardOutput& output);
+  // The second half on other ranks than the first: nothing comes out here.
+  void run_part() { pass_.run({}); }
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;
   void project(std::span<const float> features, ForwardOutput& output) override;
+  void project_part(std::span<const float> features) { projection_.project_part(features); }
   std::optional<Matrix> narrower_output(WeightKind kind) const override;
   LogitForm logit_form() const override { return parts_.family->logit_form(); }
   const CpuPass* key_writer() const override { return &pass_; }

@@ -159,6 +159,9 @@ class LanguageModel {
   virtual Footprint footprint() const = 0;
   // What its files say that is not followed, a line each, for people to read.
   virtual std::vector<std::string> warnings() const { return config().warnings; }
+  // Why it is of no use from now on: a part of it that another process had is lost. Empty: it is.
+  // May be asked from any thread.
+  virtual std::string failure() const { return {}; }
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
   // Runs the encoder over what the sequence was opened with, where that is not done: forward() does
   // it for those that nobody asked this for. Throws Error where the cache's memory does not hold

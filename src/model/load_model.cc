@@ -19,6 +19,10 @@
 #include "model/load/open_model.h"
 #include "model/load/other_models.h"
 #include "model/pass/expert_memory.h"
+#include "model/ranks/agree.h"
+#include "model/ranks/column_split.h"
+#include "model/ranks/leading_model.h"
+#include "model/ranks/share_weights.h"
 #include "outrider/error.h"
 #include "tensor/kernels_in_use.h"
 
@@ -103,18 +107,62 @@ std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
   return memory;
 }
 
+// Of several ranks; null of one process alone.
+Communicator* ranks_of(const LoadOptions& options) {
+  return options.ranks != nullptr && options.ranks->n_ranks() > 1 ? options.ranks.get() : nullptr;
+}
+
+// What must be the same on all ranks, or the bits would not be those of one process.
+void agree_on(Communicator& ranks, const std::filesystem::path& path, const TensorSource& source,
+              const LoadOptions& options, const WeightOptions& weight_options) {
+  agree(ranks, {{"build (the program's checksum)", program_checksum()},
+                {"kernel table", weight_options.table->name},
+                {"model (a checksum of its files)", model_checksum(path, source)},
+                {"weights", options.weights ? kernels::name_of(*options.weights) : "as stored"},
+                {"kv", options.kv ? name_of(*options.kv) : "by the weights"},
+                {"kv memory", fmt::format("{}", options.kv_memory_bytes)}});
+}
+
+// The limit of a rank's cache: --kv-memory is that of a rank with most heads of keys, and others
+// hold as many tokens. So all of them refuse the same pass.
+std::size_t cache_bytes_of_rank(const ModelConfig& config, const RankShare& share,
+                                std::size_t most_bytes) {
+  if (most_bytes == PagePool::kUnbounded) return most_bytes;
+  std::int64_t own = 0;
+  std::int64_t most = 0;
+  for (int rank = 0; rank < share.n_ranks; ++rank) {
+    const Range keys =
+        share_heads(config.n_heads, config.n_kv_heads, {.rank = rank, .n_ranks = share.n_ranks})
+            .keys;
+    most = std::max(most, keys.end - keys.begin);
+    if (rank == share.rank) own = keys.end - keys.begin;
+  }
+  return static_cast<std::size_t>(static_cast<unsigned __int128>(most_bytes) *
+                                  static_cast<std::uint64_t>(own) /
+                                  static_cast<std::uint64_t>(most));
+}
+
 // All of a model but where its source's bytes are.
 DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   WeightOptions weight_options = make_weight_options(options);
   weight_options.names = opened.names;
   weight_options.quantisation = opened.quantisation;
+  Communicator* const ranks = ranks_of(options);
+  if (ranks != nullptr) {
+    weight_options.share = RankShare{.rank = ranks->rank(), .n_ranks = ranks->n_ranks()};
+  }
   DecoderModel::Parts parts;
   parts.weights = load_decoder_weights(*opened.source, *opened.family, weight_options);
   parts.expert_memory = make_expert_memory(parts.weights, options, weight_options.n_threads);
   parts.machine = {.table = weight_options.table,
                    .kv = kv_kind(options, parts.weights.all_f32),
                    .most_cache_bytes = most_cache_bytes(options),
-                   .n_threads = weight_options.n_threads};
+                   .n_threads = weight_options.n_threads,
+                   .ranks = ranks};
+  if (weight_options.share) {
+    parts.machine.most_cache_bytes = cache_bytes_of_rank(
+        opened.family->config(), *weight_options.share, parts.machine.most_cache_bytes);
+  }
   parts.family = std::move(opened.family);
   parts.source = std::move(opened.source);
   return parts;
@@ -130,13 +178,27 @@ std::unique_ptr<TensorSource> copy_tables(DecoderWeights& weights, std::string d
   return kept;
 }
 
-}  // namespace
-
-std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
-                                          const LoadOptions& options) {
-  (void)make_weight_options(options);  // what cannot be meant is refused before a file is opened
-  return std::make_unique<DecoderModel>(load_parts(open_model(path), options));
+// Throws what it throws; of that the other ranks do not hear.
+std::unique_ptr<DecoderModel> load_unheard(const std::filesystem::path& path,
+                                           const LoadOptions& options) {
+  // What cannot be meant is refused before a file is opened.
+  const WeightOptions weight_options = make_weight_options(options);
+  OpenedModel opened = open_model(path);
+  Communicator* const ranks = ranks_of(options);
+  if (ranks != nullptr) {
+    require_splittable(*opened.family, ranks->n_ranks());
+    if (options.experts_in_file) {
+      throw UsageError("split model", "experts", "in memory, each on one of the ranks", "mapped");
+    }
+    agree_on(*ranks, path, *opened.source, options, weight_options);
+  }
+  auto model = std::make_unique<DecoderModel>(load_parts(std::move(opened), options));
+  // Behind this every rank has its part.
+  if (ranks != nullptr) (void)ranks->exchange_texts("", Communicator::Patience::loading);
+  return model;
 }
+
+}  // namespace
 
 std::unique_ptr<LanguageModel> load_model(const FileFolder& folder,
                                           std::unique_ptr<TensorSource> borrowed,
@@ -144,11 +206,36 @@ std::unique_ptr<LanguageModel> load_model(const FileFolder& folder,
   if (options.experts_in_file) {
     throw UsageError("load model", "--experts mapped", "a model in files", "one in memory");
   }
+  if (ranks_of(options) != nullptr) {
+    throw UsageError("split model", "model", "one in files, which every rank reads", "one in memory");
+  }
   (void)make_weight_options(options);
   DecoderModel::Parts parts =
       load_parts(open_model(folder, [&borrowed] { return std::move(borrowed); }), options);
   parts.source = copy_tables(parts.weights, parts.source->description());
   return std::make_unique<DecoderModel>(std::move(parts));
+}
+
+std::unique_ptr<DecoderModel> load_part(const std::filesystem::path& path,
+                                        const LoadOptions& options) {
+  try {
+    return load_unheard(path, options);
+  } catch (const std::exception& error) {
+    if (Communicator* const ranks = ranks_of(options)) ranks->give_up(error.what());
+    throw;
+  }
+}
+
+std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
+                                          const LoadOptions& options) {
+  std::unique_ptr<DecoderModel> part = load_part(path, options);
+  if (ranks_of(options) == nullptr) return part;
+  return std::make_unique<LeadingModel>(std::move(part), options.ranks);
+}
+
+void follow_model(const std::filesystem::path& path, const LoadOptions& options) {
+  const std::unique_ptr<DecoderModel> part = load_part(path, options);
+  follow_rank(*part, *options.ranks);
 }
 
 }  // namespace outrider

@@ -14,9 +14,12 @@
 #include "io/tensor_source.h"
 #include "kernels/table.h"
 #include "model/language_model.h"
+#include "model/ranks/communicator.h"
 #include "model/weight_loader.h"
 
 namespace outrider {
+
+class DecoderModel;
 
 struct LoadOptions {
   // Empty: as stored, without loss. F16 widens to f32; Q8_0 is int8, Q4_0 and Q4_1 are int4;
@@ -32,6 +35,8 @@ struct LoadOptions {
   std::uint64_t expert_memory_bytes = 0;
   const kernels::KernelTable* table = nullptr;  // null: choose_kernels()
   int n_threads = 0;                            // 0: default_threads()
+  // The processes that hold the model together, this one among them; null, or one: this one alone.
+  std::shared_ptr<Communicator> ranks = nullptr;
   // Called from the loading thread with the share done, 0..1, now and then.
   std::function<void(double)> progress = {};
 };
@@ -53,7 +58,9 @@ kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32);
 std::size_t most_cache_bytes(const LoadOptions& options);
 
 // PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file, tensor or key, what
-// was expected and what came.
+// was expected and what came. With several ranks it is rank 0 who calls this, while the others call
+// follow_model; Error, too, where these have not the same program, kernels, weights and options, or
+// where one of them fails: all of them throw then.
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options = {});
 
@@ -63,6 +70,15 @@ std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
 std::unique_ptr<LanguageModel> load_model(const FileFolder& folder,
                                           std::unique_ptr<TensorSource> borrowed,
                                           const LoadOptions& options);
+
+// The same as a decoder, whatever the rank: the whole model, or this rank's part of it, for
+// LeadingModel or follow_rank.
+std::unique_ptr<DecoderModel> load_part(const std::filesystem::path& path,
+                                        const LoadOptions& options);
+
+// Of every other rank than 0: loads its part, runs it as rank 0 says, and returns when that is done
+// with the model. Throws as load_model, and where another rank is lost.
+void follow_model(const std::filesystem::path& path, const LoadOptions& options);
 
 }  // namespace outrider
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -13,19 +14,24 @@
 namespace outrider {
 namespace {
 
-PassList list_of(const Matrix& head, const LogitForm& form, Rows& read) {
+PassList list_of(const Matrix& head, const LogitForm& form, const std::vector<int>& parts,
+                 Rows& read) {
   PassBuilder pass(head.k());
   read = pass.stream();
-  pass.logits(read, nullptr, head, form);
+  pass.logits(read, nullptr, head, form, parts);
   return pass.take();
 }
 
 }  // namespace
 
-Projection::Projection(const Matrix& head, const LogitForm& form, const CpuPass::Machine& machine)
-    : head_(&head), pass_(list_of(head, form, read_), machine) {}
+Projection::Projection(const Matrix& head, const LogitForm& form, const CpuPass::Machine& machine,
+                       const std::vector<int>& parts)
+    : head_(&head),
+      n_columns_(parts.empty() ? head.n_columns() : std::accumulate(parts.begin(), parts.end(), 0)),
+      pass_(list_of(head, form, parts, read_), machine) {}
 
-void Projection::project(std::span<const float> features, ForwardOutput& output) {
+// Returns how many rows there are.
+int Projection::lay_out(std::span<const float> features) {
   const auto dim = static_cast<std::size_t>(head_->k());
   if (features.size() % dim != 0) {
     throw Error("project", "features", fmt::format("a multiple of {} floats", dim),
@@ -33,11 +39,19 @@ void Projection::project(std::span<const float> features, ForwardOutput& output)
   }
   const auto n_rows = static_cast<int>(features.size() / dim);
   pass_.lay_out_rows(n_rows);
-  float* const logits = output.logits.start_pass(n_rows, head_->n_columns());
+  if (n_rows > 0) std::copy(features.begin(), features.end(), pass_.row(read_, 0));
+  return n_rows;
+}
+
+void Projection::project(std::span<const float> features, ForwardOutput& output) {
+  const int n_rows = lay_out(features);
+  float* const logits = output.logits.start_pass(n_rows, n_columns_);
   output.feature_width = 0;
-  if (n_rows == 0) return;
-  std::copy(features.begin(), features.end(), pass_.row(read_, 0));
-  pass_.run({.logits = logits});
+  if (n_rows > 0) pass_.run({.logits = logits});
+}
+
+void Projection::project_part(std::span<const float> features) {
+  if (lay_out(features) > 0) pass_.run({});
 }
 
 SharedOutput::SharedOutput(LanguageModel& target, const WeightOptions& options) : target_(&target) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "model/language_model.h"
 #include "model/logit_form.h"
@@ -16,14 +17,22 @@ namespace outrider {
 // The product with an output matrix alone, as a pass.
 class Projection {
  public:
-  // head outlives it and does not move. form: what its products become.
-  Projection(const Matrix& head, const LogitForm& form, const CpuPass::Machine& machine);
-  // features (n, head.k()) to output's logits (n, head.n_columns()), n_rows and vocabulary_size; no
-  // features in output. Throws Error if the features are no whole number of rows.
+  // head outlives it and does not move. form: what its products become. parts: of a rank, how many
+  // columns each one has (PassBuilder::logits).
+  Projection(const Matrix& head, const LogitForm& form, const CpuPass::Machine& machine,
+             const std::vector<int>& parts = {});
+  // features (n, head.k()) to output's logits (n, columns of all parts), n_rows and
+  // vocabulary_size; no features in output. Throws Error if the features are no whole number of
+  // rows, and what CpuPass::run does.
   void project(std::span<const float> features, ForwardOutput& output);
+  // This rank's part of that, for rank 0.
+  void project_part(std::span<const float> features);
 
  private:
+  int lay_out(std::span<const float> features);
+
   const Matrix* head_;
+  int n_columns_;
   Rows read_;  // (n, head.k())
   CpuPass pass_;
 };

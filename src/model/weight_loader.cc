@@ -341,7 +341,7 @@ Matrix WeightLoader::hold(Reader reader, WeightKind native, Held held) {
     return {};
   }
   input_forms_ |= InputForms::of(reader.kind(), *options_.table);
-  if (held == Held::as_experts && options_.experts_in_file) {
+  if (options_.share || (held == Held::as_experts && options_.experts_in_file)) {
     return Matrix::in_file(std::make_shared<const Reader>(std::move(reader)), *options_.table);
   }
   return Matrix::pack(reader, *options_.table, options_.n_threads);

@@ -15,6 +15,7 @@
 #include "io/tensor_source.h"
 #include "model/pass/blocks.h"
 #include "model/quantised/quantisation.h"
+#include "model/ranks/column_split.h"
 #include "model/stored_weights.h"
 #include "tensor/matrix.h"
 
@@ -29,6 +30,9 @@ struct WeightOptions {
   std::optional<Quantisation> quantisation = {};
   // Experts are described alone (Matrix::in_file); the source outlives them.
   bool experts_in_file = false;
+  // Of a rank: all matrices but f32 ones are described alone, and load_decoder_weights packs the
+  // rank's part of them. The source outlives them.
+  std::optional<RankShare> share = {};
   const KernelTable* table = nullptr;
   int n_threads = 1;
   std::function<void(double)> progress;  // may be empty

@@ -58,6 +58,8 @@ ApiError api_error_of(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const ApiError& error) {
     return error;
+  } catch (const LostRank& error) {
+    return {503, error.what(), "", "model_lost"};
   } catch (const Error& error) {
     return {400, error.what()};
   } catch (const std::bad_alloc&) {

@@ -36,7 +36,7 @@ class ApiError : public std::runtime_error {
 };
 
 // The same for whatever was thrown: the library's Error and UsageError are a request's own fault
-// (400), anything else is not (500).
+// (400), but for LostRank (503); anything else is not (500).
 ApiError api_error_of(const std::exception_ptr& thrown);
 
 // A JSON object: {"error": {"message", "type", "param", "code"}}, or Anthropic's {"type": "error",

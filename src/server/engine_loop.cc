@@ -66,6 +66,8 @@ std::size_t EngineLoop::State::n_in_flight() const {
 // With the mutex held.
 void EngineLoop::require_room() const {
   if (state_->ends) throw ApiError(503, "the server is shutting down");
+  const std::string failure = state_->model->failure();
+  if (!failure.empty()) throw ApiError(503, failure, "", "model_lost");
   if (state_->n_in_flight() < most_in_flight_) return;
   throw ApiError(429,
                  fmt::format("{} requests run or wait, as many as this server takes; try again",

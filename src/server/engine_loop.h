@@ -56,8 +56,8 @@ class EngineLoop {
   EngineLoop& operator=(const EngineLoop&) = delete;
 
   // Batch::submit(); callbacks are called on the loop's thread, on_end exactly once. Throws
-  // ApiError with status 429 where the queue is full, or 503 after the loop's end, besides what
-  // submit() throws.
+  // ApiError with status 429 where the queue is full, or 503 after the loop's end and where the
+  // model is of no use any more (Model::failure), besides what submit() throws.
   RequestId submit(GenerateRequest request, const SpeculationOptions& speculation,
                    Batch::OnEnd on_end);
   void cancel(RequestId id);

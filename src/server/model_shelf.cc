@@ -109,6 +109,14 @@ std::vector<ModelShelf::Entry> ModelShelf::list() const {
   return entries;
 }
 
+std::string ModelShelf::failure() const {
+  for (const Entry& entry : list()) {
+    std::string failure = entry.model == nullptr ? "" : entry.model->model().failure();
+    if (!failure.empty()) return failure;
+  }
+  return {};
+}
+
 void ModelShelf::wait_until_idle() const {
   for (const Entry& entry : list()) {
     if (entry.model != nullptr) entry.model->loop().wait_until_idle();

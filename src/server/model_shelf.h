@@ -43,6 +43,8 @@ class ModelShelf {
     std::shared_ptr<const ServedModel> model;  // null: it is not loaded
   };
   std::vector<Entry> list() const;
+  // Model::failure() of the first loaded model that has one.
+  std::string failure() const;
   Metrics& metrics() const { return *metrics_; }
 
  private:

@@ -150,7 +150,12 @@ bool Router::has_key(const HttpRequest& request) const {
 HttpResponse Router::answer_itself(const Route& route, const HttpRequest& request) const {
   if (is_page(route.path)) return page_response(route.path, request.header("if-none-match"));
   HttpResponse response;
-  if (route.path == "/health") {
+  const bool asks_for_state = route.path == "/health" || route.path == "/ready";
+  const std::string failure = asks_for_state ? models_->failure() : "";
+  if (!failure.empty()) {
+    response.status = 503;
+    response.body = dumped({{"status", "failed"}, {"error", failure}});
+  } else if (route.path == "/health") {
     response.body = R"({"status":"ok"})";
   } else if (route.path == "/ready") {
     response.status = drains_ ? 503 : 200;

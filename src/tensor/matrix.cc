@@ -279,6 +279,30 @@ Matrix Matrix::in_file(std::shared_ptr<const WeightReader> reader, const KernelT
   return matrix;
 }
 
+namespace {
+
+class RowsOfReader final : public WeightReader {
+ public:
+  RowsOfReader(const WeightReader& all, const Range& rows) : all_(&all), rows_(rows) {}
+
+  WeightKind kind() const override { return all_->kind(); }
+  std::int64_t n_rows() const override { return rows_.end - rows_.begin; }
+  std::int64_t k() const override { return all_->k(); }
+  void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const override {
+    all_->read(rows_.begin + first_row, n_rows, rows);
+  }
+
+ private:
+  const WeightReader* all_;
+  Range rows_;
+};
+
+}  // namespace
+
+Matrix Matrix::pack_rows(const Range& rows, int n_threads) const {
+  return pack(RowsOfReader(*reader_, rows), *table_, n_threads);
+}
+
 Matrix Matrix::placed_at(PooledMemory memory) const {
   Matrix matrix = *this;
   matrix.tiles_ = std::move(memory);

@@ -117,6 +117,8 @@ class Matrix {
   // placed_at(), is packed by whoever wants it, tile by tile.
   static Matrix in_file(std::shared_ptr<const WeightReader> reader, const KernelTable& table);
   bool is_in_file() const { return tiles_ == nullptr; }
+  // Those rows (outputs) of such a matrix, packed: nothing of the others is read.
+  Matrix pack_rows(const Range& rows, int n_threads) const;
   // The same matrix at packed_bytes() of memory, aligned to a cache line, whose tiles nobody has
   // packed yet.
   Matrix placed_at(PooledMemory memory) const;

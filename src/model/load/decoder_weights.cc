@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "model/ranks/share_weights.h"
+
 namespace outrider {
 namespace {
 
@@ -43,6 +45,13 @@ std::vector<std::string> without_meaning(const TensorSource& source, const Names
            is_embedding_again(source, names, name);
   });
   return unread;
+}
+
+// What a rank's part was packed from, or the model would stand in memory twice.
+void release_below(const TensorSource& source, const std::string& prefix) {
+  for (const TensorView& tensor : source.tensors()) {
+    if (tensor.name.starts_with(prefix)) source.release(tensor);
+  }
 }
 
 }  // namespace
@@ -84,6 +93,10 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
       LayerLoader from(walk, prefix);
       stack.push_back(load_layer(from, i));
       walk.require_all_read_below(prefix);
+      if (options.share) {
+        share_layer(*options.share, options.n_threads, stack.back());
+        release_below(source, prefix);
+      }
       // Where the first layer has one, it is the whole stack's.
       stack.back().attention.position_bias = stack.front().attention.position_bias;
     };
@@ -100,8 +113,14 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
       read.encoder_norm = family.load_norm(outside, names.encoder_norm(), config.dim);
     }
     read.final_norm = family.load_norm(outside, names.final_norm(), config.dim);
-    read.head = walk.linear(head, config.vocabulary_size, config.dim, Bias::never).matrix;
+    Linear output = walk.linear(head, config.vocabulary_size, config.dim, Bias::never);
     read.head_as_stored = stored(head, config.vocabulary_size);
+    if (options.share) {
+      share_columns(*options.share, options.n_threads, output);
+      source.release(read.head_as_stored);
+    }
+    read.head = std::move(output.matrix);
+    read.head_parts = std::move(output.parts);
     return read;
   });
   weights.all_f32 = loader.all_f32();

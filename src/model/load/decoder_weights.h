@@ -23,7 +23,8 @@ struct DecoderWeights {
   std::vector<DecoderLayer> encoder_layers;  // of an encoder-decoder
   Norm encoder_norm;                         // (dim), behind them
   Norm final_norm;                           // (dim)
-  Matrix head;                               // (vocabulary_size, dim)
+  Matrix head;                               // (vocabulary_size, dim), or a rank's part of it
+  std::vector<int> head_parts;               // Linear::parts
   TensorView head_as_stored;                 // the same, as long as the source lives
   bool all_f32 = false;                      // every matrix is f32
   std::vector<std::string> unread;  // names of weights outside of its layers that nothing reads
@@ -35,8 +36,9 @@ bool has_tied_head(const TensorSource& source, const ModelConfig& config, const 
 // The same of a Hugging Face directory, by a Llama's names.
 bool has_tied_head(const TensorSource& source, const ModelConfig& config);
 
-// Throws Error as WeightLoader does, and on a weight of one of its layers that the family does not
-// read: all of it before the first tensor is packed.
+// With options.share: the part of that rank (ranks/share_weights.h); what it does not have is not
+// read. Throws Error as WeightLoader does, and on a weight of one of its layers that the family
+// does not read: all of it before the first tensor is packed.
 DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
                                     const WeightOptions& options);
 

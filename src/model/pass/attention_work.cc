@@ -22,9 +22,9 @@ void grow_ahead(std::vector<T>& values, std::size_t n) {
 
 }  // namespace
 
-AttentionWork::AttentionWork(int n_heads, const KernelTable& table, const KvShape& shape,
+AttentionWork::AttentionWork(const Heads& heads, const KernelTable& table, const KvShape& shape,
                              int most_threads)
-    : n_heads_(n_heads), table_(&table), shape_(shape), most_threads_(most_threads) {
+    : heads_(heads), table_(&table), shape_(shape), most_threads_(most_threads) {
   const auto n_threads = static_cast<std::size_t>(most_threads);
   room_ = allocate_big_memory(n_threads * 2 * shape.block_bytes());
   whole_sums_.resize(n_threads * most_walks() * static_cast<std::size_t>(shape.value_dim()));
@@ -33,6 +33,13 @@ AttentionWork::AttentionWork(int n_heads, const KernelTable& table, const KvShap
   for (int n = 2; n <= most_threads; ++n) {
     may_share_splits_ = may_share_splits_ || !heads_share_out_evenly(n);
   }
+}
+
+Range AttentionWork::heads_of_unit(int head_unit) const {
+  const int in_group = head_unit % n_parts() * kernels::kMostAttendQueries;
+  const int first = head_unit / n_parts() * group() + in_group - heads_.first_in_group;
+  const int end = first + std::min(group() - in_group, kernels::kMostAttendQueries);
+  return {std::max(first, 0), std::min(end, heads_.n)};
 }
 
 std::size_t AttentionWork::most_walks() const {
@@ -66,7 +73,7 @@ void AttentionWork::make_room_for_splits(const PassPlan& plan) {
   if (!may_share_splits_ || n_splits == 1) return;
   const auto n_rows = static_cast<std::size_t>(std::min(plan.n_rows(), kMostSharedRows));
   const auto splits = static_cast<std::size_t>(n_splits);
-  grow(split_states_, n_rows * splits * static_cast<std::size_t>(n_heads_));
+  grow(split_states_, n_rows * splits * static_cast<std::size_t>(heads_.n));
   grow(split_sums_, n_rows * (splits - 1) * static_cast<std::size_t>(out_width()));
 }
 
@@ -165,9 +172,10 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
       const Block& block = blocks_[static_cast<std::size_t>(unit / n_block_units)];
       const int head_unit = static_cast<int>(unit % n_block_units / n_shared_splits);
       const int kv_head = head_unit / n_parts();
-      const int first_of_group = head_unit % n_parts() * kernels::kMostAttendQueries;
-      const int first_head = kv_head * group() + first_of_group;
-      args.n_queries = std::min(group() - first_of_group, kernels::kMostAttendQueries);
+      const Range heads = heads_of_unit(head_unit);
+      if (heads.begin >= heads.end) continue;
+      const auto first_head = static_cast<int>(heads.begin);
+      args.n_queries = static_cast<int>(heads.end - heads.begin);
       args.n_rows = block.n_rows;
       args.keys_at = shape_.keys_at(kv_head);
       args.values_at = shape_.has_values() ? shape_.values_at(kv_head) : 0;
@@ -216,7 +224,7 @@ float* AttentionWork::split_sums(int i, int head, int split, Activations& attend
 }
 
 kernels::AttendState* AttentionWork::split_states(int i, int head, int split) {
-  return split_states_.data() + (std::int64_t{split} * plan_->n_rows() + i) * n_heads_ + head;
+  return split_states_.data() + (std::int64_t{split} * plan_->n_rows() + i) * heads_.n + head;
 }
 
 // args: of the whole block, for query heads from first_head on.
@@ -238,7 +246,7 @@ void AttentionWork::attend_split(kernels::Attend attend, const kernels::AttendAr
 }
 
 void AttentionWork::merge_splits(const Team& team, const Layer& layer, Activations& attended) {
-  const int n_heads = n_heads_;
+  const int n_heads = heads_.n;
   const int value_dim = shape_.value_dim();
   const Range mine = team.share(std::int64_t{plan_->n_rows()} * n_heads);
   for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {

@@ -38,12 +38,22 @@ class AttentionWork {
     const PositionBias* position_bias = nullptr;  // null: none
   };
 
-  // The table outlives it. n_heads: of queries.
-  AttentionWork(int n_heads, const KernelTable& table, const KvShape& shape, int most_threads);
+  // The query heads of an attention: of each key-value head `group`, but for those of the first and
+  // the last one that another rank has.
+  struct Heads {
+    int n = 0;
+    int group = 0;
+    int first_in_group = 0;  // how many of the first one's are missing
+    bool operator==(const Heads&) const = default;
+  };
+
+  // The table outlives it.
+  AttentionWork(const Heads& heads, const KernelTable& table, const KvShape& shape,
+                int most_threads);
 
   // Whether layers of such heads can attend with it.
-  bool is_for(int n_heads, const KvShape& shape) const {
-    return n_heads == n_heads_ && shape == shape_;
+  bool is_for(const Heads& heads, const KvShape& shape) const {
+    return heads == heads_ && shape == shape_;
   }
   // A sequence of at most so many tokens will attend: the next make_room has room for it.
   void expect(int n_tokens) { longest_expected_ = std::max(longest_expected_, n_tokens); }
@@ -73,14 +83,16 @@ class AttentionWork {
     int n_rows;
   };
 
-  int group() const { return n_heads_ / shape_.n_heads; }
+  int group() const { return heads_.group; }
   // Of a group's heads, those that attend together: the parts of one group, and all of them.
   int n_parts() const {
     return (group() + kernels::kMostAttendQueries - 1) / kernels::kMostAttendQueries;
   }
   int n_head_units() const { return shape_.n_heads * n_parts(); }
-  int query_width() const { return n_heads_ * shape_.head_dim; }
-  int out_width() const { return n_heads_ * shape_.value_dim(); }
+  int query_width() const { return heads_.n * shape_.head_dim; }
+  int out_width() const { return heads_.n * shape_.value_dim(); }
+  // The query heads of a unit; none where other ranks have all of them.
+  Range heads_of_unit(int head_unit) const;
   const PassRow& row(int i) const { return plan_->rows()[static_cast<std::size_t>(i)]; }
   // The row whose ancestors, itself included, row i reads.
   int last_read(int i, const Layer& layer) const {
@@ -105,7 +117,7 @@ class AttentionWork {
   float* split_sums(int i, int head, int split, Activations& attended);
   kernels::AttendState* split_states(int i, int head, int split);
 
-  int n_heads_;  // of queries
+  Heads heads_;
   const KernelTable* table_;
   KvShape shape_;
   int most_threads_;

@@ -11,6 +11,7 @@
 #include "io/tensor_source.h"
 #include "model/cache/cache_group.h"
 #include "model/cache/delta_shape.h"
+#include "model/ranks/column_split.h"
 #include "tensor/matrix.h"
 
 namespace outrider {
@@ -19,8 +20,11 @@ class ExpertMemory;
 
 // A product with an optional bias: y (n_columns) = W x + bias.
 struct Linear {
-  Matrix matrix;                                          // (n_columns, k)
-  std::vector<float> bias;                                // (n_columns), or empty
+  Matrix matrix;            // (n_columns, k)
+  std::vector<float> bias;  // (n_columns), or empty
+  // Where ranks have parts of it: how many columns each one has, in their order. matrix and bias
+  // are this rank's then. Empty: all of them are here.
+  std::vector<int> parts = {};
   bool empty() const { return matrix.n_columns() == 0; }  // no product at all
 };
 
@@ -73,11 +77,16 @@ struct Attention {
   int n_heads = 0;
   int n_kv_heads = 0;  // divides n_heads
   int head_dim = 0;    // even
-  float scale = 0;     // of the scores
-  float softcap = 0;   // scaled scores become softcap * tanh(score / softcap), before windows and
-                       // the softmax; 0: they stay
-  int window = 0;      // a query reads that many tokens back, its own included; 0: all
-  int rope = 0;        // which of the model's RoPE tables turns queries and keys, or kNoRope
+  // Of a rank's part: how many query heads read a key-value head in the whole model, and how many
+  // of those that read its first one other ranks have. 0: n_heads / n_kv_heads.
+  int group = 0;
+  int first_in_group = 0;
+  std::vector<int> parts = {};  // widths of what attention gives on each rank; empty: all here
+  float scale = 0;              // of the scores
+  float softcap = 0;  // scaled scores become softcap * tanh(score / softcap), before windows and
+                      // the softmax; 0: they stay
+  int window = 0;     // a query reads that many tokens back, its own included; 0: all
+  int rope = 0;       // which of the model's RoPE tables turns queries and keys, or kNoRope
   // The earlier layer whose keys and values it reads from the cache: it has none of its own then,
   // and n_kv_heads and head_dim are that layer's. kOwnKeys: its own.
   int reads_layer = kOwnKeys;
@@ -100,6 +109,7 @@ struct Attention {
   int values_in_keys = 0;
   bool has_own_keys() const { return reads_layer < 0; }
   bool values_are_keys() const { return value.empty() && !key.empty(); }
+  int queries_per_key() const { return group > 0 ? group : n_heads / n_kv_heads; }
   // Whose keys and values it reads. encoder: in a block whose rows all read one another. cross: of
   // every token that the encoder read; its own text's tokens leave none.
   CacheSide side = CacheSide::text;
@@ -266,7 +276,17 @@ struct Experts {
   std::vector<float> up_bias = {};      // likewise
   std::vector<float> down_bias = {};    // (n, dim), weighed like the product
   ExpertMemory* memory = nullptr;       // of gate, up and down where these stay in their file
+  // Where ranks have some of the experts each: how many, in the order of ids. The others' matrices
+  // are empty here. Empty: all of them are here.
+  std::vector<int> parts = {};
+  int rank = 0;  // whose part is here
   int n() const { return static_cast<int>(up.size()); }
+  // The ids of those that are here.
+  Range own_ids() const { return parts.empty() ? Range{0, n()} : part_of(parts, rank); }
+  // One of these; experts are alike.
+  const Matrix& own(const std::vector<Matrix>& matrices) const {
+    return matrices[static_cast<std::size_t>(own_ids().begin)];
+  }
   bool empty() const { return up.empty(); }
 };
 // An expert that every row uses beside its own: times the sigmoid of one number a row, where it has

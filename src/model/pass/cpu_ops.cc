@@ -240,15 +240,16 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
   // Of each head of keys and values its queries, its keys, its values: to store, a cache line an
   // element, is dearer than to rotate, and so is every thread's work. Values that are made of what
   // keys are made of have the same thread, before the keys turn.
-  const int group = op.query.buffer < 0 ? 0 : attention.n_heads / attention.n_kv_heads;
+  const int group = op.query.buffer < 0 ? 0 : attention.queries_per_key();
   const int n_units = group + (op.key.buffer < 0 ? 0 : 2);
   const Range mine = team.share(std::int64_t{attention.n_kv_heads} * n_units);
   for (std::int64_t at = mine.begin; at < mine.end; ++at) {
     const int head = static_cast<int>(at) / n_units;
     const int unit = static_cast<int>(at) % n_units;
     if (unit < group) {
-      for_rows(op.query, attention.query.bias, &attention.query_norm, head * group + unit,
-               rotate_query);
+      const int query = head * group + unit - attention.first_in_group;
+      if (query < 0 || query >= attention.n_heads) continue;  // another rank's
+      for_rows(op.query, attention.query.bias, &attention.query_norm, query, rotate_query);
     } else if (unit == group) {
       if (attention.values_are_keys()) {
         for (int i = 0; i < n_rows; ++i) {
@@ -376,7 +377,7 @@ void CpuOps::operator()(const op::Route& op) const {
 }
 
 void CpuOps::operator()(const op::MultiplyExperts& op) const {
-  const std::span<const int> touched = pass.routing_.touched();
+  const std::span<const int> touched = pass.routing_.touched_of(*op.experts);
   if (op.memory == nullptr) {
     multiply_experts(op, touched);
     return;

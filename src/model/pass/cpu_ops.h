@@ -32,6 +32,8 @@ struct CpuOps {
   void operator()(const op::Route& op) const;
   void operator()(const op::MultiplyExperts& op) const;
   void operator()(const op::SumExperts& op) const;
+  void operator()(const op::Gather& op) const;         // gather_on_cpu.cc
+  void operator()(const op::GatherExperts& op) const;  // likewise
 
  private:
   void recur(const op::Recur& op, const op::Recur::Convolution& layer) const;

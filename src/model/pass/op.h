@@ -103,7 +103,8 @@ struct MultiplyExperts {
   Rows from;
   std::array<Product, 2> products;
   int n_products = 1;
-  ExpertMemory* memory = nullptr;  // of these matrices where they stay in their file
+  const Experts* experts = nullptr;  // whose these are
+  ExpertMemory* memory = nullptr;    // of these matrices where they stay in their file
 };
 
 // to = sum of weight * (from + its expert's bias) over the slots of a row, in the order of its
@@ -234,13 +235,28 @@ struct SoftCap {
   float cap = 0;  // above 0
 };
 
+// to = the columns of `from` on all ranks side by side, and the forms that products read; the bias
+// of `from` is added before. Logits reach rank 0 alone. It has barriers of its own. By rows.
+struct Gather {
+  Rows from;  // this rank's columns: a buffer with parts
+  Rows to;
+  bool asked = false;  // rows that get logits alone
+};
+
+// Of slots that are gathered by expert, those of experts that other ranks have. It has barriers of
+// its own. By slots.
+struct GatherExperts {
+  Rows rows;
+  const Experts* experts = nullptr;
+};
+
 }  // namespace op
 
 struct Op {
   std::variant<op::Embed, op::Angles, op::Normalise, op::Multiply, op::PlaceHeads, op::Attend,
                op::Recur, op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread, op::SoftCap,
                op::Route, op::MultiplyExperts, op::SumExperts, op::PlaceLatents, op::SplitHeads,
-               op::MultiplyHeads>
+               op::MultiplyHeads, op::Gather, op::GatherExperts>
       what;
   int layer = -1;       // the decoder layer that the op belongs to, or -1
   bool output = false;  // makes logits: left out where no row is asked for
@@ -251,6 +267,10 @@ struct Buffer {
   bool asked = false;  // has a row for each asked row of the pass, not for each row
   int n_slots = 0;     // above 0: has so many slots for each row, gathered by expert or by head
   InputForms forms;    // that products read
+  // Where ranks have some columns of the rows each: how many, in their order; width is this rank's.
+  // Ops that take columns one by one work on these, all others read what op::Gather made of them.
+  // Empty: the rows are whole.
+  std::vector<int> parts = {};
 };
 
 // Holds pointers into the weights it was built from, which outlive it and do not move.
@@ -418,6 +438,15 @@ void for_each_access(const Op& op, const Use& use) {
       write(op.to, Sharing::rows);
     }
     void operator()(const op::SoftCap& op) const { write(op.rows, Sharing::groups); }
+    void operator()(const op::Gather& op) const {
+      const Sharing sharing = op.asked ? Sharing::asked : Sharing::rows;
+      write(op.from, sharing);  // its bias is added in place
+      write(op.to, sharing);
+    }
+    void operator()(const op::GatherExperts& op) const {
+      use(kSlotsBuffer, Sharing::slots, false);
+      write(op.rows, Sharing::slots);
+    }
   };
   std::visit(Visitor{use}, op.what);
 }

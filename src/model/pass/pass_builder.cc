@@ -1,5 +1,6 @@
 #include "model/pass/pass_builder.h"
 
+#include <numeric>
 #include <utility>
 
 namespace outrider {
@@ -41,7 +42,9 @@ enum Role {
   kGathered,
   kOfExperts,
   kOfTokens,
-  kLayerInputs
+  kLayerInputs,
+  kLogitsPart,
+  kWhole  // and behind it, one for each buffer that is split
 };
 
 }  // namespace
@@ -59,11 +62,43 @@ int PassBuilder::add_buffer(int width, bool asked, int n_slots) {
 Rows PassBuilder::scratch(int role, int width, bool asked, int n_slots) {
   for (const Scratch& known : scratch_) {
     const Buffer& buffer = list_.buffers[static_cast<std::size_t>(known.rows.buffer)];
-    if (known.role == role && buffer.width == width && buffer.n_slots == n_slots) return known.rows;
+    if (known.role == role && buffer.width == width && buffer.n_slots == n_slots &&
+        buffer.parts.empty()) {
+      return known.rows;
+    }
   }
   const Rows rows{.buffer = add_buffer(width, asked, n_slots), .width = width};
   scratch_.push_back({role, rows});
   return rows;
+}
+
+Rows PassBuilder::split_scratch(int role, int width, const std::vector<int>& parts, bool asked) {
+  if (parts.empty()) return scratch(role, width, asked);
+  for (const Scratch& known : scratch_) {
+    const Buffer& buffer = list_.buffers[static_cast<std::size_t>(known.rows.buffer)];
+    if (known.role == role && buffer.width == width && buffer.parts == parts) return known.rows;
+  }
+  const Rows rows{.buffer = add_buffer(width, asked), .width = width};
+  list_.buffers.back().parts = parts;
+  scratch_.push_back({role, rows});
+  return rows;
+}
+
+const std::vector<int>& PassBuilder::parts_of(const Rows& rows) const {
+  return list_.buffers[static_cast<std::size_t>(rows.buffer)].parts;
+}
+
+Rows PassBuilder::whole(const Rows& rows) {
+  if (rows.buffer < 0 || parts_of(rows).empty()) return rows;
+  const std::vector<int>& parts = parts_of(rows);
+  const int width = std::accumulate(parts.begin(), parts.end(), 0);
+  const Rows to = scratch(kWhole + rows.buffer, width);
+  append(op::Gather{.from = rows, .to = to});
+  return to;
+}
+
+void PassBuilder::prepare(const Rows& rows, const Matrix& reader) {
+  if (reader.reads().any() && parts_of(rows).empty()) append(op::Prepare{.rows = rows});
 }
 
 Rows PassBuilder::buffer(int width) { return {.buffer = add_buffer(width, false), .width = width}; }
@@ -122,19 +157,20 @@ void PassBuilder::end_layers() { layer_ = -1; }
 
 void PassBuilder::multiply(const Rows& read,
                            std::initializer_list<op::Multiply::Product> products) {
-  op::Multiply what{.from = read, .products = {}, .n_products = 0};
+  op::Multiply what{.from = whole(read), .products = {}, .n_products = 0};
   for (const op::Multiply::Product& product : products) {
     if (product.matrix->n_columns() == 0) continue;
     what.products[static_cast<std::size_t>(what.n_products++)] = product;
-    list_.buffers[static_cast<std::size_t>(read.buffer)].forms |= product.matrix->reads();
+    list_.buffers[static_cast<std::size_t>(what.from.buffer)].forms |= product.matrix->reads();
   }
   append(what);
 }
 
 Rows PassBuilder::norm(const Rows& rows, const Norm& norm) {
   if (rows.buffer != stream_.buffer) {
-    append(op::Normalise{.parts = {{{rows, &norm}, {}}}, .n_parts = 1, .to = rows});
-    return {.buffer = rows.buffer, .width = rows.width};
+    const Rows its = whole(rows);
+    append(op::Normalise{.parts = {{{its, &norm}, {}}}, .n_parts = 1, .to = its});
+    return {.buffer = its.buffer, .width = its.width};
   }
   const op::Normalise::Part part{rows, &norm};
   return join({&part, 1});
@@ -147,8 +183,9 @@ Rows PassBuilder::norm_aside(const Norm& norm) {
 }
 
 Rows PassBuilder::norm_aside(const Rows& rows, const Norm& norm) {
-  const Rows to = scratch(kAside, rows.width);
-  append(op::Normalise{.parts = {{{rows, &norm}, {}}}, .n_parts = 1, .to = to});
+  const Rows its = whole(rows);
+  const Rows to = scratch(kAside, its.width);
+  append(op::Normalise{.parts = {{{its, &norm}, {}}}, .n_parts = 1, .to = to});
   return to;
 }
 
@@ -156,8 +193,9 @@ Rows PassBuilder::join(std::span<const op::Normalise::Part> parts) {
   op::Normalise what{.parts = {}, .n_parts = 0, .to = {}};
   int width = 0;
   for (const op::Normalise::Part& part : parts) {
-    what.parts[static_cast<std::size_t>(what.n_parts++)] = part;
-    width += part.from.width;
+    const Rows from = whole(part.from);
+    what.parts[static_cast<std::size_t>(what.n_parts++)] = {from, part.norm};
+    width += from.width;
   }
   what.to = scratch(kNormed, width);
   append(what);
@@ -193,7 +231,7 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   const Rows query = scratch(kQuery, attention.n_heads * attention.head_dim);
   const Rows key = own_keys ? scratch(kKey, kv_width) : Rows{};
   const Rows value = own_keys ? scratch(kValue, kv_width) : Rows{};
-  const Rows attended = scratch(kAttended, query.width);
+  const Rows attended = split_scratch(kAttended, query.width, attention.parts);
   const int cache_layer =
       own_keys ? add_cache(attention)
                : list_.cache_of_layer.at(static_cast<std::size_t>(attention.reads_layer));
@@ -219,8 +257,8 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   if (is_gated) {
     append(
         op::Gate{.gate = gate, .up = attended, .to = attended, .activation = Activation::sigmoid});
-  } else if (attention.output.matrix.reads().any()) {
-    append(op::Prepare{.rows = attended});
+  } else {
+    prepare(attended, attention.output.matrix);
   }
   return linear(attended, attention.output);
 }
@@ -234,7 +272,7 @@ Rows PassBuilder::cross_attention(const Rows& read, const Attention& attention) 
   multiply(read, {{&attention.query.matrix, query}});
   append(op::Attend{
       .query = query, .to = attended, .attention = &attention, .cache_layer = next_cross_++});
-  if (attention.output.matrix.reads().any()) append(op::Prepare{.rows = attended});
+  prepare(attended, attention.output.matrix);
   return linear(attended, attention.output);
 }
 
@@ -277,7 +315,7 @@ Rows PassBuilder::latent_attention(const Rows& read, const LatentAttention& late
       .query = absorbed, .to = attended, .attention = &attention, .cache_layer = cache_layer});
   append(op::SplitHeads{.from = attended, .to = latents});
   multiply_heads(latents, latent.value_up, values, latent.value_dim);
-  if (attention.output.matrix.reads().any()) append(op::Prepare{.rows = values});
+  prepare(values, attention.output.matrix);
   return linear(values, attention.output);
 }
 
@@ -326,7 +364,7 @@ Rows PassBuilder::delta_net(const Rows& read, const DeltaNet& net) {
   multiply(read, {{&net.beta.matrix, delta.beta}, {&net.decay.matrix, delta.decay}});
   append(op::Recur{
       .layer = delta, .to = out, .cache_layer = static_cast<int>(list_.caches.size()) - 1});
-  if (net.output.matrix.reads().any()) append(op::Prepare{.rows = out});
+  prepare(out, net.output.matrix);
   return linear(out, net.output);
 }
 
@@ -362,7 +400,7 @@ Rows PassBuilder::mamba(const Rows& read, const Mamba2& mamba) {
 Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {
   Rows gate = scratch(kGate, mlp.gate.matrix.n_columns());
   Rows up = scratch(kUp, gate.width);
-  const Rows hidden = scratch(kHidden, gate.width);
+  const Rows hidden = split_scratch(kHidden, gate.width, mlp.up.parts);
   multiply(read, {{&mlp.gate.matrix, gate}, {&mlp.up.matrix, up}});
   gate.bias = &mlp.gate.bias;
   up.bias = &mlp.up.bias;
@@ -371,7 +409,7 @@ Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {
 }
 
 Rows PassBuilder::plain_mlp(const Rows& read, const PlainMlp& mlp) {
-  const Rows hidden = scratch(kHidden, mlp.up.matrix.n_columns());
+  const Rows hidden = split_scratch(kHidden, mlp.up.matrix.n_columns(), mlp.up.parts);
   multiply(read, {{&mlp.up.matrix, hidden}});
   Rows up = hidden;
   up.bias = &mlp.up.bias;
@@ -381,10 +419,12 @@ Rows PassBuilder::plain_mlp(const Rows& read, const PlainMlp& mlp) {
 
 void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
                                    std::initializer_list<op::MultiplyExperts::Product> products) {
-  op::MultiplyExperts what{.from = read, .products = {}, .n_products = 0, .memory = experts.memory};
+  op::MultiplyExperts what{
+      .from = read, .products = {}, .n_products = 0, .experts = &experts, .memory = experts.memory};
   for (const op::MultiplyExperts::Product& product : products) {
     what.products[static_cast<std::size_t>(what.n_products++)] = product;
     for (const Matrix& matrix : *product.matrices) {
+      if (matrix.n_columns() == 0) continue;  // another rank's
       list_.buffers[static_cast<std::size_t>(read.buffer)].forms |= matrix.reads();
     }
   }
@@ -398,7 +438,7 @@ Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
   const Rows narrowed = scratch(kNarrowed, experts.narrow.matrix.n_columns());
   linear_into(narrowed, read, experts.narrow);
   const Rows sum = routed(narrowed, experts);
-  if (experts.widen.matrix.reads().any()) append(op::Prepare{.rows = sum});
+  prepare(sum, experts.widen.matrix);
   return linear(sum, experts.widen);
 }
 
@@ -410,7 +450,7 @@ void PassBuilder::route(const Rows& read, const Experts& experts) {
 }
 
 Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
-  const int hidden_dim = experts.up.front().n_columns();
+  const int hidden_dim = experts.own(experts.up).n_columns();
   const auto gathered = [&](int role, int width) {
     return scratch(role, width, false, experts.n_used);
   };
@@ -438,6 +478,7 @@ Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
                     .experts = experts.gate_bias.empty() ? nullptr : &experts});
   }
   multiply_experts(experts, hidden, {{&experts.down, down}});
+  if (!experts.parts.empty()) append(op::GatherExperts{.rows = down, .experts = &experts});
   append(op::SumExperts{.from = down, .to = sum, .experts = &experts});
   return sum;
 }
@@ -446,7 +487,7 @@ void PassBuilder::add_shared_expert(const Rows& read, const SharedExpert& expert
   if (expert.gate.empty()) return add(gated_mlp(read, expert.mlp));
   const Rows share = scratch(kShare, 1);
   multiply(read, {{&expert.gate.matrix, share}});
-  const Rows out = gated_mlp(read, expert.mlp);
+  const Rows out = whole(gated_mlp(read, expert.mlp));
   append(op::Add{.to = stream_, .from = out, .scale = 1, .gate = share});
 }
 
@@ -469,7 +510,7 @@ void PassBuilder::scale(float factor) {
 }
 
 Rows PassBuilder::linear(const Rows& read, const Linear& linear) {
-  Rows to = scratch(kBranch, linear.matrix.n_columns());
+  Rows to = split_scratch(kBranch, linear.matrix.n_columns(), linear.parts);
   multiply(read, {{&linear.matrix, to}});
   to.bias = &linear.bias;
   return to;
@@ -490,11 +531,11 @@ void PassBuilder::linear_into(const Rows& to, const Rows& read, const Linear& li
 }
 
 void PassBuilder::add_to(const Rows& to, const Rows& rows, float scale) {
-  append(op::Add{.to = to, .from = rows, .scale = scale});
+  append(op::Add{.to = to, .from = whole(rows), .scale = scale});
 }
 
 void PassBuilder::copy(const Rows& from, const Rows& to) {
-  append(op::Normalise{.parts = {{{from, nullptr}, {}}}, .n_parts = 1, .to = to});
+  append(op::Normalise{.parts = {{{whole(from), nullptr}, {}}}, .n_parts = 1, .to = to});
 }
 
 void PassBuilder::leave_feature(int n_layers_done, const Norm* norm) {
@@ -505,10 +546,11 @@ void PassBuilder::leave_feature(int n_layers_done, const Norm* norm) {
 }
 
 void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head,
-                         const LogitForm& form) {
+                         const LogitForm& form, const std::vector<int>& parts) {
   output_ = true;
   const Rows asked = scratch(kAsked, rows.width, true);
-  const Rows logits = {.buffer = kLogits, .width = head.n_columns()};
+  const Rows logits = parts.empty() ? Rows{.buffer = kLogits, .width = head.n_columns()}
+                                    : split_scratch(kLogitsPart, head.n_columns(), parts, true);
   // What a product reads is narrower than what it gives: it is the one that is scaled.
   append(op::Normalise{.parts = {{{rows, norm}, {}}},
                        .n_parts = 1,
@@ -517,6 +559,10 @@ void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head,
                        .scale = form.scale});
   multiply(asked, {{&head, logits}});
   if (form.softcap > 0) append(op::SoftCap{.rows = logits, .cap = form.softcap});
+  if (!parts.empty()) {
+    const int width = std::accumulate(parts.begin(), parts.end(), 0);
+    append(op::Gather{.from = logits, .to = {.buffer = kLogits, .width = width}, .asked = true});
+  }
   output_ = false;
 }
 

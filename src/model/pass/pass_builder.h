@@ -96,7 +96,10 @@ class PassBuilder {
   void leave_feature(int n_layers_done, const Norm* norm);
   // The rows whose logits are asked for, normalised (norm may be null: copied), and the logits
   // themselves in that form: the buffer kLogits.
-  void logits(const Rows& rows, const Norm* norm, const Matrix& head, const LogitForm& form = {});
+  // parts: how many of the logits each rank's output matrix gives, where `head` is one of several;
+  // rank 0 has all of them then.
+  void logits(const Rows& rows, const Norm* norm, const Matrix& head, const LogitForm& form = {},
+              const std::vector<int>& parts = {});
   // Logits of every row of `read`, of these tokens alone.
   void spread_logits(const Rows& read, const Matrix& head, const std::vector<TokenId>& ids,
                      int vocabulary_size);
@@ -107,7 +110,16 @@ class PassBuilder {
  private:
   // The buffer of one role, (n_rows, width); one for each width. n_slots as Buffer has it.
   Rows scratch(int role, int width, bool asked = false, int n_slots = 0);
+  // The same of one rank's columns, as Buffer::parts has them; empty: of all.
+  Rows split_scratch(int role, int width, const std::vector<int>& parts, bool asked = false);
   int add_buffer(int width, bool asked, int n_slots = 0);
+  const std::vector<int>& parts_of(const Rows& rows) const;
+  // These rows with the columns of all ranks: what an op that reads more than single columns is
+  // given. Where a buffer is split, its gather stands here, before that op, and nowhere else.
+  Rows whole(const Rows& rows);
+  // The forms of finished rows, where products read some. Rows that are split get them when they
+  // are gathered.
+  void prepare(const Rows& rows, const Matrix& reader);
   template <typename What>
   void append(What what);
   void norm_in_place(const Rows& rows, const std::vector<float>& bias, const Norm& norm);

@@ -149,6 +149,14 @@ void Routing::choose(const Experts& experts, int row, const float* scores) {
   }
 }
 
+std::span<const int> Routing::touched_of(const Experts& experts) const {
+  const std::span<const int> all = touched();
+  const Range own = experts.own_ids();
+  const auto begin = std::lower_bound(all.begin(), all.end(), own.begin);
+  const auto end = std::lower_bound(begin, all.end(), own.end);
+  return {begin, end};
+}
+
 // Every thread counts for itself: that takes less than a barrier more.
 void Routing::place(const Team& team, const Experts& experts, const Range& slots) {
   const std::size_t n = index(experts, n_rows_, 0);

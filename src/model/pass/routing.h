@@ -46,9 +46,15 @@ class Routing {
   float weight_of(const Experts& experts, int row, int place) const {
     return weights_[index(experts, row, place)];
   }
-  // Experts that some row uses, ascending, and the slots of one of them.
+  // Experts that some row uses, ascending; and those of them that this rank has.
   std::span<const int> touched() const {
     return {touched_.data(), static_cast<std::size_t>(n_touched_)};
+  }
+  std::span<const int> touched_of(const Experts& experts) const;
+  // The slots of one of them, or of some that follow one another.
+  Range slots_of(const Range& ids) const {
+    return {first_slots_[static_cast<std::size_t>(ids.begin)],
+            first_slots_[static_cast<std::size_t>(ids.end)]};
   }
   Range slots_of(int expert) const {
     return {first_slots_[static_cast<std::size_t>(expert)],

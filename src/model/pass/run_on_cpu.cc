@@ -49,7 +49,8 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
       schedules_(list_),
       cache_(with_cache != nullptr ? with_cache->cache_ : make_cache(list_, machine)),
       least_share_ns_(kLeastShare_ns),
-      buffers_(list_.buffers.size()) {
+      buffers_(list_.buffers.size()),
+      gather_(machine.ranks) {
   make_attention();
   for (const RopeTable& rope : list_.ropes) {
     angles_.push_back({.half = static_cast<int>(rope.frequencies.size()),
@@ -85,16 +86,18 @@ void CpuPass::make_attention() {
                        fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
                        fmt::format("{}", shape.head_dim));
     }
-    const auto known = std::find_if(attention_.begin(), attention_.end(), [&](const auto& work) {
-      return work->is_for(attention.n_heads, shape);
-    });
+    const AttentionWork::Heads heads = {.n = attention.n_heads,
+                                        .group = attention.queries_per_key(),
+                                        .first_in_group = attention.first_in_group};
+    const auto known = std::find_if(attention_.begin(), attention_.end(),
+                                    [&](const auto& work) { return work->is_for(heads, shape); });
     AttentionWork*& its = attention_of_[static_cast<std::size_t>(attend->cache_layer)];
     if (known != attention_.end()) {
       its = known->get();
       continue;
     }
-    attention_.push_back(std::make_unique<AttentionWork>(attention.n_heads, *machine_.table, shape,
-                                                         machine_.n_threads));
+    attention_.push_back(
+        std::make_unique<AttentionWork>(heads, *machine_.table, shape, machine_.n_threads));
     its = attention_.back().get();
   }
 }
@@ -117,7 +120,8 @@ void CpuPass::measure_work() {
     } else if (const auto* of_experts = std::get_if<op::MultiplyExperts>(&op.what)) {
       const Buffer& from = list_.buffers[static_cast<std::size_t>(of_experts->from.buffer)];
       for (int i = 0; i < of_experts->n_products; ++i) {
-        add(of_experts->products[static_cast<std::size_t>(i)].matrices->front(), from.n_slots);
+        const auto& product = of_experts->products[static_cast<std::size_t>(i)];
+        add(of_experts->experts->own(*product.matrices), from.n_slots);
       }
     } else if (const auto* of_heads = std::get_if<op::MultiplyHeads>(&op.what)) {
       add(of_heads->matrices->front(), static_cast<int>(of_heads->matrices->size()));
@@ -283,6 +287,11 @@ void CpuPass::make_room() {
     }
   }
   routing_.resize(plan_.n_rows(), most_experts_, most_used_);
+  for (const Op& op : list_.ops) {
+    if (const auto* what = std::get_if<op::Gather>(&op.what)) {
+      gather_.make_room(what->asked ? plan_.n_asked() : plan_.n_rows(), what->to.width);
+    }
+  }
   if (slot_floats_ > 0) {
     walks_.lay_out(plan_.rows());
     const std::size_t n_floats = static_cast<std::size_t>(machine_.n_threads) *
@@ -328,6 +337,7 @@ void CpuPass::run(const Outputs& outputs) {
       std::visit(run_op, step.op->what);
     }
   });
+  gather_.throw_if_failed();
 }
 
 }  // namespace outrider

@@ -17,6 +17,7 @@
 #include "model/pass/attention_work.h"
 #include "model/pass/op.h"
 #include "model/pass/pass_plan.h"
+#include "model/pass/rank_gather.h"
 #include "model/pass/routing.h"
 #include "model/pass/schedule.h"
 #include "model/pass/state_walk.h"
@@ -29,7 +30,7 @@ namespace outrider {
 //
 //   pass.lay_out(blocks, logits, skip_layers);   throws; no sequence has changed then
 //   ... rows of the list's inputs are filled
-//   pass.run(outputs);                           does not throw
+//   pass.run(outputs);                           throws where a rank is lost, and then alone
 //   ... rows are read
 //
 // One pass at a time. A row's bits depend on its own inputs alone (kernels/table.h): not on the
@@ -41,10 +42,13 @@ class CpuPass {
     kernels::KvKind kv = kernels::KvKind::f32;
     std::size_t most_cache_bytes = PagePool::kUnbounded;
     int n_threads = 1;
+    // Of a list that has a rank's part of the columns alone: what gathers them. Outlives the pass.
+    Communicator* ranks = nullptr;
   };
   // Where a pass leaves what its caller asked for.
   struct Outputs {
-    float* logits = nullptr;                   // (n_asked, width of the buffer kLogits)
+    // (n_asked, width of the buffer kLogits); of other ranks than the first null.
+    float* logits = nullptr;
     std::span<const int> feature_layers = {};  // ForwardRequest
     float* features = nullptr;                 // (n_rows, feature_layers.size() * dim)
   };
@@ -88,7 +92,8 @@ class CpuPass {
   const PassPlan& plan() const { return plan_; }
   // Row i of one of the list's buffers: (rows.width).
   float* row(const Rows& rows, std::int64_t i);
-  // The rows become pending nodes of their sequences, and the ops run.
+  // The rows become pending nodes of their sequences, and the ops run. Throws what Communicator
+  // does; the rank is of no use then.
   void run(const Outputs& outputs);
 
   const KernelTable& table() const { return *machine_.table; }
@@ -160,6 +165,7 @@ class CpuPass {
   std::vector<Activations> buffers_;
   std::vector<Angles> angles_;
   Routing routing_;
+  RankGather gather_;
   int most_experts_ = 0;  // of the list's layers; 0: no experts
   int most_used_ = 0;
   std::vector<float> ones_;  // as wide as the widest gate without a second factor, and as channels

@@ -1,0 +1,127 @@
+// Tokens a second of a model over several ranks, plain and drafted, over links of a simulated
+// latency. Ranks are threads of this process, with a team of threads each: what is measured is how
+// much of the latencies drafts take away, not a network.
+//
+//   ranks_bench MODEL DRAFTER [RANKS [THREADS [TOKENS]]]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "model/ranks/communicator.h"
+#include "model/ranks/delayed_transport.h"
+#include "model/ranks/in_process_ranks.h"
+#include "outrider/generate.h"
+#include "outrider/ranks.h"
+
+namespace outrider {
+namespace {
+
+constexpr double kLatencies_us[] = {0, 50, 200, 1000};
+constexpr int kRounds = 5;
+constexpr const char* kPrompt = "The history of the steam engine begins with";
+
+struct Run {
+  std::string model;
+  std::string drafter;
+  int n_ranks = 2;
+  int n_threads = 1;
+  int n_tokens = 64;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// What rank 0 does: plain and drafted in turn, at each latency.
+void measure(const Run& run, const std::shared_ptr<Ranks>& ranks, SimulatedLink& link) {
+  ModelOptions options{.threads = run.n_threads};
+  ModelOptions shared = options;
+  shared.ranks = ranks;
+  const auto model = Model::load(run.model, shared);
+  Generator plain(model, {});
+  Generator drafted(model, {.drafter = run.drafter, .drafter_options = options});
+  const GenerateOptions request{.max_tokens = run.n_tokens, .ignore_eos = true};
+  const std::vector<TokenId> expected = plain.generate(kPrompt, request).ids;
+  if (drafted.generate(kPrompt, request).ids != expected) {
+    throw std::runtime_error("drafted decoding has other ids than plain decoding");
+  }
+  fmt::print("{} ranks of {} threads each; medians of {} rounds; latency is simulated\n",
+             run.n_ranks, run.n_threads, kRounds);
+  fmt::print("{:>12} {:>14} {:>16} {:>8} {:>6}\n", "latency (us)", "plain (tok/s)",
+             "drafted (tok/s)", "ratio", "tau");
+  for (const double latency_us : kLatencies_us) {
+    link.latency_seconds = latency_us * 1e-6;
+    std::vector<double> plain_speeds;
+    std::vector<double> drafted_speeds;
+    double tau = 0;
+    for (int round = 0; round < kRounds; ++round) {
+      plain_speeds.push_back(plain.generate(kPrompt, request).statistics.tokens_per_second());
+      const GenerateResult result = drafted.generate(kPrompt, request);
+      drafted_speeds.push_back(result.statistics.tokens_per_second());
+      tau = result.statistics.tau();
+    }
+    const double of_plain = median(plain_speeds);
+    const double of_drafted = median(drafted_speeds);
+    fmt::print("{:>12.0f} {:>14.2f} {:>16.2f} {:>8.2f} {:>6.2f}\n", latency_us, of_plain,
+               of_drafted, of_drafted / of_plain, tau);
+    std::fflush(stdout);
+  }
+  link.latency_seconds = 0;
+}
+
+int run(const Run& run) {
+  const auto link = std::make_shared<SimulatedLink>();
+  std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(run.n_ranks);
+  std::vector<std::thread> threads;
+  std::exception_ptr failure;
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto ranks = std::make_shared<Ranks>(
+          std::make_shared<Communicator>(delay(std::move(ends[rank]), link), 600));
+      try {
+        if (ranks->leads()) return measure(run, ranks, *link);
+        ModelOptions options{.threads = run.n_threads};
+        options.ranks = ranks;
+        follow(run.model, options);
+      } catch (const std::exception& error) {
+        if (ranks->leads()) failure = std::current_exception();
+        ranks->give_up(error.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+  return 0;
+}
+
+}  // namespace
+}  // namespace outrider
+
+int main(int argc, char** argv) {
+  const auto number = [&](int place, int otherwise) {
+    return argc > place ? std::max(std::atoi(argv[place]), 1) : otherwise;
+  };
+  if (argc < 3) {
+    fmt::print(stderr, "usage: ranks_bench MODEL DRAFTER [RANKS [THREADS [TOKENS]]]\n");
+    return 2;
+  }
+  try {
+    return outrider::run({.model = argv[1],
+                          .drafter = argv[2],
+                          .n_ranks = number(3, 2),
+                          .n_threads = number(4, 1),
+                          .n_tokens = number(5, 64)});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ranks_bench: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,229 @@
+// Texts of a model that several ranks hold together: ids and logits, plain and drafted, are those
+// of one process. Ranks are threads here; tests/mpirun_test.cc has real ones.
+#include "outrider/ranks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "model/ranks/communicator.h"
+#include "outrider/error.h"
+#include "outrider/generate.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thread_ranks.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// A target and a drafter of each kind, written once for all tests.
+class Pairs {
+ public:
+  static fs::path target(const std::string& kind) { return get().directory_.path() / kind; }
+  static fs::path draft(const std::string& kind) {
+    return get().directory_.path() / (kind + "_draft");
+  }
+
+ private:
+  static const Pairs& get() {
+    static const Pairs pairs;
+    return pairs;
+  }
+  Pairs() {
+    testing::TinyShape llama;
+    llama.n_heads = 9;  // SmolLM2's: three heads read each of keys
+    llama.n_kv_heads = 3;
+    llama.dim = 96;
+    write("llama", llama);
+    testing::TinyShape qwen2;
+    qwen2.seed = 2;
+    qwen2.attention_bias = true;
+    write("qwen2", qwen2);
+    make_qwen2(target_of("qwen2"));
+    testing::TinyShape experts;
+    experts.seed = 3;
+    experts.n_experts = 5;
+    experts.n_experts_used = 2;
+    write("experts", experts);
+  }
+  fs::path target_of(const std::string& kind) const { return directory_.path() / kind; }
+  void write(const std::string& kind, const testing::TinyShape& shape) const {
+    const testing::TinyModel model = testing::make_tiny_model(shape);
+    testing::write_hugging_face(model, target_of(kind));
+    testing::write_hugging_face(testing::with_noise(model, 0.2F, 9),
+                                directory_.path() / (kind + "_draft"));
+  }
+  // The same tensors as a Qwen2, whose heads of queries, keys and values have biases in any case.
+  static void make_qwen2(const fs::path& directory) {
+    nlohmann::json config = nlohmann::json::parse(std::ifstream(directory / "config.json"));
+    config["architectures"] = {"Qwen2ForCausalLM"};
+    config["model_type"] = "qwen2";
+    config.erase("attention_bias");
+    config.erase("mlp_bias");
+    std::ofstream(directory / "config.json") << config.dump();
+  }
+
+  testing::TemporaryDirectory directory_;
+};
+
+// use(model) of a model that so many ranks hold together.
+void on_ranks(const fs::path& path, ModelOptions options, int n_ranks,
+              const std::function<void(std::shared_ptr<const Model>)>& use) {
+  testing::run_ranks(n_ranks, {}, [&](Communicator& communicator) {
+    ModelOptions own = options;
+    own.ranks = std::make_shared<Ranks>(
+        std::shared_ptr<Communicator>(std::shared_ptr<void>(), &communicator));
+    if (!own.ranks->leads()) return follow(path, own);
+    use(Model::load(path, own));
+  });
+}
+
+// A text by plain decoding and one by each drafter, greedy and sampled.
+std::vector<GenerateResult> texts_of(const std::shared_ptr<const Model>& model,
+                                     const std::string& kind) {
+  const ModelOptions drafter_options{.threads = 1};
+  const std::string model_drafter = "model:" + Pairs::draft(kind).string();
+  const std::vector<SpeculationOptions> ways = {
+      {},
+      {.drafter = model_drafter, .tree = "chain:length=4", .drafter_options = drafter_options},
+      {.drafter = model_drafter,
+       .tree = "widths:3,2,1",
+       .verify = "traversal",
+       .drafter_options = drafter_options},
+      {.drafter = "suffix", .verify = "coupled", .drafter_options = drafter_options},
+  };
+  std::vector<GenerateResult> texts;
+  for (const SpeculationOptions& way : ways) {
+    for (const double temperature : {0.0, 1.0}) {
+      Generator generator(model, way);
+      texts.push_back(generator.generate("A small test of a small test.",
+                                         {.max_tokens = 40,
+                                          .sampling = {.temperature = temperature},
+                                          .seed = 5,
+                                          .ignore_eos = true,
+                                          .keep_logits = true}));
+    }
+  }
+  return texts;
+}
+
+class RanksDecode : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(RanksDecode, IdsAndLogitsAreThoseOfOneProcess) {
+  const auto& [kind, weights] = GetParam();
+  const ModelOptions options{.weights = weights, .threads = 1};
+  const std::vector<GenerateResult> expected =
+      texts_of(Model::load(Pairs::target(kind), options), kind);
+  // Greedy drafted decoding is plain decoding, whoever runs it; and drafts stand at all.
+  EXPECT_EQ(expected[2].ids, expected[0].ids);
+  EXPECT_GT(expected[2].statistics.accepted, 0);
+  for (const int n_ranks : {2, 3, 4}) {
+    std::vector<GenerateResult> texts;
+    on_ranks(Pairs::target(kind), options, n_ranks, [&, kind = kind](auto model) {
+      texts = texts_of(model, kind);
+      EXPECT_EQ(model->failure(), "");
+    });
+    ASSERT_EQ(texts.size(), expected.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      EXPECT_EQ(texts[i].ids, expected[i].ids) << n_ranks << " ranks, text " << i;
+      EXPECT_EQ(texts[i].logits, expected[i].logits) << n_ranks << " ranks, text " << i;
+      EXPECT_EQ(texts[i].accepted_per_round, expected[i].accepted_per_round);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RanksDecode,
+                         ::testing::Combine(::testing::Values("llama", "qwen2", "experts"),
+                                            ::testing::Values("f32", "bf16", "int8", "int4")),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::get<1>(info.param);
+                         });
+
+// What one process alone can do is refused in one line, and the model goes on.
+TEST(Ranks, TheSummaryIsTheModels) {
+  const auto whole = Model::load(Pairs::target("experts"), {.threads = 1});
+  on_ranks(Pairs::target("experts"), {.threads = 1}, 2, [&](const auto& model) {
+    EXPECT_EQ(model->summary().n_parameters, whole->summary().n_parameters);
+    EXPECT_EQ(model->summary().n_heads, whole->summary().n_heads);
+    EXPECT_LT(model->summary().weight_bytes, whole->summary().weight_bytes);
+  });
+}
+
+TEST(Ranks, FollowIsNotForTheFirstOne) {
+  EXPECT_THROW(follow(Pairs::target("llama"), {}), UsageError);
+}
+
+// The environment of a launcher, for as long as this lives.
+class Environment {
+ public:
+  Environment(std::initializer_list<std::pair<const char*, const char*>> values)
+      : values_(values.begin(), values.end()) {
+    for (const auto& [name, value] : values_) ::setenv(name, value, 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : values_) ::unsetenv(name);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, const char*>> values_;
+};
+
+TEST(DetectLaunch, KnowsTheLaunchers) {
+  if (!detect_launch().launcher.empty()) GTEST_SKIP() << "started by a launcher itself";
+  EXPECT_TRUE(detect_launch().is_alone());
+  {
+    const Environment environment{{"OMPI_COMM_WORLD_SIZE", "3"}, {"OMPI_COMM_WORLD_RANK", "2"}};
+    const Launch launch = detect_launch();
+    EXPECT_EQ(launch.launcher, "Open MPI");
+    EXPECT_EQ(launch.rank, 2);
+    EXPECT_EQ(launch.n_ranks, 3);
+  }
+  {
+    const Environment environment{{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}};
+    EXPECT_EQ(detect_launch().rank, 1);
+    EXPECT_EQ(detect_launch().n_ranks, 2);
+  }
+  {
+    // srun --mpi=pmix
+    const Environment environment{{"PMIX_RANK", "1"}, {"SLURM_NTASKS", "4"}};
+    EXPECT_EQ(detect_launch().rank, 1);
+    EXPECT_EQ(detect_launch().n_ranks, 4);
+  }
+  {
+    const Environment environment{{"PMIX_RANK", "0"}};
+    EXPECT_FALSE(detect_launch().is_alone());
+  }
+  {
+    const Environment environment{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "3"}};
+    EXPECT_EQ(detect_launch().rank, 3);
+    EXPECT_EQ(detect_launch().n_ranks, 4);
+  }
+  {
+    // A batch script's own process.
+    const Environment environment{{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}};
+    EXPECT_TRUE(detect_launch().is_alone());
+  }
+  {
+    const Environment environment{{"OMPI_COMM_WORLD_SIZE", "two"}};
+    EXPECT_TRUE(detect_launch().is_alone());
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,194 @@
+#include "model/ranks/communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes_of.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kOperation = "run ranks";
+// A rank that reads its part from a slow disk while others have theirs cached.
+constexpr double kLoading_seconds = 3600;
+// What an end may take; where others are lost already, not long.
+constexpr double kFinish_seconds = 10;
+constexpr double kLostFinish_seconds = 2;
+
+}  // namespace
+
+Communicator::Communicator(std::unique_ptr<Transport> transport, double timeout_seconds)
+    : transport_(std::move(transport)),
+      timeout_seconds_(timeout_seconds),
+      pieces_(static_cast<std::size_t>(transport_->n_ranks())) {}
+
+Communicator::~Communicator() = default;
+
+std::string Communicator::failure() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) return {};
+  const std::string who = culprit_ < 0 ? "a rank" : fmt::format("rank {}", culprit_);
+  return fmt::format("{} of {}: {}", who, n_ranks(), failure_);
+}
+
+bool Communicator::has_lost_leader() const {
+  const std::lock_guard lock(mutex_);
+  return culprit_ == 0 && !gave_up_;
+}
+
+void Communicator::note_failure(int culprit, std::string what, bool gave_up) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) return;
+  culprit_ = culprit;
+  failure_ = what.empty() ? "lost" : std::move(what);
+  gave_up_ = gave_up;
+}
+
+void Communicator::exchange(const Exchange& exchange, Patience patience) {
+  const auto fail_if_lost = [this] {
+    const std::string problem = failure();
+    if (problem.empty()) return;
+    const std::size_t colon = problem.find(": ");
+    throw LostRank(kOperation, problem.substr(0, colon), problem.substr(colon + 2));
+  };
+  fail_if_lost();
+  const double seconds = patience == Patience::pass      ? timeout_seconds_
+                         : patience == Patience::loading ? kLoading_seconds
+                                                         : 0;
+  const Transport::Status status = transport_->exchange(exchange, seconds);
+  if (status == Transport::Status::done) return;
+  const int culprit = transport_->culprit();
+  if (status == Transport::Status::silent) {
+    note_failure(culprit, fmt::format("nothing came from it for {:g} s", seconds), false);
+  } else if (status == Transport::Status::given_up) {
+    note_failure(culprit, fmt::format("gave up: {}", transport_->reason()), true);
+  } else {
+    note_failure(culprit, transport_->reason(), false);
+  }
+  fail_if_lost();
+}
+
+void Communicator::gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes,
+                          std::byte* all, bool to_all, Patience patience) {
+  const auto me = static_cast<std::size_t>(rank());
+  const bool receives = to_all || leads();
+  Exchange exchange;
+  if (to_all) {
+    exchange.to = exchange.from = Exchange::Peers::others;
+  } else if (leads()) {
+    exchange.from = Exchange::Peers::others;
+  } else {
+    exchange.to = Exchange::Peers::first;
+  }
+  exchange.received = pieces_.data();
+  // A transport counts in ints: what is longer goes in pieces, the same number on every rank.
+  const std::size_t most = transport_->most_bytes();
+  const std::size_t longest =
+      n_bytes.empty() ? 0 : *std::max_element(n_bytes.begin(), n_bytes.end());
+  std::size_t done = 0;
+  do {
+    std::size_t at = 0;
+    for (std::size_t rank = 0; rank < n_bytes.size(); ++rank) {
+      const std::size_t begin = std::min(done, n_bytes[rank]);
+      const std::size_t n = std::min(most, n_bytes[rank] - begin);
+      pieces_[rank] = {.at = receives ? all + at + begin : nullptr, .n_bytes = n};
+      if (rank == me) {
+        exchange.sent = mine.data() + begin;
+        exchange.n_sent = n;
+      }
+      at += n_bytes[rank];
+    }
+    if (receives && exchange.n_sent > 0 && pieces_[me].at != exchange.sent) {
+      std::memmove(pieces_[me].at, exchange.sent, exchange.n_sent);
+    }
+    this->exchange(exchange, patience);
+    done += most;
+  } while (done < longest);
+}
+
+void Communicator::all_gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes,
+                              std::byte* all) {
+  gather(mine, n_bytes, all, true, Patience::pass);
+}
+
+void Communicator::gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes,
+                          std::byte* all) {
+  gather(mine, n_bytes, all, false, Patience::pass);
+}
+
+void Communicator::broadcast(std::span<std::byte> bytes, Patience patience) {
+  Exchange exchange;
+  if (leads()) {
+    exchange.to = Exchange::Peers::others;
+  } else {
+    exchange.from = Exchange::Peers::first;
+  }
+  exchange.received = pieces_.data();
+  const std::size_t most = transport_->most_bytes();
+  std::size_t done = 0;
+  do {
+    const std::size_t n = std::min(most, bytes.size() - done);
+    exchange.sent = bytes.data() + done;
+    exchange.n_sent = n;
+    pieces_.front() = {.at = bytes.data() + done, .n_bytes = n};
+    this->exchange(exchange, patience);
+    done += n;
+  } while (done < bytes.size());
+}
+
+void Communicator::barrier() {
+  const std::vector<std::size_t> none(pieces_.size(), 0);
+  gather({}, none, nullptr, true, Patience::pass);
+}
+
+std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Patience patience) {
+  const auto n = pieces_.size();
+  const std::uint64_t length = mine.size();
+  std::vector<std::uint64_t> lengths(n);
+  const std::vector<std::size_t> words(n, sizeof length);
+  gather(bytes_of(length), words, reinterpret_cast<std::byte*>(lengths.data()), true, patience);
+  std::vector<std::size_t> n_bytes(lengths.begin(), lengths.end());
+  std::size_t n_all = 0;
+  for (const std::size_t one : n_bytes) n_all += one;
+  std::string all(n_all, '\0');
+  gather(std::as_bytes(std::span(mine)), n_bytes, reinterpret_cast<std::byte*>(all.data()), true,
+         patience);
+  std::vector<std::string> texts;
+  std::size_t at = 0;
+  for (const std::size_t one : n_bytes) {
+    texts.push_back(all.substr(at, one));
+    at += one;
+  }
+  return texts;
+}
+
+void Communicator::give_up(std::string_view why) noexcept {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      // Everybody knows. (Of a rank that was silent perhaps this one alone.)
+      if (gave_up_) return;
+    }
+    const std::string words(why);
+    note_failure(rank(), fmt::format("gave up: {}", words), true);
+    transport_->give_up(words.c_str());
+  } catch (...) {
+    transport_->give_up("out of memory");
+  }
+}
+
+void Communicator::finish() noexcept {
+  bool is_lost = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_lost = culprit_ >= 0;
+  }
+  transport_->finish(is_lost ? kLostFinish_seconds : kFinish_seconds);
+}
+
+}  // namespace outrider

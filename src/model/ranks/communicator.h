@@ -1,0 +1,84 @@
+// How the ranks of a model talk to one another. A rank is one of the processes (in tests: one of
+// the threads) that hold a model together; rank 0 leads.
+#ifndef OUTRIDER_MODEL_RANKS_COMMUNICATOR_H_
+#define OUTRIDER_MODEL_RANKS_COMMUNICATOR_H_
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/ranks/transport.h"
+
+namespace outrider {
+
+// All calls but give_up() and finish() are collective: every rank makes the same ones in the same
+// order. They throw LostRank, which names the rank concerned, where a rank was silent for too long,
+// gave up or cannot be reached; from then on all of them throw the same again. One thread at a
+// time.
+class Communicator {
+ public:
+  // timeout_seconds: how long others may be silent within a pass.
+  Communicator(std::unique_ptr<Transport> transport, double timeout_seconds);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return transport_->rank(); }
+  int n_ranks() const { return transport_->n_ranks(); }
+  bool leads() const { return rank() == 0; }
+
+  // How long to wait for the others.
+  enum class Patience {
+    pass,     // timeout_seconds
+    loading,  // an hour: ranks load their parts at their own speed
+    endless,  // for what rank 0 will ask for next
+  };
+
+  // all: what every rank has, one behind the other in the order of ranks: rank r's n_bytes[r]
+  // bytes. `mine` may stand at its place in `all`.
+  void all_gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes,
+                  std::byte* all);
+  // The same for rank 0 alone; others may pass null.
+  void gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes,
+              std::byte* all);
+  // Rank 0's bytes, on every rank.
+  void broadcast(std::span<std::byte> bytes, Patience patience = Patience::pass);
+  void barrier();
+  // A text of every rank, in the order of ranks, on every rank.
+  std::vector<std::string> exchange_texts(std::string_view mine, Patience patience);
+
+  // Before an exchange: the others' next call, or the one that they wait in, throws Error with
+  // these words. This rank's, too.
+  void give_up(std::string_view why) noexcept;
+  // Of a rank that is done: waits for the others, a few seconds at most.
+  void finish() noexcept;
+
+  // What the calls throw; empty: nothing yet. From any thread.
+  std::string failure() const;
+  // Whether that is rank 0's being lost, so that nobody is left who would say so.
+  bool has_lost_leader() const;
+
+ private:
+  void gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes, std::byte* all,
+              bool to_all, Patience patience);
+  void exchange(const Exchange& exchange, Patience patience);
+  // The first failure stays.
+  void note_failure(int culprit, std::string what, bool gave_up);
+
+  std::unique_ptr<Transport> transport_;
+  double timeout_seconds_;
+  std::vector<Exchange::Piece> pieces_;  // (n_ranks)
+
+  mutable std::mutex mutex_;  // of what follows
+  int culprit_ = -1;
+  std::string failure_;
+  bool gave_up_ = false;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_RANKS_COMMUNICATOR_H_

@@ -1,0 +1,155 @@
+#include "model/ranks/communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "model/ranks/delayed_transport.h"
+#include "model/ranks/in_process_ranks.h"
+#include "outrider/error.h"
+#include "tests/support/thread_ranks.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::run_ranks;
+
+// Rank r's part: r + 1 times as many bytes as the first's, all of them told apart.
+std::vector<std::byte> part_of_rank(int rank, std::size_t n) {
+  std::vector<std::byte> bytes(n * static_cast<std::size_t>(rank + 1));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(rank) * 31);
+  }
+  return bytes;
+}
+
+struct Parts {
+  Parts(int n_ranks, std::size_t n) {
+    for (int rank = 0; rank < n_ranks; ++rank) {
+      const std::vector<std::byte> part = part_of_rank(rank, n);
+      sizes.push_back(part.size());
+      all.insert(all.end(), part.begin(), part.end());
+    }
+  }
+  std::vector<std::size_t> sizes;
+  std::vector<std::byte> all;
+};
+
+// Parts of several lengths, in one piece and cut: pieces that divide a part, that do not, of one
+// byte.
+TEST(Communicator, GathersInTheOrderOfRanksHoweverPartsAreCut) {
+  for (const int n_ranks : {1, 2, 4}) {
+    const Parts parts(n_ranks, 12);
+    for (const std::size_t most : {1UL, 5UL, 12UL, 1000UL}) {
+      run_ranks(n_ranks, {.most_bytes = most}, [&](Communicator& ranks) {
+        const std::vector<std::byte> mine = part_of_rank(ranks.rank(), 12);
+        std::vector<std::byte> all(parts.all.size());
+        ranks.all_gather(mine, parts.sizes, all.data());
+        EXPECT_EQ(all, parts.all) << most << " bytes a piece";
+        std::vector<std::byte> led(ranks.leads() ? parts.all.size() : 0);
+        ranks.gather(mine, parts.sizes, ranks.leads() ? led.data() : nullptr);
+        EXPECT_TRUE(!ranks.leads() || led == parts.all) << most << " bytes a piece";
+      });
+    }
+  }
+}
+
+TEST(Communicator, MyPartMayStandInItsPlace) {
+  const Parts parts(3, 10);
+  run_ranks(3, {.most_bytes = 4}, [&](Communicator& ranks) {
+    std::vector<std::byte> all(parts.all.size());
+    const std::vector<std::byte> mine = part_of_rank(ranks.rank(), 10);
+    std::size_t at = 0;
+    for (int rank = 0; rank < ranks.rank(); ++rank)
+      at += parts.sizes[static_cast<std::size_t>(rank)];
+    std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(at));
+    ranks.all_gather({all.data() + at, mine.size()}, parts.sizes, all.data());
+    EXPECT_EQ(all, parts.all);
+  });
+}
+
+TEST(Communicator, TheFirstRanksBytesReachEveryRank) {
+  run_ranks(3, {.most_bytes = 3}, [&](Communicator& ranks) {
+    std::vector<std::byte> bytes(10);
+    if (ranks.leads()) bytes = part_of_rank(0, 10);
+    ranks.broadcast(bytes);
+    EXPECT_EQ(bytes, part_of_rank(0, 10));
+    ranks.barrier();
+  });
+}
+
+TEST(Communicator, TextsOfEveryLengthAreExchanged) {
+  run_ranks(3, {}, [&](Communicator& ranks) {
+    const std::string mine(static_cast<std::size_t>(ranks.rank()) * 3, 'a');
+    EXPECT_THAT(ranks.exchange_texts(mine, Communicator::Patience::pass),
+                ElementsAre("", "aaa", "aaaaaa"));
+  });
+}
+
+TEST(Communicator, ARankThatIsSilentForTooLongIsNamed) {
+  run_ranks(2, {.timeout_seconds = 0.05}, [](Communicator& ranks) {
+    if (!ranks.leads()) return;             // it never comes
+    for (int time = 0; time < 2; ++time) {  // and so it stays
+      try {
+        ranks.barrier();
+        FAIL() << "nobody else was there";
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("rank 1 of 2: nothing came from it for 0.05 s"));
+      }
+    }
+  });
+}
+
+// The others wait without a limit of time, and hear of it all the same.
+TEST(Communicator, WhoGivesUpIsHeardByWhoWaits) {
+  run_ranks(3, {}, [](Communicator& ranks) {
+    if (ranks.rank() == 2) return ranks.give_up("its disk is full");
+    try {
+      (void)ranks.exchange_texts("", Communicator::Patience::endless);
+      FAIL() << "one of them gave up";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 2 of 3: gave up: its disk is full"));
+    }
+  });
+}
+
+TEST(Communicator, PartsOfAnotherLengthThanAgreedAreRefused) {
+  run_ranks(2, {}, [](Communicator& ranks) {
+    std::vector<std::byte> all(8);
+    const std::vector<std::size_t> sizes =
+        ranks.leads() ? std::vector<std::size_t>{4, 4} : std::vector<std::size_t>{4, 3};
+    const std::vector<std::byte> mine(sizes[static_cast<std::size_t>(ranks.rank())]);
+    if (!ranks.leads()) return ranks.all_gather(mine, sizes, all.data());
+    EXPECT_THROW(ranks.all_gather(mine, sizes, all.data()), Error);
+  });
+}
+
+// The one thing that a simulated link must do. A lower bound alone: how much longer it takes is the
+// machine's affair.
+TEST(DelayedTransport, WhatIsReceivedComesNoSoonerThanTheLinkAllows) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kLatency_seconds = 2e-3;
+  constexpr double kBytes_per_second = 1e6;
+  run_ranks(2, {.latency_seconds = kLatency_seconds, .bytes_per_second = kBytes_per_second},
+            [&](Communicator& ranks) {
+              const std::vector<std::byte> mine(3000);
+              std::vector<std::byte> all(6000);
+              const std::vector<std::size_t> sizes = {3000, 3000};
+              const Clock::time_point begin = Clock::now();
+              for (int i = 0; i < 3; ++i) ranks.all_gather(mine, sizes, all.data());
+              const std::chrono::duration<double> took = Clock::now() - begin;
+              EXPECT_GE(took.count(), 3 * (kLatency_seconds + 3000 / kBytes_per_second));
+            });
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,67 @@
+#include "model/ranks/delayed_transport.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A sleep may last that much longer than it was asked for; what is left is waited for awake.
+constexpr std::chrono::microseconds kSleep_slack(100);
+
+void wait_until(Clock::time_point end) {
+  if (end - Clock::now() > kSleep_slack) std::this_thread::sleep_until(end - kSleep_slack);
+  while (Clock::now() < end) std::this_thread::yield();
+}
+
+class DelayedTransport final : public Transport {
+ public:
+  DelayedTransport(std::unique_ptr<Transport> inner, std::shared_ptr<const SimulatedLink> link)
+      : inner_(std::move(inner)), link_(std::move(link)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int n_ranks() const override { return inner_->n_ranks(); }
+  std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  int culprit() const override { return inner_->culprit(); }
+  const char* reason() const override { return inner_->reason(); }
+  void give_up(const char* why) noexcept override { inner_->give_up(why); }
+  void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
+
+  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+    const Status status = inner_->exchange(exchange, most_seconds);
+    if (status != Status::done || exchange.from == Exchange::Peers::none) return status;
+    double seconds = link_->latency_seconds;
+    const double bytes_per_second = link_->bytes_per_second;
+    if (bytes_per_second > 0) {
+      seconds += static_cast<double>(n_received(exchange)) / bytes_per_second;
+    }
+    wait_until(Clock::now() +
+               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+    return status;
+  }
+
+ private:
+  std::size_t n_received(const Exchange& exchange) const {
+    const int end = exchange.from == Exchange::Peers::first ? 1 : n_ranks();
+    std::size_t n_bytes = 0;
+    for (int peer = 0; peer < end; ++peer) {
+      if (peer != rank()) n_bytes += exchange.received[peer].n_bytes;
+    }
+    return n_bytes;
+  }
+
+  std::unique_ptr<Transport> inner_;
+  std::shared_ptr<const SimulatedLink> link_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> delay(std::unique_ptr<Transport> transport,
+                                 std::shared_ptr<const SimulatedLink> link) {
+  return std::make_unique<DelayedTransport>(std::move(transport), std::move(link));
+}
+
+}  // namespace outrider

@@ -1,0 +1,105 @@
+#include <exception>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "model/ranks/leading_model.h"
+#include "model/ranks/rank_commands.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+class Follower {
+ public:
+  explicit Follower(DecoderModel& part) : part_(part) {}
+
+  // False: it was the last one.
+  bool run(CommandReader& reader) {
+    switch (reader.command()) {
+      case RankCommand::open: {
+        const int number = reader.get_int();
+        const int n_reserved = reader.get_int();
+        const int n_tokens = reader.get_int();
+        sequences_[number] = part_.open({.n_reserved = n_reserved, .n_tokens = n_tokens});
+        return true;
+      }
+      case RankCommand::keep: {
+        Sequence& sequence = next_sequence(reader);
+        sequence.keep(reader.get_ints());
+        return true;
+      }
+      case RankCommand::rewind: {
+        Sequence& sequence = next_sequence(reader);
+        sequence.rewind(reader.get_int());
+        return true;
+      }
+      case RankCommand::fork: {
+        auto fork = next_sequence(reader).fork();
+        sequences_[reader.get_int()] = std::move(fork);
+        return true;
+      }
+      case RankCommand::fork_without: {
+        const Sequence& whole = next_sequence(reader);
+        const int number = reader.get_int();
+        sequences_[number] = part_.fork_without(whole, reader.get_ints());
+        return true;
+      }
+      case RankCommand::close:
+        sequences_.erase(reader.get_int());
+        return true;
+      case RankCommand::pass:
+        run_pass(reader.get_pass());
+        return true;
+      case RankCommand::project:
+        part_.project_part(reader.get_floats());
+        return true;
+      case RankCommand::end:
+        return false;
+    }
+    throw Error("run ranks", "commands of rank 0", "known ones", "an unknown one");
+  }
+
+ private:
+  Sequence& sequence(int number) {
+    const auto its = sequences_.find(number);
+    if (its == sequences_.end() || its->second == nullptr) {
+      throw Error("run ranks", "commands of rank 0", "sequences that are open", "another one");
+    }
+    return *its->second;
+  }
+  Sequence& next_sequence(CommandReader& reader) { return sequence(reader.get_int()); }
+
+  void run_pass(const CommandReader::Pass& pass) {
+    blocks_ = pass.blocks;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      blocks_[i].sequence = &sequence(pass.numbers[i]);
+    }
+    part_.lay_out(blocks_, pass.request);
+    part_.run_part();
+  }
+
+  DecoderModel& part_;
+  std::unordered_map<int, std::unique_ptr<Sequence>> sequences_;
+  std::vector<TokenBlock> blocks_;
+};
+
+}  // namespace
+
+void follow_rank(DecoderModel& part, Communicator& ranks) {
+  Follower follower(part);
+  CommandReader reader;
+  try {
+    while (true) {
+      reader.receive(ranks);
+      while (!reader.is_at_end()) {
+        if (!follower.run(reader)) return;
+      }
+    }
+  } catch (const std::exception& error) {
+    ranks.give_up(error.what());
+    throw;
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,135 @@
+#include "model/ranks/in_process_ranks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+using Message = std::vector<std::byte>;
+
+// What the ends share.
+struct Room {
+  explicit Room(int n_ranks)
+      : n_ranks(n_ranks),
+        mail(static_cast<std::size_t>(n_ranks) * static_cast<std::size_t>(n_ranks)) {}
+
+  std::deque<Message>& from_to(int from, int to) {
+    return mail[static_cast<std::size_t>(from * n_ranks + to)];
+  }
+
+  const int n_ranks;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::deque<Message>> mail;
+  int gave_up = -1;
+  std::string why;
+};
+
+class InProcessTransport final : public Transport {
+ public:
+  InProcessTransport(std::shared_ptr<Room> room, int rank, std::size_t most_bytes)
+      : room_(std::move(room)), rank_(rank), most_bytes_(most_bytes) {}
+
+  int rank() const override { return rank_; }
+  int n_ranks() const override { return room_->n_ranks; }
+  std::size_t most_bytes() const override { return most_bytes_; }
+  int culprit() const override { return culprit_; }
+  const char* reason() const override { return reason_.c_str(); }
+
+  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+    try {
+      return run(exchange, most_seconds);
+    } catch (const std::exception& error) {
+      culprit_ = rank_;
+      reason_ = error.what();
+      return Status::broken;
+    }
+  }
+
+  void give_up(const char* why) noexcept override {
+    const std::lock_guard lock(room_->mutex);
+    if (room_->gave_up >= 0) return;
+    room_->gave_up = rank_;
+    room_->why = why;
+    room_->changed.notify_all();
+  }
+
+  void finish(double) noexcept override {}
+
+ private:
+  template <typename Use>
+  void for_peers(Exchange::Peers peers, const Use& use) const {
+    if (peers == Exchange::Peers::none) return;
+    const int end = peers == Exchange::Peers::first ? 1 : n_ranks();
+    for (int peer = 0; peer < end; ++peer) {
+      if (peer != rank_) use(peer);
+    }
+  }
+
+  Status run(const Exchange& exchange, double most_seconds) {
+    std::unique_lock lock(room_->mutex);
+    for_peers(exchange.to, [&](int peer) {
+      room_->from_to(rank_, peer).emplace_back(exchange.sent, exchange.sent + exchange.n_sent);
+    });
+    room_->changed.notify_all();
+    Status status = Status::done;
+    for_peers(exchange.from, [&](int peer) {
+      if (status == Status::done)
+        status = receive(lock, peer, exchange.received[peer], most_seconds);
+    });
+    return status;
+  }
+
+  Status receive(std::unique_lock<std::mutex>& lock, int peer, const Exchange::Piece& piece,
+                 double most_seconds) {
+    std::deque<Message>& mail = room_->from_to(peer, rank_);
+    const auto is_over = [&] { return !mail.empty() || room_->gave_up >= 0; };
+    if (most_seconds > 0) {
+      room_->changed.wait_for(lock, std::chrono::duration<double>(most_seconds), is_over);
+    } else {
+      room_->changed.wait(lock, is_over);
+    }
+    culprit_ = peer;
+    if (room_->gave_up >= 0) {
+      culprit_ = room_->gave_up;
+      reason_ = room_->why;
+      return Status::given_up;
+    }
+    if (mail.empty()) return Status::silent;
+    if (mail.front().size() != piece.n_bytes) {
+      reason_ = "sent " + std::to_string(mail.front().size()) + " bytes in the place of " +
+                std::to_string(piece.n_bytes);
+      return Status::broken;
+    }
+    if (piece.n_bytes > 0) std::memcpy(piece.at, mail.front().data(), piece.n_bytes);
+    mail.pop_front();
+    return Status::done;
+  }
+
+  std::shared_ptr<Room> room_;
+  int rank_;
+  std::size_t most_bytes_;
+  int culprit_ = -1;
+  std::string reason_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Transport>> make_in_process_ranks(int n_ranks, std::size_t most_bytes) {
+  const auto room = std::make_shared<Room>(n_ranks);
+  std::vector<std::unique_ptr<Transport>> ends;
+  for (int rank = 0; rank < n_ranks; ++rank) {
+    ends.push_back(std::make_unique<InProcessTransport>(room, rank, most_bytes));
+  }
+  return ends;
+}
+
+}  // namespace outrider

@@ -1,0 +1,21 @@
+// Ranks that are threads of one process: for tests and for measurements with a simulated network.
+#ifndef OUTRIDER_MODEL_RANKS_IN_PROCESS_RANKS_H_
+#define OUTRIDER_MODEL_RANKS_IN_PROCESS_RANKS_H_
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "model/ranks/transport.h"
+
+namespace outrider {
+
+// One end for each rank. An end may be used by one thread at a time; different ends by different
+// threads. What is sent is copied, so that a sender never waits. Pieces are of most_bytes at most:
+// small ones show that long messages are cut.
+std::vector<std::unique_ptr<Transport>> make_in_process_ranks(
+    int n_ranks, std::size_t most_bytes = std::size_t{1} << 30);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_RANKS_IN_PROCESS_RANKS_H_

@@ -1,0 +1,168 @@
+#include "model/ranks/leading_model.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "model/ranks/rank_commands.h"
+#include "outrider/error.h"
+
+namespace outrider {
+
+struct LeadingModel::Commands {
+  CommandWriter writer;
+  int next_number = 0;
+};
+
+// A sequence whose keys and values are in parts on all ranks: rank 0's is here.
+class LeadingModel::OnAllRanks final : public Sequence {
+ public:
+  OnAllRanks(std::unique_ptr<Sequence> part, int number, std::shared_ptr<Commands> commands)
+      : part_(std::move(part)), number_(number), commands_(std::move(commands)) {}
+  ~OnAllRanks() override {
+    CommandWriter& writer = commands_->writer;
+    writer.put(RankCommand::close);
+    writer.put_int(number_);
+  }
+
+  int n_kept() const override { return part_->n_kept(); }
+  int n_pending() const override { return part_->n_pending(); }
+  void keep(std::span<const int> path) override {
+    part_->keep(path);
+    CommandWriter& writer = commands_->writer;
+    writer.put(RankCommand::keep);
+    writer.put_int(number_);
+    writer.put_ints(path);
+  }
+  int rewind(int n_tokens) override {
+    const int n_left = part_->rewind(n_tokens);
+    CommandWriter& writer = commands_->writer;
+    writer.put(RankCommand::rewind);
+    writer.put_int(number_);
+    writer.put_int(n_tokens);
+    return n_left;
+  }
+  std::unique_ptr<Sequence> fork() const override {
+    auto part = part_->fork();
+    const int number = commands_->next_number++;
+    CommandWriter& writer = commands_->writer;
+    writer.put(RankCommand::fork);
+    writer.put_int(number_);
+    writer.put_int(number);
+    return std::make_unique<OnAllRanks>(std::move(part), number, commands_);
+  }
+
+  Sequence* part() const { return part_.get(); }
+  int number() const { return number_; }
+  // Null for what another model opened.
+  static const OnAllRanks* of(const Sequence* sequence, const Commands& commands) {
+    const auto* its = dynamic_cast<const OnAllRanks*>(sequence);
+    return its != nullptr && its->commands_.get() == &commands ? its : nullptr;
+  }
+
+ private:
+  std::unique_ptr<Sequence> part_;
+  int number_;
+  std::shared_ptr<Commands> commands_;
+};
+
+LeadingModel::LeadingModel(std::unique_ptr<DecoderModel> part, std::shared_ptr<Communicator> ranks)
+    : part_(std::move(part)), ranks_(std::move(ranks)), commands_(std::make_shared<Commands>()) {}
+
+LeadingModel::~LeadingModel() {
+  if (!ranks_->failure().empty()) return;
+  try {
+    commands_->writer.put(RankCommand::end);
+    commands_->writer.send(*ranks_);
+  } catch (const std::exception&) {
+    // Who is lost needs no end.
+  }
+}
+
+std::unique_ptr<Sequence> LeadingModel::open(const Prompt& prompt) {
+  auto part = part_->open(prompt);
+  const int number = commands_->next_number++;
+  CommandWriter& writer = commands_->writer;
+  writer.put(RankCommand::open);
+  writer.put_int(number);
+  writer.put_int(prompt.n_reserved);
+  writer.put_int(prompt.n_tokens);
+  return std::make_unique<OnAllRanks>(std::move(part), number, commands_);
+}
+
+int LeadingModel::context_of(const Sequence& sequence) const {
+  const OnAllRanks* const its = OnAllRanks::of(&sequence, *commands_);
+  return its == nullptr ? config().context_length : part_->context_of(*its->part());
+}
+
+bool LeadingModel::fits(std::span<const SequenceGrowth> growths) const {
+  growths_.clear();
+  for (const SequenceGrowth& growth : growths) {
+    const OnAllRanks* const its = OnAllRanks::of(growth.sequence, *commands_);
+    if (its != nullptr) growths_.push_back({its->part(), growth.n_tokens});
+  }
+  return part_->fits(growths_);
+}
+
+std::unique_ptr<Sequence> LeadingModel::fork_without(const Sequence& whole,
+                                                     std::span<const int> skip_layers) const {
+  const OnAllRanks* const its = OnAllRanks::of(&whole, *commands_);
+  if (its == nullptr) return nullptr;
+  auto part = part_->fork_without(*its->part(), skip_layers);
+  if (part == nullptr) return nullptr;
+  const int number = commands_->next_number++;
+  CommandWriter& writer = commands_->writer;
+  writer.put(RankCommand::fork_without);
+  writer.put_int(its->number());
+  writer.put_int(number);
+  writer.put_ints(skip_layers);
+  return std::make_unique<OnAllRanks>(std::move(part), number, commands_);
+}
+
+void LeadingModel::save(const Sequence&, const ByteSink&) const {
+  throw Error("save sequence", "model", "one in one process",
+              fmt::format("one that {} ranks hold together", ranks_->n_ranks()));
+}
+
+std::unique_ptr<Sequence> LeadingModel::restore(int, const ByteSource&) {
+  throw Error("load sequence", "model", "one in one process",
+              fmt::format("one that {} ranks hold together", ranks_->n_ranks()));
+}
+
+void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+                           ForwardOutput& output) {
+  blocks_.assign(blocks.begin(), blocks.end());
+  numbers_.clear();
+  for (TokenBlock& block : blocks_) {
+    const OnAllRanks* const its = OnAllRanks::of(block.sequence, *commands_);
+    // What is none of this model's the part refuses.
+    if (its != nullptr) block.sequence = its->part();
+    numbers_.push_back(its == nullptr ? -1 : its->number());
+  }
+  part_->lay_out(blocks_, request);
+  try {
+    commands_->writer.put_pass(blocks_, numbers_, request);
+    commands_->writer.send(*ranks_);
+    part_->run(request, output);
+  } catch (const std::exception& error) {
+    ranks_->give_up(error.what());
+    throw;
+  }
+}
+
+void LeadingModel::project(std::span<const float> features, ForwardOutput& output) {
+  const auto dim = static_cast<std::size_t>(config().dim);
+  if (features.empty() || features.size() % dim != 0) return part_->project(features, output);
+  try {
+    commands_->writer.put(RankCommand::project);
+    commands_->writer.put_floats(features);
+    commands_->writer.send(*ranks_);
+    part_->project(features, output);
+  } catch (const std::exception& error) {
+    ranks_->give_up(error.what());
+    throw;
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,69 @@
+// Rank 0's face of a model that several ranks hold together: a language model like any other.
+#ifndef OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
+#define OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/decoder_model.h"
+#include "model/language_model.h"
+#include "model/ranks/communicator.h"
+
+namespace outrider {
+
+// Every pass runs on all ranks (follow_rank), each with its part of the matrices and of the KV
+// cache; the bits are those of one process. Passes throw LostRank where a rank is lost, and nothing
+// but that ever again. What one process alone can do is refused: sequences as bytes, and heads that
+// read the target's keys.
+class LeadingModel final : public LanguageModel {
+ public:
+  // part: rank 0's, whose machine has these ranks.
+  LeadingModel(std::unique_ptr<DecoderModel> part, std::shared_ptr<Communicator> ranks);
+  // The other ranks go on behind follow_rank().
+  ~LeadingModel() override;
+
+  const ModelConfig& config() const override { return part_->config(); }
+  Footprint footprint() const override { return part_->footprint(); }
+  std::vector<std::string> warnings() const override { return part_->warnings(); }
+  std::string failure() const override { return ranks_->failure(); }
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override;
+  int context_of(const Sequence& sequence) const override;
+  bool fits(std::span<const SequenceGrowth> growths) const override;
+  std::unique_ptr<Sequence> fork_without(const Sequence& whole,
+                                         std::span<const int> skip_layers) const override;
+  void save(const Sequence& sequence, const ByteSink& write) const override;
+  std::unique_ptr<Sequence> restore(int n_tokens, const ByteSource& read) override;
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override;
+  void embed(std::span<const TokenId> tokens, std::span<float> out) override {
+    part_->embed(tokens, out);
+  }
+  void project(std::span<const float> features, ForwardOutput& output) override;
+  std::optional<Matrix> narrower_output(WeightKind kind) const override {
+    return part_->narrower_output(kind);
+  }
+  LogitForm logit_form() const override { return part_->logit_form(); }
+
+ private:
+  class OnAllRanks;
+  struct Commands;
+
+  std::unique_ptr<DecoderModel> part_;
+  std::shared_ptr<Communicator> ranks_;
+  std::shared_ptr<Commands> commands_;  // sequences put theirs there, too
+  // Reused from pass to pass.
+  std::vector<TokenBlock> blocks_;
+  std::vector<int> numbers_;
+  mutable std::vector<SequenceGrowth> growths_;
+};
+
+// What every other rank does: runs its part as rank 0 says, until that is done with the model.
+// Throws LostRank where another rank is lost; what this one cannot go on from, the others hear.
+void follow_rank(DecoderModel& part, Communicator& ranks);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_

@@ -1,0 +1,65 @@
+// What moves bytes between ranks: threads of one process, or MPI (src/mpi). Everything else about
+// ranks stands on top of it (communicator.h).
+//
+// Whoever implements it may be a module of its own that is loaded at run time. So nothing here
+// throws, and nothing needs a symbol of the library.
+#ifndef OUTRIDER_MODEL_RANKS_TRANSPORT_H_
+#define OUTRIDER_MODEL_RANKS_TRANSPORT_H_
+
+#include <cstddef>
+
+namespace outrider {
+
+// One exchange of a rank: it sends the same bytes to all of some peers, and receives from each of
+// some peers.
+struct Exchange {
+  enum class Peers { none, first, others };  // first: rank 0, for the other ranks
+  struct Piece {
+    std::byte* at = nullptr;
+    std::size_t n_bytes = 0;
+  };
+  Peers to = Peers::none;
+  const std::byte* sent = nullptr;  // (n_sent)
+  std::size_t n_sent = 0;
+  Peers from = Peers::none;
+  // (n_ranks) where the bytes of each rank go, and exactly how many come; its own is not used.
+  const Piece* received = nullptr;
+};
+
+// One rank's end. Every rank makes the same exchanges in the same order. Not thread-safe, but not
+// bound to one thread either.
+class Transport {
+ public:
+  enum class Status {
+    done,
+    silent,    // a peer sent nothing for too long
+    given_up,  // a peer said why it cannot go on
+    broken,    // a message did not fit, or the network failed
+  };
+
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int n_ranks() const = 0;
+
+  // No piece is larger than most_bytes(). Waits for peers that send nothing for so many seconds at
+  // most; 0: for ever. Behind any status but `done` the transport is of no use but for give_up()
+  // and finish().
+  virtual Status exchange(const Exchange& exchange, double most_seconds) noexcept = 0;
+  virtual std::size_t most_bytes() const = 0;
+
+  // Which peer the last status was about, or -1; and in words what it was. Stays until the next
+  // call.
+  virtual int culprit() const = 0;
+  virtual const char* reason() const = 0;
+
+  // Tells all peers, whatever they wait for, that this rank cannot go on, and why. Waits a moment
+  // at most.
+  virtual void give_up(const char* why) noexcept = 0;
+  // The end of this rank's part, within so many seconds: a program that a peer's loss would keep
+  // from ending is ended.
+  virtual void finish(double most_seconds) noexcept = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_RANKS_TRANSPORT_H_

@@ -1,0 +1,302 @@
+// The module outrider_mpi.so: a Transport over MPI, point to point. Messages of one exchange go
+// straight from rank to rank, so that it takes one latency of the network, whatever the number of
+// ranks.
+//
+// Waiting is by asking, never by a call of MPI that blocks: a peer that is lost or says that it
+// gives up must end it.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "model/ranks/transport.h"
+
+namespace outrider {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kDataTag = 1;
+constexpr int kGivenUpTag = 2;
+constexpr int kFinishTag = 3;
+constexpr std::size_t kReasonBytes = 512;
+// Counts are ints; less than that, so that a message fits buffers of the network, too.
+constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+
+// How a rank waits: awake for what comes within a pass, then leaving the processor to others, then
+// asleep for longer and longer times. So ranks that share a processor do not starve each other, and
+// an idle server uses next to none.
+class Waiting {
+ public:
+  void pause() {
+    ++n_;
+    if (n_ < kAwake) return;
+    if (n_ < kYielding) {
+      ::sched_yield();
+      return;
+    }
+    const auto waited = Clock::now() - begin_;
+    std::this_thread::sleep_for(waited > std::chrono::seconds(1) ? std::chrono::microseconds(1000)
+                                                                 : std::chrono::microseconds(50));
+  }
+  // Looked at now and then: asking for the time takes longer than asking for a message.
+  bool is_longer_than(double seconds) const {
+    if (seconds <= 0 || n_ % 64 != 0) return false;
+    return std::chrono::duration<double>(Clock::now() - begin_).count() > seconds;
+  }
+
+ private:
+  static constexpr std::int64_t kAwake = 200;
+  static constexpr std::int64_t kYielding = 20'000;
+  Clock::time_point begin_ = Clock::now();
+  std::int64_t n_ = 0;
+};
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks_);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const auto n = static_cast<std::size_t>(n_ranks_);
+    reasons_.resize(n);
+    given_up_.assign(n, MPI_REQUEST_NULL);
+    receives_.assign(n, MPI_REQUEST_NULL);
+    sends_.assign(n, MPI_REQUEST_NULL);
+    for (int peer = 0; peer < n_ranks_; ++peer) {
+      if (peer == rank_) continue;
+      const auto i = static_cast<std::size_t>(peer);
+      MPI_Irecv(reasons_[i].data(), static_cast<int>(kReasonBytes), MPI_BYTE, peer, kGivenUpTag,
+                MPI_COMM_WORLD, &given_up_[i]);
+    }
+  }
+
+  int rank() const override { return rank_; }
+  int n_ranks() const override { return n_ranks_; }
+  std::size_t most_bytes() const override { return kMostBytes; }
+  int culprit() const override { return culprit_; }
+  const char* reason() const override { return reason_.data(); }
+
+  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+    return run(exchange, kDataTag, most_seconds);
+  }
+
+  void give_up(const char* why) noexcept override {
+    std::array<char, kReasonBytes> words{};
+    std::snprintf(words.data(), words.size(), "%s", why);
+    std::vector<MPI_Request> requests;
+    for (int peer = 0; peer < n_ranks_; ++peer) {
+      if (peer == rank_) continue;
+      MPI_Request request = MPI_REQUEST_NULL;
+      if (MPI_Isend(words.data(), static_cast<int>(words.size()), MPI_BYTE, peer, kGivenUpTag,
+                    MPI_COMM_WORLD, &request) == MPI_SUCCESS) {
+        requests.push_back(request);
+      }
+    }
+    Waiting waiting;
+    int all_sent = 0;
+    while (all_sent == 0 && !waiting.is_longer_than(kLastWords_seconds)) {
+      if (MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all_sent,
+                      MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
+        return;
+      }
+      waiting.pause();
+    }
+  }
+
+  void finish(double most_seconds) noexcept override {
+    // MPI_Finalize waits for every rank and has no limit of time. So all of them meet first; where
+    // that fails, or something happens behind it, the process ends without.
+    Exchange meeting;
+    meeting.to = meeting.from = Exchange::Peers::others;
+    std::vector<Exchange::Piece> nothing(static_cast<std::size_t>(n_ranks_));
+    meeting.received = nothing.data();
+    if (run(meeting, kFinishTag, most_seconds) != Status::done) return;
+    for (MPI_Request& request : given_up_) {
+      if (request == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    std::atomic<bool> is_over{false};
+    std::thread watch([&is_over, most_seconds] {
+      const auto end = Clock::now() + std::chrono::duration<double>(most_seconds);
+      while (!is_over && Clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      if (is_over) return;
+      constexpr char kLine[] = "outrider: [end ranks] MPI: expected an end, got none in time\n";
+      if (::write(STDERR_FILENO, kLine, sizeof(kLine) - 1) < 0) {
+        // Nobody reads it.
+      }
+      ::_exit(1);
+    });
+    MPI_Finalize();
+    is_over = true;
+    watch.join();
+  }
+
+ private:
+  static constexpr double kLastWords_seconds = 1;
+
+  template <typename Use>
+  void for_peers(Exchange::Peers peers, const Use& use) const {
+    if (peers == Exchange::Peers::none) return;
+    const int end = peers == Exchange::Peers::first ? 1 : n_ranks_;
+    for (int peer = 0; peer < end; ++peer) {
+      if (peer != rank_) use(peer, static_cast<std::size_t>(peer));
+    }
+  }
+
+  Status run(const Exchange& exchange, int tag, double most_seconds) noexcept {
+    Status status = Status::done;
+    for_peers(exchange.from, [&](int peer, std::size_t i) {
+      const Exchange::Piece& piece = exchange.received[i];
+      note(MPI_Irecv(piece.at, static_cast<int>(piece.n_bytes), MPI_BYTE, peer, tag, MPI_COMM_WORLD,
+                     &receives_[i]),
+           peer, status);
+    });
+    for_peers(exchange.to, [&](int peer, std::size_t i) {
+      note(MPI_Isend(exchange.sent, static_cast<int>(exchange.n_sent), MPI_BYTE, peer, tag,
+                     MPI_COMM_WORLD, &sends_[i]),
+           peer, status);
+    });
+    Waiting waiting;
+    while (status == Status::done) {
+      bool is_over = true;
+      for_peers(exchange.from, [&](int peer, std::size_t i) {
+        is_over &= test_receive(peer, i, exchange.received[i].n_bytes, status);
+      });
+      for_peers(exchange.to,
+                [&](int peer, std::size_t i) { is_over &= test_send(peer, i, status); });
+      if (is_over || status != Status::done) break;
+      // At the end nobody cares any more.
+      if (tag == kDataTag) hear_who_gives_up(status);
+      if (status == Status::done && waiting.is_longer_than(most_seconds)) {
+        status = Status::silent;
+        culprit_ = first_silent(exchange);
+      }
+      waiting.pause();
+    }
+    if (status != Status::done) abandon();
+    return status;
+  }
+
+  void note(int code, int peer, Status& status) noexcept {
+    if (code == MPI_SUCCESS || status != Status::done) return;
+    status = Status::broken;
+    culprit_ = peer;
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int n = 0;
+    MPI_Error_string(code, text.data(), &n);
+    std::snprintf(reason_.data(), reason_.size(), "%.400s", text.data());
+  }
+
+  // Whether it has come.
+  bool test_receive(int peer, std::size_t i, std::size_t n_bytes, Status& status) noexcept {
+    if (receives_[i] == MPI_REQUEST_NULL) return true;
+    int is_over = 0;
+    MPI_Status its{};
+    note(MPI_Test(&receives_[i], &is_over, &its), peer, status);
+    if (is_over == 0 || status != Status::done) return false;
+    int n = 0;
+    MPI_Get_count(&its, MPI_BYTE, &n);
+    if (static_cast<std::size_t>(n) != n_bytes) {
+      status = Status::broken;
+      culprit_ = peer;
+      std::snprintf(reason_.data(), reason_.size(), "sent %d bytes in the place of %zu", n,
+                    n_bytes);
+    }
+    return true;
+  }
+
+  bool test_send(int peer, std::size_t i, Status& status) noexcept {
+    if (sends_[i] == MPI_REQUEST_NULL) return true;
+    int is_over = 0;
+    note(MPI_Test(&sends_[i], &is_over, MPI_STATUS_IGNORE), peer, status);
+    return is_over != 0;
+  }
+
+  void hear_who_gives_up(Status& status) noexcept {
+    for (int peer = 0; peer < n_ranks_; ++peer) {
+      const auto i = static_cast<std::size_t>(peer);
+      if (given_up_[i] == MPI_REQUEST_NULL) continue;
+      int has_come = 0;
+      note(MPI_Test(&given_up_[i], &has_come, MPI_STATUS_IGNORE), peer, status);
+      if (has_come == 0 || status != Status::done) continue;
+      status = Status::given_up;
+      culprit_ = peer;
+      reasons_[i].back() = '\0';
+      std::snprintf(reason_.data(), reason_.size(), "%s", reasons_[i].data());
+      return;
+    }
+  }
+
+  int first_silent(const Exchange& exchange) const noexcept {
+    int silent = -1;
+    const auto find = [&](const std::vector<MPI_Request>& requests) {
+      return [&](int peer, std::size_t i) {
+        if (silent < 0 && requests[i] != MPI_REQUEST_NULL) silent = peer;
+      };
+    };
+    for_peers(exchange.from, find(receives_));
+    for_peers(exchange.to, find(sends_));
+    return silent;
+  }
+
+  // What has not come is not waited for any more: its room may go. What has not been sent stays
+  // with MPI; this rank only says good-bye from now on.
+  void abandon() noexcept {
+    for (MPI_Request& request : receives_) {
+      if (request == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&request);
+      MPI_Request_free(&request);
+    }
+    for (MPI_Request& request : sends_) {
+      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    }
+  }
+
+  int rank_ = 0;
+  int n_ranks_ = 1;
+  std::vector<std::array<char, kReasonBytes>> reasons_;  // (n_ranks), of those who gave up
+  std::vector<MPI_Request> given_up_;                    // (n_ranks), their receives
+  std::vector<MPI_Request> receives_;                    // (n_ranks), of the exchange in progress
+  std::vector<MPI_Request> sends_;                       // likewise
+  int culprit_ = -1;
+  std::array<char, kReasonBytes> reason_{};
+};
+
+}  // namespace
+}  // namespace outrider
+
+// Null, and why, where MPI does not start.
+extern "C" outrider::Transport* outrider_start_mpi(char* problem, std::size_t n_problem) {
+  int is_started = 0;
+  MPI_Initialized(&is_started);
+  int provided = MPI_THREAD_SINGLE;
+  if (is_started != 0) {
+    MPI_Query_thread(&provided);
+  } else if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
+    std::snprintf(problem, n_problem, "expected it to start, got an error");
+    return nullptr;
+  }
+  if (provided < MPI_THREAD_SERIALIZED) {
+    std::snprintf(problem, n_problem, "expected calls from any thread, got from one alone");
+    return nullptr;
+  }
+  auto* const transport = new (std::nothrow) outrider::MpiTransport();
+  if (transport == nullptr) std::snprintf(problem, n_problem, "expected memory, got none");
+  return transport;
+}

@@ -1,0 +1,56 @@
+// What a server says when a process that held a part of its model is lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "outrider/ranks.h"
+#include "server/server.h"
+#include "tests/support/http_client.h"
+#include "tests/support/lost_rank.h"
+#include "tests/support/served_models.h"
+
+namespace outrider::server {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::HttpAnswer;
+using testing::HttpClient;
+
+TEST(RanksServer, ALostRankIsAnUnavailableModel) {
+  testing::LostRank lost(testing::ServedModels::get().target(), 2);
+  ServedOptions served;
+  served.name = "tiny";
+  served.sampling.temperature = 1;
+  const auto model = std::make_shared<const ServedModel>(lost.load(), served);
+  Server server(model, {.port = 0});
+  std::thread runs([&] { server.run(); });
+  const auto ask = [&] {
+    return HttpClient(server.port())
+        .post("/v1/completions", R"({"prompt": "a", "max_tokens": 2})", testing::kJsonFields);
+  };
+  EXPECT_EQ(HttpClient(server.port()).get("/health").status, 200);
+  EXPECT_EQ(ask().status, 200);
+  lost.lose();
+  // The pass finds it out; from then on nothing is begun.
+  for (int time = 0; time < 2; ++time) {
+    const HttpAnswer answer = ask();
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2"));
+  }
+  for (const char* path : {"/health", "/ready"}) {
+    const HttpAnswer answer = HttpClient(server.port()).get(path);
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_THAT(answer.body, HasSubstr("\"status\":\"failed\""));
+    EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: gave up: its machine is gone"));
+  }
+  server.stop();
+  runs.join();
+}
+
+}  // namespace
+}  // namespace outrider::server

@@ -1,0 +1,285 @@
+// The program under the real mpirun, on this machine. Skipped where Open MPI or the module is not
+// there.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "tests/support/cli_models.h"
+#include "tests/support/http_client.h"
+#include "tests/support/run_program.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::CliModels;
+using ::testing::HasSubstr;
+using testing::ProgramRun;
+using testing::Words;
+
+std::string in_path(const char* program) {
+  const char* const path = std::getenv("PATH");
+  std::string_view folders = path == nullptr ? "" : path;
+  while (!folders.empty()) {
+    const std::string_view folder = folders.substr(0, folders.find(':'));
+    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
+    const fs::path file = fs::path(folder) / program;
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file.string();
+  }
+  return {};
+}
+
+// Empty: nothing is missing.
+std::string what_is_missing() {
+  if (in_path("mpirun").empty()) return "no mpirun (scripts/install-deps mpi)";
+  const fs::path module = fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider_mpi.so";
+  if (!fs::exists(module)) return "built without MPI (scripts/install-deps mpi, then configure)";
+  return {};
+}
+
+// mpirun's own words. More ranks than cores, as any user, over TCP on the loopback alone.
+Words launched(int n_ranks, const Words& words) {
+  Words all = {"--allow-run-as-root",
+               "--oversubscribe",
+               "--bind-to",
+               "none",
+               "--mca",
+               "btl",
+               "tcp,self",
+               "--mca",
+               "btl_tcp_if_include",
+               "lo",
+               "-n",
+               std::to_string(n_ranks),
+               OUTRIDER_PROGRAM};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+ProgramRun run_on(int n_ranks, const Words& words) {
+  return testing::run_program(launched(n_ranks, words), {.program = in_path("mpirun")});
+}
+
+class Mpirun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string missing = what_is_missing();
+    if (!missing.empty()) GTEST_SKIP() << missing;
+  }
+  static Words generate(const Words& further) {
+    Words words = {"generate", "--model",   CliModels::get().target(),
+                   "--prompt", "A test.",   "--max-tokens",
+                   "24",       "--threads", "1",
+                   "--json"};
+    words.insert(words.end(), further.begin(), further.end());
+    return words;
+  }
+  static nlohmann::json ids_of(const ProgramRun& run) {
+    EXPECT_EQ(run.status, 0) << run.err;
+    const auto object = nlohmann::json::parse(run.out, nullptr, /*allow_exceptions=*/false);
+    EXPECT_FALSE(object.is_discarded()) << run.out;
+    return object.is_object() ? object.value("ids", nlohmann::json()) : nlohmann::json();
+  }
+};
+
+TEST_F(Mpirun, IdsAreThoseOfOneProcess) {
+  for (const char* weights : {"f32", "int8"}) {
+    for (const Words& drafts :
+         {Words{}, Words{"--draft", CliModels::get().draft(), "--tree", "chain:length=4"}}) {
+      Words further = {"--weights", weights};
+      further.insert(further.end(), drafts.begin(), drafts.end());
+      const nlohmann::json expected = ids_of(testing::run_program(generate(further)));
+      EXPECT_EQ(expected.size(), 24U);
+      for (const int n_ranks : {2, 4}) {
+        EXPECT_EQ(ids_of(run_on(n_ranks, generate(further))), expected) << n_ranks << " ranks";
+      }
+    }
+  }
+}
+
+TEST_F(Mpirun, LogitsAreThoseOfOneProcess) {
+  const auto bytes_of = [](const fs::path& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  const fs::path one = CliModels::get().root() / "one.npy";
+  const fs::path three = CliModels::get().root() / "three.npy";
+  ids_of(testing::run_program(generate({"--logits", one.string()})));
+  ids_of(run_on(3, generate({"--logits", three.string()})));
+  EXPECT_FALSE(bytes_of(one).empty());
+  EXPECT_EQ(bytes_of(one), bytes_of(three));
+}
+
+TEST_F(Mpirun, OneRankIsAProcessByItself) {
+  EXPECT_EQ(ids_of(run_on(1, generate({}))), ids_of(testing::run_program(generate({}))));
+}
+
+TEST_F(Mpirun, BenchMeasures) {
+  const ProgramRun run = run_on(2, {"bench", "--passes", "--model", CliModels::get().target(),
+                                    "--rows", "1,4", "--repeat", "1", "--json"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_FALSE(nlohmann::json::parse(run.out, nullptr, false).is_discarded()) << run.out;
+}
+
+int n_lines_of_ours(const ProgramRun& run) {
+  int n = 0;
+  for (std::size_t at = run.err.find("outrider: "); at != std::string::npos;
+       at = run.err.find("outrider: ", at + 1)) {
+    n += at == 0 || run.err[at - 1] == '\n' ? 1 : 0;
+  }
+  return n;
+}
+
+// One line, by rank 0 alone; beside it stands what mpirun says of a status that is not 0.
+void expect_one_line(const ProgramRun& run, const std::string& words) {
+  EXPECT_NE(run.status, 0);
+  EXPECT_EQ(n_lines_of_ours(run), 1) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(words));
+}
+
+TEST_F(Mpirun, WhatIsNotForRanksIsRefusedInOneLine) {
+  expect_one_line(run_on(2, {"train", "lm", "--help"}), "outrider train: expected one process");
+  expect_one_line(run_on(2, {"tokenize", "--model", CliModels::get().target(), "--text", "a"}),
+                  "outrider tokenize: expected one process");
+  expect_one_line(run_on(2, {"bench", "--plan", "--model-shape", "llama-70b", "--device", "h200"}),
+                  "--plan: expected one process");
+  expect_one_line(run_on(2, {"serve", "--models", CliModels::get().root().string()}),
+                  "--models: expected one --model");
+  expect_one_line(run_on(2, generate({"--no-such-flag"})), "--no-such-flag");
+}
+
+TEST_F(Mpirun, ErrorsComeInOneLineFromRankZero) {
+  expect_one_line(run_on(2, {"generate", "--model", "/nowhere/at/all", "--prompt", "a"}),
+                  "/nowhere/at/all");
+  expect_one_line(run_on(3, generate({"--drafter", "model:/nowhere/at/all"})), "/nowhere/at/all");
+  // The tiny pair has four heads.
+  expect_one_line(run_on(5, generate({})), "expected at most 4 ranks");
+}
+
+// A server under mpirun, in the background.
+class LaunchedServer {
+ public:
+  explicit LaunchedServer(const Words& words) {
+    const std::string mpirun = in_path("mpirun");
+    Words all = {mpirun};
+    for (const std::string& word : launched(2, words)) all.push_back(word);
+    std::vector<char*> pointers;
+    for (std::string& word : all) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    log_ = (CliModels::get().root() / "server.log").string();
+    process_ = ::fork();
+    if (process_ < 0) throw std::runtime_error("fork failed");
+    if (process_ == 0) {
+      const int log = ::creat(log_.c_str(), 0600);
+      ::dup2(log, STDOUT_FILENO);
+      ::dup2(log, STDERR_FILENO);
+      ::execv(pointers[0], pointers.data());
+      ::_exit(127);
+    }
+  }
+  ~LaunchedServer() {
+    if (follower_) ::kill(*follower_, SIGKILL);
+    ::kill(process_, SIGTERM);
+    int status = 0;
+    for (int i = 0; i < 400; ++i) {
+      if (::waitpid(process_, &status, WNOHANG) == process_) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, &status, 0);
+  }
+  LaunchedServer(const LaunchedServer&) = delete;
+  LaunchedServer& operator=(const LaunchedServer&) = delete;
+
+  std::string log() const {
+    std::ifstream stream(log_);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  }
+  // The port that it says it listens at; 0: it does not come.
+  int port() const {
+    constexpr std::string_view kBefore = " at http://127.0.0.1:";
+    for (int i = 0; i < 1200; ++i) {
+      const std::string text = log();
+      const std::size_t at = text.find(kBefore);
+      if (at != std::string::npos && text.find(' ', at + kBefore.size()) != std::string::npos) {
+        return std::atoi(text.c_str() + at + kBefore.size());
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return 0;
+  }
+  // Stops rank 1, as a machine that hangs.
+  bool stop_follower() {
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename().string();
+      if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
+      const pid_t process = std::atoi(name.c_str());
+      std::ifstream stream(entry.path() / "environ", std::ios::binary);
+      const std::string environment(std::istreambuf_iterator<char>(stream), {});
+      if (parent_of(process) != process_ ||
+          environment.find(std::string("\0OMPI_COMM_WORLD_RANK=1\0", 24)) == std::string::npos) {
+        continue;
+      }
+      follower_ = process;
+      return ::kill(process, SIGSTOP) == 0;
+    }
+    return false;
+  }
+
+ private:
+  static pid_t parent_of(pid_t process) {
+    std::ifstream stream("/proc/" + std::to_string(process) + "/status");
+    std::string line;
+    while (std::getline(stream, line)) {
+      if (line.starts_with("PPid:")) return std::atoi(line.c_str() + 5);
+    }
+    return -1;
+  }
+
+  pid_t process_ = -1;
+  std::string log_;
+  std::optional<pid_t> follower_;
+};
+
+TEST_F(Mpirun, AServerAnswersAndSaysWhenARankIsLost) {
+  LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
+                         "0", "--rank-timeout", "2"});
+  const int port = server.port();
+  ASSERT_GT(port, 0) << server.log();
+  const auto ask = [&] {
+    return testing::HttpClient(port).post("/v1/completions", R"({"prompt": "a", "max_tokens": 4})",
+                                          {{"Content-Type", "application/json"}});
+  };
+  EXPECT_EQ(ask().status, 200);
+  EXPECT_EQ(testing::HttpClient(port).get("/health").status, 200);
+  ASSERT_TRUE(server.stop_follower()) << server.log();
+  const testing::HttpAnswer answer = ask();
+  EXPECT_EQ(answer.status, 503) << answer.body;
+  EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: nothing came from it for 2 s"));
+  EXPECT_EQ(ask().status, 503);
+  EXPECT_EQ(testing::HttpClient(port).get("/health").status, 503);
+}
+
+}  // namespace
+}  // namespace outrider
