@@ -33,6 +33,7 @@
 #include "tests/support/drafter_proof.h"
 #include "tests/support/drafter_worlds.h"
 #include "tests/support/exactness.h"
+#include "tests/support/nightly.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -155,7 +156,7 @@ constexpr std::uint32_t kSeeds = 4;
 // second instead of a tenth: one world then, another one from cell to cell, and all of them in a
 // nightly run.
 std::vector<std::uint32_t> seeds_of(const DrafterCase& drafter_case, std::size_t cell) {
-  if (drafter_case.reads_target && std::getenv("OUTRIDER_NIGHTLY") == nullptr) {
+  if (drafter_case.reads_target && !testing::nightly()) {
     return {static_cast<std::uint32_t>(cell % kSeeds) + 1};
   }
   std::vector<std::uint32_t> seeds(kSeeds);

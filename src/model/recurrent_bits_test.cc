@@ -284,7 +284,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "qwen3_5_long", "qwen3_5_moe_stacked", "qwen3_5_wide",
                           "granite_hybrid_plain", "granite_hybrid_mixed", "granite_hybrid_long",
                           "nemotron_h_mixed", "nemotron_h_long"),
-        ::testing::ValuesIn(test_support::runnable_tables()),
+        ::testing::ValuesIn(test_support::tables_of_the_day()),
         ::testing::Values(WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4)),
     [](const auto& info) {
       std::string name =

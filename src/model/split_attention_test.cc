@@ -164,7 +164,7 @@ TEST_P(SplitAttention, BiasesByDistanceReachOverSplits) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, SplitAttention,
-    ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
+    ::testing::Combine(::testing::ValuesIn(test_support::tables_of_the_day()),
                        ::testing::Values(WeightKind::bf16, WeightKind::int8),
                        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {

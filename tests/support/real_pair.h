@@ -29,12 +29,10 @@
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
 #include "speculate/drafters/model_drafter.h"
+#include "tests/support/nightly.h"
 #include "tests/support/statistics.h"
 
 namespace outrider::testing {
-
-// OUTRIDER_NIGHTLY=1 runs a million tokens a configuration instead of 20,000.
-inline bool nightly() { return std::getenv("OUTRIDER_NIGHTLY") != nullptr; }
 
 class RealPair {
  public:

@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys", "gemma4_moe",
                           "t5_plain", "t5_tied", "t5_far"),
 
-        ::testing::ValuesIn(test_support::runnable_tables()),
+        ::testing::ValuesIn(test_support::tables_of_the_day()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
       std::string name =
