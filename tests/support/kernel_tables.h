@@ -77,8 +77,9 @@ inline std::vector<NamedTable> runnable_tables() {
 }
 
 // For proofs of whole models. At night every table. By day the plain one, the fastest, and emulated
-// tiles, whose products take rows in other blocks: tests of src/kernels compare each table's results
-// with the plain one's by day, too, and what a model does with them is the same code for all.
+// tiles, whose products take rows in other blocks: tests of src/kernels compare each table's
+// results with the plain one's by day, too, and what a model does with them is the same code for
+// all.
 inline std::vector<NamedTable> tables_of_the_day() {
   std::vector<NamedTable> tables = runnable_tables();
   if (testing::nightly()) return tables;
