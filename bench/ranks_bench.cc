@@ -2,7 +2,7 @@
 // latency. Ranks are threads of this process, with a team of threads each: what is measured is how
 // much of the latencies drafts take away, not a network.
 //
-//   ranks_bench MODEL DRAFTER [RANKS [THREADS [TOKENS]]]
+//   ranks_bench MODEL DRAFTER [RANKS [THREADS [TOKENS [PROMPT]]]]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,6 @@ namespace {
 
 constexpr double kLatencies_us[] = {0, 50, 200, 1000};
 constexpr int kRounds = 5;
-constexpr const char* kPrompt = "The history of the steam engine begins with";
 
 struct Run {
   std::string model;
@@ -34,6 +33,7 @@ struct Run {
   int n_ranks = 2;
   int n_threads = 1;
   int n_tokens = 64;
+  std::string prompt = "She opened the letter, and";
 };
 
 double median(std::vector<double> values) {
@@ -50,29 +50,32 @@ void measure(const Run& run, const std::shared_ptr<Ranks>& ranks, SimulatedLink&
   Generator plain(model, {});
   Generator drafted(model, {.drafter = run.drafter, .drafter_options = options});
   const GenerateOptions request{.max_tokens = run.n_tokens, .ignore_eos = true};
-  const std::vector<TokenId> expected = plain.generate(kPrompt, request).ids;
-  if (drafted.generate(kPrompt, request).ids != expected) {
+  const std::vector<TokenId> expected = plain.generate(run.prompt, request).ids;
+  if (drafted.generate(run.prompt, request).ids != expected) {
     throw std::runtime_error("drafted decoding has other ids than plain decoding");
   }
   fmt::print("{} ranks of {} threads each; medians of {} rounds; latency is simulated\n",
              run.n_ranks, run.n_threads, kRounds);
-  fmt::print("{:>12} {:>14} {:>16} {:>8} {:>6}\n", "latency (us)", "plain (tok/s)",
-             "drafted (tok/s)", "ratio", "tau");
+  fmt::print("{:>12} {:>14} {:>16} {:>20} {:>6}\n", "latency (us)", "plain (tok/s)",
+             "drafted (tok/s)", "ratio, of rounds", "tau");
   for (const double latency_us : kLatencies_us) {
     link.latency_seconds = latency_us * 1e-6;
     std::vector<double> plain_speeds;
     std::vector<double> drafted_speeds;
+    std::vector<double> ratios;
     double tau = 0;
     for (int round = 0; round < kRounds; ++round) {
-      plain_speeds.push_back(plain.generate(kPrompt, request).statistics.tokens_per_second());
-      const GenerateResult result = drafted.generate(kPrompt, request);
+      plain_speeds.push_back(plain.generate(run.prompt, request).statistics.tokens_per_second());
+      const GenerateResult result = drafted.generate(run.prompt, request);
       drafted_speeds.push_back(result.statistics.tokens_per_second());
+      ratios.push_back(drafted_speeds.back() / plain_speeds.back());
       tau = result.statistics.tau();
     }
-    const double of_plain = median(plain_speeds);
-    const double of_drafted = median(drafted_speeds);
-    fmt::print("{:>12.0f} {:>14.2f} {:>16.2f} {:>8.2f} {:>6.2f}\n", latency_us, of_plain,
-               of_drafted, of_drafted / of_plain, tau);
+    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+    const std::string spread =
+        fmt::format("{:.2f} ({:.2f} to {:.2f})", median(ratios), *least, *most);
+    fmt::print("{:>12.0f} {:>14.2f} {:>16.2f} {:>20} {:>6.2f}\n", latency_us, median(plain_speeds),
+               median(drafted_speeds), spread, tau);
     std::fflush(stdout);
   }
   link.latency_seconds = 0;
@@ -111,15 +114,17 @@ int main(int argc, char** argv) {
     return argc > place ? std::max(std::atoi(argv[place]), 1) : otherwise;
   };
   if (argc < 3) {
-    fmt::print(stderr, "usage: ranks_bench MODEL DRAFTER [RANKS [THREADS [TOKENS]]]\n");
+    fmt::print(stderr, "usage: ranks_bench MODEL DRAFTER [RANKS [THREADS [TOKENS [PROMPT]]]]\n");
     return 2;
   }
   try {
-    return outrider::run({.model = argv[1],
-                          .drafter = argv[2],
-                          .n_ranks = number(3, 2),
-                          .n_threads = number(4, 1),
-                          .n_tokens = number(5, 64)});
+    outrider::Run run{.model = argv[1],
+                      .drafter = argv[2],
+                      .n_ranks = number(3, 2),
+                      .n_threads = number(4, 1),
+                      .n_tokens = number(5, 64)};
+    if (argc > 6) run.prompt = argv[6];
+    return outrider::run(run);
   } catch (const std::exception& error) {
     fmt::print(stderr, "ranks_bench: {}\n", error.what());
     return 1;

@@ -98,7 +98,8 @@ class InProcessTransport final : public Transport {
       room_->changed.wait(lock, is_over);
     }
     culprit_ = peer;
-    if (room_->gave_up >= 0) {
+    // What was sent before a rank gave up counts: whoever can go on finds its own reason to stop.
+    if (mail.empty() && room_->gave_up >= 0) {
       culprit_ = room_->gave_up;
       reason_ = room_->why;
       return Status::given_up;
