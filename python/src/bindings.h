@@ -2,7 +2,7 @@
 // function that is named here and called in module.cc.
 //
 // The GIL: Python calls in with it. Whatever may take long (loading, a pass, waiting for a turn)
-// runs without it, and then no Python object is touched.
+// runs without it, and then no Python object is touched. gil.h says how it is given away and taken.
 #ifndef OUTRIDER_PYTHON_BINDINGS_H_
 #define OUTRIDER_PYTHON_BINDINGS_H_
 
@@ -18,11 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
 #include "outrider/types.h"
 
 namespace outrider::python {
-
-namespace py = pybind11;
 
 void bind_errors(py::module_& module);  // first: the others may throw while they bind
 void bind_tokenizer(py::module_& module);
@@ -40,7 +39,7 @@ inline HeldObject hold(py::object object) {
   return {object.release().ptr(), [](PyObject* held) {
             if (Py_IsInitialized() == 0)
               return;  // the interpreter has gone, and all of its objects
-            const py::gil_scoped_acquire acquire;
+            const TakenGil taken;
             Py_DECREF(held);
           }};
 }

@@ -17,13 +17,13 @@ namespace {
 std::shared_ptr<SharedModel> load(const std::filesystem::path& path, const py::object& progress,
                                   const py::kwargs& keywords) {
   ModelOptions options = read_model_options(keywords);
-  // Also where Ctrl-C ends a load: what is thrown comes out of load().
+  // Also where Ctrl-C ends a load, or the end of Python: what is thrown comes out of load().
   options.progress = [&progress](double share) {
-    const py::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (!progress.is_none()) progress(share);
+    const TakenGil taken;
+    check_signals();
+    if (!progress.is_none()) call(progress, share);
   };
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   auto shared = std::make_shared<SharedModel>();
   shared->model = Model::load(path, options);
   shared->options = std::move(options);

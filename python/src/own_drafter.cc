@@ -107,16 +107,16 @@ class PythonDrafter final : public OwnDrafter {
   explicit PythonDrafter(const py::object& object) : object_(hold(object)) {}
 
   void begin(const OwnText& text) override {
-    const py::gil_scoped_acquire acquire;
-    if (has("begin")) object().attr("begin")(to_python(text));
+    const TakenGil taken;
+    if (has("begin")) call(method("begin"), to_python(text));
   }
 
   void propose(const OwnText& text, OwnDraft& draft) override {
-    const py::gil_scoped_acquire acquire;
+    const TakenGil taken;
     const auto shown = std::make_shared<DraftOfCall>(draft);
     py::object returned;
     try {
-      returned = object().attr("propose")(to_python(text), shown);
+      returned = call(method("propose"), to_python(text), shown);
     } catch (...) {
       shown->close();
       throw;
@@ -126,18 +126,18 @@ class PythonDrafter final : public OwnDrafter {
   }
 
   void observe(const OwnText& text, std::span<const int> accepted) override {
-    const py::gil_scoped_acquire acquire;
+    const TakenGil taken;
     if (!has("observe")) return;
     const auto n = static_cast<py::ssize_t>(accepted.size());
-    object().attr("observe")(to_python(text),
-                             to_array(std::vector<int>(accepted.begin(), accepted.end()), {n}));
+    call(method("observe"), to_python(text),
+         to_array(std::vector<int>(accepted.begin(), accepted.end()), {n}));
   }
 
   // Nobody waits for it: an error goes where Python sends those of destructors.
   void end(std::int64_t id) noexcept override {
-    const py::gil_scoped_acquire acquire;
+    const TakenGil taken;
     try {
-      if (has("end")) object().attr("end")(id);
+      if (has("end")) call(method("end"), id);
     } catch (py::error_already_set& error) {
       error.discard_as_unraisable("a drafter's end()");
     } catch (const std::exception&) {  // of no memory for the call
@@ -147,6 +147,7 @@ class PythonDrafter final : public OwnDrafter {
  private:
   py::handle object() const { return object_.get(); }
   bool has(const char* name) const { return py::hasattr(object(), name); }
+  py::object method(const char* name) const { return object().attr(name); }
 
   HeldObject object_;
 };

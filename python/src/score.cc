@@ -47,7 +47,8 @@ void read_encoder_ids(const py::object& encoder_ids, bool is_one, std::vector<Sc
 
 std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
                              const ScoreOptions& options) {
-  const py::gil_scoped_release release;
+  check_signals();
+  const ReleasedGil released;
   // Made, stepped and dropped in turns: it has sequences of the model.
   std::unique_lock turn(shared.turn);
   Scoring scoring(shared.model, std::move(texts), options);
@@ -55,9 +56,11 @@ std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
     turn.unlock();  // others come in between, and a handler of signals may want the model, too
     std::exception_ptr interrupted;
     {
-      const py::gil_scoped_acquire acquire;
-      if (PyErr_CheckSignals() != 0) {
-        interrupted = std::make_exception_ptr(py::error_already_set());
+      const TakenGil taken;
+      try {
+        check_signals();
+      } catch (...) {
+        interrupted = std::current_exception();
       }
     }
     turn.lock();

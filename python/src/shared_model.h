@@ -22,10 +22,14 @@ namespace outrider::python {
 // has just given it back and wants it again would mostly get it. Take it without the GIL.
 class Turn {
  public:
-  // Throws UsageError where this thread has it: a callback of a pass wants another pass.
+  // Throws UsageError where this thread has it: a callback of a pass wants another pass. Throws
+  // Error where a thread has it that may never come back.
   void lock() {
     refuse_holder();
     std::unique_lock lock(mutex_);
+    if (has_ended() && now_ != next_) {
+      throw Error("use model", "model", "none in use at the end of Python", "one within a pass");
+    }
     const std::uint64_t mine = next_++;
     changed_.wait(lock, [&] { return now_ == mine; });
     holder_ = std::this_thread::get_id();

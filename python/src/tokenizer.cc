@@ -15,7 +15,7 @@ std::string render(const Tokenizer& tokenizer, const py::object& messages, const
   const ChatOptions options{.add_generation_prompt = add_generation_prompt,
                             .tools = to_json(tools),
                             .variables = to_json(variables)};
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   const ChatTemplate chat_template = chat_template_of(tokenizer, !options.tools.empty());
   return render_chat_json(chat_template, tokenizer, conversation, MessageGuard::none, options).text;
 }
@@ -28,7 +28,7 @@ void bind_tokenizer(py::module_& module) {
       .def_static(
           "load",
           [](const std::filesystem::path& path) {
-            const py::gil_scoped_release release;
+            const ReleasedGil released;
             // Nothing that is bound changes it.
             return std::const_pointer_cast<Tokenizer>(Tokenizer::load(path));
           },
@@ -40,7 +40,7 @@ void bind_tokenizer(py::module_& module) {
             const std::string text = read_text(words, "encode", "text");
             std::vector<TokenId> ids;
             {
-              const py::gil_scoped_release release;
+              const ReleasedGil released;
               ids = self.encode(text, add_special);
             }
             const auto n_ids = static_cast<py::ssize_t>(ids.size());

@@ -60,11 +60,11 @@ std::shared_ptr<SharedModel> model_from_memory(const std::string& config_json,
   }
   ModelOptions options = read_model_options(keywords);
   options.progress = [&progress](double share) {
-    const py::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (!progress.is_none()) progress(share);
+    const TakenGil taken;
+    check_signals();
+    if (!progress.is_none()) call(progress, share);
   };
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   auto shared = std::make_shared<SharedModel>();
   shared->model = Model::from_memory(model, options);
   shared->options = std::move(options);
