@@ -4,19 +4,15 @@ import collections
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from outrider import Error
+from conftest import is_running, wait_until
 from outrider.ray.answer_file import read_answers
 from outrider.ray.batch_job import seed_of
 from outrider.ray.event_stream import EventStream
 from outrider.ray.prompt_key import in_turn, key_of, ranked
-from outrider.ray.server_process import ServerProcess
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
@@ -235,54 +231,6 @@ def test_what_is_not_passed_on():
     assert ask_ingress(Replicas(), path="/slots/0")[0] == 404
     assert ask_ingress(Replicas(), path="/metrics")[0] == 404
     assert ask_ingress(Replicas(), body=b"x" * 1001)[0] == 413
-
-
-FAKE_SERVER = """
-import os, sys, time
-print(f"outrider: {os.getpid()} at http://127.0.0.1:1 (Ctrl-C: no more)", file=sys.stderr, flush=True)
-time.sleep(float(sys.argv[-1]))
-"""
-
-
-def is_running(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def wait_until(condition, seconds=20):
-    end = time.time() + seconds
-    while not condition():
-        assert time.time() < end, "waited in vain"
-        time.sleep(0.02)
-
-
-def test_a_server_is_started_and_closed():
-    deaths = []
-    server = ServerProcess(["60"], program=[sys.executable, "-c", FAKE_SERVER], on_death=deaths.append)
-    assert server.url == "http://127.0.0.1:1" and server.is_alive()
-    server.close()
-    assert not server.is_alive() and deaths == []
-    server = ServerProcess(["0.05"], program=[sys.executable, "-c", FAKE_SERVER], on_death=deaths.append)
-    wait_until(lambda: deaths == [0])
-    with pytest.raises(Error, match="no such model"):
-        ServerProcess([], program=[sys.executable, "-c", "import sys; sys.exit('no such model')"])
-    with pytest.raises(Error, match="within"):
-        ServerProcess([], program=[sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2)
-
-
-def test_a_server_ends_with_a_parent_that_is_killed():
-    script = ("import sys, time\nfrom outrider.ray.server_process import ServerProcess\n"
-              f"s = ServerProcess(['60'], program=[sys.executable, '-c', {FAKE_SERVER!r}])\n"
-              "print(s.process.pid, flush=True)\ntime.sleep(60)\n")
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    child = int(parent.stdout.readline())
-    assert is_running(child)
-    parent.kill()
-    parent.wait()
-    wait_until(lambda: not is_running(child))
 
 
 # --- on Ray

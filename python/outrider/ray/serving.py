@@ -18,7 +18,7 @@ from outrider import UsageError
 from outrider.ray.event_stream import EventStream, error_body
 from outrider.ray.prefix_router import Asked, PrefixRouter
 from outrider.ray.prompt_key import key_of
-from outrider.ray.server_process import ServerProcess
+from outrider.server_process import Server
 
 _log = logging.getLogger("ray.serve")
 
@@ -56,12 +56,12 @@ class Replica:
         self._aiohttp = aiohttp
         self._session: Optional[aiohttp.ClientSession] = None
         # One failure instead of two: without its server the replica ends, and Ray starts another.
-        self._server = ServerProcess(arguments, environment=environment, on_line=_log.info,
-                                     on_death=lambda status: os._exit(1))
+        self._server = Server(["--host", "127.0.0.1", "--port", "0", *arguments], environment=environment,
+                              on_line=_log.info, on_death=lambda status: os._exit(1))
 
     def process_ids(self) -> List[int]:
         """The replica's own, and its server's. For tests that kill them."""
-        return [os.getpid(), self._server.process.pid]
+        return [os.getpid(), self._server.pid]
 
     def check_health(self) -> None:
         if not self._server.is_alive():
