@@ -14,7 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -92,6 +94,16 @@ py::array_t<T> to_array(std::vector<T> values, std::vector<py::ssize_t> shape) {
                           [](void* held) { delete static_cast<std::vector<T>*>(held); });
   kept.release();
   return py::array_t<T>(std::move(shape), data, owner);
+}
+// The same of one dimension, and of what has to be copied.
+template <typename T>
+py::array_t<T> to_array(std::vector<T> values) {
+  const auto n = static_cast<py::ssize_t>(values.size());
+  return to_array(std::move(values), {n});
+}
+template <typename T>
+py::array_t<std::remove_const_t<T>> to_array(std::span<T> values) {
+  return to_array(std::vector<std::remove_const_t<T>>(values.begin(), values.end()));
 }
 
 }  // namespace outrider::python

@@ -107,9 +107,7 @@ TokenMask to_mask(const py::handle& object, const Model& model) {
   return [widths, held = hold(py::reinterpret_borrow<py::object>(object))](
              const MaskedText& text, std::span<std::uint32_t> allowed) {
     const TakenGil taken;
-    const Place place = {to_array(std::vector<TokenId>(text.tokens.begin(), text.tokens.end()),
-                                  {static_cast<py::ssize_t>(text.tokens.size())}),
-                         text.n_prompt, text.n_committed};
+    const Place place = {to_array(text.tokens), text.n_prompt, text.n_committed};
     return read_mask(call(held.get(), place), widths, allowed);
   };
 }

@@ -2,6 +2,7 @@
 #include "outrider/model.h"
 
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -16,19 +17,8 @@ namespace {
 
 std::shared_ptr<SharedModel> load(const std::filesystem::path& path, const py::object& progress,
                                   const py::kwargs& keywords) {
-  ModelOptions options = read_model_options(keywords);
-  // Also where Ctrl-C ends a load, or the end of Python: what is thrown comes out of load().
-  options.progress = [&progress](double share) {
-    const TakenGil taken;
-    check_signals();
-    if (!progress.is_none()) call(progress, share);
-  };
-  const ReleasedGil released;
-  auto shared = std::make_shared<SharedModel>();
-  shared->model = Model::load(path, options);
-  shared->options = std::move(options);
-  shared->options.progress = {};
-  return shared;
+  return load_shared(read_model_options(keywords), progress,
+                     [&path](const ModelOptions& options) { return Model::load(path, options); });
 }
 
 void bind_summary(py::module_& module) {
@@ -62,6 +52,23 @@ void bind_summary(py::module_& module) {
 }
 
 }  // namespace
+
+std::shared_ptr<SharedModel> load_shared(
+    ModelOptions options, const py::object& progress,
+    const std::function<std::shared_ptr<const Model>(const ModelOptions&)>& load) {
+  // What is thrown here comes out of load().
+  options.progress = [&progress](double share) {
+    const TakenGil taken;
+    check_signals();
+    if (!progress.is_none()) call(progress, share);
+  };
+  const ReleasedGil released;
+  auto shared = std::make_shared<SharedModel>();
+  shared->model = load(options);
+  shared->options = std::move(options);
+  shared->options.progress = {};
+  return shared;
+}
 
 ModelOptions read_model_options(const py::dict& keywords) {
   ModelOptions options;

@@ -79,6 +79,12 @@ void bind_score(py::class_<SharedModel, std::shared_ptr<SharedModel>>& model);
 // The options that Model's keywords say, from a dict of these. Throws UsageError for other keys.
 ModelOptions read_model_options(const py::dict& keywords);
 
+// Loads by `load`, without the GIL, and has it call `progress`, unless that is None, with the share
+// that is loaded. Ctrl-C, or the end of Python, ends the load.
+std::shared_ptr<SharedModel> load_shared(
+    ModelOptions options, const py::object& progress,
+    const std::function<std::shared_ptr<const Model>(const ModelOptions&)>& load);
+
 }  // namespace outrider::python
 
 #endif  // OUTRIDER_PYTHON_SHARED_MODEL_H_

@@ -43,8 +43,7 @@ void bind_tokenizer(py::module_& module) {
               const ReleasedGil released;
               ids = self.encode(text, add_special);
             }
-            const auto n_ids = static_cast<py::ssize_t>(ids.size());
-            return to_array(std::move(ids), {n_ids});
+            return to_array(std::move(ids));
           },
           py::arg("text"), py::arg("add_special") = true,
           "int32 array (n): the ids of the text, with the special tokens that the model's files "

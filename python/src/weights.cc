@@ -58,18 +58,9 @@ std::shared_ptr<SharedModel> model_from_memory(const std::string& config_json,
     }
     model.files[py::cast<std::string>(name)] = py::cast<std::string>(bytes);
   }
-  ModelOptions options = read_model_options(keywords);
-  options.progress = [&progress](double share) {
-    const TakenGil taken;
-    check_signals();
-    if (!progress.is_none()) call(progress, share);
-  };
-  const ReleasedGil released;
-  auto shared = std::make_shared<SharedModel>();
-  shared->model = Model::from_memory(model, options);
-  shared->options = std::move(options);
-  shared->options.progress = {};
-  return shared;
+  return load_shared(read_model_options(keywords), progress, [&model](const ModelOptions& options) {
+    return Model::from_memory(model, options);
+  });
 }
 
 }  // namespace
