@@ -9,10 +9,10 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <pybind11/stl/filesystem.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,6 +56,11 @@ bool is_bytes(const py::handle& object);
 // A text in UTF-8. Throws TypeError for another type and UsageError for a lone surrogate, which
 // UTF-8 has no bytes for; `operation` and `object` are for the message.
 std::string read_text(const py::handle& text, const char* operation, const std::string& object);
+// A path as Python has it: text, bytes or an object with __fspath__. Throws UsageError for a lone
+// surrogate that stands for no byte.
+std::filesystem::path read_path(const py::handle& path, const char* operation);
+// Throws TypeError for what is no number, and UsageError for one beyond double's range.
+double read_number(const py::handle& value, const char* operation, const std::string& object);
 // An integer of lowest..highest. Throws TypeError for another type and UsageError for another one.
 std::int64_t read_integer(const py::handle& value, const char* operation, const std::string& object,
                           std::int64_t lowest, std::int64_t highest);

@@ -213,12 +213,16 @@ struct WithoutGil {
 
 // As the command line reads --tree and --verify: "auto" plans drafts, and is then judged by
 // "coupled", so that a seed gives the same text however deep drafts are.
-SpeculationOptions read_speculation(const py::object& drafter, const std::string& rule,
-                                    const std::string& tree, const std::string& verify,
+SpeculationOptions read_speculation(const py::object& drafter, const py::str& rule_spec,
+                                    const py::str& tree_spec, const py::str& verify_spec,
                                     bool adaptive) {
+  constexpr const char* kOperation = "read spec";
+  const std::string rule = read_text(rule_spec, kOperation, "rule");
+  const std::string tree = read_text(tree_spec, kOperation, "tree");
+  const std::string verify = read_text(verify_spec, kOperation, "verify");
   SpeculationOptions options{.rule = rule, .tree = tree, .adaptive = adaptive};
   if (py::isinstance<py::str>(drafter)) {
-    options.drafter = py::cast<std::string>(drafter);
+    options.drafter = read_text(drafter, kOperation, "drafter");
   } else {
     options.drafter = "own";
     options.own_drafter = to_own_drafter(drafter);
@@ -234,8 +238,8 @@ SpeculationOptions read_speculation(const py::object& drafter, const std::string
 }
 
 std::shared_ptr<TextGenerator> make_generator(std::shared_ptr<SharedModel> model,
-                                              const py::object& drafter, const std::string& rule,
-                                              const std::string& tree, const std::string& verify,
+                                              const py::object& drafter, const py::str& rule,
+                                              const py::str& tree, const py::str& verify,
                                               bool adaptive, const py::object& drafter_options) {
   SpeculationOptions options = read_speculation(drafter, rule, tree, verify, adaptive);
   options.drafter_options = drafter_options.is_none()
@@ -451,9 +455,12 @@ void bind_generate(py::module_& module) {
   bind_stream(module);
   bind_generator(module);
   module.def("_generate_keywords", &argument_names);
-  module.def("escape_spec_value", &escape_spec_value, py::arg("value"),
-             "A text, a path say, as the value of a spec: what specs read as punctuation gets a "
-             "backslash.");
+  module.def(
+      "escape_spec_value",
+      [](const py::str& value) { return escape_spec_value(read_text(value, "escape", "value")); },
+      py::arg("value"),
+      "A text, a path say, as the value of a spec: what specs read as punctuation gets a "
+      "backslash.");
 }
 
 }  // namespace outrider::python

@@ -15,10 +15,11 @@
 namespace outrider::python {
 namespace {
 
-std::shared_ptr<SharedModel> load(const std::filesystem::path& path, const py::object& progress,
+std::shared_ptr<SharedModel> load(const py::object& path, const py::object& progress,
                                   const py::kwargs& keywords) {
+  const std::filesystem::path place = read_path(path, "load model");
   return load_shared(read_model_options(keywords), progress,
-                     [&path](const ModelOptions& options) { return Model::load(path, options); });
+                     [&place](const ModelOptions& options) { return Model::load(place, options); });
 }
 
 void bind_summary(py::module_& module) {
@@ -74,29 +75,24 @@ ModelOptions read_model_options(const py::dict& keywords) {
   ModelOptions options;
   for (const auto& [key, value] : keywords) {
     const std::string name = read_text(key, "load model", "keyword");
-    try {
-      if (name == "weights") {
-        options.weights = py::cast<std::string>(value);
-      } else if (name == "kv") {
-        options.kv = py::cast<std::string>(value);
-      } else if (name == "kv_memory") {
-        options.kv_memory_bytes = read_unsigned(value, "load model", name);
-      } else if (name == "experts") {
-        options.experts = py::cast<std::string>(value);
-      } else if (name == "experts_memory") {
-        options.expert_memory_bytes = read_unsigned(value, "load model", name);
-      } else if (name == "threads") {
-        options.threads = static_cast<int>(
-            read_integer(value, "load model", name, 0, std::numeric_limits<int>::max()));
-      } else if (name == "kernels") {
-        options.kernels = py::cast<std::string>(value);
-      } else {
-        throw UsageError("load model", "keyword",
-                         "one of weights kv kv_memory experts experts_memory threads kernels",
-                         name);
-      }
-    } catch (const py::cast_error&) {
-      throw py::type_error(name + ": a value of type " + std::string(py::str(py::type::of(value))));
+    if (name == "weights") {
+      options.weights = read_text(value, "load model", name);
+    } else if (name == "kv") {
+      options.kv = read_text(value, "load model", name);
+    } else if (name == "kv_memory") {
+      options.kv_memory_bytes = read_unsigned(value, "load model", name);
+    } else if (name == "experts") {
+      options.experts = read_text(value, "load model", name);
+    } else if (name == "experts_memory") {
+      options.expert_memory_bytes = read_unsigned(value, "load model", name);
+    } else if (name == "threads") {
+      options.threads = static_cast<int>(
+          read_integer(value, "load model", name, 0, std::numeric_limits<int>::max()));
+    } else if (name == "kernels") {
+      options.kernels = read_text(value, "load model", name);
+    } else {
+      throw UsageError("load model", "keyword",
+                       "one of weights kv kv_memory experts experts_memory threads kernels", name);
     }
   }
   return options;
@@ -120,7 +116,10 @@ void bind_model(py::module_& module) {
            "progress: called with the share that is loaded, 0 to 1.\n\n"
            "Raises Error for files, UsageError for options.")
       .def_property_readonly("path",
-                             [](const SharedModel& self) { return self.model->path().string(); })
+                             [](const SharedModel& self) {
+                               return py::reinterpret_steal<py::object>(
+                                   PyUnicode_DecodeFSDefault(self.model->path().c_str()));
+                             })
       .def_property_readonly("tokenizer",
                              [](const SharedModel& self) {
                                // Held by the model, which it holds in turn.

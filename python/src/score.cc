@@ -1,7 +1,9 @@
 // Model.logits() and Model.features().
 #include "outrider/score.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -45,6 +47,14 @@ void read_encoder_ids(const py::object& encoder_ids, bool is_one, std::vector<Sc
   for (const py::handle of_text : encoder_ids) texts[i++].encoder_ids = read_ids(of_text);
 }
 
+// Of all texts: at most the tokens of the shortest.
+std::size_t read_first(const py::object& first, const std::vector<ScoreText>& texts) {
+  std::size_t most = texts.empty() ? 0 : texts.front().ids.size();
+  for (const ScoreText& text : texts) most = std::min(most, text.ids.size());
+  return static_cast<std::size_t>(
+      read_integer(first, "score texts", "first", 0, static_cast<std::int64_t>(most)));
+}
+
 std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
                              const ScoreOptions& options) {
   check_signals();
@@ -70,11 +80,12 @@ std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
 }
 
 py::object logits(SharedModel& shared, const py::object& ids, const py::object& encoder_ids,
-                  std::size_t first) {
+                  const py::object& first) {
   bool is_one = false;
   std::vector<ScoreText> texts = read_texts(ids, is_one);
   read_encoder_ids(encoder_ids, is_one, texts);
-  for (ScoreText& text : texts) text.first_logits = first;
+  const std::size_t first_row = read_first(first, texts);
+  for (ScoreText& text : texts) text.first_logits = first_row;
   std::vector<ScoreResult> results = run(shared, std::move(texts), {});
   const py::ssize_t width = shared.model->summary().vocabulary_size;
   py::list arrays;

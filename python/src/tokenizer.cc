@@ -27,10 +27,11 @@ void bind_tokenizer(py::module_& module) {
       module, "Tokenizer", "Text to ids and back. Immutable; any number of threads may use it.")
       .def_static(
           "load",
-          [](const std::filesystem::path& path) {
+          [](const py::object& path) {
+            const std::filesystem::path file = read_path(path, "load tokenizer");
             const ReleasedGil released;
             // Nothing that is bound changes it.
-            return std::const_pointer_cast<Tokenizer>(Tokenizer::load(path));
+            return std::const_pointer_cast<Tokenizer>(Tokenizer::load(file));
           },
           py::arg("path"),
           "path: a Hugging Face folder, a tokenizer.json, a SentencePiece model or a GGUF file.")
@@ -63,7 +64,10 @@ void bind_tokenizer(py::module_& module) {
           },
           py::arg("id"), "How the vocabulary file spells one token.")
       .def(
-          "find", [](const Tokenizer& self, const std::string& piece) { return self.find(piece); },
+          "find",
+          [](const Tokenizer& self, const py::str& piece) {
+            return self.find(read_text(piece, "find token", "piece"));
+          },
           py::arg("piece"), "The id of a token by its spelling in the vocabulary file, or None.")
       .def(
           "bytes", [](const Tokenizer& self, TokenId id) { return py::bytes(self.bytes(id)); },
