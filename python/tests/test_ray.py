@@ -233,6 +233,21 @@ def test_what_is_not_passed_on():
     assert ask_ingress(Replicas(), body=b"x" * 1001)[0] == 413
 
 
+def test_the_ingress_takes_what_replicas_and_queues_hold():
+    pytest.importorskip("ray.serve", reason="ray's serve is not installed")
+    from ray.serve.config import AutoscalingConfig
+
+    from outrider.ray import serve_app
+    from outrider.ray.serving import _most_replicas
+
+    for options, most in (({"num_replicas": 3}, 3), ({"num_replicas": "auto"}, 100),
+                          ({"autoscaling_config": {"max_replicas": 7}}, 7), ({"autoscaling_config": {}}, 100),
+                          ({"autoscaling_config": AutoscalingConfig(max_replicas=5)}, 5)):
+        assert _most_replicas(options) == most
+    app = serve_app(MODELS / "target", replicas=2, parallel=4, queue=3, most_waiting=5)
+    assert app._bound_deployment.max_ongoing_requests == 2 * (4 + 3) + 5 + 1
+
+
 # --- on Ray
 
 
@@ -271,6 +286,19 @@ def test_map_prompts_gives_the_engine_s_texts(cluster, tmp_path):
         assert answers[str(number)]["text"] == alone.text
     again = map_prompts(prompts, MODELS / "target", out=tmp_path, workers=1, **options)
     assert (again.n_answered, again.n_before) == (0, 11)
+
+
+def test_map_prompts_refuses_wrong_settings(cluster, tmp_path):
+    from outrider import Error, UsageError
+    from outrider.ray import map_prompts
+
+    options = {"out": tmp_path, "workers": 1}
+    with pytest.raises(UsageError, match=r"^\[sampling\] temperature: expected a number >= 0, got -1$"):
+        map_prompts(["one"], MODELS / "target", sampling={"temperature": -1}, **options)
+    with pytest.raises(Error, match="nothing"):
+        map_prompts(["one"], MODELS / "nothing", **options)
+    assert keys_in(tmp_path) == []
+    assert map_prompts(["one"], MODELS / "target", max_tokens=2, **options).n_answered == 1
 
 
 def test_map_prompts_survives_a_killed_worker(cluster, tmp_path):
