@@ -314,7 +314,10 @@ def test_map_prompts_survives_a_killed_worker(cluster, tmp_path):
         def __call__(self, n_answers):
             if not Killer.done and n_answers >= 6:
                 Killer.done = True
-                os.kill(ray.get(pools[0]._workers[0].__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
+                worker = ray.get(pools[0]._workers[0].__ray_call__.remote(lambda self: os.getpid()))
+                # As the process began, before the engine was loaded.
+                assert "OMP_WAIT_POLICY=passive" in Path(f"/proc/{worker}/environ").read_text().split("\0")
+                os.kill(worker, signal.SIGKILL)
 
     pools = []
     original = job.RayPool

@@ -136,8 +136,6 @@ class Worker:
     """One process of a job: a model, and a generator on it, from its first batch on."""
 
     def __init__(self, settings: Mapping, threads: int):
-        # Workers share processors: those that wait must not spin. Read when the engine is loaded.
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self._settings = Settings(**settings)
         self._threads = threads
         self._generator = None
@@ -217,8 +215,12 @@ class RayPool:
 
         self._ray = ray
         self._arguments = (dict(settings), threads)
+        # Workers share processors: those that wait must not spin. Read when the engine is loaded, which is
+        # before the actor is made.
+        environment = {"OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "passive")}
         # Lost ones are replaced here, where their batches are counted, and not by Ray.
-        self._actor = ray.remote(Worker).options(**{"num_cpus": threads, "max_restarts": 0, **options})
+        self._actor = ray.remote(Worker).options(**{"num_cpus": threads, "max_restarts": 0,
+                                                    "runtime_env": {"env_vars": environment}, **options})
         self._workers = [self._actor.remote(*self._arguments) for _ in range(n_workers)]
 
     def __len__(self) -> int:
