@@ -39,6 +39,7 @@ void bind_tokenizer(py::module_& module) {
           "encode",
           [](const Tokenizer& self, const py::str& words, bool add_special) {
             const std::string text = read_text(words, "encode", "text");
+            check_signals();
             std::vector<TokenId> ids;
             {
               const ReleasedGil released;
