@@ -29,7 +29,8 @@ from ._outrider import (
 )
 from .one_call import generate
 from .own_drafter import OwnDrafter
-from .serving import Server, serve
+from .server_process import Server
+from .serving import serve
 
 __all__ = [
     "Draft",

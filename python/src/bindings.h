@@ -2,27 +2,28 @@
 // function that is named here and called in module.cc.
 //
 // The GIL: Python calls in with it. Whatever may take long (loading, a pass, waiting for a turn)
-// runs without it, and then no Python object is touched.
+// runs without it, and then no Python object is touched. gil.h says how it is given away and taken.
 #ifndef OUTRIDER_PYTHON_BINDINGS_H_
 #define OUTRIDER_PYTHON_BINDINGS_H_
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <pybind11/stl/filesystem.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "gil.h"
 #include "outrider/types.h"
 
 namespace outrider::python {
-
-namespace py = pybind11;
 
 void bind_errors(py::module_& module);  // first: the others may throw while they bind
 void bind_tokenizer(py::module_& module);
@@ -40,7 +41,7 @@ inline HeldObject hold(py::object object) {
   return {object.release().ptr(), [](PyObject* held) {
             if (Py_IsInitialized() == 0)
               return;  // the interpreter has gone, and all of its objects
-            const py::gil_scoped_acquire acquire;
+            const TakenGil taken;
             Py_DECREF(held);
           }};
 }
@@ -55,6 +56,11 @@ bool is_bytes(const py::handle& object);
 // A text in UTF-8. Throws TypeError for another type and UsageError for a lone surrogate, which
 // UTF-8 has no bytes for; `operation` and `object` are for the message.
 std::string read_text(const py::handle& text, const char* operation, const std::string& object);
+// A path as Python has it: text, bytes or an object with __fspath__. Throws UsageError for a lone
+// surrogate that stands for no byte.
+std::filesystem::path read_path(const py::handle& path, const char* operation);
+// Throws TypeError for what is no number, and UsageError for one beyond double's range.
+double read_number(const py::handle& value, const char* operation, const std::string& object);
 // An integer of lowest..highest. Throws TypeError for another type and UsageError for another one.
 std::int64_t read_integer(const py::handle& value, const char* operation, const std::string& object,
                           std::int64_t lowest, std::int64_t highest);
@@ -93,6 +99,16 @@ py::array_t<T> to_array(std::vector<T> values, std::vector<py::ssize_t> shape) {
                           [](void* held) { delete static_cast<std::vector<T>*>(held); });
   kept.release();
   return py::array_t<T>(std::move(shape), data, owner);
+}
+// The same of one dimension, and of what has to be copied.
+template <typename T>
+py::array_t<T> to_array(std::vector<T> values) {
+  const auto n = static_cast<py::ssize_t>(values.size());
+  return to_array(std::move(values), {n});
+}
+template <typename T>
+py::array_t<std::remove_const_t<T>> to_array(std::span<T> values) {
+  return to_array(std::vector<std::remove_const_t<T>>(values.begin(), values.end()));
 }
 
 }  // namespace outrider::python

@@ -29,7 +29,7 @@ ToolChoice read_tool_choice(const py::object& choice) {
     throw UsageError("chat", "tool_choice", "auto, none, required or a tool",
                      std::string(py::str(choice)));
   }
-  const auto word = py::cast<std::string>(name);
+  const std::string word = read_text(name, "chat", "tool_choice");
   if (!py::isinstance<py::dict>(choice)) {
     if (word == "auto") return {};
     if (word == "none") return {.kind = ToolChoice::Kind::none};

@@ -1,4 +1,6 @@
 // outrider.Error and outrider.UsageError, for the exceptions of their names.
+#include <cstring>
+
 #include "bindings.h"
 #include "outrider/error.h"
 
@@ -18,6 +20,13 @@ PyObject* make_type(py::module_& module, const char* name, const char* doc,
   return type;
 }
 
+// A file's name may be no UTF-8.
+void raise(PyObject* type, const char* message) {
+  const auto text = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
+      message, static_cast<Py_ssize_t>(std::strlen(message)), "backslashreplace"));
+  if (text) PyErr_SetObject(type, text.ptr());
+}
+
 }  // namespace
 
 void bind_errors(py::module_& module) {
@@ -33,9 +42,9 @@ void bind_errors(py::module_& module) {
     try {
       if (thrown) std::rethrow_exception(thrown);
     } catch (const UsageError& error) {
-      PyErr_SetString(usage_error_type, error.what());
+      raise(usage_error_type, error.what());
     } catch (const Error& error) {
-      PyErr_SetString(error_type, error.what());
+      raise(error_type, error.what());
     }
   });
   // pybind11's own is a RuntimeError. Local: other extensions keep theirs.

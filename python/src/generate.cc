@@ -51,28 +51,29 @@ const char* name_of(FinishReason reason) {
 }
 
 Texts start(TextGenerator& generator, std::vector<GenerateRequest> requests, bool keeps_tokens) {
-  const py::gil_scoped_release release;
+  check_signals();
+  const ReleasedGil released;
   return generator.start(std::move(requests), keeps_tokens);
 }
 
 void end_left(TextGenerator& generator) {
   const TextGenerator::Use use(generator);
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   generator.end_left();
 }
 
 void finish(TextGenerator& generator, std::span<const std::shared_ptr<Text>> texts) {
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   generator.finish(texts);
 }
 
-// One pass, and then what Python has to say: Ctrl-C.
+// One pass, and then what Python has to say: Ctrl-C, or that it ends.
 void step(TextGenerator& generator) {
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil released;
     generator.step();
   }
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  check_signals();
 }
 
 Result take_result(TextGenerator& generator, Text& text) {
@@ -124,7 +125,7 @@ class Stream {
   void close() {
     if (text_->ended) return;
     {
-      const py::gil_scoped_release release;
+      const ReleasedGil released;
       generator_->cancel(*text_);
     }
     if (generator_->in_use()) return;
@@ -158,6 +159,7 @@ class Stream {
   }
 
   Token next_token() {
+    const CallInProgress call_in_progress;
     const TextGenerator::Use use(*generator_);  // another thread's pass may bring tokens
     while (text_->tokens.empty()) {
       if (text_->ended) {
@@ -204,19 +206,23 @@ struct WithoutGil {
       delete generator;
       return;
     }
-    const py::gil_scoped_release release;
+    const ReleasedGil released;
     delete generator;
   }
 };
 
 // As the command line reads --tree and --verify: "auto" plans drafts, and is then judged by
 // "coupled", so that a seed gives the same text however deep drafts are.
-SpeculationOptions read_speculation(const py::object& drafter, const std::string& rule,
-                                    const std::string& tree, const std::string& verify,
+SpeculationOptions read_speculation(const py::object& drafter, const py::str& rule_spec,
+                                    const py::str& tree_spec, const py::str& verify_spec,
                                     bool adaptive) {
+  constexpr const char* kOperation = "read spec";
+  const std::string rule = read_text(rule_spec, kOperation, "rule");
+  const std::string tree = read_text(tree_spec, kOperation, "tree");
+  const std::string verify = read_text(verify_spec, kOperation, "verify");
   SpeculationOptions options{.rule = rule, .tree = tree, .adaptive = adaptive};
   if (py::isinstance<py::str>(drafter)) {
-    options.drafter = py::cast<std::string>(drafter);
+    options.drafter = read_text(drafter, kOperation, "drafter");
   } else {
     options.drafter = "own";
     options.own_drafter = to_own_drafter(drafter);
@@ -232,14 +238,14 @@ SpeculationOptions read_speculation(const py::object& drafter, const std::string
 }
 
 std::shared_ptr<TextGenerator> make_generator(std::shared_ptr<SharedModel> model,
-                                              const py::object& drafter, const std::string& rule,
-                                              const std::string& tree, const std::string& verify,
+                                              const py::object& drafter, const py::str& rule,
+                                              const py::str& tree, const py::str& verify,
                                               bool adaptive, const py::object& drafter_options) {
   SpeculationOptions options = read_speculation(drafter, rule, tree, verify, adaptive);
   options.drafter_options = drafter_options.is_none()
                                 ? model->options
                                 : read_model_options(py::cast<py::dict>(drafter_options));
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   return {new TextGenerator(std::move(model), options), WithoutGil()};
 }
 
@@ -384,7 +390,7 @@ void bind_generator(py::module_& module) {
           "keep_last_text",
           [](TextGenerator& self, bool keep) {
             const TextGenerator::Use use(self);
-            const py::gil_scoped_release release;
+            const ReleasedGil released;
             self.keep_last_text(keep);
           },
           py::arg("keep"),
@@ -394,7 +400,7 @@ void bind_generator(py::module_& module) {
       .def_property_readonly(
           "rule_scope",
           [](const TextGenerator& self) {
-            const py::gil_scoped_release release;
+            const ReleasedGil released;
             return self.rule_scope() == RuleScope::prefix ? "prefix" : "round";
           },
           "\"prefix\" or \"round\": what the rule's law depends on.");
@@ -405,6 +411,7 @@ void bind_generator(py::module_& module) {
 
 std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> requests,
                         const py::object& on_token, bool is_one) {
+  const CallInProgress call_in_progress;
   const bool tells = !on_token.is_none();
   const TextGenerator::Use use(generator);
   const Texts texts = start(generator, std::move(requests), tells);
@@ -413,9 +420,9 @@ std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> r
       Token token = std::move(text.tokens.front());
       text.tokens.pop_front();
       if (is_one) {
-        on_token(std::move(token));
+        call(on_token, std::move(token));
       } else {
-        on_token(std::move(token), index);
+        call(on_token, std::move(token), index);
       }
     }
   };
@@ -433,7 +440,7 @@ std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> r
     throw;
   }
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil released;
     generator.end_left();  // streams that others closed meanwhile
   }
   std::vector<Result> results;
@@ -448,9 +455,12 @@ void bind_generate(py::module_& module) {
   bind_stream(module);
   bind_generator(module);
   module.def("_generate_keywords", &argument_names);
-  module.def("escape_spec_value", &escape_spec_value, py::arg("value"),
-             "A text, a path say, as the value of a spec: what specs read as punctuation gets a "
-             "backslash.");
+  module.def(
+      "escape_spec_value",
+      [](const py::str& value) { return escape_spec_value(read_text(value, "escape", "value")); },
+      py::arg("value"),
+      "A text, a path say, as the value of a spec: what specs read as punctuation gets a "
+      "backslash.");
 }
 
 }  // namespace outrider::python

@@ -129,7 +129,7 @@ std::vector<TokenId> encode(const Tokenizer& tokenizer, const py::handle& prompt
                             bool add_special) {
   if (!py::isinstance<py::str>(prompt)) return read_ids(prompt);
   const std::string text = read_text(prompt, "generate", "prompt");
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   return tokenizer.encode(text, add_special);
 }
 

@@ -19,14 +19,20 @@ void bind_grammar(py::module_& module) {
                             "What a generated text has to be. Immutable; make it once and use it "
                             "for many texts: what is found out about it is remembered.")
       .def_static(
-          "from_gbnf", [](const std::string& text) { return held(Grammar::from_gbnf(text)); },
+          "from_gbnf",
+          [](const py::str& text) {
+            return held(Grammar::from_gbnf(read_text(text, "read grammar", "text")));
+          },
           py::arg("text"), "A grammar as llama.cpp writes it; the rule root is the form.")
       .def_static(
           "from_json_schema",
           [](const py::object& schema) { return held(Grammar::from_json_schema(to_json(schema))); },
           py::arg("schema"), "JSON that is valid by a schema: its text, or what json.dumps takes.")
       .def_static(
-          "from_regex", [](const std::string& text) { return held(Grammar::from_regex(text)); },
+          "from_regex",
+          [](const py::str& text) {
+            return held(Grammar::from_regex(read_text(text, "read regular expression", "text")));
+          },
           py::arg("text"), "What a regular expression of ECMA-262 matches whole.")
       .def_static("any_json_object", [] { return held(Grammar::any_json_object()); })
       .def_static(

@@ -106,11 +106,9 @@ TokenMask to_mask(const py::handle& object, const Model& model) {
                          static_cast<std::size_t>(model.tokenizer().vocabulary_size())};
   return [widths, held = hold(py::reinterpret_borrow<py::object>(object))](
              const MaskedText& text, std::span<std::uint32_t> allowed) {
-    const py::gil_scoped_acquire acquire;
-    const Place place = {to_array(std::vector<TokenId>(text.tokens.begin(), text.tokens.end()),
-                                  {static_cast<py::ssize_t>(text.tokens.size())}),
-                         text.n_prompt, text.n_committed};
-    return read_mask(py::handle(held.get())(place), widths, allowed);
+    const TakenGil taken;
+    const Place place = {to_array(text.tokens), text.n_prompt, text.n_committed};
+    return read_mask(call(held.get(), place), widths, allowed);
   };
 }
 

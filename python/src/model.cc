@@ -2,6 +2,7 @@
 #include "outrider/model.h"
 
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -14,21 +15,11 @@
 namespace outrider::python {
 namespace {
 
-std::shared_ptr<SharedModel> load(const std::filesystem::path& path, const py::object& progress,
+std::shared_ptr<SharedModel> load(const py::object& path, const py::object& progress,
                                   const py::kwargs& keywords) {
-  ModelOptions options = read_model_options(keywords);
-  // Also where Ctrl-C ends a load: what is thrown comes out of load().
-  options.progress = [&progress](double share) {
-    const py::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (!progress.is_none()) progress(share);
-  };
-  const py::gil_scoped_release release;
-  auto shared = std::make_shared<SharedModel>();
-  shared->model = Model::load(path, options);
-  shared->options = std::move(options);
-  shared->options.progress = {};
-  return shared;
+  const std::filesystem::path place = read_path(path, "load model");
+  return load_shared(read_model_options(keywords), progress,
+                     [&place](const ModelOptions& options) { return Model::load(place, options); });
 }
 
 void bind_summary(py::module_& module) {
@@ -63,33 +54,45 @@ void bind_summary(py::module_& module) {
 
 }  // namespace
 
+std::shared_ptr<SharedModel> load_shared(
+    ModelOptions options, const py::object& progress,
+    const std::function<std::shared_ptr<const Model>(const ModelOptions&)>& load) {
+  // What is thrown here comes out of load().
+  options.progress = [&progress](double share) {
+    const TakenGil taken;
+    check_signals();
+    if (!progress.is_none()) call(progress, share);
+  };
+  const ReleasedGil released;
+  auto shared = std::make_shared<SharedModel>();
+  shared->model = load(options);
+  shared->options = std::move(options);
+  shared->options.progress = {};
+  return shared;
+}
+
 ModelOptions read_model_options(const py::dict& keywords) {
   ModelOptions options;
   for (const auto& [key, value] : keywords) {
     const std::string name = read_text(key, "load model", "keyword");
-    try {
-      if (name == "weights") {
-        options.weights = py::cast<std::string>(value);
-      } else if (name == "kv") {
-        options.kv = py::cast<std::string>(value);
-      } else if (name == "kv_memory") {
-        options.kv_memory_bytes = read_unsigned(value, "load model", name);
-      } else if (name == "experts") {
-        options.experts = py::cast<std::string>(value);
-      } else if (name == "experts_memory") {
-        options.expert_memory_bytes = read_unsigned(value, "load model", name);
-      } else if (name == "threads") {
-        options.threads = static_cast<int>(
-            read_integer(value, "load model", name, 0, std::numeric_limits<int>::max()));
-      } else if (name == "kernels") {
-        options.kernels = py::cast<std::string>(value);
-      } else {
-        throw UsageError("load model", "keyword",
-                         "one of weights kv kv_memory experts experts_memory threads kernels",
-                         name);
-      }
-    } catch (const py::cast_error&) {
-      throw py::type_error(name + ": a value of type " + std::string(py::str(py::type::of(value))));
+    if (name == "weights") {
+      options.weights = read_text(value, "load model", name);
+    } else if (name == "kv") {
+      options.kv = read_text(value, "load model", name);
+    } else if (name == "kv_memory") {
+      options.kv_memory_bytes = read_unsigned(value, "load model", name);
+    } else if (name == "experts") {
+      options.experts = read_text(value, "load model", name);
+    } else if (name == "experts_memory") {
+      options.expert_memory_bytes = read_unsigned(value, "load model", name);
+    } else if (name == "threads") {
+      options.threads = static_cast<int>(
+          read_integer(value, "load model", name, 0, std::numeric_limits<int>::max()));
+    } else if (name == "kernels") {
+      options.kernels = read_text(value, "load model", name);
+    } else {
+      throw UsageError("load model", "keyword",
+                       "one of weights kv kv_memory experts experts_memory threads kernels", name);
     }
   }
   return options;
@@ -113,7 +116,10 @@ void bind_model(py::module_& module) {
            "progress: called with the share that is loaded, 0 to 1.\n\n"
            "Raises Error for files, UsageError for options.")
       .def_property_readonly("path",
-                             [](const SharedModel& self) { return self.model->path().string(); })
+                             [](const SharedModel& self) {
+                               return py::reinterpret_steal<py::object>(
+                                   PyUnicode_DecodeFSDefault(self.model->path().c_str()));
+                             })
       .def_property_readonly("tokenizer",
                              [](const SharedModel& self) {
                                // Held by the model, which it holds in turn.

@@ -39,4 +39,5 @@ PYBIND11_MODULE(_outrider, module) {
   bind_weights(module);
   bind_generate(module);
   refuse_unmade_objects(module);
+  leave_at_exit();
 }

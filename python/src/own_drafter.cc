@@ -19,10 +19,7 @@ struct TextOfDrafter {
   py::array_t<TokenId> tokens;
 };
 
-TextOfDrafter to_python(const OwnText& text) {
-  return {text.id, to_array(std::vector<TokenId>(text.tokens.begin(), text.tokens.end()),
-                            {static_cast<py::ssize_t>(text.tokens.size())})};
-}
+TextOfDrafter to_python(const OwnText& text) { return {text.id, to_array(text.tokens)}; }
 
 // A law's numbers, and the TokenLaw over them.
 struct Law {
@@ -52,9 +49,7 @@ Law read_law(const py::handle& object) {
       throw UsageError("own drafter", "law", "(ids, probs), or an array of probabilities",
                        "a list of " + std::to_string(pair.size()));
     }
-    const std::vector<TokenId> ids = read_ids(py::object(pair[0]));
-    const auto n = static_cast<py::ssize_t>(ids.size());
-    return {to_array(ids, {n}), read_probs(py::object(pair[1]))};
+    return {to_array(read_ids(py::object(pair[0]))), read_probs(py::object(pair[1]))};
   }
   const py::array_t<double> all = read_probs(object);
   std::vector<TokenId> ids;
@@ -64,8 +59,7 @@ Law read_law(const py::handle& object) {
     ids.push_back(static_cast<TokenId>(id));
     probs.push_back(all.at(id));
   }
-  const auto n = static_cast<py::ssize_t>(ids.size());
-  return {to_array(std::move(ids), {n}), to_array(std::move(probs), {n})};
+  return {to_array(std::move(ids)), to_array(std::move(probs))};
 }
 
 // A draft that is under way: for the call of propose() that it was given to.
@@ -107,16 +101,16 @@ class PythonDrafter final : public OwnDrafter {
   explicit PythonDrafter(const py::object& object) : object_(hold(object)) {}
 
   void begin(const OwnText& text) override {
-    const py::gil_scoped_acquire acquire;
-    if (has("begin")) object().attr("begin")(to_python(text));
+    const TakenGil taken;
+    if (has("begin")) call(method("begin"), to_python(text));
   }
 
   void propose(const OwnText& text, OwnDraft& draft) override {
-    const py::gil_scoped_acquire acquire;
+    const TakenGil taken;
     const auto shown = std::make_shared<DraftOfCall>(draft);
     py::object returned;
     try {
-      returned = object().attr("propose")(to_python(text), shown);
+      returned = call(method("propose"), to_python(text), shown);
     } catch (...) {
       shown->close();
       throw;
@@ -126,18 +120,15 @@ class PythonDrafter final : public OwnDrafter {
   }
 
   void observe(const OwnText& text, std::span<const int> accepted) override {
-    const py::gil_scoped_acquire acquire;
-    if (!has("observe")) return;
-    const auto n = static_cast<py::ssize_t>(accepted.size());
-    object().attr("observe")(to_python(text),
-                             to_array(std::vector<int>(accepted.begin(), accepted.end()), {n}));
+    const TakenGil taken;
+    if (has("observe")) call(method("observe"), to_python(text), to_array(accepted));
   }
 
   // Nobody waits for it: an error goes where Python sends those of destructors.
   void end(std::int64_t id) noexcept override {
-    const py::gil_scoped_acquire acquire;
+    const TakenGil taken;
     try {
-      if (has("end")) object().attr("end")(id);
+      if (has("end")) call(method("end"), id);
     } catch (py::error_already_set& error) {
       error.discard_as_unraisable("a drafter's end()");
     } catch (const std::exception&) {  // of no memory for the call
@@ -147,6 +138,7 @@ class PythonDrafter final : public OwnDrafter {
  private:
   py::handle object() const { return object_.get(); }
   bool has(const char* name) const { return py::hasattr(object(), name); }
+  py::object method(const char* name) const { return object().attr(name); }
 
   HeldObject object_;
 };

@@ -84,6 +84,28 @@ std::string read_text(const py::handle& text, const char* operation, const std::
   throw UsageError(operation, object, "a text of Unicode characters", "a lone surrogate");
 }
 
+std::filesystem::path read_path(const py::handle& path, const char* operation) {
+  PyObject* converted = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &converted) == 0) {
+    if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) throw py::error_already_set();
+    PyErr_Clear();
+    throw UsageError(operation, "path", "one that files can have", "a lone surrogate");
+  }
+  return py::cast<std::string>(py::reinterpret_steal<py::bytes>(converted));
+}
+
+double read_number(const py::handle& value, const char* operation, const std::string& object) {
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (number != -1 || PyErr_Occurred() == nullptr) return number;
+  if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+    PyErr_Clear();
+    throw py::type_error(object + ": expected a number, got " + type_name(value));
+  }
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw py::error_already_set();
+  PyErr_Clear();
+  throw UsageError(operation, object, "a number of at most 1.8e308", "a larger one");
+}
+
 namespace {
 
 py::object to_integer(const py::handle& value, const std::string& object) {

@@ -1,12 +1,55 @@
 // outrider.SamplingParams.
 #include "outrider/sampling.h"
 
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "bindings.h"
 
 namespace outrider::python {
 namespace {
 
+constexpr const char* kOperation = "sampling";
+
 using Bias = std::vector<std::pair<TokenId, float>>;
+
+Bias read_bias(const py::handle& value) {
+  if (!py::isinstance<py::sequence>(value) || py::isinstance<py::str>(value)) {
+    throw py::type_error("logit_bias: expected a list of (id, bias), got " +
+                         std::string(py::str(py::type::of(value))));
+  }
+  Bias bias;
+  for (const py::object pair : py::reinterpret_borrow<py::sequence>(value)) {
+    if (!py::isinstance<py::sequence>(pair) || py::len(pair) != 2) {
+      throw py::type_error("logit_bias: expected a list of (id, bias), got one with " +
+                           std::string(py::str(pair)));
+    }
+    const auto parts = py::reinterpret_borrow<py::sequence>(pair);
+    const std::int64_t id = read_integer(py::object(parts[0]), kOperation, "logit_bias", 0,
+                                         std::numeric_limits<TokenId>::max());
+    bias.emplace_back(
+        static_cast<TokenId>(id),
+        static_cast<float>(read_number(py::object(parts[1]), kOperation, "logit_bias")));
+  }
+  return bias;
+}
+
+// Each field by its name in Python, which messages say. What a type holds is checked here, and
+// narrower ranges by the engine, where the parameters are used.
+template <double SamplingParams::*Member>
+void set_number(SamplingParams& self, const py::object& value, const char* name) {
+  self.*Member = read_number(value, kOperation, name);
+}
+void set_top_k(SamplingParams& self, const py::object& value) {
+  self.top_k = static_cast<int>(
+      read_integer(value, kOperation, "top_k", 0, std::numeric_limits<int>::max()));
+}
+void set_logit_bias(SamplingParams& self, const py::object& value) {
+  self.logit_bias = read_bias(value);
+}
 
 std::string repr(const SamplingParams& self) {
   const py::str format(
@@ -24,37 +67,70 @@ void bind_sampling(py::module_& module) {
       module, "SamplingParams",
       "How logits become the distribution that a token is drawn from. In this order: logit bias; "
       "repetition, presence and frequency penalty; temperature; top-k; top-p; min-p.")
-      .def(py::init([](double temperature, int top_k, double top_p, double min_p,
-                       double repetition_penalty, double presence_penalty, double frequency_penalty,
-                       Bias logit_bias) {
-             return SamplingParams{.temperature = temperature,
-                                   .top_k = top_k,
-                                   .top_p = top_p,
-                                   .min_p = min_p,
-                                   .repetition_penalty = repetition_penalty,
-                                   .presence_penalty = presence_penalty,
-                                   .frequency_penalty = frequency_penalty,
-                                   .logit_bias = std::move(logit_bias)};
+      .def(py::init([](const py::object& temperature, const py::object& top_k,
+                       const py::object& top_p, const py::object& min_p,
+                       const py::object& repetition_penalty, const py::object& presence_penalty,
+                       const py::object& frequency_penalty, const py::object& logit_bias) {
+             SamplingParams params;
+             set_number<&SamplingParams::temperature>(params, temperature, "temperature");
+             set_top_k(params, top_k);
+             set_number<&SamplingParams::top_p>(params, top_p, "top_p");
+             set_number<&SamplingParams::min_p>(params, min_p, "min_p");
+             set_number<&SamplingParams::repetition_penalty>(params, repetition_penalty,
+                                                             "repetition_penalty");
+             set_number<&SamplingParams::presence_penalty>(params, presence_penalty,
+                                                           "presence_penalty");
+             set_number<&SamplingParams::frequency_penalty>(params, frequency_penalty,
+                                                            "frequency_penalty");
+             set_logit_bias(params, logit_bias);
+             return params;
            }),
            py::arg("temperature") = 0.0, py::arg("top_k") = 0, py::arg("top_p") = 1.0,
            py::arg("min_p") = 0.0, py::arg("repetition_penalty") = 1.0,
            py::arg("presence_penalty") = 0.0, py::arg("frequency_penalty") = 0.0,
            py::arg("logit_bias") = Bias{})
-      .def_readwrite("temperature", &SamplingParams::temperature,
-                     "0 is greedy; else logits are divided by it.")
-      .def_readwrite("top_k", &SamplingParams::top_k, "Keep so many likeliest tokens; 0: all.")
-      .def_readwrite("top_p", &SamplingParams::top_p,
-                     "Keep the fewest likeliest tokens that hold this mass. (0, 1]")
-      .def_readwrite("min_p", &SamplingParams::min_p,
-                     "Drop tokens below this share of the likeliest one's. [0, 1]")
-      .def_readwrite("repetition_penalty", &SamplingParams::repetition_penalty,
-                     "Divides positive and multiplies negative logits of seen tokens. > 0")
-      .def_readwrite("presence_penalty", &SamplingParams::presence_penalty,
-                     "Taken off the logit of every generated token.")
-      .def_readwrite("frequency_penalty", &SamplingParams::frequency_penalty,
-                     "Taken off once per occurrence among the generated tokens.")
-      .def_readwrite("logit_bias", &SamplingParams::logit_bias,
-                     "List of (id, bias), added to these tokens' logits; -inf bans a token.")
+      .def_property(
+          "temperature", [](const SamplingParams& self) { return self.temperature; },
+          [](SamplingParams& self, const py::object& value) {
+            set_number<&SamplingParams::temperature>(self, value, "temperature");
+          },
+          "0 is greedy; else logits are divided by it.")
+      .def_property(
+          "top_k", [](const SamplingParams& self) { return self.top_k; }, &set_top_k,
+          "Keep so many likeliest tokens; 0: all.")
+      .def_property(
+          "top_p", [](const SamplingParams& self) { return self.top_p; },
+          [](SamplingParams& self, const py::object& value) {
+            set_number<&SamplingParams::top_p>(self, value, "top_p");
+          },
+          "Keep the fewest likeliest tokens that hold this mass. (0, 1]")
+      .def_property(
+          "min_p", [](const SamplingParams& self) { return self.min_p; },
+          [](SamplingParams& self, const py::object& value) {
+            set_number<&SamplingParams::min_p>(self, value, "min_p");
+          },
+          "Drop tokens below this share of the likeliest one's. [0, 1]")
+      .def_property(
+          "repetition_penalty", [](const SamplingParams& self) { return self.repetition_penalty; },
+          [](SamplingParams& self, const py::object& value) {
+            set_number<&SamplingParams::repetition_penalty>(self, value, "repetition_penalty");
+          },
+          "Divides positive and multiplies negative logits of seen tokens. > 0")
+      .def_property(
+          "presence_penalty", [](const SamplingParams& self) { return self.presence_penalty; },
+          [](SamplingParams& self, const py::object& value) {
+            set_number<&SamplingParams::presence_penalty>(self, value, "presence_penalty");
+          },
+          "Taken off the logit of every generated token.")
+      .def_property(
+          "frequency_penalty", [](const SamplingParams& self) { return self.frequency_penalty; },
+          [](SamplingParams& self, const py::object& value) {
+            set_number<&SamplingParams::frequency_penalty>(self, value, "frequency_penalty");
+          },
+          "Taken off once per occurrence among the generated tokens.")
+      .def_property(
+          "logit_bias", [](const SamplingParams& self) { return self.logit_bias; }, &set_logit_bias,
+          "List of (id, bias), added to these tokens' logits; -inf bans a token.")
       .def("__repr__", &repr);
 }
 

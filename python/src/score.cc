@@ -1,7 +1,9 @@
 // Model.logits() and Model.features().
 #include "outrider/score.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -45,9 +47,18 @@ void read_encoder_ids(const py::object& encoder_ids, bool is_one, std::vector<Sc
   for (const py::handle of_text : encoder_ids) texts[i++].encoder_ids = read_ids(of_text);
 }
 
+// Of all texts: at most the tokens of the shortest.
+std::size_t read_first(const py::object& first, const std::vector<ScoreText>& texts) {
+  std::size_t most = texts.empty() ? 0 : texts.front().ids.size();
+  for (const ScoreText& text : texts) most = std::min(most, text.ids.size());
+  return static_cast<std::size_t>(
+      read_integer(first, "score texts", "first", 0, static_cast<std::int64_t>(most)));
+}
+
 std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
                              const ScoreOptions& options) {
-  const py::gil_scoped_release release;
+  check_signals();
+  const ReleasedGil released;
   // Made, stepped and dropped in turns: it has sequences of the model.
   std::unique_lock turn(shared.turn);
   Scoring scoring(shared.model, std::move(texts), options);
@@ -55,9 +66,11 @@ std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
     turn.unlock();  // others come in between, and a handler of signals may want the model, too
     std::exception_ptr interrupted;
     {
-      const py::gil_scoped_acquire acquire;
-      if (PyErr_CheckSignals() != 0) {
-        interrupted = std::make_exception_ptr(py::error_already_set());
+      const TakenGil taken;
+      try {
+        check_signals();
+      } catch (...) {
+        interrupted = std::current_exception();
       }
     }
     turn.lock();
@@ -67,11 +80,12 @@ std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
 }
 
 py::object logits(SharedModel& shared, const py::object& ids, const py::object& encoder_ids,
-                  std::size_t first) {
+                  const py::object& first) {
   bool is_one = false;
   std::vector<ScoreText> texts = read_texts(ids, is_one);
   read_encoder_ids(encoder_ids, is_one, texts);
-  for (ScoreText& text : texts) text.first_logits = first;
+  const std::size_t first_row = read_first(first, texts);
+  for (ScoreText& text : texts) text.first_logits = first_row;
   std::vector<ScoreResult> results = run(shared, std::move(texts), {});
   const py::ssize_t width = shared.model->summary().vocabulary_size;
   py::list arrays;

@@ -22,10 +22,14 @@ namespace outrider::python {
 // has just given it back and wants it again would mostly get it. Take it without the GIL.
 class Turn {
  public:
-  // Throws UsageError where this thread has it: a callback of a pass wants another pass.
+  // Throws UsageError where this thread has it: a callback of a pass wants another pass. Throws
+  // Error where a thread has it that may never come back.
   void lock() {
     refuse_holder();
     std::unique_lock lock(mutex_);
+    if (has_ended() && now_ != next_) {
+      throw Error("use model", "model", "none in use at the end of Python", "one within a pass");
+    }
     const std::uint64_t mine = next_++;
     changed_.wait(lock, [&] { return now_ == mine; });
     holder_ = std::this_thread::get_id();
@@ -74,6 +78,12 @@ void bind_score(py::class_<SharedModel, std::shared_ptr<SharedModel>>& model);
 
 // The options that Model's keywords say, from a dict of these. Throws UsageError for other keys.
 ModelOptions read_model_options(const py::dict& keywords);
+
+// Loads by `load`, without the GIL, and has it call `progress`, unless that is None, with the share
+// that is loaded. Ctrl-C, or the end of Python, ends the load.
+std::shared_ptr<SharedModel> load_shared(
+    ModelOptions options, const py::object& progress,
+    const std::function<std::shared_ptr<const Model>(const ModelOptions&)>& load);
 
 }  // namespace outrider::python
 

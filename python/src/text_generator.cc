@@ -22,8 +22,12 @@ TextGenerator::~TextGenerator() {
     model_->turn.leave([batch = std::shared_ptr<Batch>(std::move(batch_))]() mutable {});
     return;
   }
-  const std::lock_guard turn(model_->turn);
-  batch_.reset();
+  try {
+    const std::lock_guard turn(model_->turn);
+    batch_.reset();
+  } catch (const Error&) {  // a thread stays in a pass for ever
+    static_cast<void>(batch_.release());
+  }
 }
 
 std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequest> requests,

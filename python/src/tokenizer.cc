@@ -15,7 +15,7 @@ std::string render(const Tokenizer& tokenizer, const py::object& messages, const
   const ChatOptions options{.add_generation_prompt = add_generation_prompt,
                             .tools = to_json(tools),
                             .variables = to_json(variables)};
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   const ChatTemplate chat_template = chat_template_of(tokenizer, !options.tools.empty());
   return render_chat_json(chat_template, tokenizer, conversation, MessageGuard::none, options).text;
 }
@@ -27,10 +27,11 @@ void bind_tokenizer(py::module_& module) {
       module, "Tokenizer", "Text to ids and back. Immutable; any number of threads may use it.")
       .def_static(
           "load",
-          [](const std::filesystem::path& path) {
-            const py::gil_scoped_release release;
+          [](const py::object& path) {
+            const std::filesystem::path file = read_path(path, "load tokenizer");
+            const ReleasedGil released;
             // Nothing that is bound changes it.
-            return std::const_pointer_cast<Tokenizer>(Tokenizer::load(path));
+            return std::const_pointer_cast<Tokenizer>(Tokenizer::load(file));
           },
           py::arg("path"),
           "path: a Hugging Face folder, a tokenizer.json, a SentencePiece model or a GGUF file.")
@@ -38,13 +39,13 @@ void bind_tokenizer(py::module_& module) {
           "encode",
           [](const Tokenizer& self, const py::str& words, bool add_special) {
             const std::string text = read_text(words, "encode", "text");
+            check_signals();
             std::vector<TokenId> ids;
             {
-              const py::gil_scoped_release release;
+              const ReleasedGil released;
               ids = self.encode(text, add_special);
             }
-            const auto n_ids = static_cast<py::ssize_t>(ids.size());
-            return to_array(std::move(ids), {n_ids});
+            return to_array(std::move(ids));
           },
           py::arg("text"), py::arg("add_special") = true,
           "int32 array (n): the ids of the text, with the special tokens that the model's files "
@@ -64,7 +65,10 @@ void bind_tokenizer(py::module_& module) {
           },
           py::arg("id"), "How the vocabulary file spells one token.")
       .def(
-          "find", [](const Tokenizer& self, const std::string& piece) { return self.find(piece); },
+          "find",
+          [](const Tokenizer& self, const py::str& piece) {
+            return self.find(read_text(piece, "find token", "piece"));
+          },
           py::arg("piece"), "The id of a token by its spelling in the vocabulary file, or None.")
       .def(
           "bytes", [](const Tokenizer& self, TokenId id) { return py::bytes(self.bytes(id)); },

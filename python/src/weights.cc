@@ -13,6 +13,8 @@
 namespace outrider::python {
 namespace {
 
+constexpr const char* kOperation = "load model";
+
 // The engine's name of an array's elements; NumPy's own where it has none, for messages. NumPy has
 // no bfloat16: arrays of uint16 are its bits, and so is the type of that name that packages bring.
 std::string type_of(const py::array& array) {
@@ -33,19 +35,20 @@ std::string type_of(const py::array& array) {
   return name;
 }
 
-std::shared_ptr<SharedModel> model_from_memory(const std::string& config_json,
-                                               const py::dict& tensors,
+std::shared_ptr<SharedModel> model_from_memory(const py::str& config_json, const py::dict& tensors,
                                                const py::dict& tokenizer_files,
                                                const py::object& progress,
                                                const py::kwargs& keywords) {
-  ModelInMemory model{.config = config_json, .tensors = {}};
+  ModelInMemory model;
+  model.config = read_text(config_json, kOperation, "config_json");
   const py::object as_array = py::module_::import("numpy").attr("asarray");
   std::vector<py::array> held;  // what the spans look into
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [key, tensor] : tensors) {
+    std::string name = read_text(key, kOperation, "name of a tensor");
     py::array array = as_array(tensor, py::arg("order") = "C");
     const auto n_bytes = static_cast<std::size_t>(array.nbytes());
     model.tensors.push_back(
-        {.name = py::cast<std::string>(name),
+        {.name = std::move(name),
          .type = type_of(array),
          .shape = std::vector<std::int64_t>(array.shape(), array.shape() + array.ndim()),
          .data = {static_cast<const std::byte*>(array.data()), n_bytes}});
@@ -56,20 +59,11 @@ std::shared_ptr<SharedModel> model_from_memory(const std::string& config_json,
       throw py::type_error("tokenizer_files: bytes by name, not " +
                            std::string(py::str(py::type::of(bytes))));
     }
-    model.files[py::cast<std::string>(name)] = py::cast<std::string>(bytes);
+    model.files[read_text(name, kOperation, "name of a file")] = py::cast<std::string>(bytes);
   }
-  ModelOptions options = read_model_options(keywords);
-  options.progress = [&progress](double share) {
-    const py::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (!progress.is_none()) progress(share);
-  };
-  const py::gil_scoped_release release;
-  auto shared = std::make_shared<SharedModel>();
-  shared->model = Model::from_memory(model, options);
-  shared->options = std::move(options);
-  shared->options.progress = {};
-  return shared;
+  return load_shared(read_model_options(keywords), progress, [&model](const ModelOptions& options) {
+    return Model::from_memory(model, options);
+  });
 }
 
 }  // namespace

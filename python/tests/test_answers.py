@@ -1,4 +1,4 @@
-"""What map_prompts writes, each answer once; batches and their workers. None of it needs Ray."""
+"""What map_prompts writes, each answer once; batches and their workers. None of it needs Ray itself."""
 
 import collections
 import json
@@ -8,13 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
+import outrider
+from conftest import MODELS, PROMPTS
 from outrider import Error, UsageError
-from outrider.ray import answer_file
+from outrider.ray import answer_file, batch_job
 from outrider.ray.answer_file import AnswerFile, Item, hash_of, read_answers
-from outrider.ray.batch_job import Settings, read_items, seed_of
+from outrider.ray.batch_job import RayPool, Settings, Worker, map_prompts, read_items, seed_of
 from outrider.ray.dispatch import WorkerLost, batched, collect
 
 SETTINGS = {"model": "m", "seed": 1}
@@ -76,7 +79,9 @@ def test_a_key_that_stands_twice_is_an_error(tmp_path):
 
 
 def test_other_settings_are_refused(tmp_path):
-    AnswerFile(tmp_path, SETTINGS).close()
+    AnswerFile(tmp_path, {**SETTINGS, "model": "other"}).close()
+    with AnswerFile(tmp_path, SETTINGS) as answers:  # there is no answer yet
+        answers.append([record("a")])
     with pytest.raises(UsageError, match="seed"):
         AnswerFile(tmp_path, {**SETTINGS, "seed": 2})
     with pytest.raises(UsageError, match="rule"):
@@ -223,9 +228,13 @@ def test_datasets(tmp_path):
     assert list(read_items(["x", "y"], None, "prompt")) == [Item("0", "x"), Item("1", "y")]
     assert list(read_items({"k": "x"}, None, "prompt")) == [Item("k", "x")]
     assert list(read_items([{"key": 3, "q": "x"}], None, "q")) == [Item("3", "x")]
-    for rows in ([{"q": "x"}], [{"prompt": 3}], ["\ud800"]):
+    for rows in ([{"q": "x"}], [{"prompt": 3}], ["\ud800"], [{"prompt": b"ab"}], [[1, 2.0]], [{"prompt": {1: 2}}]):
         with pytest.raises(UsageError):
             list(read_items(rows, None, "prompt"))
+    assert list(read_items([[0, 2**31 - 1]], None, "prompt")) == [Item("0", [0, 2**31 - 1])]
+    for token in (2**31, -1, 2**70):
+        with pytest.raises(UsageError, match=f"key 'a': expected token ids of 0..2147483647, got {token}"):
+            list(read_items({"a": [1, token]}, None, "prompt"))
     with pytest.raises(UsageError, match="id"):
         list(read_items([{"prompt": "x"}], "id", "prompt"))
 
@@ -235,3 +244,133 @@ def test_seeds_and_settings():
     assert len(seeds) == 200 and all(0 <= seed < 2**63 for seed in seeds)
     settings = Settings(model="m", stop=("a",), sampling={"temperature": 1.0}).as_json()
     assert json.loads(json.dumps(settings)) == settings
+
+
+# --- workers, in this process
+
+
+def settings_of(**settings):
+    return Settings(model=str(MODELS / "drafter"), **{"max_tokens": 4, **settings}).as_json()
+
+
+WRONG = [
+    ({"sampling": {"temperature": -1}}, "temperature"),
+    ({"sampling": {"top_p": "half"}}, "top_p|incompatible"),
+    ({"max_tokens": -1}, "max_tokens"),
+    ({"max_tokens": "three"}, "max_tokens"),
+    ({"stop": ["\ud800"]}, "lone surrogate"),
+    ({"drafter": "nobody"}, "nobody"),
+    ({"rule": "no rule"}, "rule"),
+    ({"tree": "bush"}, "bush"),
+    ({"verify": "nobody"}, "nobody"),
+    ({"weights": "int3"}, "int3"),
+    ({"ignore_eos": "yes"}, "ignore_eos"),
+]
+WRONG_FOR_ALL_MODELS = [
+    ({"sampling": {"heat": 1}}, "heat"),
+    ({"seed": 0.5}, "settings"),
+    ({"stop_tokens": ["x"]}, "settings"),
+    ({"drafter": object()}, "settings"),
+]
+
+
+@pytest.mark.parametrize("settings, message", WRONG)
+def test_wrong_settings_are_no_prompts_answers(settings, message):
+    worker = Worker(settings_of(**settings), 1)
+    for _ in range(2):  # a worker that is asked again has not begun
+        with pytest.raises(UsageError, match=message):
+            worker.answer([Item("a", "one"), Item("b", "two")])
+
+
+@pytest.mark.parametrize("settings, message", WRONG_FOR_ALL_MODELS)
+def test_settings_that_no_model_takes(settings, message):
+    with pytest.raises(UsageError, match=message):
+        settings_of(**settings)
+
+
+def test_a_prompts_own_errors_are_its_answers():
+    worker = Worker(settings_of(drafter="suffix"), 1)
+    items = [Item("a", PROMPTS[0]), Item("long", "x " * 4000), Item("none", []), Item("no token", [10**6]), Item("b", [1, 2])]
+    answers = {answer["key"]: answer for answer in worker.answer(items)}
+    assert "context of 1024" in answers["long"]["error"]
+    assert "at least one token" in answers["none"]["error"]
+    assert "below 4096" in answers["no token"]["error"]
+    generator = outrider.Generator(outrider.Model(MODELS / "drafter", threads=1))
+    for item in (items[0], items[-1]):
+        assert answers[item.key]["ids"] == generator.generate(item.prompt, max_tokens=4).ids.tolist()
+
+
+def test_an_error_that_is_not_the_prompts_fails_the_job():
+    class Fails:
+        def propose(self, text, draft):
+            raise Error("the disk has gone")
+
+    worker = Worker(settings_of(), 1)
+    worker.answer([Item("a", "one")])
+    worker._generator = outrider.Generator(outrider.Model(MODELS / "drafter", threads=1), drafter=Fails())
+    with pytest.raises(Error, match="the disk has gone"):
+        worker.answer([Item("b", "two")])
+
+
+class LocalPool:
+    """RayPool's place: one worker, in this process."""
+
+    def __init__(self, settings, n_workers, threads, options):
+        self.worker = Worker(settings, threads)
+
+    def __len__(self):
+        return 1
+
+    def submit(self, worker, batch):
+        return tuple(map(tuple, batch))
+
+    def wait(self, tickets):
+        return tickets[0]
+
+    def result(self, ticket):
+        return self.worker.answer(ticket)
+
+    def close(self):
+        pass
+
+
+def test_a_job_with_wrong_settings_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(is_initialized=lambda: True))
+    monkeypatch.setattr(batch_job, "RayPool", LocalPool)
+    options = {"out": tmp_path, "workers": 1, "max_tokens": 3}
+    with pytest.raises(UsageError, match="temperature"):
+        map_prompts(PROMPTS, MODELS / "drafter", sampling={"temperature": -1}, **options)
+    assert list(read_answers(tmp_path)) == []
+    # What it was begun with does not stand in the way of the settings that were meant.
+    result = map_prompts([*PROMPTS, "x " * 4000], MODELS / "drafter", sampling={"temperature": 1}, **options)
+    assert (result.n_answered, result.n_errors) == (4, 1)
+    with pytest.raises(UsageError, match="sampling"):
+        map_prompts(PROMPTS, MODELS / "drafter", **options)
+
+
+def test_a_worker_s_error_comes_without_its_traceback():
+    class RayTaskError(Exception):
+        def __init__(self, cause):
+            super().__init__("a traceback of many lines")
+            self.cause = cause
+
+    class Never(Exception):
+        pass
+
+    names = ("ActorDiedError", "ActorUnavailableError", "NodeDiedError", "ObjectLostError", "OutOfMemoryError",
+             "WorkerCrashedError")
+    pool = RayPool.__new__(RayPool)
+
+    def raises(cause):
+        def get(ticket):
+            raise RayTaskError(cause)
+
+        pool._ray = types.SimpleNamespace(get=get, exceptions=types.SimpleNamespace(
+            RayTaskError=RayTaskError, **dict.fromkeys(names, Never)))
+
+    raises(UsageError("[sampling] temperature: wrong"))
+    with pytest.raises(UsageError, match="temperature"):
+        pool.result(None)
+    raises(KeyError("a mistake"))
+    with pytest.raises(RayTaskError):
+        pool.result(None)

@@ -237,6 +237,87 @@ def test_prompts_out_of_range(model, plain):
         outrider.Model(MODELS / "drafter", kv_memory=-1)
 
 
+SURROGATE = "\ud800"
+OF_SURROGATES = {
+    "piece": lambda model: model.tokenizer.find(SURROGATE),
+    "texts": lambda model: model.tokenizer.chat_template([], variables={"a": SURROGATE}),
+    "text": lambda model: model.tokenizer.chat_template([], variables=SURROGATE),
+    "drafter": lambda model: outrider.Generator(model, drafter=SURROGATE),
+    "rule": lambda model: outrider.Generator(model, rule=SURROGATE),
+    "tree": lambda model: outrider.Generator(model, tree=SURROGATE),
+    "verify": lambda model: outrider.Generator(model, verify=SURROGATE),
+    "kv": lambda model: outrider.Generator(model, drafter_options={"kv": SURROGATE}),
+    "weights": lambda model: outrider.Model(MODELS / "drafter", weights=SURROGATE),
+    "path": lambda model: outrider.Model(SURROGATE),
+    "path ": lambda model: outrider.Tokenizer.load(SURROGATE),
+    "value": lambda model: outrider.escape_spec_value(SURROGATE),
+    "text ": lambda model: outrider.Grammar.from_gbnf(SURROGATE),
+    "text  ": lambda model: outrider.Grammar.from_regex(SURROGATE),
+    "tool_choice": lambda model: outrider.Generator(model).chat([], tool_choice=SURROGATE),
+    "config_json": lambda model: outrider._outrider.model_from_memory(SURROGATE, {}, {}),
+    "name of a tensor": lambda model: outrider._outrider.model_from_memory("", {SURROGATE: 1}, {}),
+    "name of a file": lambda model: outrider._outrider.model_from_memory("", {}, {SURROGATE: b""}),
+}
+
+
+@pytest.mark.parametrize("name", OF_SURROGATES)
+def test_lone_surrogates_are_named(model, name):
+    with pytest.raises(outrider.UsageError, match=f"] {name.strip()}: .*, got a lone surrogate"):
+        OF_SURROGATES[name](model)
+
+
+def test_names_of_files_that_are_no_text(tmp_path, models):
+    # A byte that is no UTF-8, as Python spells it.
+    with pytest.raises(outrider.Error, match=r"\\x80"):
+        outrider.Model(tmp_path / "\udc80")
+    folder = tmp_path / "there\udc80"
+    folder.symlink_to(models / "drafter")
+    assert outrider.Model(folder, threads=1).path == str(folder)
+
+
+SAMPLING = {
+    "top_k": (2**40, r"expected 0\.\.2147483647, got 1099511627776"),
+    "top_k ": (-1, r"expected 0\.\.2147483647, got -1"),
+    "temperature": (10**400, "expected a number of at most 1.8e308, got a larger one"),
+    "logit_bias": ([(2**40, 1.0)], r"expected 0\.\.2147483647, got 1099511627776"),
+    "logit_bias ": ([(3, 10**400)], "expected a number of at most 1.8e308, got a larger one"),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_sampling_out_of_range(name):
+    value, message = SAMPLING[name]
+    with pytest.raises(outrider.UsageError, match=rf"\[sampling\] {name.strip()}: {message}"):
+        outrider.SamplingParams(**{name.strip(): value})
+    params = outrider.SamplingParams()
+    with pytest.raises(outrider.UsageError, match=message):
+        setattr(params, name.strip(), value)
+    assert repr(params) == repr(outrider.SamplingParams())
+
+
+def test_sampling_of_other_types():
+    for name in ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty"):
+        with pytest.raises(TypeError, match=f"{name}: expected a number, got .*str"):
+            outrider.SamplingParams(**{name: "1"})
+    with pytest.raises(TypeError, match="top_k: expected an integer, got .*float"):
+        outrider.SamplingParams(top_k=1.5)
+    for bias in (3, "text", [3], [(1, 2, 3)], [("a", 1.0)], [(1, "a")]):
+        with pytest.raises(TypeError, match="logit_bias"):
+            outrider.SamplingParams(logit_bias=bias)
+    taken = outrider.SamplingParams(np.float32(0.5), np.int64(3), logit_bias=[[np.int32(7), 1]])
+    assert (taken.temperature, taken.top_k, taken.logit_bias) == (0.5, 3, [(7, 1.0)])
+
+
+@pytest.mark.parametrize("first", [-1, 3, 2**70])
+def test_first_rows_out_of_range(model, first):
+    # At most the tokens of the shortest text.
+    with pytest.raises(outrider.UsageError, match=rf"first: expected 0\.\.2, got {first}"):
+        model.logits([[1, 2, 3], [1, 2]], first=first)
+    with pytest.raises(TypeError, match="first: expected an integer"):
+        model.logits([1, 2], first="1")
+    assert [len(rows) for rows in model.logits([[1, 2, 3], [1, 2]], first=2)] == [1, 0]
+
+
 def test_none_is_the_default(plain):
     expected = plain.generate(PROMPTS[0], max_tokens=3).ids.tolist()
     assert plain.generate(PROMPTS[0], max_tokens=3, stop=None, seed=None).ids.tolist() == expected

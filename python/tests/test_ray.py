@@ -4,19 +4,15 @@ import collections
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from outrider import Error
+from conftest import is_running, wait_until
 from outrider.ray.answer_file import read_answers
 from outrider.ray.batch_job import seed_of
 from outrider.ray.event_stream import EventStream
 from outrider.ray.prompt_key import in_turn, key_of, ranked
-from outrider.ray.server_process import ServerProcess
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
@@ -237,52 +233,19 @@ def test_what_is_not_passed_on():
     assert ask_ingress(Replicas(), body=b"x" * 1001)[0] == 413
 
 
-FAKE_SERVER = """
-import os, sys, time
-print(f"outrider: {os.getpid()} at http://127.0.0.1:1 (Ctrl-C: no more)", file=sys.stderr, flush=True)
-time.sleep(float(sys.argv[-1]))
-"""
+def test_the_ingress_takes_what_replicas_and_queues_hold():
+    pytest.importorskip("ray.serve", reason="ray's serve is not installed")
+    from ray.serve.config import AutoscalingConfig
 
+    from outrider.ray import serve_app
+    from outrider.ray.serving import _most_replicas
 
-def is_running(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def wait_until(condition, seconds=20):
-    end = time.time() + seconds
-    while not condition():
-        assert time.time() < end, "waited in vain"
-        time.sleep(0.02)
-
-
-def test_a_server_is_started_and_closed():
-    deaths = []
-    server = ServerProcess(["60"], program=[sys.executable, "-c", FAKE_SERVER], on_death=deaths.append)
-    assert server.url == "http://127.0.0.1:1" and server.is_alive()
-    server.close()
-    assert not server.is_alive() and deaths == []
-    server = ServerProcess(["0.05"], program=[sys.executable, "-c", FAKE_SERVER], on_death=deaths.append)
-    wait_until(lambda: deaths == [0])
-    with pytest.raises(Error, match="no such model"):
-        ServerProcess([], program=[sys.executable, "-c", "import sys; sys.exit('no such model')"])
-    with pytest.raises(Error, match="within"):
-        ServerProcess([], program=[sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2)
-
-
-def test_a_server_ends_with_a_parent_that_is_killed():
-    script = ("import sys, time\nfrom outrider.ray.server_process import ServerProcess\n"
-              f"s = ServerProcess(['60'], program=[sys.executable, '-c', {FAKE_SERVER!r}])\n"
-              "print(s.process.pid, flush=True)\ntime.sleep(60)\n")
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    child = int(parent.stdout.readline())
-    assert is_running(child)
-    parent.kill()
-    parent.wait()
-    wait_until(lambda: not is_running(child))
+    for options, most in (({"num_replicas": 3}, 3), ({"num_replicas": "auto"}, 100),
+                          ({"autoscaling_config": {"max_replicas": 7}}, 7), ({"autoscaling_config": {}}, 100),
+                          ({"autoscaling_config": AutoscalingConfig(max_replicas=5)}, 5)):
+        assert _most_replicas(options) == most
+    app = serve_app(MODELS / "target", replicas=2, parallel=4, queue=3, most_waiting=5)
+    assert app._bound_deployment.max_ongoing_requests == 2 * (4 + 3) + 5 + 1
 
 
 # --- on Ray
@@ -325,6 +288,19 @@ def test_map_prompts_gives_the_engine_s_texts(cluster, tmp_path):
     assert (again.n_answered, again.n_before) == (0, 11)
 
 
+def test_map_prompts_refuses_wrong_settings(cluster, tmp_path):
+    from outrider import Error, UsageError
+    from outrider.ray import map_prompts
+
+    options = {"out": tmp_path, "workers": 1}
+    with pytest.raises(UsageError, match=r"^\[sampling\] temperature: expected a number >= 0, got -1$"):
+        map_prompts(["one"], MODELS / "target", sampling={"temperature": -1}, **options)
+    with pytest.raises(Error, match="nothing"):
+        map_prompts(["one"], MODELS / "nothing", **options)
+    assert keys_in(tmp_path) == []
+    assert map_prompts(["one"], MODELS / "target", max_tokens=2, **options).n_answered == 1
+
+
 def test_map_prompts_survives_a_killed_worker(cluster, tmp_path):
     import ray
 
@@ -338,7 +314,10 @@ def test_map_prompts_survives_a_killed_worker(cluster, tmp_path):
         def __call__(self, n_answers):
             if not Killer.done and n_answers >= 6:
                 Killer.done = True
-                os.kill(ray.get(pools[0]._workers[0].__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
+                worker = ray.get(pools[0]._workers[0].__ray_call__.remote(lambda self: os.getpid()))
+                # As the process began, before the engine was loaded.
+                assert "OMP_WAIT_POLICY=passive" in Path(f"/proc/{worker}/environ").read_text().split("\0")
+                os.kill(worker, signal.SIGKILL)
 
     pools = []
     original = job.RayPool

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -10,7 +12,8 @@ import urllib.request
 import pytest
 
 import outrider
-from conftest import DRAFTER, PROMPTS
+from conftest import DRAFTER, PROMPTS, is_running, wait_until
+from outrider.server_process import Server
 
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -59,3 +62,60 @@ def test_flags_that_the_command_refuses_are_usage_errors(models):
         outrider.serve(models / "target", drafter="nobody", profile="none")
     with pytest.raises(outrider.Error, match="expected a file"):
         outrider.serve(models / "nothing")
+
+
+FAKE_SERVER = """
+import os, sys, time
+print(f"outrider: {os.getpid()} at http://127.0.0.1:1 (Ctrl-C: no more)", file=sys.stderr, flush=True)
+time.sleep(float(sys.argv[-1]))
+"""
+FAKE_PROGRAM = [sys.executable, "-c", FAKE_SERVER]
+
+
+def test_a_server_is_started_and_closed():
+    deaths, lines = [], []
+    server = Server(["60"], program=FAKE_PROGRAM, on_death=deaths.append, on_line=lines.append)
+    assert server.url == "http://127.0.0.1:1" and server.is_alive()
+    assert lines == [f"outrider: {server.pid} at http://127.0.0.1:1 (Ctrl-C: no more)"]
+    server.close()
+    assert not server.is_alive() and deaths == []
+    server = Server(["0.05"], program=FAKE_PROGRAM, on_death=deaths.append)
+    wait_until(lambda: deaths == [0])
+    with pytest.raises(outrider.Error, match="status 0"):
+        server.check()
+    with pytest.raises(outrider.Error, match="no such model"):
+        Server([], program=[sys.executable, "-c", "import sys; sys.exit('no such model')"])
+    with pytest.raises(outrider.UsageError, match="status 2"):
+        Server([], program=[sys.executable, "-c", "import sys; sys.exit(2)"])
+    with pytest.raises(outrider.Error, match="within 0.2 s, got: nothing"):
+        Server([], program=[sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2)
+
+
+SERVES = """
+import sys, time
+import outrider
+server = outrider.serve(sys.argv[1], profile="none", threads=1)
+print(server.pid, flush=True)
+time.sleep(600 if sys.argv[2] == "wait" else 0)
+"""
+
+
+def parent_of_a_server(models, what):
+    """A process that has started a server, and the server's id."""
+    words = [sys.executable, "-c", SERVES, str(models / "drafter"), what]
+    parent = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    return parent, int(parent.stdout.readline())
+
+
+def test_a_server_ends_with_a_parent_that_is_killed(models):
+    parent, server = parent_of_a_server(models, "wait")
+    assert is_running(server)
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not is_running(server))
+
+
+def test_a_server_ends_with_a_parent_that_returns(models):
+    parent, server = parent_of_a_server(models, "return")
+    assert parent.wait(timeout=60) == 0
+    assert not is_running(server)

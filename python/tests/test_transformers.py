@@ -54,6 +54,23 @@ def test_greedy_rows_are_the_engine_s(model, generator, plain):
     assert generator.generate(rows[0]).shape == (1, len(rows[0]) + 20)
 
 
+def test_padding_without_a_mask_where_no_end_is_given(model, generator, plain):
+    rows = [model.tokenizer.encode(prompt) for prompt in PROMPTS]
+    end = model.end_tokens[0]
+    assert end != 0 and len(rows[0]) != len(rows[1])
+    # Padding is what no end token of the model's is.
+    ids, mask = padded(rows, 0)
+    expected = generator.generate(ids, attention_mask=mask, max_new_tokens=8, pad_token_id=0)
+    assert (generator.generate(ids, max_new_tokens=8, pad_token_id=0) == expected).all()
+    ids, mask = padded(rows, end)
+    sequences = generator.generate(ids, max_new_tokens=8, pad_token_id=end)
+    for row, sequence in zip(ids, sequences):
+        text = plain.generate(row.tolist(), max_tokens=8).ids
+        assert (sequence[len(row):len(row) + len(text)] == text).all()
+    # A call without pad_token_id pads with the end token, too.
+    assert (generator.generate(ids, max_new_tokens=8) == sequences).all()
+
+
 def test_ends_and_padding_at_the_right(model, generator, plain):
     rows = [model.tokenizer.encode(prompt) for prompt in PROMPTS]
     ids, mask = padded(rows, 0)

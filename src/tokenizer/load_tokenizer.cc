@@ -21,10 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string_view text_of(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
 std::shared_ptr<const Tokenizer> load_tokenizer_json(const FileFolder& folder,
                                                      std::string_view name) {
   const TokenizerNeighbours neighbours(folder);
@@ -157,8 +153,8 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& given) {
     }
     path = *file;
   }
-  const MappedFile file(path);  // Error if there is none
-  if (text_of(file).starts_with("GGUF")) return load_gguf_vocabulary(path);
+  const FileText file{MappedFile(path)};  // Error if there is none
+  if (file.text().starts_with("GGUF")) return load_gguf_vocabulary(path);
   if (path.extension() == ".gguf") {
     throw Error("load tokenizer", path.string(), "a GGUF file", "another one");
   }

@@ -95,7 +95,7 @@ def _write_whole(file: Path, data: bytes) -> None:
 class AnswerFile:
     """The folder, opened for writing. A context manager; not thread-safe.
 
-    settings: what decides the answers' texts, as JSON would have it. A folder that was begun with
+    settings: what decides the answers' texts, as JSON would have it. A folder that has answers by
     others is refused (UsageError), and so is one that another living process writes to (Error).
     """
 
@@ -127,9 +127,10 @@ class AnswerFile:
     def _check_settings(self, settings: Mapping) -> None:
         wanted = {"format": FORMAT, **json.loads(json.dumps(settings))}
         file = self.folder / "job.json"
-        if not file.exists():
-            if self._answers.exists():
-                raise Error(f"[map_prompts] {self.folder}: answers.jsonl without job.json")
+        has_answers = next(read_answers(self.folder), None) is not None
+        if has_answers and not file.exists():
+            raise Error(f"[map_prompts] {self.folder}: answers.jsonl without job.json")
+        if not has_answers:  # the settings of a job that has not answered anything bind nobody
             _write_whole(file, (json.dumps(wanted, indent=1, sort_keys=True) + "\n").encode())
             return
         try:

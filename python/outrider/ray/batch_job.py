@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import operator
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence
 
-from outrider import Error, UsageError
+from outrider import Error, SamplingParams, UsageError
 from outrider.ray.answer_file import AnswerFile, Item, hash_of
 from outrider.ray.dispatch import WorkerLost, batched, collect
 
@@ -44,8 +45,18 @@ class Settings:
     add_special: bool = True
 
     def as_json(self) -> dict:
-        return {**vars(self), "sampling": dict(self.sampling), "stop": list(self.stop),
-                "stop_tokens": [int(token) for token in self.stop_tokens]}
+        """Throws UsageError for settings that no model could take. A worker checks the rest (Worker.answer)."""
+        unknown = set(self.sampling) - {name for name in dir(SamplingParams) if not name.startswith("_")}
+        if unknown:
+            raise UsageError(f"[map_prompts] sampling: expected fields of SamplingParams, got {', '.join(sorted(unknown))}")
+        fields = {**vars(self), "sampling": dict(self.sampling), "stop": list(self.stop),
+                  "stop_tokens": list(self.stop_tokens)}
+        try:
+            fields["seed"] = operator.index(self.seed)
+            fields["stop_tokens"] = [operator.index(token) for token in self.stop_tokens]
+            return json.loads(json.dumps(fields))
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"[map_prompts] settings: expected numbers, texts and lists of these: {error}") from None
 
 
 def seed_of(seed: int, key: str) -> int:
@@ -90,14 +101,27 @@ def _item(row, number: int, key: Optional[str], prompt: str) -> Item:
     name = str(row[key]) if key is not None else str(row.get("key", number))
     content = row[prompt]
     if not isinstance(content, str):
-        try:
-            content = [int(token) for token in content]
-        except (TypeError, ValueError):
-            raise UsageError(f"[map_prompts] key {name!r}: expected a text or token ids, got {content!r:.80}") from None
+        content = _ids(content, name)
     for text in (name, content):
         if isinstance(text, str) and not _is_text(text):
             raise UsageError(f"[map_prompts] key {name!r}: expected text, got a lone surrogate")
     return Item(name, content)
+
+
+_MOST_ID = 2**31 - 1  # ids are integers of 32 bits with a sign (outrider/types.h)
+
+
+def _ids(content, name: str) -> list:
+    try:
+        if isinstance(content, (bytes, bytearray, memoryview, Mapping)):
+            raise TypeError
+        ids = [operator.index(token) for token in content]
+    except TypeError:
+        raise UsageError(f"[map_prompts] key {name!r}: expected a text or token ids, got {content!r:.80}") from None
+    for token in ids:
+        if not 0 <= token <= _MOST_ID:
+            raise UsageError(f"[map_prompts] key {name!r}: expected token ids of 0..{_MOST_ID}, got {token}")
+    return ids
 
 
 def _is_text(text: str) -> bool:
@@ -109,25 +133,20 @@ def _is_text(text: str) -> bool:
 
 
 class Worker:
-    """One process of a job: a model, and a generator on it."""
+    """One process of a job: a model, and a generator on it, from its first batch on."""
 
     def __init__(self, settings: Mapping, threads: int):
-        # Workers share processors: those that wait must not spin. Read when the engine is loaded.
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-        import outrider
-
         self._settings = Settings(**settings)
-        options = {"weights": self._settings.weights, "kv": self._settings.kv,
-                   "kernels": self._settings.kernels, "threads": threads}
-        model = outrider.Model(self._settings.model, **options)
-        self._generator = outrider.Generator(
-            model, drafter=self._settings.drafter, rule=self._settings.rule, tree=self._settings.tree,
-            verify=self._settings.verify)
+        self._threads = threads
+        self._generator = None
 
     def answer(self, batch: Sequence[Item]) -> list:
-        """A record for each item, in their order."""
+        """A record for each item, in their order. What cannot be run with any prompt, such as settings
+        out of their range, is raised as an Error, and is no prompt's answer."""
         import outrider
 
+        if self._generator is None:
+            self._begin()
         items = [Item(*item) for item in batch]
         try:
             return [self._record(item, result) for item, result in zip(items, self._generate(items))]
@@ -135,23 +154,49 @@ class Worker:
             # One of them cannot be run: which one shows by itself.
             return [self._answer_alone(item) for item in items]
 
+    def _begin(self) -> None:
+        import outrider
+
+        settings = self._settings
+        try:
+            model = outrider.Model(settings.model, weights=settings.weights, kv=settings.kv,
+                                   kernels=settings.kernels, threads=self._threads)
+            generator = outrider.Generator(model, drafter=settings.drafter, rule=settings.rule, tree=settings.tree,
+                                           verify=settings.verify)
+            self._check(generator)
+        except TypeError as error:
+            raise outrider.UsageError(f"[map_prompts] settings: {error}") from None
+        self._generator = generator
+
+    def _check(self, generator) -> None:
+        """Raises what the settings bring about whatever the prompt is: here, an id of every vocabulary."""
+        with generator.stream([0], self._sampling(), seed=0, **self._options()) as stream:
+            next(stream, None)
+
     def _answer_alone(self, item: Item) -> dict:
         import outrider
 
         try:
             return self._record(item, self._generate([item])[0])
         except outrider.Error as error:
+            self._check(self._generator)
             return {**self._head(item), "error": str(error)}
 
     def _generate(self, items: Sequence[Item]) -> list:
+        return self._generator.generate([item.prompt for item in items], self._sampling(),
+                                        seed=[seed_of(self._settings.seed, item.key) for item in items],
+                                        **self._options())
+
+    def _sampling(self):
         import outrider
 
+        return outrider.SamplingParams(**self._settings.sampling)
+
+    def _options(self) -> dict:
         settings = self._settings
-        return self._generator.generate(
-            [item.prompt for item in items], outrider.SamplingParams(**settings.sampling),
-            max_tokens=settings.max_tokens, seed=[seed_of(settings.seed, item.key) for item in items],
-            stop=list(settings.stop), stop_tokens=list(settings.stop_tokens), ignore_eos=settings.ignore_eos,
-            add_special=settings.add_special)
+        return {"max_tokens": settings.max_tokens, "stop": list(settings.stop),
+                "stop_tokens": list(settings.stop_tokens), "ignore_eos": settings.ignore_eos,
+                "add_special": settings.add_special}
 
     @staticmethod
     def _head(item: Item) -> dict:
@@ -170,8 +215,12 @@ class RayPool:
 
         self._ray = ray
         self._arguments = (dict(settings), threads)
+        # Workers share processors: those that wait must not spin. Read when the engine is loaded, which is
+        # before the actor is made.
+        environment = {"OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "passive")}
         # Lost ones are replaced here, where their batches are counted, and not by Ray.
-        self._actor = ray.remote(Worker).options(**{"num_cpus": threads, "max_restarts": 0, **options})
+        self._actor = ray.remote(Worker).options(**{"num_cpus": threads, "max_restarts": 0,
+                                                    "runtime_env": {"env_vars": environment}, **options})
         self._workers = [self._actor.remote(*self._arguments) for _ in range(n_workers)]
 
     def __len__(self) -> int:
@@ -184,11 +233,15 @@ class RayPool:
         return self._ray.wait(tickets, num_returns=1)[0][0]
 
     def result(self, ticket) -> list:
-        # An actor whose constructor threw is "dead", too: that is no loss, it would be so again.
         errors = self._ray.exceptions
         try:
             return self._ray.get(ticket)
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, Error):
+                raise error.cause from None  # without the worker's traceback: it says what is wrong
+            raise
         except errors.ActorDiedError as error:
+            # An actor whose constructor threw is "dead", too: that is no loss, it would be so again.
             if "creation task" in str(error) or "__init__" in str(error):
                 raise
             raise WorkerLost(str(error)) from error
@@ -223,7 +276,8 @@ def map_prompts(dataset, model, *, out, drafter: str = "none", rule: str = "exac
 
     out: a folder that this process can write and lock. answers.jsonl gets a line for each prompt:
     key, prompt, prompt_hash, and text, ids (generated ones) and finish_reason; or, for a prompt that
-    cannot be run, "error". Called again after whatever stopped it, with the same dataset and
+    cannot be run (it is too long, say), "error". What is wrong with the settings is raised, and nobody's
+    answer. Called again after whatever stopped it, with the same dataset and
     settings, it answers what is missing. Other settings than the folder was begun with, and a key
     that was answered for another prompt, are a UsageError.
 

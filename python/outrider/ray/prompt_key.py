@@ -14,14 +14,26 @@ import json
 import math
 from typing import List, Mapping, Sequence
 
-# A replica takes a request for its key while it has at most so many times its share of all.
+# A replica takes a request for its key while it has at most so many times its share of all. Simulated
+# (in_turn, 16 requests running a replica, 200 beginnings): the share of requests that go to their own
+# replica, and the mean load of the fullest one as a multiple of its share.
+#
+#                                            1.0          1.1          1.25         1.5          2            no bound
+#   4 replicas, beginnings equally frequent  0.26  1.00   0.83  1.11   0.93  1.18   0.99  1.28   1.00  1.31   1.00  1.31
+#   8 replicas, the i-th one 1/i as often    0.13  1.00   0.59  1.12   0.72  1.25   0.84  1.47   0.94  1.85   1.00  2.31
+#   8 replicas, half of all begin alike      0.13  1.00   0.40  1.12   0.47  1.25   0.55  1.50   0.65  1.99   1.00  4.62
+#
+# The bound is what the fullest replica has in the last two rows. 1.25 costs the first row little.
 MOST_OF_SHARE = 1.25
+
+# 128 bits: of 2^32 different beginnings, two have the same key with a probability of 2^-65.
+_KEY_DIGITS = 32
 
 
 def key_of(body: bytes, n_bytes: int) -> str:
     """The key of a request by the first n_bytes of its prompt or its messages, tools included, as the
     model's template would place them before these. Bodies without either have a key by themselves."""
-    return hashlib.sha256(_beginning(body, n_bytes)).hexdigest()[:32]
+    return hashlib.sha256(_beginning(body, n_bytes)).hexdigest()[:_KEY_DIGITS]
 
 
 def _beginning(body: bytes, n_bytes: int) -> bytes:

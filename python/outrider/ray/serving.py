@@ -18,7 +18,7 @@ from outrider import UsageError
 from outrider.ray.event_stream import EventStream, error_body
 from outrider.ray.prefix_router import Asked, PrefixRouter
 from outrider.ray.prompt_key import key_of
-from outrider.ray.server_process import ServerProcess
+from outrider.server_process import CLOSE_SECONDS, Server
 
 _log = logging.getLogger("ray.serve")
 
@@ -26,13 +26,41 @@ _log = logging.getLogger("ray.serve")
 _HOP_HEADERS = {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
                 "transfer-encoding", "upgrade", "host", "content-length", "expect", "accept-encoding"}
 
-# Parts of a stream wait so long for further ones: each costs a message between processes.
-_GATHER_SECONDS = 0.02
+# Parts of a stream wait so long for further ones: each costs a message between processes, and a
+# screen shows 60 pictures a second.
+_GATHER_SECONDS = 1 / 60
 
 # Statuses of a replica that another one may not have: it is full, or it drains.
 _ELSEWHERE = (429, 503)
 
 _ATTEMPTS_HEADER = "x-outrider-attempts"
+
+# The texts that `outrider serve` decodes at a time, and the requests that wait in it, unless it is
+# told otherwise.
+_PARALLEL = 32
+_QUEUE = 256
+
+# The first pause between attempts; each further one is twice as long. A full replica ends one of 32
+# texts of 256 tokens, 20 ms apart (docs/serve.md, 64 clients), every 0.16 s.
+_PAUSE_SECONDS = 0.16
+# Four attempts have pauses of 1.1 s together: after that the client is told to come again in a second,
+# the least that the header can say.
+_ATTEMPTS = 4
+_RETRY_AFTER = {"retry-after": "1"}
+
+# A page of the KV cache, the least that prompts share, holds 64 tokens, and English text has 3.4 to 3.7
+# bytes a token (measured: the novel Botchan, by two vocabularies of 32,000 tokens): 220 to 240 bytes.
+_PREFIX_BYTES = 256
+
+# Ray looks for dead replicas so often, and starts others. A dead one's share of requests takes a second
+# attempt meanwhile. Its own 10 s would be longer than a small model takes to load.
+_HEALTH_SECONDS = 2
+
+# What `outrider serve` takes (docs/serve.md).
+_MOST_BODY_BYTES = 8 << 20
+
+# Ray's own, of num_replicas="auto".
+_AUTO_REPLICAS = 100
 
 
 @dataclass
@@ -56,12 +84,12 @@ class Replica:
         self._aiohttp = aiohttp
         self._session: Optional[aiohttp.ClientSession] = None
         # One failure instead of two: without its server the replica ends, and Ray starts another.
-        self._server = ServerProcess(arguments, environment=environment, on_line=_log.info,
-                                     on_death=lambda status: os._exit(1))
+        self._server = Server(["--host", "127.0.0.1", "--port", "0", *arguments], environment=environment,
+                              on_line=_log.info, on_death=lambda status: os._exit(1))
 
     def process_ids(self) -> List[int]:
         """The replica's own, and its server's. For tests that kill them."""
-        return [os.getpid(), self._server.process.pid]
+        return [os.getpid(), self._server.pid]
 
     def check_health(self) -> None:
         if not self._server.is_alive():
@@ -121,8 +149,7 @@ class Ingress:
         failure = ""
         for attempt in range(self._attempts):
             if attempt > 0:
-                # Longer each time: a replica that was killed is missed by the router a moment later.
-                await asyncio.sleep(0.1 * 2 ** (attempt - 1))
+                await asyncio.sleep(_PAUSE_SECONDS * 2 ** (attempt - 1))
             asked.attempt = attempt
             is_last = attempt + 1 == self._attempts
             parts = self._replicas.answer.remote(asked)
@@ -136,7 +163,7 @@ class Ingress:
                     return await self._streamed(asked, head, parts)
                 return self._whole(head, asked, b"".join([data async for data in parts]))
             except BackPressureError:
-                return _error(path, 429, "too many requests wait", {"retry-after": "1"})
+                return _error(path, 429, "too many requests wait", _RETRY_AFTER)
             except (ReplicaFailed, ray.exceptions.RayError, StopAsyncIteration) as error:
                 failure = _told(error)
                 _log.warning("%s %s: attempt %d failed: %s", request.method, path, attempt + 1, failure)
@@ -144,7 +171,7 @@ class Ingress:
                 parts.cancel()  # the client has gone, or this process ends
                 raise
         return _error(path, 503, f"no replica answered; the last of {self._attempts} attempts: {failure}",
-                      {"retry-after": "1", _ATTEMPTS_HEADER: str(self._attempts)})
+                      {**_RETRY_AFTER, _ATTEMPTS_HEADER: str(self._attempts)})
 
     @staticmethod
     def _whole(head: Head, asked: Asked, body: bytes) -> Response:
@@ -178,7 +205,7 @@ class Ingress:
 
 
 def _told(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [""])[-1][:300] or type(error).__name__
+    return (str(error).strip().splitlines() or [""])[-1] or type(error).__name__
 
 
 def _error(path: str, status: int, message: str, headers: Optional[Mapping[str, str]] = None) -> Response:
@@ -186,8 +213,9 @@ def _error(path: str, status: int, message: str, headers: Optional[Mapping[str, 
 
 
 def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, threads: int = 1, name: str = "",
-              weights: str = "", kv: str = "", parallel: int = 32, queue: int = 32, most_waiting: int = 1024,
-              prefix_bytes: int = 256, attempts: int = 4, server_arguments: Sequence[str] = (),
+              weights: str = "", kv: str = "", parallel: int = _PARALLEL, queue: Optional[int] = None,
+              most_waiting: int = _QUEUE, prefix_bytes: int = _PREFIX_BYTES, attempts: int = _ATTEMPTS,
+              server_arguments: Sequence[str] = (),
               environment: Optional[Mapping[str, str]] = None, replica_options: Optional[Mapping] = None,
               ingress_options: Optional[Mapping] = None):
     """A Ray Serve application: serve.run(serve_app("MODEL", "suffix", replicas=4, threads=8)).
@@ -208,7 +236,8 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
 
     model, drafter, weights, kv: as `outrider serve` takes them; paths that every machine has. name:
     what the model is called in answers. parallel, queue: texts that a replica decodes at a time,
-    requests that wait in it; most_waiting: those that wait before all of them (one more gets 429).
+    requests that wait in it (None: as many, since one that waits there cannot move to a replica that
+    becomes free); most_waiting: those that wait before all of them (one more gets 429).
     server_arguments: further ones of `outrider serve`, such as ("--api-key-file", FILE), but for host
     and port. environment: of the servers; OMP_WAIT_POLICY is "passive" unless said, since replicas
     share processors. replica_options, ingress_options: for Ray Serve's deployments, such as
@@ -216,6 +245,7 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
 
     Throws UsageError. Thread-safe.
     """
+    queue = parallel if queue is None else queue
     for what, value, least in (("replicas", replicas, 1), ("threads", threads, 1), ("parallel", parallel, 1),
                                ("queue", queue, 0), ("attempts", attempts, 1), ("prefix_bytes", prefix_bytes, 1)):
         if value < least:
@@ -234,16 +264,28 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
         "max_ongoing_requests": parallel + queue,
         "max_queued_requests": most_waiting,
         "request_router_config": RequestRouterConfig(request_router_class=PrefixRouter),
-        "health_check_period_s": 2,
-        "health_check_timeout_s": 30,
-        "graceful_shutdown_timeout_s": 60,
+        "health_check_period_s": _HEALTH_SECONDS,
+        # Its requests first, then its server (Replica.__del__).
+        "graceful_shutdown_timeout_s": 2 * CLOSE_SECONDS,
         **(replica_options or {}),
     }
     if "autoscaling_config" in options:
         del options["num_replicas"]
     replica = serve.deployment(name="OutriderReplica", **options)(Replica).bind(
         [*arguments, *server_arguments], {"OMP_WAIT_POLICY": "passive", **(environment or {})})
-    # The ingress waits for others, nearly always: no processor is set aside for it.
-    ingress = serve.deployment(name="Outrider", **{"max_ongoing_requests": 10000, "ray_actor_options": {"num_cpus": 0},
+    # The ingress waits for others, nearly always: no processor is set aside for it. One request more than
+    # run and wait is one that gets 429.
+    most_requests = _most_replicas(options) * options["max_ongoing_requests"] + options["max_queued_requests"] + 1
+    ingress = serve.deployment(name="Outrider", **{"max_ongoing_requests": most_requests,
+                                                   "ray_actor_options": {"num_cpus": 0},
                                                    **(ingress_options or {})})(Ingress)
-    return ingress.bind(replica, prefix_bytes, attempts, 8 << 20)
+    return ingress.bind(replica, prefix_bytes, attempts, _MOST_BODY_BYTES)
+
+
+def _most_replicas(options: Mapping) -> int:
+    scaling = options.get("autoscaling_config")
+    if scaling is not None:
+        most = scaling.get("max_replicas") if isinstance(scaling, Mapping) else scaling.max_replicas
+    else:
+        most = options["num_replicas"]
+    return most if isinstance(most, int) else _AUTO_REPLICAS

@@ -1,7 +1,7 @@
 """Runs a program that ends when the process which started it does: PARENT PROGRAM ARGUMENTS...
 
-A script of its own, run in a process that has done nothing else: what a replica needs between fork
-and exec, without Python code in a forked copy of a process with threads. Linux alone.
+A script of its own, run in a process that has done nothing else: what has to be done between
+fork and exec, without Python code in a forked copy of a process with threads. Linux alone.
 """
 
 import ctypes

@@ -1,0 +1,161 @@
+"""`outrider serve` as a child of this process: for outrider.serve(), and for the replicas of outrider.ray."""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import os
+import re
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+from . import program as _program
+from ._outrider import Error, UsageError
+
+# What the server prints once it listens.
+_LISTENS = re.compile(r" at (http://\S+) \(")
+
+# Those of an error's message. An end on an error prints one line, a start one line and each warning
+# about the model's files; the bound is for servers that run for months.
+_KEPT_LINES = 50
+
+# The server itself cuts off clients that do not read their answers for so long (docs/serve.md).
+CLOSE_SECONDS = 30.0
+
+# A file of 60 GB, read from a disk at 100 MB/s.
+START_SECONDS = 600.0
+
+
+class Server:
+    """A server that runs until close(), the end of a with block or the end of this process, whatever ends it.
+
+    Made by outrider.serve(). Any thread may use it.
+    """
+
+    def __init__(self, arguments: Sequence[str], *, environment: Optional[Mapping[str, str]] = None,
+                 seconds: float = START_SECONDS, on_line: Callable[[str], None] = lambda line: None,
+                 on_death: Callable[[int], None] = lambda status: None,
+                 program: Optional[Sequence[str]] = None):
+        """arguments: of the command. environment: beside this process's own. seconds: until it listens.
+
+        on_line gets each line that the server writes. on_death is called with the exit status, once, if
+        the server ends without having been told to. Both are called from a thread. program: in the place
+        of `outrider serve`.
+        """
+        words = [*(program or (str(_program.path()), "serve")), *arguments]
+        self._on_line = on_line
+        self._on_death = on_death
+        self._process: Optional[subprocess.Popen] = None
+        self._url = ""
+        self._is_closing = False
+        self._lines: collections.deque = collections.deque(maxlen=_KEPT_LINES)
+        self._has_started = threading.Event()
+        self._is_known = threading.Event()  # it listens, or it has ended
+        # The kernel ends the server with the *thread* that started it: one that lives as long.
+        self._thread = threading.Thread(target=self._run, args=(words, {**os.environ, **(environment or {})}),
+                                        daemon=True)
+        self._thread.start()
+        _open_servers.add(self)
+        try:
+            if not self._is_known.wait(seconds):
+                raise Error(f"[serve] server: expected it to listen within {seconds:g} s, got: {self.log or 'nothing'}")
+            if not self._url:
+                self.check()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Where it answers, "http://127.0.0.1:41234"; OpenAI's routes are below /v1."""
+        return self._url
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """The last lines that the server printed."""
+        return "\n".join(list(self._lines))
+
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def check(self) -> None:
+        """Raises Error, with the server's last lines, if it has ended by itself."""
+        if self.is_alive():
+            return
+        if threading.current_thread() is not self._thread:
+            self._thread.join()  # it has all of the lines then
+        status = None if self._process is None else self._process.returncode
+        message = f"[serve] server: expected a running process, got exit status {status}"
+        lines = self.log
+        if lines:
+            message += f": {lines}"
+        # The program's own status for a request that cannot be meant.
+        raise (UsageError if status == 2 else Error)(message)
+
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
+        """Ends the server: requests that run are answered first, for `timeout` seconds at most."""
+        self._is_closing = True
+        self._has_started.wait()
+        if self.is_alive():
+            self._process.terminate()
+            try:
+                self._process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def _run(self, words, environment) -> None:
+        try:
+            # (Without an interpreter of its own, as in a program that embeds Python, nothing ties it to us.)
+            launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("die_with_parent.py")),
+                        str(os.getpid())] if sys.executable else []
+            self._process = subprocess.Popen(
+                [*launcher, *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, text=True, errors="replace",
+                # Ctrl-C at the terminal is for this process, which ends the server in its own time.
+                start_new_session=True)
+        except OSError as error:
+            self._lines.append(str(error))
+            return
+        finally:
+            self._has_started.set()
+            if self._process is None:
+                self._is_known.set()
+        with self._process.stderr as lines:
+            for line in lines:
+                line = line.rstrip("\n")
+                self._lines.append(line)
+                found = _LISTENS.search(line)
+                if found and not self._url:
+                    self._url = found.group(1)
+                    self._is_known.set()
+                self._on_line(line)
+        status = self._process.wait()
+        self._is_known.set()
+        if self._url and not self._is_closing:
+            self._on_death(status)
+
+
+_open_servers: "weakref.WeakSet[Server]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for server in list(_open_servers):
+        server.close()
