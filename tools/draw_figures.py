@@ -115,13 +115,13 @@ def draw_pair():
 # table in docs/architecture.md, which a test holds against every #include.
 LAYERS = [
     ("programs", ["apps", "python"]),
-    ("the contract", ["include/outrider"]),
+    ("public headers", ["include/outrider"]),
     ("around the engine", ["server", "eval", "measure", "train", "vocabulary_training", "mpi"]),
     ("requests and batches", ["engine"]),
-    ("drafting and judging", ["speculate", "reply", "tokenizer", "chat_template"]),
+    ("drafting; text in and out", ["speculate", "reply", "tokenizer", "chat_template"]),
     ("models and distributions", ["model", "sampling", "grammar"]),
     ("memory and files", ["tensor", "device", "io"]),
-    ("arithmetic, and the base of all", ["kernels", "base"]),
+    ("arithmetic; common base", ["kernels", "base"]),
 ]
 
 
@@ -133,7 +133,7 @@ def draw_layers():
         raise SystemExit(f"draw_figures: LAYERS lacks src/{', src/'.join(sorted(missing))}")
     left, width, row = 210, 760, 46
     picture = Picture(width, 60 + row * len(LAYERS) + 12, "The layers of Outrider")
-    picture.text(20, 32, "The layers: a folder includes folders below it", size=15, bold=True)
+    picture.text(20, 32, "The layers, from programs down to arithmetic", size=15, bold=True)
     room = width - left - 20
     for number, (purpose, folders) in enumerate(LAYERS):
         y = 52 + row * number
