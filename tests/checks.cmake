@@ -54,4 +54,10 @@ if(Python3_FOUND)
   outrider_add_check(page ${Python3_EXECUTABLE} tests/page/try_page.py
                      --program $<TARGET_FILE:outrider_program>)
   set_tests_properties(check.page PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED: ")
+  # Every command of the documents is one that the program reads.
+  outrider_add_check(commands ${Python3_EXECUTABLE} tests/documents/check_commands.py
+                     --program $<TARGET_FILE:outrider_program>)
+  # The documents' figures are what their data say: no check of a version, so with all other tests.
+  add_test(NAME check.figures COMMAND ${Python3_EXECUTABLE} tools/draw_figures.py --check
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endif()
