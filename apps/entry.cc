@@ -154,13 +154,13 @@ int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
   return refuse(chosen, problem.empty() ? in_our_words(error.what()) : problem);
 }
 
-int show_help(const CLI::App& program) {
+int show_help(const CLI::App& program, CLI::AppFormatMode mode) {
   const std::vector<const CLI::App*> chosen = chosen_of(program);
   if (const std::string problem = unknown_command(chosen); !problem.empty()) {
     return refuse(chosen, problem);
   }
   Output output;
-  output.write(program.help());
+  output.write(program.help("", mode));
   output.check();
   return 0;
 }

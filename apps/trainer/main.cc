@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +21,7 @@ int run_program(int argc, char** argv) {
   keep_heap();
   CLI::App program("Trains language models, drafters and the heads that draft for a target.",
                    "outrider-train");
-  program.formatter(std::make_shared<HelpFormat>());
-  program.set_help_flag("-h,--help", "Print this help and exit");
+  add_help(program);
   program.set_version_flag("--version", fmt::format("outrider {}", kVersion), "Print the version");
   program.footer(
       "Examples:\n"
@@ -43,7 +41,9 @@ int run_program(int argc, char** argv) {
   try {
     parse(program, argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return show_help(program);
+    return show_help(program, CLI::AppFormatMode::Normal);
+  } catch (const CLI::CallForAllHelp&) {
+    return show_help(program, CLI::AppFormatMode::All);
   } catch (const CLI::CallForVersion& version) {
     output.write(fmt::format("{}\n", version.what()));
     output.check();
