@@ -29,6 +29,8 @@ CLI::App* add_bench(CLI::App& program, Run& run);
 CLI::App* add_tune(CLI::App& program, Run& run);
 CLI::App* add_eval(CLI::App& program, Run& run);
 CLI::App* add_train(CLI::App& program, Run& run);
+CLI::App* add_completion(CLI::App& program, Run& run);
+CLI::App* add_man(CLI::App& program, Run& run);  // not in the help: for packages
 
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;

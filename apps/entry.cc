@@ -82,7 +82,7 @@ const CLI::App* enter_command(const CLI::App* app, const std::string& name) {
 std::string unknown_command(const std::vector<const CLI::App*>& chosen) {
   for (const CLI::App* app : chosen) {
     const std::vector<const CLI::App*> known =
-        app->get_subcommands([](const CLI::App*) { return true; });
+        app->get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); });
     const std::vector<std::string> rest = app->remaining();
     if (known.empty() || rest.empty() || rest.front().starts_with('-')) continue;
     std::vector<std::string> names;

@@ -29,9 +29,10 @@ int run_program(int argc, char** argv) {
       "  outrider generate --help\n");
 
   std::vector<std::pair<CLI::App*, Run>> commands;
-  for (const auto add : {add_generate, add_chat, add_serve, add_drafters, add_rules, add_trees,
-                         add_template, add_tokenize, add_inspect, add_devices, add_quantize,
-                         add_datastore, add_bench, add_tune, add_eval, add_train}) {
+  for (const auto add :
+       {add_generate, add_chat, add_serve, add_drafters, add_rules, add_trees, add_template,
+        add_tokenize, add_inspect, add_devices, add_quantize, add_datastore, add_bench, add_tune,
+        add_eval, add_train, add_completion, add_man}) {
     auto& [command, run] = commands.emplace_back();
     command = add(program, run);
   }

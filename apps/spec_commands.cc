@@ -43,7 +43,8 @@ constexpr SpecList kRuleList = {
     known_rules};
 constexpr SpecList kTreeList = {"trees", "tree", "--tree",
                                 "A draft has 255 nodes at most. At temperature 0 all nodes are the "
-                                "drafter's likeliest tokens. " known_trees};
+                                "drafter's likeliest tokens.",
+                                known_trees};
 
 std::string table_of(const SpecList& list) {
   const std::vector<SpecDescription> known = list.known();

@@ -15,3 +15,14 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/outriderConfigVersion.cma
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/outriderConfig.cmake
   ${PROJECT_BINARY_DIR}/outriderConfigVersion.cmake DESTINATION ${package_dir})
+
+# Completions and manual pages. (A program for another machine, or one with sanitizers, does not run
+# here as users run it.)
+if(NOT CMAKE_CROSSCOMPILING AND NOT OUTRIDER_SANITIZE)
+  install(CODE "
+    set(OUTRIDER_SHELL_FILES \"${PROJECT_BINARY_DIR}/shell_files\")
+    set(OUTRIDER_DATA_FOLDER \"${CMAKE_INSTALL_DATADIR}\")
+    set(OUTRIDER_MAN_FOLDER \"${CMAKE_INSTALL_MANDIR}\")
+    include(\"${CMAKE_CURRENT_LIST_DIR}/install_shell_files.cmake\")
+    outrider_install_shell_files(\"$<TARGET_FILE:outrider_program>\")")
+endif()

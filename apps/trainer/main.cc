@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "command_tree.h"
 #include "entry.h"
 #include "help_format.h"
 #include "terminal.h"
@@ -37,6 +38,9 @@ int run_program(int argc, char** argv) {
     command = add(program, run);
   }
 
+  // What `outrider completion` and `outrider man` ask for.
+  CLI::App* const describe =
+      program.add_subcommand("describe", "Print all commands and flags as JSON")->group("");
   Output output;
   try {
     parse(program, argc, argv);
@@ -53,6 +57,11 @@ int run_program(int argc, char** argv) {
   }
   for (const auto& [command, run] : commands) {
     if (command->parsed()) return run();
+  }
+  if (describe->parsed()) {
+    output.write(json_text(describe_commands(program)));
+    output.check();
+    return 0;
   }
   std::vector<std::string> names;
   names.reserve(commands.size());
