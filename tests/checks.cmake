@@ -19,6 +19,14 @@ if(NOT OUTRIDER_SANITIZE)
   endforeach()
 endif()
 
+# What `make deb` makes.
+if(NOT OUTRIDER_SANITIZE)
+  add_test(NAME check.package COMMAND ${CMAKE_COMMAND}
+    -D BUILD_DIR=${PROJECT_BINARY_DIR} -D WORK_DIR=${PROJECT_BINARY_DIR}/package_test
+    -D VERSION=${PROJECT_VERSION} -P ${CMAKE_CURRENT_LIST_DIR}/package_test.cmake)
+  set_tests_properties(check.package PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED: " TIMEOUT 900)
+endif()
+
 # The Python package's own tests, on the extension of this build; skipped, with the reason, where
 # there is none, or no NumPy or pytest. (A sanitized extension needs a runtime in front of Python:
 # scripts/test-python --asan.)
