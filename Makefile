@@ -8,7 +8,7 @@ BUILD_FLAGS :=
 CTEST_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build demo goldens compare-tokenizers test test-clients test-wheel format format-check lint asan tsan fuzz clean help
+.PHONY: build demo goldens compare-tokenizers test test-clients test-wheel deb docs format format-check lint asan tsan fuzz clean help
 
 build:  ## the program, build/outrider, and the library (Release)
 	@{ command -v cmake && command -v ninja; } >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
@@ -57,6 +57,13 @@ test-wheel:  ## the Python package by pip in a fresh virtual environment, as a w
 
 fuzz:  ## libFuzzer over the readers of outside files (FUZZ_SECONDS=60 each)
 	scripts/fuzz
+
+docs:  ## install what is missing and make the site of the documentation, build/docs/site
+	$(INSTALL_DEPS) docs
+	scripts/build-docs
+
+deb:  ## Debian packages of the release build, in build/packages (after make build)
+	cd build && cpack -G DEB -B packages
 
 clean:  ## remove what was built
 	rm -rf build build-dev build-asan build-tsan build-fuzz build-neon build-neon-here build-python-asan build-pip

@@ -14,6 +14,7 @@
 #include "bench_simulation.h"
 #include "commands.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "model_flags.h"
 #include "outrider/error.h"
 #include "run_on_ranks.h"
@@ -40,7 +41,7 @@ CLI::Option* add_json(CLI::App& app, std::string& file) {
   return app
       .add_option_function<std::string>(
           "--json", [&file](const std::string& value) { file = value == "true" ? "" : value; },
-          "The figures as one JSON object; with --methods, FILE: there, beside a file of rounds "
+          "The figures as one JSON object. With --methods, FILE: there, beside a file of rounds "
           "(FILE.rounds.jsonl) from which a run that was cut off goes on")
       ->expected(0, 1)
       ->type_name("[FILE]");
@@ -192,13 +193,15 @@ CLI::App* add_bench(CLI::App& program, Run& run_command) {
               "Tokens the model has read before, of no meaning (default: 0)")
       ->group(kShared);
   add_integer(*app, "--repeat", flags->rounds, 1,
-              "Rounds: all that is compared is measured in turn in each; medians count "
-              "(default: 5; of each prompt, with --methods: 1)")
+              "Rounds of measurements (default: 5; with --methods: 1). All that is compared is "
+              "measured in turn in each; medians count")
       ->group(kShared);
   flags->json = add_json(*app, flags->json_file)->group(kShared);
+  show_usual(*app,
+             {"--weights", "--passes", "--rows", "--simulate-acceptance", "--methods", "--prompts",
+              "--temperatures", "--html", "--plan", "--model-shape", "--device", "--json"});
   app->footer(
       "Examples:\n"
-      "  outrider bench --passes --model SmolLM2-1.7B --weights int8\n"
       "  outrider bench --passes --model model.gguf --rows 1,16 --context 4096 --prefill 512 "
       "--json\n"
       "  outrider bench --simulate-acceptance 0.8 --model SmolLM2-1.7B --draft SmolLM2-135M \\\n"
@@ -207,8 +210,7 @@ CLI::App* add_bench(CLI::App& program, Run& run_command) {
       "      --model SmolLM2-1.7B-Instruct --prompts question.jsonl --limit 60 --temperatures 0,1 "
       "\\\n"
       "      --json methods.json --html methods.html\n"
-      "  outrider bench --plan --model-shape llama-70b,llama-1b --device h200,l4 --weights q4_k\n"
-      "  outrider bench --plan --check --model model.gguf --threads 1\n");
+      "  outrider bench --plan --model-shape llama-70b,llama-1b --device h200,l4 --weights q4_k\n");
 
   allow_ranks(*app, flags->model, [flags] {
     if (chosen_measurement(*flags) == Measurement::plan) {

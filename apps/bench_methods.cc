@@ -147,15 +147,15 @@ void add_methods_flags(CLI::App& app, MethodsFlags& flags) {
   flags.chosen =
       add_filled_texts(
           app, "--methods", flags.lists, "METHOD,...", "plain or drafters (model:PATH, ...)",
-          "Time ways to decode in turn beside plain decoding: plain, or DRAFTER[@SHAPE[@VERIFY]], "
-          "where SHAPE is auto (the default: the drafter's own, as deep as pays) or one of the "
-          "shapes of --tree of outrider generate; a backslash takes a comma or an @ literally, as "
-          "in first:suffix\\,model:PATH")
+          "Time drafters beside plain decoding: plain or DRAFTER[@TREE[@VERIFY]]. TREE is auto "
+          "(default: the drafter's own, as deep as pays) or a shape of outrider trees; a backslash "
+          "takes a comma or an @ literally, as in first:suffix\\,model:PATH")
           ->allow_extra_args(false)
           ->group(kGroup);
-  add_filled_texts(app, "--prompts", flags.prompt_files, "FILE", "a file of prompts",
-                   "Prompts, a JSON object a line with \"turns\" and \"category\", as Spec-Bench, "
-                   "MT-bench and SPEED-Bench have them; give several for several sets")
+  add_filled_texts(
+      app, "--prompts", flags.prompt_files, "FILE", "a file of prompts",
+      "Prompts, as Spec-Bench has them; several times for several sets. A JSON object a line with "
+      "\"turns\" and \"category\", as MT-bench and SPEED-Bench have them, too")
       ->allow_extra_args(false)
       ->group(kGroup);
   add_reals(app, "--temperatures", flags.temperatures,

@@ -87,12 +87,13 @@ std::string to_table(const PassCosts& costs, const Model& model, const PassOptio
 void add_passes_flags(CLI::App& app, PassesFlags& flags) {
   constexpr const char* kGroup = "What a pass costs";
   PassOptions& options = flags.options;
-  app.add_flag("--passes", flags.chosen,
-               "Time whole passes of the model over drafts of different sizes, and the memory")
+  app.add_flag(
+         "--passes", flags.chosen,
+         "Time passes of the model over drafts of different sizes. Also says what memory they take")
       ->group(kGroup);
-  add_integers(app, "--rows", options.rows, 1,
-               "Rows of a pass, the draft and its root: ascending numbers up to 256 "
-               "(default: 1,2,4,8,16,32,64)")
+  add_integers(
+      app, "--rows", options.rows, 1,
+      "Rows of a pass (default: 1,2,4,8,16,32,64). The draft and its root, ascending up to 256")
       ->group(kGroup);
   add_choice(app, "--nodes", flags.nodes, {"chain", "star"},
              "How these hang together: each behind the one before, or all behind the first "

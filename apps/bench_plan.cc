@@ -255,13 +255,12 @@ std::string to_json(const PlannedPair& pair, const std::vector<PlannedOnDevice>&
 void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   constexpr const char* kGroup = "On paper";
   app.add_flag("--plan", flags.chosen,
-               "What drafts would gain on other devices, by the roofline of public shapes and data "
-               "sheets; takes --weights (q4_k, q8_0, fp8, ...), --context (default: 1024) and "
+               "Predict what drafts gain on other devices. By the roofline of public shapes and "
+               "data sheets; takes --weights (q4_k, q8_0, fp8, ...), --context (default: 1024) and "
                "--tree chain:N or auto (default)")
       ->group(kGroup);
   add_filled_text(app, "--model-shape", flags.shapes, "NAME[,NAME]", "a shape's name or a path",
-                  "The target and, behind a comma, a drafter: llama-70b, qwen2.5-7b, ..., or a "
-                  "model's path")
+                  "Target and drafter: shapes (llama-70b, qwen2.5-7b, ...) or paths")
       ->group(kGroup);
   add_filled_texts(app, "--device", flags.devices, "NAME,...", "a device's name",
                    "h200, h100, l4, ... (default: all)")

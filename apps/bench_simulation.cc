@@ -87,16 +87,16 @@ std::string to_table(const Simulation& simulation, const Model& model,
 void add_simulation_flags(CLI::App& app, SimulationFlags& flags) {
   constexpr const char* kGroup = "What drafting gains";
   SimulationOptions& options = flags.options;
-  flags.chosen =
-      add_real(app, "--simulate-acceptance", options.acceptance,
-               {.least = 0,
-                .least_included = true,
-                .most = 1,
-                .most_included = true,
-                .words = "a number in [0, 1]"},
-               "Time decoding with the drafter beside plain decoding: the drafter's passes are "
-               "run, its tokens replaced by the target's own, each spoiled with probability 1 - X")
-          ->group(kGroup);
+  flags.chosen = add_real(app, "--simulate-acceptance", options.acceptance,
+                          {.least = 0,
+                           .least_included = true,
+                           .most = 1,
+                           .most_included = true,
+                           .words = "a number in [0, 1]"},
+                          "Time decoding where drafts are accepted at the rate X. The drafter's "
+                          "passes are run, its tokens replaced by the target's own, each spoiled "
+                          "with probability 1 - X; plain decoding is timed beside it")
+                     ->group(kGroup);
   add_filled_texts(app, "--tree", flags.trees, "SPEC", "a chain (chain:length=K)",
                    "Shape of the drafts, a chain; give several to try several (default: "
                    "chain:length=5)")

@@ -16,6 +16,7 @@
 #include "chat_prompt.h"
 #include "commands.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "message_reader.h"
 #include "model_flags.h"
@@ -276,16 +277,17 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
       "Output (answers go to standard output, all else to standard error)";
   add_trace_flag(*app, flags->trace)->group(kOutput);
   app->add_flag("--show-draft", flags->show_draft,
-                "Show which tokens are accepted drafts (green), corrections (yellow), bonus (cyan)")
+                "Show accepted drafts (green), corrections (yellow), bonus (cyan)")
       ->group(kOutput);
   add_choice(*app, "--color", flags->colour, {"auto", "always", "never"},
              "Colours of --show-draft; brackets stand in for them (default: auto)")
       ->group(kOutput);
+  show_usual(*app, {"--system", "--max-tokens", "--temperature", "--top-k", "--top-p", "--seed",
+                    "--show-draft"});
   app->footer(fmt::format(
       "In the conversation:\n{}\n"
       "Examples:\n"
       "  outrider chat --model SmolLM2-1.7B-Instruct --draft SmolLM2-135M-Instruct\n"
-      "  outrider chat --model target --drafter model:small,updates=tuned --verdict-log verdicts\n"
       "  outrider chat --model model.gguf --system \"Answer briefly.\" < questions.txt\n",
       kHelp));
   run_command = [flags, app] {

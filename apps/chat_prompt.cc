@@ -14,7 +14,7 @@ void add_conversation_flags(CLI::App& app, ConversationFlags& flags, const char*
       app.add_option("--system", flags.system, "The system message (default: the model's own)")
           ->type_name("TEXT"),
       add_path(app, "--tools", flags.tools_file, "FILE",
-               "JSON: a list of functions that the model may call, as its template wants them"),
+               "A JSON list of functions that the model may call, as its template wants them"),
       app.add_flag_function(
           "--safe-messages", [&flags](std::int64_t) { flags.guard = MessageGuard::special_tokens; },
           "Special tokens that a message spells are text and cannot end a turn")};

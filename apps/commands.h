@@ -1,4 +1,5 @@
-// The subcommands of `outrider`, one source file each (drafters and rules: spec_commands.cc).
+// The subcommands of `outrider`, one source file each (drafters, rules and trees:
+// spec_commands.cc).
 #ifndef OUTRIDER_APPS_COMMANDS_H_
 #define OUTRIDER_APPS_COMMANDS_H_
 
@@ -21,12 +22,15 @@ CLI::App* add_inspect(CLI::App& program, Run& run);
 CLI::App* add_devices(CLI::App& program, Run& run);
 CLI::App* add_drafters(CLI::App& program, Run& run);
 CLI::App* add_rules(CLI::App& program, Run& run);
+CLI::App* add_trees(CLI::App& program, Run& run);
 CLI::App* add_quantize(CLI::App& program, Run& run);
 CLI::App* add_datastore(CLI::App& program, Run& run);
 CLI::App* add_bench(CLI::App& program, Run& run);
 CLI::App* add_tune(CLI::App& program, Run& run);
 CLI::App* add_eval(CLI::App& program, Run& run);
 CLI::App* add_train(CLI::App& program, Run& run);
+CLI::App* add_completion(CLI::App& program, Run& run);
+CLI::App* add_man(CLI::App& program, Run& run);  // not in the help: for packages
 
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;

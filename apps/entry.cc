@@ -82,7 +82,7 @@ const CLI::App* enter_command(const CLI::App* app, const std::string& name) {
 std::string unknown_command(const std::vector<const CLI::App*>& chosen) {
   for (const CLI::App* app : chosen) {
     const std::vector<const CLI::App*> known =
-        app->get_subcommands([](const CLI::App*) { return true; });
+        app->get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); });
     const std::vector<std::string> rest = app->remaining();
     if (known.empty() || rest.empty() || rest.front().starts_with('-')) continue;
     std::vector<std::string> names;
@@ -154,13 +154,13 @@ int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
   return refuse(chosen, problem.empty() ? in_our_words(error.what()) : problem);
 }
 
-int show_help(const CLI::App& program) {
+int show_help(const CLI::App& program, CLI::AppFormatMode mode) {
   const std::vector<const CLI::App*> chosen = chosen_of(program);
   if (const std::string problem = unknown_command(chosen); !problem.empty()) {
     return refuse(chosen, problem);
   }
   Output output;
-  output.write(program.help());
+  output.write(program.help("", mode));
   output.check();
   return 0;
 }

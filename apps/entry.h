@@ -25,8 +25,9 @@ void parse(CLI::App& program, int argc, const char* const* argv);
 
 // CLI11's own errors: the words differ per version, the form is ours.
 int fail_usage(const CLI::App& program, const CLI::ParseError& error);
-// Writes the chosen command's help; a word before it that is no command is a usage error.
-int show_help(const CLI::App& program);
+// Writes the chosen command's help, with Normal of its usual flags, with All of all; a word before
+// it that is no command is a usage error.
+int show_help(const CLI::App& program, CLI::AppFormatMode mode);
 
 }  // namespace outrider::cli
 

@@ -11,6 +11,7 @@
 #include "eval_task.h"
 #include "eval_teacher_forced.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "model_flags.h"
 #include "outrider/error.h"
 #include "verdict_log_flags.h"
@@ -77,34 +78,25 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
   add_grid_flags(*app, flags->grid, "Settings of --teacher-forced and --frontier");
 
   constexpr const char* kOutput = "Output (the summary goes to standard output)";
-  add_path(*app, "-o,--out", flags->output.records, "FILE",
-           "Keep a record of each item, JSONL; a run that finds its own records goes on with "
-           "them. With --teacher-forced and --frontier: a folder for CSV, JSON and pictures")
+  add_path(
+      *app, "-o,--out", flags->output.records, "FILE",
+      "Where to: records of items (JSONL), or a folder. A run that finds its own records goes on "
+      "with them; --teacher-forced and --frontier write CSV, JSON and pictures into a folder")
       ->group(kOutput);
-  app->add_flag("--json", flags->output.json,
-                "The summary as one JSON object, the tasks of --list as a JSON list")
+  app->add_flag("--json", flags->output.json, "The summary, or the tasks of --list, as JSON")
       ->group(kOutput);
   add_choice(*app, "--plot", flags->picture, {"svg", "png"}, "Pictures' format (default: svg)")
       ->group(kOutput);
+  show_usual(*app, {"--task", "--data", "--list", "--limit", "--chat", "--teacher-forced", "--text",
+                    "--perplexity", "--frontier", "--rules", "--out", "--json"});
   app->footer(
       "Examples:\n"
-      "  outrider eval --list\n"
       "  outrider eval --task gsm8k --data test.jsonl --model SmolLM2-1.7B --out gsm8k.jsonl\n"
-      "  outrider eval --task multi30k-en-de --data test.en test.de --model LARGE --draft SMALL "
-      "\\\n"
-      "      --rule token-v3:alpha=0.3 --limit 200 --json\n"
-      "  outrider eval --task humaneval --data HumanEval.jsonl --model LARGE --temperature 0.8 \\\n"
-      "      --samples 10\n"
-      "  outrider eval --teacher-forced --model LARGE --draft SMALL --text held-out.txt \\\n"
-      "      --rules exact,chow,diff,token-v3,lossy --lengths 3,5,7 --out frontier\n"
+      "  outrider eval --teacher-forced --model LARGE --draft SMALL --text held-out.txt --out "
+      "curves\n"
       "  outrider eval --perplexity --model model.gguf --text held-out.txt --tokens 32768\n"
-      "  outrider eval --teacher-forced --model LARGE --draft SMALL --task multi30k-en-de \\\n"
-      "      --data test.en test.de --out frontier\n"
       "  outrider eval --frontier --task multi30k-en-de --data test.en test.de --model LARGE \\\n"
-      "      --draft SMALL --rules exact,token-v3,lossy --cascades token:chow --out frontier\n"
-      "  outrider eval --frontier --task multi30k-de-en --data test.en test.de --model T5-LARGE "
-      "\\\n"
-      "      --draft T5-SMALL --encoder-prompt \"{de}\" --rules exact,token-v3 --out frontier\n");
+      "      --draft SMALL --rules exact,token-v3,lossy --out frontier\n");
 
   run_command = [flags, app] {
     if (flags->task.list) {

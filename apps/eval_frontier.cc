@@ -224,9 +224,10 @@ void report(const std::vector<eval::FrontierPoint>& points, const eval::Frontier
 
 void add_frontier_flags(CLI::App& app, FrontierFlags& flags) {
   constexpr const char* kGroup = "Frontier";
-  app.add_flag("--frontier", flags.chosen,
-               "Ask the task in every setting, answers timed beside plain decoding's: quality "
-               "against latency, passes, rejections, deferral and compute")
+  app.add_flag(
+         "--frontier", flags.chosen,
+         "Answer the task in every setting: quality against latency. Answers are timed beside "
+         "those of plain decoding; passes, rejections, deferral and compute are counted")
       ->group(kGroup);
   add_filled_text(app, "--cascades", flags.cascades, "SPEC,...", "cascades (token:chow, ...)",
                   "Sequential cascades as baselines: token:chow, sequence:chow, oracle:RULE, with "

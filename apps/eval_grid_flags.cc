@@ -7,11 +7,12 @@
 namespace outrider::cli {
 
 void add_grid_flags(CLI::App& app, GridFlags& flags, const char* group) {
-  add_text(app, "--rules", flags.rules, "SPEC,...",
-           "Rules, as --rule takes them; those without their parameter are run through a range of "
-           "it, and A|B in the place of a number stands for both; not typical and bild with "
-           "--teacher-forced, since they judge whole drafts (default: " +
-               flags.rules + ")")
+  add_text(
+      app, "--rules", flags.rules, "SPEC,...",
+      "Rules, as --rule takes them. A rule without its parameter is run through a range of it; "
+      "A|B in the place of a number stands for both; --teacher-forced takes neither typical "
+      "nor bild, which judge whole drafts (default: " +
+          flags.rules + ")")
       ->group(group);
   add_reals(app, "--alphas", flags.alphas, {-kInfinity, false, kInfinity, false, "finite numbers"},
             "alpha of every rule that takes one and does not say (default: each rule's own range)")

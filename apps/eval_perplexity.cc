@@ -24,8 +24,8 @@ namespace outrider::cli {
 void add_perplexity_flags(CLI::App& app, PerplexityFlags& flags) {
   constexpr const char* kGroup = "Perplexity of a text";
   app.add_flag("--perplexity", flags.chosen,
-               "Cut the --text into windows of --window tokens side by side and score the second "
-               "half of each, as llama-perplexity does")
+               "Perplexity of --text, as llama-perplexity measures it. The second half of each "
+               "window of --window tokens is scored; windows stand side by side")
       ->group(kGroup);
   add_integer(app, "--tokens", flags.tokens, 4, "The first N tokens of the text (default: all)")
       ->group(kGroup);

@@ -120,12 +120,12 @@ void print_summary(const eval::Task& task, const eval::Summary& summary, int n_q
 void add_task_flags(CLI::App& app, TaskFlags& flags) {
   constexpr const char* kTask = "Task";
   add_path(app, "--task", flags.task, "NAME|FILE",
-           "What is asked and how it is judged: an installed task (see --list) or a task file")
+           "What to ask: an installed task (see --list) or a task file")
       ->group(kTask);
   add_filled_texts(app, "--data", flags.data, "FILE...", "a path",
-                   "The items, in the task's format; for parallel texts a file each, in its order")
+                   "The items, in the task's format. Of parallel texts a file each, in its order")
       ->group(kTask);
-  app.add_flag("--list", flags.list, "Print the installed tasks and what data they want, and exit")
+  app.add_flag("--list", flags.list, "List the installed tasks and what data they want, and exit")
       ->group(kTask);
   add_integer(app, "--limit", flags.limit, 1, "Ask the first N items that can be read only")
       ->group(kTask);
@@ -133,13 +133,12 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
               "Show the first N of the task's examples in a prompt (default: all)")
       ->group(kTask);
   add_integer(app, "--samples", flags.samples, 1,
-              "Answers to each item, for pass@K; other metrics judge the first (default: 1)")
+              "Answers to an item, for pass@K (default: 1). Other metrics judge the first")
       ->group(kTask);
-  CLI::Option* chat =
-      app.add_flag("--chat", flags.chat,
-                   "Prompts are messages: the model's chat template wraps them, and its end of "
-                   "turn replaces the task's stop texts")
-          ->group(kTask);
+  CLI::Option* chat = app.add_flag("--chat", flags.chat,
+                                   "Wrap prompts by the model's chat template. Its end of turn "
+                                   "replaces the task's stop texts")
+                          ->group(kTask);
   add_filled_text(app, "--encoder-prompt", flags.encoder_prompt, "TEMPLATE", "a template ({de})",
                   "What an encoder-decoder's encoder reads of an item, in place of the task's "
                   "instruction, examples and prompt: \"{de}\", \"translate German to English: "

@@ -23,10 +23,10 @@ namespace outrider::cli {
 
 void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags) {
   constexpr const char* kGroup = "Rules along given texts";
-  app.add_flag("--teacher-forced", flags.chosen,
-               "One pass of both models over --text, or over a task's references behind their "
-               "prompts: what every rule would emit there, how often it would reject a draft, and "
-               "how well it predicts the text")
+  app.add_flag(
+         "--teacher-forced", flags.chosen,
+         "Compare rules along --text or a task's references. One pass of both models: what every "
+         "rule would emit, how often it would reject a draft, and how well it predicts the text")
       ->group(kGroup);
   add_filled_texts(app, "--text", flags.text, "FILE ...", "a path",
                    "Text files (with --perplexity one)")

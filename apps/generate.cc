@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "flag_values.h"
 #include "grammar_flags.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "logits_file.h"
 #include "model_flags.h"
@@ -207,16 +208,15 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   constexpr const char* kPrompt = "Prompt (one of the two)";
   CLI::Option* prompt =
       add_text(*app, "-p,--prompt", flags->prompt, "TEXT", "The text to continue")->group(kPrompt);
-  CLI::Option* prompt_file =
-      add_path(*app, "-f,--prompt-file", flags->prompt_file, "FILE",
-               "A file with that text (UTF-8), taken as it is; - is standard input")
-          ->group(kPrompt)
-          ->excludes(prompt);
+  CLI::Option* prompt_file = add_path(*app, "-f,--prompt-file", flags->prompt_file, "FILE",
+                                      "A file with that text (UTF-8); - is standard input")
+                                 ->group(kPrompt)
+                                 ->excludes(prompt);
   CLI::Option* encoder_prompt =
       add_filled_text(
           *app, "--encoder-prompt", flags->encoder_prompt, "TEXT", "a text",
-          "What an encoder-decoder's encoder reads; the prompt is then the answer's beginning, "
-          "and may be left out (without this flag the encoder reads the prompt)")
+          "The text that the encoder of an encoder-decoder reads; the prompt, which may be left "
+          "out, then begins the answer (without this flag the encoder reads the prompt)")
           ->group(kPrompt);
   CLI::Option* raw =
       app->add_flag("--raw", flags->raw, "The prompt is the text's beginning (default)")
@@ -237,34 +237,32 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   add_verdict_log_flags(*app, flags->verdict_log);
 
   constexpr const char* kOutput = "Output (the continuation alone goes to standard output)";
-  CLI::Option* json = app->add_flag("--json", flags->json,
-                                    "One JSON object at the end: text, ids, finish_reason, stats, "
-                                    "rule_scope, accepted_per_round (of each target pass)")
-                          ->group(kOutput);
+  CLI::Option* json =
+      app->add_flag("--json", flags->json,
+                    "One JSON object at the end: text, ids, stats and more. Its keys: text, ids, "
+                    "finish_reason, stats, rule_scope, accepted_per_round (for each target pass)")
+          ->group(kOutput);
   add_path(*app, "--logits", flags->logits, "FILE",
            "Write the target's raw f32 logits behind each id: (ids, vocabulary), little-endian")
       ->group(kOutput);
   add_trace_flag(*app, flags->trace)->group(kOutput);
   app->add_flag("--show-draft", flags->show_draft,
-                "Show which tokens are accepted drafts (green), corrections (yellow), bonus (cyan)")
+                "Show accepted drafts (green), corrections (yellow), bonus (cyan)")
       ->group(kOutput)
       ->excludes(json);
   add_choice(*app, "--color", flags->colour, {"auto", "always", "never"},
              "Colours of --show-draft; brackets stand in for them (default: auto)")
       ->group(kOutput);
+  show_usual(*app,
+             {"--prompt", "--prompt-file", "--chat", "--max-tokens", "--temperature", "--top-k",
+              "--top-p", "--seed", "--json-schema", "--grammar", "--json", "--show-draft"});
   app->footer(
       "Examples:\n"
       "  outrider generate --model SmolLM2-1.7B-Instruct --prompt \"Once upon a time\"\n"
       "  outrider generate --model SmolLM2-1.7B-Instruct --draft SmolLM2-135M-Instruct \\\n"
       "      --chat --prompt \"Name three rivers.\" --show-draft\n"
-      "  outrider generate --model model.gguf --prompt-file - --temperature 0.8 --top-p 0.95 \\\n"
-      "      --seed 7 --json < prompt.txt\n"
       "  outrider generate --model model.gguf --drafter first:grammar,suffix --chat \\\n"
-      "      --json-schema person.json --prompt \"Describe Ada Lovelace in JSON.\"\n"
-      "  outrider generate --cascade \"spec:SMALL>MIDDLE>LARGE\" --rule token-v3:alpha=0.3 \\\n"
-      "      --prompt \"Once upon a time\"\n"
-      "  outrider generate --model flan-t5-base --prompt \"translate English to German: Good "
-      "day.\"\n");
+      "      --json-schema person.json --prompt \"Describe Ada Lovelace in JSON.\"\n");
 
   allow_ranks(*app, flags->model);
   run_command = [flags, app, prompt, prompt_file, encoder_prompt] {

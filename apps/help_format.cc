@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <memory>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::size_t kWidth = 96;   // readable in a terminal of 100 columns
 constexpr std::size_t kColumn = 32;  // where the words begin: the longest common flag, and a gap
+constexpr std::size_t kExampleIndent = 6;  // of an example's second line
 
 std::string wrap(const std::string& text, std::size_t indent) {
   return wrap_words(text, indent, kWidth);
@@ -25,7 +28,61 @@ std::string entry(const std::string& left, const std::string& words) {
   return fmt::format("{:<{}}{}\n", head, kColumn, wrap(words, kColumn));
 }
 
+// "-m, --model PATH"
+std::string left_of(const CLI::Option& option, bool is_positional) {
+  std::string left = option.get_name(is_positional, !is_positional);
+  for (std::size_t comma = left.find(','); comma != std::string::npos;
+       comma = left.find(',', comma + 2)) {
+    left.insert(comma + 1, " ");
+  }
+  if (option.get_type_size() != 0) left += " " + value_name(option);
+  return left;
+}
+
+// Where the shell may break a command line of more than kWidth characters: the last space outside
+// quotes that leaves room for a backslash. npos if there is none.
+std::size_t last_break(const std::string& line) {
+  std::size_t found = std::string::npos;
+  bool is_quoted = false;
+  for (std::size_t at = kExampleIndent; at + 2 <= kWidth && at < line.size(); ++at) {
+    if (line[at] == '"') is_quoted = !is_quoted;
+    if (line[at] == ' ' && !is_quoted) found = at;
+  }
+  return found;
+}
+
+// Examples, indented by two, go on behind a backslash; other long lines are wrapped as words.
+std::string wrap_examples(const std::string& footer) {
+  std::istringstream lines(footer);
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() > kWidth && !line.starts_with("  ")) line = wrap(line, 0);
+    while (line.size() > kWidth && line.starts_with("  ")) {
+      const std::size_t at = last_break(line);
+      if (at == std::string::npos) break;
+      text += line.substr(0, at) + " \\\n";
+      line = std::string(kExampleIndent, ' ') + line.substr(at + 1);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string value_name(const CLI::Option& option) {
+  const std::string name = option.get_type_name();
+  return name.substr(0, name.find(':'));
+}
+
+std::string first_sentence(const std::string& words) {
+  for (std::size_t at = words.find(". "); at != std::string::npos; at = words.find(". ", at + 1)) {
+    if (at + 2 < words.size() && std::isupper(static_cast<unsigned char>(words[at + 2])) != 0) {
+      return words.substr(0, at);
+    }
+  }
+  return words;
+}
 
 std::string wrap_words(const std::string& text, std::size_t indent, std::size_t width) {
   std::istringstream words(text);
@@ -63,33 +120,60 @@ std::string HelpFormat::make_usage(const CLI::App* app, std::string name) const 
   return fmt::format("Usage: {}{}{} [flags]\n", name, has_commands ? command : "", places);
 }
 
+bool HelpFormat::has_further(const CLI::App& app) const {
+  const auto options = app.get_options([](const CLI::Option*) { return true; });
+  return std::any_of(options.begin(), options.end(),
+                     [this](const CLI::Option* option) { return usual_.contains(option); });
+}
+
 std::string HelpFormat::make_help(const CLI::App* app, std::string name,
                                   CLI::AppFormatMode mode) const {
   std::string text = make_description(app) + make_usage(app, std::move(name));
-  text += make_subcommands(app, mode);
+  text += make_subcommands(app, CLI::AppFormatMode::Normal);
+  const bool has_more = has_further(*app);
+  const bool shows_all = mode == CLI::AppFormatMode::All || !has_more;
+  const auto is_shown = [&](const CLI::Option* option) {
+    if (option == app->get_help_all_ptr()) return has_more;
+    return shows_all || option == app->get_help_ptr() || usual_.contains(option);
+  };
   // The group of --help and the like, made first by CLI11, is what a reader needs last.
   std::vector<std::string> groups = app->get_groups();
   std::rotate(groups.begin(), groups.begin() + (groups.empty() ? 0 : 1), groups.end());
   for (const std::string& group : groups) {
-    const std::vector<const CLI::Option*> options = app->get_options(
-        [&group](const CLI::Option* option) { return option->get_group() == group; });
-    if (!group.empty() && !options.empty()) text += make_group(group, false, options);
+    const std::vector<const CLI::Option*> options =
+        app->get_options([&](const CLI::Option* option) {
+          return option->get_group() == group && is_shown(option);
+        });
+    if (group.empty() || options.empty()) continue;
+    text += "\n" + group + ":\n";
+    for (const CLI::Option* option : options) {
+      const std::string words = option->get_description();
+      text += entry(left_of(*option, false), shows_all ? words : first_sentence(words));
+    }
   }
-  return text + "\n" + app->get_footer();
+  return text + "\n" + wrap_examples(app->get_footer());
 }
 
 std::string HelpFormat::make_option(const CLI::Option* option, bool is_positional) const {
-  std::string left = option->get_name(is_positional, !is_positional);
-  for (std::size_t comma = left.find(','); comma != std::string::npos;
-       comma = left.find(',', comma + 2)) {
-    left.insert(comma + 1, " ");
-  }
-  if (option->get_type_size() != 0) left += " " + option->get_type_name();
-  return entry(left, option->get_description());
+  return entry(left_of(*option, is_positional), option->get_description());
 }
 
 std::string HelpFormat::make_subcommand(const CLI::App* command) const {
   return entry(command->get_name(), command->get_description());
+}
+
+void add_help(CLI::App& program) {
+  program.formatter(std::make_shared<HelpFormat>());
+  program.set_help_flag("-h,--help", "Print this help and exit");
+  program.set_help_all_flag("--help-all", "Print all flags and exit");
+}
+
+void show_usual(CLI::App& app, std::initializer_list<const char*> names) {
+  const auto format = std::dynamic_pointer_cast<HelpFormat>(app.get_formatter());
+  for (const char* const name : names) {
+    const CLI::Option* const option = app.get_option(name);
+    if (format != nullptr) format->add_usual(option);
+  }
 }
 
 }  // namespace outrider::cli

@@ -1,9 +1,13 @@
-// How --help looks: one column of flags, one of words, wrapped to fit.
+// How --help looks: one column of flags, one of words, wrapped to fit. A command with many flags
+// shows the usual ones, each with the first sentence of its description; --help-all shows them all,
+// with all that is said of them.
 #ifndef OUTRIDER_APPS_HELP_FORMAT_H_
 #define OUTRIDER_APPS_HELP_FORMAT_H_
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <initializer_list>
+#include <set>
 #include <string>
 
 namespace outrider::cli {
@@ -11,15 +15,36 @@ namespace outrider::cli {
 // Words of `text` in lines of at most `width` characters, every line after the first indented.
 std::string wrap_words(const std::string& text, std::size_t indent, std::size_t width);
 
+// `words` up to the first full stop that a capital letter follows, without that full stop.
+std::string first_sentence(const std::string& words);
+
+// What stands for an option's value, as "FILE" or "f32|bf16"; CLI11 adds what it checks.
+std::string value_name(const CLI::Option& option);
+
 class HelpFormat : public CLI::Formatter {
  public:
+  // From now on --help of the command that has this option leaves out those that are not usual.
+  void add_usual(const CLI::Option* option) { usual_.insert(option); }
+  // Whether --help leaves out options of this command.
+  bool has_further(const CLI::App& app) const;
+
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override;
   std::string make_description(const CLI::App* app) const override;
   std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
   std::string make_subcommand(const CLI::App* command) const override;
+
+ private:
+  std::set<const CLI::Option*> usual_;
 };
+
+// The look of the program and of all commands that are added to it later, --help and --help-all.
+void add_help(CLI::App& program);
+
+// Adds to the flags that --help of this command shows, which are all as long as none is named.
+// Several calls add up. The names are those of flags that `app` has; throws CLI::OptionNotFound.
+void show_usual(CLI::App& app, std::initializer_list<const char*> names);
 
 }  // namespace outrider::cli
 

@@ -27,20 +27,19 @@ int run_program(int argc, char** argv) {
       "judges many of them in one pass, and what comes out is exactly what the target alone would "
       "have said.",
       "outrider");
-  program.formatter(std::make_shared<HelpFormat>());
-  program.set_help_flag("-h,--help", "Print this help and exit");
+  add_help(program);
   program.set_version_flag("--version", fmt::format("outrider {}", kVersion), "Print the version");
   program.footer(
       "Examples:\n"
       "  outrider generate --model SmolLM2-1.7B-Instruct --prompt \"Once upon a time\"\n"
       "  outrider generate --help\n");
 
-  std::vector<std::pair<CLI::App*, Run>> commands(15);
-  std::size_t index = 0;
-  for (const auto add : {add_generate, add_chat, add_serve, add_drafters, add_rules, add_template,
-                         add_tokenize, add_inspect, add_devices, add_quantize, add_datastore,
-                         add_bench, add_tune, add_eval, add_train}) {
-    auto& [command, run] = commands[index++];
+  std::vector<std::pair<CLI::App*, Run>> commands;
+  for (const auto add :
+       {add_generate, add_chat, add_serve, add_drafters, add_rules, add_trees, add_template,
+        add_tokenize, add_inspect, add_devices, add_quantize, add_datastore, add_bench, add_tune,
+        add_eval, add_train, add_completion, add_man}) {
+    auto& [command, run] = commands.emplace_back();
     command = add(program, run);
   }
 
@@ -48,7 +47,9 @@ int run_program(int argc, char** argv) {
   try {
     parse(program, argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return is_follower() ? 0 : show_help(program);
+    return is_follower() ? 0 : show_help(program, CLI::AppFormatMode::Normal);
+  } catch (const CLI::CallForAllHelp&) {
+    return is_follower() ? 0 : show_help(program, CLI::AppFormatMode::All);
   } catch (const CLI::CallForVersion& version) {
     if (is_follower()) return 0;
     output.write(fmt::format("{}\n", version.what()));
@@ -63,7 +64,7 @@ int run_program(int argc, char** argv) {
   for (const auto& [command, run] : commands) {
     if (command->parsed()) return run_as_launched(*command, run);
   }
-  return is_follower() ? 0 : show_help(program);
+  return is_follower() ? 0 : show_help(program, CLI::AppFormatMode::Normal);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "load_progress.h"
 #include "outrider/error.h"
 #include "outrider/spec_description.h"
@@ -17,8 +18,8 @@ namespace outrider::cli {
 
 void add_model_path(CLI::App& app, std::string& path) {
   add_path(app, "-m,--model", path, "PATH",
-           "The model: a Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a "
-           ".gguf file")
+           "The model: a Hugging Face directory or a .gguf file. A directory has config.json, "
+           "*.safetensors and tokenizer.json or tokenizer.model")
       ->required()
       ->group("Model");
 }
@@ -35,8 +36,8 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
   constexpr const char* kModel = "Model";
   add_model_path(app, flags.model);
   add_choice(app, "--weights", flags.options.weights, {"f32", "bf16", "int8", "int4"},
-             "Type of the weights in memory, the drafter's too if its spec names none (default: as "
-             "stored)")
+             "Type of the weights in memory (default: as stored). The drafter's, too, if its spec "
+             "names none")
       ->group(kModel);
   add_choice(app, "--kv", flags.options.kv, {"f32", "bf16", "int8"},
              "Type of the KV cache (default: f32 for f32 weights, else bf16)")
@@ -55,6 +56,7 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
   add_integer(app, "--threads", flags.options.threads, 0,
               "Threads; 0 takes every processor (default: 0)")
       ->group(kModel);
+  show_usual(app, {"--model", "--weights", "--threads"});
 }
 
 void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
@@ -66,38 +68,30 @@ void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
                              ->each([&flags](const std::string&) { flags.says_drafter = true; })
                              ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
-           "Short for --drafter model:PATH: a small model with the same vocabulary")
+           "Short for --drafter model:PATH, with the target's vocabulary")
       ->group(kSpeculation)
       ->excludes(drafter);
+  show_usual(app, {"--drafter", "--draft"});
 }
 
 void add_model_flags(CLI::App& app, ModelFlags& flags) {
   add_loading_flags(app, flags);
   add_drafter_flags(app, flags);
   SpeculationOptions& speculation = flags.speculation;
-  add_filled_text(
-      app, "--tree", speculation.tree, "SPEC",
-      "auto, own or a shape (chain:, widths:, static:, dynamic:, best: or sequoia:)",
-      "Shape of a draft: auto (as deep as pays by what passes cost here and by what was accepted "
-      "lately, down to no draft; with a temperature judged by coupled unless --verify says "
-      "otherwise); own (the drafter's, always: chain:length=5 for a model); chain:length=K; "
-      "widths:4,2,2 (children of each node, level by level); "
-      "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
-      "dynamic:total=60,depth=7,topk=10 (where the drafter is confident); "
-      "best:nodes=60,depth=16 (the likeliest paths of all); "
-      "sequoia:profile=FILE[,budget=N,depth=D] (the best by what outrider tune tree measured). "
-      "widths and static take siblings=without, with or top: drawn without or with replacement, or "
-      "the likeliest tokens (default: auto in generate and chat, own elsewhere)")
+  add_filled_text(app, "--tree", speculation.tree, "SPEC",
+                  "auto, own or a shape (chain:, widths:, static:, dynamic:, best: or sequoia:)",
+                  "own (default), auto, chain:length=K, ...; see outrider trees")
       ->group(kSpeculation);
   add_filled_text(app, "--rule", speculation.rule, "SPEC", "a rule (exact, chow:alpha=A, ...)",
                   "exact (default), token-v3:alpha=A, ...; see outrider rules")
       ->group(kSpeculation);
   add_choice(app, "--verify", speculation.verify, {"exact", "block", "traversal", "coupled"},
-             "How drafts are judged: exact, token by token; block, a chain jointly, accepting more "
-             "of the same law; traversal, the same for trees; coupled, bit-identical to plain "
-             "sampling with the seed (default: exact)")
+             "How drafts are verified: exact, token by token; block, a chain as a whole, and "
+             "traversal, a tree as a whole, which accept more and keep the distribution; coupled, "
+             "with the bits of plain sampling with the seed (default: exact)")
       ->each([&flags](const std::string&) { flags.says_verify = true; })
       ->group(kSpeculation);
+  show_usual(app, {"--tree", "--rule"});
 }
 
 CLI::Option* add_profile_place(CLI::App& app, ModelFlags& flags, const std::string& words) {
@@ -106,6 +100,8 @@ CLI::Option* add_profile_place(CLI::App& app, ModelFlags& flags, const std::stri
 
 void add_profile_flag(CLI::App& app, ModelFlags& flags) {
   flags.plans_drafts = true;
+  app.get_option("--tree")->description(
+      "auto (default), own, chain:length=K, ...; see outrider trees");
   add_profile_place(
       app, flags,
       "Where --tree auto, the default, keeps what passes cost and drafts brought, for the next "

@@ -34,13 +34,13 @@ void add_transform_flags(CLI::App& app, SamplingParams& sampling) {
            "Taken off once for each time it was generated (default: 0)")
       ->group(kSampling);
   add_real(app, "-t,--temperature", sampling.temperature, kNotNegative,
-           "Divides the logits; 0 always takes the likeliest token (default: 0)")
+           "Divides the logits; 0 takes the likeliest token (default: 0)")
       ->group(kSampling);
   add_integer(app, "--top-k", sampling.top_k, 0,
               "Keep the K likeliest tokens; 0 keeps all (default: 0)")
       ->group(kSampling);
   add_real(app, "--top-p", sampling.top_p, kShare,
-           "Keep the fewest likeliest tokens that hold this probability (default: 1)")
+           "Keep the likeliest tokens that hold this share (default: 1)")
       ->group(kSampling);
   add_real(app, "--min-p", sampling.min_p, kClosedShare,
            "Drop tokens below this share of the likeliest one's probability (default: 0)")

@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "model_flags.h"
 #include "outrider/error.h"
@@ -190,8 +191,10 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       ->group(kServer);
   app->add_option("--port", flags->server.port, "Port; 0 takes a free one (default: 8080)")
       ->check(CLI::Range(0, 65535))
+      ->type_name("N")
       ->group(kServer);
-  add_path(*app, "--api-key-file", flags->key_file, "FILE", "Keys, one a line: without one, 401")
+  add_path(*app, "--api-key-file", flags->key_file, "FILE",
+           "Keys, one a line; requests without one get 401")
       ->group(kServer);
   app->add_option("--cors", flags->server.router.cors_origin,
                   "Origin whose pages may ask (default: none)")
@@ -207,8 +210,8 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       ->group(kServer);
   app->add_option("--max-time", flags->max_time,
                   "Most seconds of a request, its waiting included; 0: no bound (default: 0)")
-      ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber)
+      ->type_name("SECONDS")
       ->group(kServer);
   add_path(*app, "--slot-save-path", flags->slot_folder, "DIR",
            "Where /slots/N?action=save writes texts with their KV cache (default: nowhere)")
@@ -232,6 +235,9 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
   app->add_option("--name", flags->name, "The model's name (default: its file's)")
       ->type_name("NAME")
       ->group(kServer);
+  show_usual(*app,
+             {"--temperature", "--top-k", "--top-p", "--host", "--port", "--api-key-file", "--cors",
+              "--parallel", "--queue", "--context", "--models", "--chat-template", "--name"});
   app->footer(
       "Example:\n"
       "  outrider serve --model qwen2.5-coder-1.5b-instruct.gguf --drafter suffix\n");

@@ -1,4 +1,4 @@
-// outrider drafters and outrider rules: what --drafter and --rule may be given.
+// outrider drafters, rules and trees: what --drafter, --rule and --tree may be given.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "outrider/error.h"
 #include "outrider/spec_description.h"
 #include "terminal.h"
+#include "tree_descriptions.h"
 
 namespace outrider::cli {
 namespace {
@@ -22,7 +23,7 @@ using SpecJson = nlohmann::ordered_json;
 constexpr std::size_t kSpecWidth = 80;   // of a terminal that nobody has widened
 constexpr std::size_t kSpecColumn = 30;  // where the words on a key begin
 
-// What the two commands differ in.
+// What the commands differ in.
 struct SpecList {
   const char* command;  // "drafters"
   const char* one;      // "drafter"
@@ -40,6 +41,10 @@ constexpr SpecList kRuleList = {
     "distributions: of the drafter, as model:, pard:, eagle:, medusa:, dflash:, dspark:, mtp, "
     "layerskip:, staged: and cascade: have them.",
     known_rules};
+constexpr SpecList kTreeList = {"trees", "tree", "--tree",
+                                "A draft has 255 nodes at most. At temperature 0 all nodes are the "
+                                "drafter's likeliest tokens.",
+                                known_trees};
 
 std::string table_of(const SpecList& list) {
   const std::vector<SpecDescription> known = list.known();
@@ -169,6 +174,17 @@ CLI::App* add_rules(CLI::App& program, Run& run) {
       "  outrider rules\n"
       "  outrider rules chow\n"
       "  outrider rules --json\n");
+  return app;
+}
+
+CLI::App* add_trees(CLI::App& program, Run& run) {
+  CLI::App* app =
+      add_spec_command(program, run, kTreeList, "List the shapes of a draft, or explain one");
+  app->footer(
+      "Examples:\n"
+      "  outrider trees\n"
+      "  outrider trees widths\n"
+      "  outrider trees --json\n");
   return app;
 }
 

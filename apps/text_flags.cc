@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "outrider/error.h"
 #include "sampling_flags.h"
 
@@ -18,8 +19,8 @@ void add_text_paths(CLI::App& app, std::vector<std::filesystem::path>& texts,
            }
            texts.assign(given.begin(), given.end());
          },
-         "A file of UTF-8 text, or a folder of such files, with its sub-folders but without names "
-         "that begin with a dot; may be given several times (required)")
+         "A file or folder of UTF-8 text (required). Of folders all files and sub-folders but "
+         "those whose names begin with a dot; may be given several times")
       ->type_name("PATH")
       ->expected(1)
       ->take_all()
@@ -43,6 +44,7 @@ void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int least_tokens)
               fmt::format("Tokens each is continued by (default: {})", texts.max_tokens))
       ->group(kGroup);
   add_transform_flags(app, texts.sampling);
+  show_usual(app, {"--text", "--texts", "--max-tokens", "--temperature"});
 }
 
 }  // namespace outrider::cli

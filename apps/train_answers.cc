@@ -17,6 +17,7 @@
 
 #include "chat_prompt.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "item_progress.h"
 #include "model_flags.h"
@@ -337,23 +338,23 @@ CLI::App* add_train_answers(CLI::App& train, Run& run_command) {
   const auto flags = std::make_shared<AnswerFlags>();
   constexpr const char* kFiles = "Files";
   add_filled_texts(*app, "--prompts", flags->prompt_files, "FILE ...", "a path",
-                   "Prompts, a JSON object a line with \"turns\", as Spec-Bench and MT-bench have "
-                   "them (this or --own-prompts is required)")
+                   "Prompts in Spec-Bench's form (this or --own-prompts). A JSON object a line "
+                   "with \"turns\", as MT-bench has them, too")
       ->group(kFiles);
   CLI::Option* own = add_integer(*app, "--own-prompts", flags->own_prompts, 1,
-                                 "So many prompts that the model writes itself, behind its chat "
-                                 "template's opening of a user's turn (default: none)")
+                                 "Have the model write N prompts itself (default: none). Behind "
+                                 "its chat template's opening of a user's turn")
                          ->group(kFiles);
   add_path(
       *app, "--out", flags->out, "FILE",
-      "Where to: a JSON object a line, which --examples of the other commands reads (required)")
+      "Where to (required). A JSON object a line, which --examples of the other commands reads")
       ->group(kFiles)
       ->required();
   app->add_flag("--resume", flags->resume, "Go on with a file that is there, where it was left")
       ->group(kFiles);
   app->add_flag("--raw", flags->raw,
-                "Prompts are texts to go on with (default: messages, which the model's chat "
-                "template wraps)")
+                "Prompts are texts to go on with. Without this flag they are messages, which the "
+                "model's chat template wraps")
       ->group(kFiles)
       ->excludes(own);
   add_integer(*app, "--batch", flags->batch, 1, "Texts in one pass (default: 16)")->group(kFiles);
@@ -361,6 +362,8 @@ CLI::App* add_train_answers(CLI::App& train, Run& run_command) {
   add_model_flags(*app, flags->model);
   add_sampling_flags(*app, flags->options);
   add_model_defaults_flag(*app);
+  show_usual(*app, {"--prompts", "--own-prompts", "--out", "--resume", "--raw", "--batch",
+                    "--system", "--max-tokens", "--temperature", "--top-k", "--top-p", "--seed"});
   app->footer(
       "Examples:\n"
       "  outrider train answers --model model.gguf --prompts questions.jsonl --max-tokens 256 \\\n"

@@ -1,9 +1,11 @@
 #include "trainer_program.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -21,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kProgram = "outrider-train";
+constexpr int kCannotRun = 127;  // as shells have it
 
 constexpr TrainerCommand kCommands[] = {
     {"lm", "A language model, from text"},
@@ -84,6 +87,34 @@ void hand_over_to_trainer(int argc, char** argv) {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
   ::execv(trainer.c_str(), words.data());
   throw Error(operation, trainer.string(), std::strerror(errno));
+}
+
+std::string trainer_output(const std::string& word) {
+  const std::string trainer = find_trainer().string();
+  int ends[2];
+  if (trainer.empty() || ::pipe(ends) != 0) return {};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    ::execl(trainer.c_str(), kProgram, word.c_str(), static_cast<char*>(nullptr));
+    ::_exit(kCannotRun);
+  }
+  ::close(ends[1]);
+  std::string output;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const ssize_t n = ::read(ends[0], buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    output.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  ::close(ends[0]);
+  int status = -1;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? output : std::string();
 }
 
 }  // namespace outrider::cli

@@ -5,6 +5,7 @@
 #define OUTRIDER_APPS_TRAINER_PROGRAM_H_
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace outrider::cli {
@@ -21,6 +22,10 @@ std::span<const TrainerCommand> trainer_commands();
 // and exit status are the other program's own. It is looked for beside this program's file, then in
 // PATH. Throws Error if it is in neither or cannot be started. Any other words: returns.
 void hand_over_to_trainer(int argc, char** argv);
+
+// What outrider-train writes to standard output when it is run with this one word; empty if there
+// is no such program, or it fails.
+std::string trainer_output(const std::string& word);
 
 }  // namespace outrider::cli
 

@@ -13,6 +13,7 @@
 #include "bench_progress.h"
 #include "entry.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "model_flags.h"
 #include "output_place.h"
@@ -166,8 +167,8 @@ void add_tune_drafters(CLI::App& tune, Run& run_command) {
 
   constexpr const char* kTried = "What is tried";
   add_filled_texts(tune, "--drafter", flags->drafters, "SPEC", "a drafter (model:PATH, ...)",
-                   "A drafter to try beside those that any model has (suffix, ngram, lookahead) "
-                   "and heads in its folder; may be given several times")
+                   "A drafter to try; may be given several times. Those that any model has "
+                   "(suffix, ngram, lookahead) and heads in its folder are tried anyway")
       ->allow_extra_args(false)
       ->group(kTried);
   add_path(tune, "--draft", flags->model.draft_path, "PATH", "Short for --drafter model:PATH")
@@ -208,10 +209,12 @@ void add_tune_drafters(CLI::App& tune, Run& run_command) {
            "How long to measure; two prompts at least (default: 120)")
       ->group(kEnd);
   add_profile_place(tune, flags->model,
-                    "Where what is learnt is kept for generate, chat and serve; none: nowhere "
-                    "(default: a file of the model's in ~/.cache/outrider)")
+                    "Where to keep what is learnt (default: in ~/.cache/outrider). For generate, "
+                    "chat and serve, in a file of the model's; none: nowhere")
       ->group(kEnd);
   add_path(tune, "--json", flags->json_file, "FILE", "Also write all figures as JSON")->group(kEnd);
+  show_usual(tune, {"--drafter", "--draft", "--only", "--layers", "--prompts", "--text",
+                    "--temperatures", "--max-tokens", "--seconds", "--profile", "--json"});
   run_command = [flags] { return run_tune(*flags); };
 }
 

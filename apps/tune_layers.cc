@@ -11,6 +11,7 @@
 #include "bench_progress.h"
 #include "bench_text.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "model_flags.h"
 #include "outrider/tune.h"
@@ -93,13 +94,14 @@ CLI::App* add_tune_layers(CLI::App& tune, Run& run_command) {
   LayerSearchOptions& options = flags->options;
   add_continued_texts(*app, options.texts, 1);
   add_integer(*app, "--trials", options.trials, 1,
-              "Sets of layers to try, each a pass over these texts; all sets where there are no "
-              "more (default: 128)")
+              "Sets of layers to try (default: 128). Each is a pass over these texts; all sets "
+              "where there are no more")
       ->group("Search");
   add_seed(*app, "--seed", options.seed,
            "Of the continuations and of which sets are tried (default: 0)")
       ->group("Search");
   app->add_flag("--json", flags->json, "All sets as one JSON object");
+  show_usual(*app, {"--trials", "--seed", "--json"});
   app->footer(
       "Examples:\n"
       "  outrider tune layers --model SmolLM2-1.7B --weights int8 --text notes.txt\n"

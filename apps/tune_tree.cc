@@ -14,6 +14,7 @@
 #include "bench_progress.h"
 #include "bench_text.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "model_flags.h"
 #include "output_place.h"
@@ -152,18 +153,19 @@ CLI::App* add_tune_tree(CLI::App& tune, Run& run_command) {
 
   constexpr const char* kTrees = "Trees";
   add_integer(*app, "--budget", options.most_nodes, 1,
-              "The most nodes that a tree may be planned with, up to 255 (default: 63)")
+              "Nodes of a tree at most, up to 255 (default: 63)")
       ->group(kTrees);
   add_integer(*app, "--ranks", options.ranks, 1, "Children of a node, up to 63 (default: 8)")
       ->group(kTrees);
   add_choice(*app, "--siblings", options.siblings, {"without", "with", "top"},
-             "Whether they are drawn without or with replacement, or are the likeliest tokens "
-             "(default: without)")
+             "How children of a node are drawn (default: without). Without or with replacement, or "
+             "not drawn at all: the likeliest tokens")
       ->group(kTrees);
   add_path(*app, "--out", flags->out, "FILE", "Where the profile goes (required)")
       ->required()
       ->group(kTrees);
   app->add_flag("--json", flags->json, "The figures as one JSON object");
+  show_usual(*app, {"--budget", "--ranks", "--siblings", "--out", "--json"});
   app->footer(
       "Examples:\n"
       "  outrider tune tree --model SmolLM2-1.7B --draft SmolLM2-135M --text notes.txt \\\n"

@@ -19,6 +19,28 @@ if(NOT OUTRIDER_SANITIZE)
   endforeach()
 endif()
 
+# What `make deb` makes.
+if(NOT OUTRIDER_SANITIZE)
+  add_test(NAME check.package COMMAND ${CMAKE_COMMAND}
+    -D BUILD_DIR=${PROJECT_BINARY_DIR} -D WORK_DIR=${PROJECT_BINARY_DIR}/package_test
+    -D VERSION=${PROJECT_VERSION} -P ${CMAKE_CURRENT_LIST_DIR}/package_test.cmake)
+  set_tests_properties(check.package PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED: " TIMEOUT 900)
+endif()
+
+# Links of the documentation; and, where mkdocs and Doxygen are, the site without a warning.
+find_program(OUTRIDER_PYTHON3 python3)
+mark_as_advanced(OUTRIDER_PYTHON3)
+if(OUTRIDER_PYTHON3)
+  add_test(NAME check.links COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-links)
+endif()
+find_program(OUTRIDER_MKDOCS mkdocs)
+find_program(OUTRIDER_DOXYGEN doxygen)
+mark_as_advanced(OUTRIDER_MKDOCS OUTRIDER_DOXYGEN)
+if(OUTRIDER_MKDOCS AND OUTRIDER_DOXYGEN)
+  add_test(NAME check.docs COMMAND ${PROJECT_SOURCE_DIR}/scripts/build-docs)
+  set_tests_properties(check.docs PROPERTIES TIMEOUT 900)
+endif()
+
 # The Python package's own tests, on the extension of this build; skipped, with the reason, where
 # there is none, or no NumPy or pytest. (A sanitized extension needs a runtime in front of Python:
 # scripts/test-python --asan.)

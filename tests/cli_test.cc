@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct UsageCase {
@@ -126,6 +127,7 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {{"drafters", "none"}, "expected one of model"},
       {{"drafters", ""}, "expected the name of a drafter"},
       {{"rules", "whatever"}, "whatever: expected one of exact, chow, diff"},
+      {{"trees", "oak"}, "oak: expected one of auto, own, chain, widths"},
       {{"inspect"}, "expected PATH, --pair TARGET DRAFTER or --kernels"},
       {{"inspect", model, model}, model},
       {{"inspect", model, "--model", model}, "--model: expected at most 1, got 2"},
@@ -191,24 +193,75 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
   }
 }
 
-TEST(CommandLine, HelpFitsATerminalAndShowsExamples) {
-  for (const Words& words :
-       {Words{"--help"}, Words{"generate", "--help"}, Words{"chat", "-h"},
-        Words{"tokenize", "--help"}, Words{"inspect", "--help"}, Words{"template", "--help"},
-        Words{"devices", "--help"}, Words{"drafters", "--help"}, Words{"rules", "--help"},
-        Words{"quantize", "--help"}, Words{"datastore", "--help"},
-        Words{"datastore", "build", "--help"}, Words{"tune", "--help"},
-        Words{"tune", "tree", "--help"}, Words{"tune", "layers", "--help"},
-        Words{"train", "--help"}, Words{"train", "tokenizer", "--help"}}) {
-    SCOPED_TRACE(words.front());
-    const ProgramRun run = run_program(words);
-    EXPECT_EQ(run.status, 0);
-    EXPECT_THAT(run.err, IsEmpty());
-    EXPECT_THAT(run.out, HasSubstr("Examples:\n  outrider "));
-    std::istringstream lines(run.out);
+// The commands that a help lists: names in lower case in front of two spaces, before the examples.
+std::vector<std::string> listed_commands(const std::string& help) {
+  std::vector<std::string> names;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line) && line != "Examples:";) {
+    if (!line.starts_with("  ") || line.size() < 3 || line[2] < 'a' || line[2] > 'z') continue;
+    const std::size_t end = line.find(' ', 2);
+    if (end != std::string::npos && line.substr(end, 2) == "  ") {
+      names.push_back(line.substr(2, end - 2));
+    }
+  }
+  return names;
+}
+
+// The help of the command that these words name, and of all below it; counts them. What
+// outrider-train has to say is left out where that program is not built.
+void check_helps(const Words& words, int& n_checked) {
+  SCOPED_TRACE(::testing::PrintToString(words));
+  const auto help_by = [&words](const char* flag) {
+    Words with_flag = words;
+    with_flag.emplace_back(flag);
+    return run_program(with_flag);
+  };
+  const ProgramRun run = help_by("--help");
+  if (!words.empty() && words.front() == "train" && run.status == 1 &&
+      run.err.find("outrider-train") != std::string::npos) {
+    return;
+  }
+  ++n_checked;
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, IsEmpty());
+  EXPECT_THAT(run.out, HasSubstr("Example"));
+  EXPECT_THAT(run.out, HasSubstr(":\n  outrider "));
+  EXPECT_LE(n_lines(run.out), 50) << run.out;
+  const ProgramRun all = help_by("--help-all");
+  EXPECT_EQ(all.status, 0) << all.err;
+  EXPECT_GE(all.out.size(), run.out.size());
+  // Where there is more to see, the help says how.
+  EXPECT_EQ(run.out.find("--help-all") != std::string::npos, all.out != run.out);
+  for (const std::string& text : {run.out, all.out}) {
+    std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }
+  for (const std::string& name : listed_commands(run.out)) {
+    Words below = words;
+    below.push_back(name);
+    check_helps(below, n_checked);
+  }
+}
+
+TEST(CommandLine, EveryHelpFitsAScreenAndShowsExamples) {
+  int n_checked = 0;
+  check_helps({}, n_checked);
+  // The program, its commands, and those of datastore, tune and train that it runs itself.
+  EXPECT_GE(n_checked, 1 + 17 + 2 + 2 + 2);
   EXPECT_THAT(run_program({"--version"}).out, StartsWith("outrider "));
+}
+
+// What --help leaves out is in --help-all, and is taken all the same.
+TEST(CommandLine, FurtherFlagsAreShownByHelpAll) {
+  const std::string help = run_program({"generate", "--help"}).out;
+  const std::string all = run_program({"generate", "--help-all"}).out;
+  for (const char* const flag : {"--kv-memory BYTES", "--verify exact|", "--stop TEXT"}) {
+    EXPECT_THAT(help, Not(HasSubstr(flag)));
+    EXPECT_THAT(all, HasSubstr(flag));
+  }
+  // Of a usual flag, the first sentence; the other sentences in --help-all.
+  EXPECT_THAT(help, HasSubstr("as stored)\n"));
+  EXPECT_THAT(all, HasSubstr("as stored). The drafter's"));
 }
 
 TEST(CommandLine, WithoutAWordItShowsItsHelp) {
@@ -231,7 +284,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 15);
+  EXPECT_EQ(n_commands, 17);
 }
 
 TEST(Tokenize, GoesThereAndBack) {

@@ -1,4 +1,4 @@
-// `outrider drafters` and `outrider rules`, and what --help says in their place.
+// `outrider drafters`, `outrider rules` and `outrider trees`, and what --help says in their place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST_P(SpecCommands, ListWhatTheyExplain) {
   expect_80_columns(table);
   const std::vector<std::string> rows = lines_of(table);
   const json list = json::parse(output_of({command, "--json"}));
-  ASSERT_GT(list.size(), 10U);
+  ASSERT_GT(list.size(), 7U);
   ASSERT_GT(rows.size(), list.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string name = list[i]["name"];
@@ -69,7 +69,7 @@ TEST_P(SpecCommands, ListWhatTheyExplain) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, SpecCommands, ::testing::Values("drafters", "rules"),
+INSTANTIATE_TEST_SUITE_P(, SpecCommands, ::testing::Values("drafters", "rules", "trees"),
                          [](const auto& info) { return info.param; });
 
 TEST(SpecCommand, KeysSayTheirDefaults) {
@@ -86,19 +86,45 @@ TEST(SpecCommand, KeysSayTheirDefaults) {
             "target");
 }
 
+// The descriptions stand apart from the code that reads shapes: each example, and each shape by its
+// name alone where it needs no value, is taken, so that what is refused is the model.
+TEST(SpecCommand, TreesAreTaken) {
+  std::vector<std::string> specs = {"auto",          "own",           "chain",   "widths:4,2,1",
+                                    "static:eagle1", "static:medusa", "dynamic", "best"};
+  for (const json& tree : json::parse(output_of({"trees", "--json"}))) {
+    for (const json& key : tree["keys"]) {
+      if (key["value"] != "FILE") specs.push_back(key["example"]);
+    }
+    EXPECT_THAT(tree["example"].get<std::string>(),
+                HasSubstr("--tree " + tree["name"].get<std::string>()));
+  }
+  ASSERT_GT(specs.size(), 15U);
+  for (const std::string& spec : specs) {
+    if (spec.starts_with("sequoia:")) continue;  // its file is read first
+    const ProgramRun run = run_program({"generate", "--model", "/nowhere", "--draft", "/nowhere",
+                                        "--prompt", "a", "--tree", spec});
+    EXPECT_EQ(run.status, 1) << spec << ": " << run.err;
+    EXPECT_THAT(run.err, HasSubstr("/nowhere"));
+  }
+  // A key that is not described is refused.
+  const ProgramRun run = run_program({"generate", "--model", "/nowhere", "--draft", "/nowhere",
+                                      "--prompt", "a", "--tree", "best:topk=3"});
+  EXPECT_EQ(run.status, 2) << run.err;
+}
+
 // --help names the commands in a line each instead of all that they list.
 TEST(SpecCommand, HelpPointsAtThem) {
   for (const char* const command : {"generate", "chat", "serve"}) {
     const std::string help = output_of({command, "--help"});
     int n_found = 0;
     for (const std::string& line : lines_of(help)) {
-      for (const char* const flag : {"--drafter SPEC", "--rule SPEC"}) {
+      for (const char* const flag : {"--drafter SPEC", "--rule SPEC", "--tree SPEC"}) {
         if (line.find(flag) == std::string::npos) continue;
         EXPECT_THAT(line, HasSubstr("; see outrider "));
         ++n_found;
       }
     }
-    EXPECT_EQ(n_found, 2) << command;
+    EXPECT_EQ(n_found, 3) << command;
     EXPECT_THAT(help, Not(HasSubstr("lookahead")));
   }
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "train/generated_source.h"
@@ -54,15 +55,14 @@ void require_one_kind_of_data(const HeadFlags& flags) {
 void add_head_flags(CLI::App& command, HeadFlags& flags) {
   constexpr const char* kData = "Data";
   add_path(command, "--target", flags.target, "PATH",
-           "The model it is to draft for, which stays as it is: a Hugging Face directory or a "
-           ".gguf file")
+           "The model to draft for, which stays as it is. A Hugging Face directory or a .gguf file")
       ->required()
       ->group(kData);
   add_text_flags(command, flags.text, "");
   add_example_flags(command, flags.examples, flags.held_out_examples);
   add_choice(command, "--data", flags.data, {"fixed", "generated"},
-             "Learn on the text as it stands, or on what the target writes after its beginnings "
-             "(default: fixed)")
+             "The text as it stands, or what the target writes (default: fixed). With generated it "
+             "goes on from the text's beginnings")
       ->group(kData);
   add_real(command, "--temperature", flags.temperature,
            {0, true, std::numeric_limits<double>::infinity(), false, "a number, 0 or more"},
@@ -72,6 +72,7 @@ void add_head_flags(CLI::App& command, HeadFlags& flags) {
               fmt::format("Tokens of such a beginning (default: {})", flags.prompt))
       ->group(kData);
   add_run_flags(command, flags.run);
+  show_usual(command, {"--target", "--text", "--held-out", "--examples", "--data"});
 }
 
 train::HeadRun head_run_of(const HeadFlags& flags) {

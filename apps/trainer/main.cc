@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "command_tree.h"
 #include "entry.h"
 #include "help_format.h"
 #include "one_process.h"
@@ -24,8 +24,7 @@ int run_program(int argc, char** argv) {
   keep_heap();
   CLI::App program("Trains language models, drafters and the heads that draft for a target.",
                    "outrider-train");
-  program.formatter(std::make_shared<HelpFormat>());
-  program.set_help_flag("-h,--help", "Print this help and exit");
+  add_help(program);
   program.set_version_flag("--version", fmt::format("outrider {}", kVersion), "Print the version");
   program.footer(
       "Examples:\n"
@@ -41,11 +40,16 @@ int run_program(int argc, char** argv) {
     command = add(program, run);
   }
 
+  // What `outrider completion` and `outrider man` ask for.
+  CLI::App* const describe =
+      program.add_subcommand("describe", "Print all commands and flags as JSON")->group("");
   Output output;
   try {
     parse(program, argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return show_help(program);
+    return show_help(program, CLI::AppFormatMode::Normal);
+  } catch (const CLI::CallForAllHelp&) {
+    return show_help(program, CLI::AppFormatMode::All);
   } catch (const CLI::CallForVersion& version) {
     output.write(fmt::format("{}\n", version.what()));
     output.check();
@@ -55,6 +59,11 @@ int run_program(int argc, char** argv) {
   }
   for (const auto& [command, run] : commands) {
     if (command->parsed()) return run();
+  }
+  if (describe->parsed()) {
+    output.write(json_text(describe_commands(program)));
+    output.check();
+    return 0;
   }
   std::vector<std::string> names;
   names.reserve(commands.size());

@@ -11,6 +11,7 @@
 
 #include "commands.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "outrider/error.h"
 #include "train/device.h"
@@ -33,12 +34,12 @@ void add_run_flags(CLI::App& command, RunFlags& flags, const std::string& held_o
   constexpr const char* kRun = "Run";
   const auto or_default = [](auto value) { return fmt::format("(default: {})", value); };
   add_path(command, "-o,--out", flags.out, "DIR",
-           "Directory of the result; the run's own files stand in its folder training")
+           "Folder of the result. The run's own files stand in its folder training")
       ->required()
       ->group(kRun);
   command
       .add_flag("--resume", flags.resume,
-                "Go on with the run in --out, bit for bit as if it had not been stopped")
+                "Go on with the run in --out. The bits are those of a run that was never stopped")
       ->group(kRun);
   add_integer(command, "--steps", flags.steps, 1, "Optimiser steps " + or_default(flags.steps))
       ->group(kRun);
@@ -103,6 +104,8 @@ void add_run_flags(CLI::App& command, RunFlags& flags, const std::string& held_o
   add_real(command, "--beta2", flags.beta2, kShare,
            "Memory of the squared gradients " + or_default(flags.beta2))
       ->group(kOptimiser);
+  show_usual(command, {"--out", "--resume", "--steps", "--batch", "--length", "--evaluate-every",
+                       "--threads", "--learning-rate"});
 }
 
 void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what) {
@@ -120,9 +123,10 @@ void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what
 
 void add_example_flags(CLI::App& command, std::string& examples, std::string& held_out) {
   constexpr const char* kData = "Data";
-  add_path(command, "--examples", examples, "FILE",
-           "Instead of text: a JSON object a line, {\"prompt\": ..., \"completion\": ...}, as "
-           "outrider train answers writes them; the loss counts on completions")
+  add_path(
+      command, "--examples", examples, "FILE",
+      "Instead of text: prompts and completions, JSONL. A JSON object a line, {\"prompt\": ..., "
+      "\"completion\": ...}, as outrider train answers writes them; the loss counts on completions")
       ->group(kData);
   add_path(command, "--held-out-examples", held_out, "FILE", "The same, to report the loss on")
       ->group(kData);

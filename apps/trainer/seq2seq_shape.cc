@@ -88,7 +88,7 @@ void add_seq2seq_shape(CLI::App& command, Seq2SeqShapeFlags& flags) {
       kDefaultShape.head_dim);
   add("--hidden", flags.hidden, 1, "Width of the feed-forward layer", kDefaultShape.hidden);
   add_path(command, "--init", flags.init, "DIR",
-           "Start from the weights of this model instead of random ones; shape and special tokens "
+           "Start from the weights of this model instead of random ones. Shape and special tokens "
            "are its config.json's, and flags of the shape may say no other")
       ->group(kGroup);
 }

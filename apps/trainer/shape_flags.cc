@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "outrider/error.h"
 
 namespace outrider::cli {
@@ -39,6 +40,7 @@ void add_shape_flags(CLI::App& command, ShapeFlags& flags) {
       ->group(kShape);
   command.add_flag("--untied", flags.untied, "An output matrix apart from the embedding")
       ->group(kShape);
+  show_usual(command, {"--layers", "--dim", "--heads", "--context"});
 }
 
 ModelConfig config_of(const ShapeFlags& flags, const Tokenizer& tokenizer) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "train/objectives/block_head.h"
 #include "trainer/head_flags.h"
 #include "trainer/train_commands.h"
@@ -86,8 +87,8 @@ void add_block_flags(CLI::App& command, BlockFlags& flags) {
       fmt::format("Blocks drawn from each sequence of a batch (default: {})", flags.anchors))
       ->group(kLoss);
   add_choice(command, "--weights", flags.weights, {"decay", "d-pace"},
-             "How much the places of a block count: less the further on they are, or by what "
-             "getting them right adds to the accepted length (default: decay)")
+             "How much the places of a block count (default: decay). Less the further on they are, "
+             "or by what getting them right adds to the accepted length")
       ->group(kLoss);
   add_real(command, "--gamma", flags.gamma,
            {0, false, std::numeric_limits<double>::infinity(), false, "a number above 0"},
@@ -95,6 +96,7 @@ void add_block_flags(CLI::App& command, BlockFlags& flags) {
                        flags.gamma))
       ->group(kLoss);
   add_head_flags(command, flags.head);
+  show_usual(command, {"--layers", "--block", "--weights"});
 }
 
 std::shared_ptr<BlockFlags> block_flags(BlockHeadKind kind) {
@@ -136,12 +138,13 @@ CLI::App* add_train_dspark(CLI::App& program, Run& run) {
   constexpr const char* kMarkov = "Markov head";
   add_block_flags(*command, *flags);
   add_choice(*command, "--markov", flags->markov, {"vanilla", "gated", "rnn"},
-             "What corrects a place: the token before it alone, that token gated by what the place "
-             "gives, or a recurrent state along the block (default: vanilla)")
+             "What corrects a place of a block (default: vanilla). The token before it alone, that "
+             "token gated by what the place gives, or a recurrent state along the block")
       ->group(kMarkov);
   add_integer(*command, "--rank", flags->rank, 1,
               fmt::format("Of its matrices, vocabulary times rank each (default: {})", flags->rank))
       ->group(kMarkov);
+  show_usual(*command, {"--markov", "--rank"});
   command->footer(
       "Examples:\n"
       "  outrider train dspark --target stories260K --text stories.txt --separator "

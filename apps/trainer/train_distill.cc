@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "tokenizer/same_vocabulary.h"
@@ -94,7 +95,7 @@ CLI::App* add_train_distill(CLI::App& program, Run& run) {
   CLI::App* command = program.add_subcommand(
       "distill", "Train a drafter on a target's probabilities, computed as they are needed");
   add_path(*command, "--target", flags->target, "PATH",
-           "The model it is to draft for: a Hugging Face directory or a .gguf file")
+           "The model to draft for: a Hugging Face directory or a .gguf file")
       ->required()
       ->group("Data");
   add_text_flags(*command, flags->text, "");
@@ -104,16 +105,18 @@ CLI::App* add_train_distill(CLI::App& program, Run& run) {
   constexpr const char* kDistillation = "Distillation";
   add_divergence(*command, flags->divergence, kDistillation);
   add_real(*command, "--on-policy", flags->on_policy, {0, true, 1, true, "a number from 0 to 1"},
-           "Share of the batches that the drafter writes itself, after a prompt from the text "
-           "(default: 0)")
+           "Share of the batches that the drafter writes itself (default: 0). It goes on from "
+           "prompts of the text")
       ->group(kDistillation);
   add_integer(*command, "--prompt", flags->prompt, 1, "Tokens of such a prompt (default: 16)")
       ->group(kDistillation);
   add_shape_flags(*command, flags->shape);
   add_path(*command, "--init", flags->init, "DIR",
-           "Start from the weights of this model, which has the same shape, instead of random ones")
+           "Start from the weights of this model instead of random ones. It has the same shape")
       ->group("Shape of the model");
   add_run_flags(*command, flags->run);
+  show_usual(*command,
+             {"--target", "--text", "--held-out", "--divergence", "--on-policy", "--init"});
   command->footer(
       "Examples:\n"
       "  outrider train distill --target stories260K --text stories.txt --separator "

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "train/draft_vocabulary.h"
@@ -129,8 +130,8 @@ CLI::App* add_train_eagle(CLI::App& program, Run& run) {
       "eagle", "Train an EAGLE head: one decoder layer that drafts on the target's features");
   constexpr const char* kHead = "Head";
   add_choice(*command, "--version", flags->version, {"1", "3"},
-             "1: EAGLE, which learns the target's features; 3: EAGLE-3, which reads three of them "
-             "and learns on its own output (default: 1)")
+             "1: EAGLE; 3: EAGLE-3 (default: 1). 1 learns the target's features; 3 reads three of "
+             "them and learns on its own output")
       ->group(kHead);
   add_choice(*command, "--inputs", flags->inputs,
              {"feature+shifted-token", "feature+token", "token", "feature"},
@@ -141,11 +142,12 @@ CLI::App* add_train_eagle(CLI::App& program, Run& run) {
            "Version 1: noise on the features it reads is uniform up to this (default: 0.1)")
       ->group(kHead);
   add_integer(*command, "--steps-ahead", flags->steps_ahead, 1,
-              "Version 3: times that the head runs on its own output, or tokens of a pass with "
-              "--parallel (default: 7)")
+              "Version 3: tokens to learn ahead (default: 7). Times that the head runs on its own "
+              "output, or tokens of a pass with --parallel")
       ->group(kHead);
-  add_integer(*command, "--draft-vocabulary", flags->draft_vocabulary, 1,
-              "Version 3: tokens that the head can say, the text's most frequent (default: all)")
+  add_integer(
+      *command, "--draft-vocabulary", flags->draft_vocabulary, 1,
+      "Version 3: tokens that the head can say (default: all). They are the text's most frequent")
       ->group(kHead);
   constexpr const char* kParallel = "Parallel head (P-EAGLE)";
   command
@@ -162,6 +164,8 @@ CLI::App* add_train_eagle(CLI::App& program, Run& run) {
   add_mask_row_flags(*command, flags->rows, kParallel);
   for (const char* const flag : kParallelFlags) command->get_option(flag)->needs("--parallel");
   add_head_flags(*command, flags->head);
+  show_usual(*command,
+             {"--version", "--steps-ahead", "--draft-vocabulary", "--parallel", "--layers"});
   command->footer(
       "The defaults are for targets of billions of parameters; a target of a few hundred thousand "
       "wants --learning-rate 1e-3 or so.\n"

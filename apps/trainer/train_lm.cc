@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "train/objectives/lm.h"
@@ -103,17 +104,17 @@ CLI::App* add_train_lm(CLI::App& program, Run& run) {
   add_text_flags(*command, flags->text, "");
   add_example_flags(*command, flags->examples, flags->held_out_examples);
   add_path(*command, "--tokenizer", flags->tokenizer, "PATH",
-           "Whose vocabulary: a Hugging Face directory or a tokenizer.json; copied to --out")
+           "Whose vocabulary: a Hugging Face directory or a tokenizer.json. It is copied to --out")
       ->required()
       ->group("Data");
   add_shape_flags(*command, flags->shape);
   add_path(*command, "--init", flags->init, "DIR",
-           "Start from the weights of this model, which has the same shape, instead of random ones")
+           "Start from the weights of this model instead of random ones. It has the same shape")
       ->group("Shape of the model");
   constexpr const char* kMtp = "Multi-token prediction";
   add_integer(*command, "--mtp", flags->mtp, 0,
-              "Modules behind the model that predict tokens further on, and learn with it "
-              "(default: 0)")
+              "Modules that predict tokens further on (default: 0). They stand behind the model "
+              "and learn with it")
       ->group(kMtp);
   add_real(*command, "--mtp-weight", flags->mtp_weight,
            {0, true, std::numeric_limits<double>::infinity(), false, "a number, 0 or more"},
@@ -124,6 +125,8 @@ CLI::App* add_train_lm(CLI::App& program, Run& run) {
            "Share of the embeddings and of what layers add that is left out, at random, while it "
            "learns: for texts that are read many times (default: 0)")
       ->group("Optimiser (AdamW)");
+  show_usual(*command, {"--text", "--held-out", "--separator", "--examples", "--tokenizer",
+                        "--init", "--mtp"});
   command->footer(
       "Examples:\n"
       "  outrider train lm --text stories.txt --separator \"<|endoftext|>\" --tokenizer "

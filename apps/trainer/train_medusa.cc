@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "train/objectives/medusa.h"
 #include "trainer/head_flags.h"
 #include "trainer/train_commands.h"
@@ -40,10 +41,11 @@ CLI::App* add_train_medusa(CLI::App& program, Run& run) {
   constexpr const char* kHead = "Heads";
   add_integer(*command, "--heads", flags->heads, 1, "How many (default: 4)")->group(kHead);
   add_choice(*command, "--lm-head", flags->lm_head, {"own", "shared"},
-             "An output matrix for every head, begun from the target's, or the target's for all "
-             "(default: own)")
+             "One output matrix a head, or the target's for all (default: own). The own ones begin "
+             "as the target's")
       ->group(kHead);
   add_head_flags(*command, flags->head);
+  show_usual(*command, {"--heads", "--lm-head"});
   command->footer(
       "Examples:\n"
       "  outrider train medusa --target stories260K --text stories.txt --separator "

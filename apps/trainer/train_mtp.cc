@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "outrider/error.h"
 #include "train/objectives/mtp.h"
 #include "trainer/head_flags.h"
@@ -52,6 +53,7 @@ CLI::App* add_train_mtp(CLI::App& program, Run& run) {
       ->add_flag("--alone", flags->alone, "Write the modules by themselves, for --drafter mtp:DIR")
       ->group(kModules);
   add_head_flags(*command, flags->head);
+  show_usual(*command, {"--modules", "--alone"});
   command->footer(
       "--out becomes a copy of the target with the modules added, for --drafter mtp; with\n"
       "--alone it holds them by themselves. --export is their type.\n"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "model/config.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
@@ -117,11 +118,11 @@ CLI::App* add_train_online(CLI::App& program, Run& run) {
       "online", "Train a drafter on what its target has said in use (--verdict-log)");
   constexpr const char* kData = "Data";
   add_path(*command, "--log", flags->log, "DIR",
-           "A verdict log, as generate, chat and eval write it with --verdict-log")
+           "A verdict log, as generate, chat and eval write it")
       ->required()
       ->group(kData);
   add_path(*command, "--drafter", flags->drafter, "DIR",
-           "The drafter to start from: a Hugging Face directory with the log's vocabulary")
+           "The drafter to start from. A Hugging Face directory with the log's vocabulary")
       ->required()
       ->group(kData);
   add_real(*command, "--held-out-share", flags->held_out_share,
@@ -137,6 +138,7 @@ CLI::App* add_train_online(CLI::App& program, Run& run) {
       ->group(kData);
   add_divergence(*command, flags->divergence, "Distillation");
   add_run_flags(*command, flags->run, "--held-out-share");
+  show_usual(*command, {"--log", "--drafter", "--held-out-share", "--follow", "--divergence"});
   command->footer(
       "Examples:\n"
       "  outrider generate --model target --draft small --verdict-log verdicts --prompt \"...\"\n"

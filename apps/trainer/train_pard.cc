@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flag_values.h"
+#include "help_format.h"
 #include "model/config.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
@@ -118,6 +119,7 @@ CLI::App* add_train_pard(CLI::App& program, Run& run) {
       ->group(kDraft);
   add_mask_row_flags(*command, flags->rows, "Rows that are learned from");
   add_run_flags(*command, flags->run);
+  show_usual(*command, {"--drafter", "--text", "--held-out", "--examples", "--tokens"});
   command->footer(
       "Examples:\n"
       "  outrider train pard --drafter models/drafter --text novels.txt --mask-token 0 --steps "

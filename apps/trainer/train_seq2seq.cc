@@ -9,6 +9,7 @@
 
 #include "base/atomic_file.h"
 #include "flag_values.h"
+#include "help_format.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "state_line.h"
@@ -228,28 +229,30 @@ CLI::App* add_train_seq2seq(CLI::App& program, Run& run) {
                  "--length of them at most; the answers stand in training/test_answers.txt",
                  "What to say for these: corpus BLEU is printed, with its 95% interval", false);
   add_path(*command, "--tokenizer", flags->tokenizer, "PATH",
-           "Whose vocabulary, for both sides: a Hugging Face directory or a tokenizer.json; copied "
-           "to --out")
+           "Whose vocabulary: a Hugging Face directory or a tokenizer.json. For both sides; it is "
+           "copied to --out")
       ->required()
       ->group("Data");
   add_seq2seq_shape(*command, flags->shape);
   constexpr const char* kTeacher = "Distillation";
   add_path(*command, "--teacher", flags->teacher, "DIR",
-           "Learn what this model of the same kind and vocabulary would say behind the targets' "
-           "tokens, instead of the tokens themselves")
+           "Learn what this model says instead of the tokens. It is of the same kind and "
+           "vocabulary, and says it behind the targets' tokens")
       ->group(kTeacher);
   add_divergence(*command, flags->divergence, kTeacher);
   add_run_flags(*command, flags->run, "--held-out-source");
   constexpr RealRange kShare{0, true, 1, false, "a number in [0, 1)"};
   constexpr const char* kOptimiser = "Optimiser (AdamW)";
   add_real(*command, "--dropout", flags->dropout, kShare,
-           "Share that is left out, at random, while it learns: of the embeddings, of what layers "
-           "add and stacks give, and of the activations of the feed-forward layers. For texts that "
-           "are read many times (default: 0)")
+           "Share that is left out at random (default: 0). Of the embeddings, of what layers add "
+           "and stacks give, and of the activations of the feed-forward layers; for texts that are "
+           "read many times")
       ->group(kOptimiser);
   add_real(*command, "--label-smoothing", flags->label_smoothing, kShare,
            "Share of each token's law that is spread over the vocabulary (default: 0)")
       ->group(kOptimiser);
+  show_usual(*command, {"--source", "--target", "--held-out-source", "--held-out-target",
+                        "--tokenizer", "--layers", "--dim", "--init", "--teacher", "--dropout"});
   command->footer(
       "Examples:\n"
       "  outrider train seq2seq --source train.de --target train.en --tokenizer tokenizer \\\n"
