@@ -1,15 +1,15 @@
-// Texts that come and go, decoded together: each with its own sampling, drafter, rule, verification
-// and tree, in one pass of the target a step.
+// Continuous batching: requests join and leave at any time, and each step runs one pass of the
+// target for all of them. Each request has its own sampling, drafter, rule, verification and tree.
 //
 //   outrider::Batch batch(model, {"model:SmolLM2-135M-Instruct", "suffix"});
 //   batch.submit({.prompt = ids, .options = options}, {.drafter = "suffix"},
 //                [](outrider::GenerateResult result, std::exception_ptr error) { ... });
 //   while (batch.step()) {}
 //
-// A greedy request, and one that is verified by "coupled", has the bits that it has alone, whatever
-// runs beside it and whenever that came. So has any other whose drafter knows of no other texts, as
-// long as memory is not short: a text that gives way (--kv-memory), or whose drafts do, draws other
-// tokens of the same law.
+// A greedy request gives the same bits as alone, whatever runs beside it. So does a request
+// verified by "coupled". So does any other whose drafter keeps no state across texts, while memory
+// suffices. Where memory is short (--kv-memory), a preempted text, or one whose drafts are dropped,
+// draws other tokens of the same distribution.
 #ifndef OUTRIDER_BATCH_H_
 #define OUTRIDER_BATCH_H_
 
@@ -32,113 +32,113 @@ namespace outrider {
 using RequestId = std::int64_t;
 
 struct BatchOptions {
-  // Texts that are decoded at a time; further ones wait in their order. At least 1.
+  // Texts decoded at a time; further ones wait in order of submission. At least 1.
   int most_running = 32;
-  // Tokens of prompts that one pass runs while other texts are decoded beside them: more of them
-  // bring a new text sooner to its first token, and hold up the others' next ones. At least 1.
-  // Alone they come in passes of 256.
+  // Prompt tokens that one pass runs while other texts decode. A larger number brings a new text
+  // sooner to its first token and delays the next tokens of the others. At least 1. Where no text
+  // decodes, prompts run 256 tokens a pass.
   int prompt_rows = 128;
-  // Ended texts that are kept with their KV caches, those of their drafters with them: the tokens
-  // that a later prompt has in common with one of them are not run again
-  // (GenerateStatistics::reused). The one that was longest not of use goes first, and sooner where
-  // --kv-memory is needed for texts that run.
+  // Ended texts that are kept with their KV caches and those of their drafters. A later prompt
+  // skips the tokens that it shares with one of them (GenerateStatistics::reused). The least
+  // recently used one is dropped first, and sooner where running texts need --kv-memory.
   int most_kept = 0;
-  // Is told of every round, and of every text that ends; null: nobody is.
+  // Is called after every round and for every text that ends. May be null.
   std::shared_ptr<RoundObserver> observer = nullptr;
 };
 
-// What there is at some moment.
+// The load at some moment.
 struct BatchLoad {
   std::size_t n_waiting = 0;
   std::size_t n_running = 0;
   std::size_t n_kept = 0;
-  std::int64_t n_preempted = 0;  // times, so far, that a text gave up its memory to others
-  // Of a mixture of experts, so far: the target's passes, and the experts that a layer read in
-  // them, on average over the layers, summed over the passes.
+  std::int64_t n_preempted = 0;  // preemptions so far: a text gave up its KV cache to others
+  // For a mixture of experts, so far: passes of the target, and the experts read per layer (the
+  // mean over the layers), summed over these passes.
   std::int64_t n_expert_passes = 0;
   double n_experts_read = 0;
 };
 
-// A text that has been written to a file or read from one.
+// A text that was written to a file or read from one.
 struct SavedText {
-  RequestId id = 0;           // by which it is kept
+  RequestId id = 0;           // under which the batch keeps it
   std::int64_t n_tokens = 0;  // that need not be run again
   std::int64_t n_bytes = 0;   // of the file
 };
 
-// submit(), cancel() and load() may be called from any thread; all else from one at a time.
+// Any thread may call submit(), cancel() and load(). Only one thread at a time may call the rest.
 class Batch {
  public:
-  // Called in step() when the text has ended, with its result, or with what went wrong: an error of
-  // this request alone. May submit and cancel. What it throws comes out of step(), once all others
-  // that ended in it have been called.
+  // Called in step() when the text has ended, with its result or with the error of this request.
+  // May call submit() and cancel(). step() rethrows what it throws, after all other texts that
+  // ended in that step have been reported.
   using OnEnd = std::function<void(GenerateResult result, std::exception_ptr error)>;
 
-  // drafters: specs of those that requests may name besides "none" (SpeculationOptions::drafter).
-  // Throws Error or UsageError for specs and options that cannot be meant and drafters that do not
-  // load.
+  // drafters: specs of the drafters that requests may name besides "none"
+  // (SpeculationOptions::drafter). Throws Error or UsageError for invalid specs or options, and for
+  // drafters that do not load.
   Batch(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
         const ModelOptions& drafter_options = {}, const BatchOptions& options = {});
   ~Batch();
 
-  // A drafter that the program brings (own_drafter.h): requests name it by this spec, "own" or
-  // "own:NAME", with its keys. Throws UsageError for another spec, and for one that a drafter of
-  // the batch has already.
+  // Adds a drafter of the program (own_drafter.h). Requests name it by `spec`, "own" or "own:NAME",
+  // followed by its keys. Throws UsageError for any other spec, and for one that the batch already
+  // has.
   void add_drafter(const std::string& spec, std::shared_ptr<OwnDrafter> drafter);
 
-  // Throws Error or UsageError for a request that cannot be run, a drafter that is not one of the
-  // batch's and other specs that cannot be meant: it has not been submitted then. The options'
-  // callbacks, and on_end, are called in step(). `speculation.drafter_options` and own_drafter are
-  // not read.
+  // Adds a request. Throws Error or UsageError for a request that cannot be run, a drafter that the
+  // batch does not have, or another invalid spec; nothing is submitted then. step() calls the
+  // callbacks of the options and on_end. `speculation.drafter_options` and
+  // `speculation.own_drafter` are ignored.
   RequestId submit(GenerateRequest request, const SpeculationOptions& speculation, OnEnd on_end);
-  // Ends a request after the pass in progress: its result is what it has by then
-  // (FinishReason::cancelled). Does nothing for one that has ended.
+  // Ends a request after the pass in progress. Its result is what it has by then
+  // (FinishReason::cancelled). Does nothing for a request that has ended.
   void cancel(RequestId id);
 
-  // Takes in what was submitted, and runs one pass for the texts that are there. false: there was
-  // none.
+  // Admits submitted requests and runs one pass for all current texts. Returns false if there was
+  // no text.
   bool step();
 
-  // Writes a text that has ended and is kept (BatchOptions::most_kept), or a longer one that begins
-  // with it and has taken its place, with the target's keys and values. The file appears whole or
-  // not at all. Throws Error where no such text is kept any more.
+  // Writes an ended text that is kept (BatchOptions::most_kept) with the keys and values of the
+  // target. If a longer text that begins with it took its place, writes that one. The file appears
+  // whole or not at all. Throws Error where no such text is kept.
   SavedText save_text(RequestId id, const std::filesystem::path& path);
-  // Keeps a text that was saved, by this process or another: prompts that begin like it go on from
-  // it with the bits that they have anyway, drafters run it by themselves. Throws Error for a file
-  // that is damaged, or of another model, weight type, kernel table or cache type: its last token
-  // is run anew and has to come out the same; and where --kv-memory or most_kept (0) do not hold
-  // it.
+  // Reads a saved text, written by this or another process, and keeps it. Prompts that begin with
+  // its tokens skip them, with unchanged bits; drafters run these tokens themselves. Throws Error
+  // for a file that is damaged or of another model, weight type, kernel table or cache type: its
+  // last token is run again and must give the same bits. Throws Error also if --kv-memory cannot
+  // hold it or most_kept is 0.
   SavedText load_text(const std::filesystem::path& path);
-  // Drops a text that has ended. Returns its tokens; 0 for one that is not kept.
+  // Drops an ended text. Returns its number of tokens, or 0 if it was not kept.
   std::int64_t drop_text(RequestId id);
 
-  // For work with the model beside the batch that needs memory of the KV cache: drops kept texts,
-  // and then takes it from running ones, the last one first, which go on when there is room again,
-  // until `fits` says yes. false: there is nothing left to take.
+  // Frees KV cache memory for other work with the same model, until `fits` returns true. Drops kept
+  // texts first, then preempts running ones, the last admitted first; these continue when there is
+  // memory again. Returns false if nothing is left to free.
   bool make_room(const std::function<bool()>& fits);
 
-  // Measures what passes of the target, and of the drafters' models, cost by their rows: for
-  // requests whose speculation is adaptive. Takes some dozen passes, once, and follows the costs
-  // from then on. Not while a text runs.
+  // Measures what passes of the target and of the drafters' models cost by their rows, for requests
+  // with adaptive speculation. Runs a few dozen passes once; the costs are updated in every later
+  // round. Must not be called while a text runs.
   void measure_passes();
 
   bool has_measured_passes() const;
-  // Writes what was learnt of passes and drafts to a file, whole or not at all: JSON, counts and
-  // times, nothing of any text. What the file knows of other drafters stays in it, as far as it is
-  // among the 32 used last; a file that is no profile is replaced. Another batch of the same model
-  // and weights on the same machine takes it in the place of measuring, with whatever drafters.
-  // Throw Error for a file that cannot be written (another process that writes it just then
-  // included), or read, or is no profile: nothing has changed then. Not while a text runs.
+  // Writes what was learnt about passes and drafts to a JSON file, whole or not at all. The file
+  // holds counts and times, nothing of any text. Its entries for other drafters stay, up to the 32
+  // last used; a file that is no profile is replaced. Another batch of the same model and weights
+  // on the same machine can load it instead of measuring, whatever its drafters. Both throw Error
+  // and change nothing if the file cannot be written or read, is being written by another process,
+  // or is no profile. Must not be called while a text runs.
   void save_drafting_profile(const std::filesystem::path& file) const;
   void load_drafting_profile(const std::filesystem::path& file);
 
   BatchLoad load() const;
   const BatchOptions& options() const;
-  // From the next step on; what is kept beyond most_kept is dropped. Throws UsageError.
+  // Takes effect at the next step; texts kept beyond most_kept are dropped. Throws UsageError.
   void set_options(const BatchOptions& options);
-  // Generator::rule_scope() of requests with that speculation.
+  // As Generator::rule_scope(), for requests with that speculation.
   RuleScope rule_scope(const SpeculationOptions& speculation) const;
-  // Generator::update_drafter() of each drafter. Texts that run go on with the one they began with.
+  // Calls Generator::update_drafter() for each drafter. Running texts stay with the drafter that
+  // they began with.
   bool update_drafters();
 
  private:

@@ -1,4 +1,4 @@
-// Ways to decode the same prompts, timed in turn beside plain decoding.
+// Compares ways to decode the same prompts, timed in turn with plain decoding.
 //
 //   auto model = outrider::Model::load("SmolLM2-1.7B-Instruct");
 //   outrider::CompareOptions options;
@@ -6,7 +6,7 @@
 //   options.prompts = outrider::read_prompt_set("question.jsonl").prompts;
 //   const auto rounds = outrider::compare_methods(model, options);
 //
-// outrider/method_report.h makes figures and reports of the rounds.
+// outrider/method_report.h turns the rounds into figures and reports.
 #ifndef OUTRIDER_COMPARE_METHODS_H_
 #define OUTRIDER_COMPARE_METHODS_H_
 
@@ -33,62 +33,64 @@ struct ComparedMethod {
   SpeculationOptions speculation = {};  // drafter "none": plain decoding
 };
 
-// "METHOD,METHOD,...", a method being "plain" or DRAFTER[@SHAPE[@VERIFICATION]]. DRAFTER is
-// SpeculationOptions::drafter, SHAPE SpeculationOptions::tree or "auto" (the default): the
-// drafter's own shape, as deep as pays (SpeculationOptions::adaptive), verified by "coupled" unless
-// VERIFICATION says otherwise. A key=value behind a comma belongs to the method before it. A
-// backslash takes a comma, an @ or a backslash literally: "first:suffix\,model:PATH". The result
-// begins with plain decoding, whether the list names it or not. Throws UsageError for an empty
-// list, a method that is named twice, and specs that cannot be meant. `drafter_options`: how the
-// drafters' models are loaded.
+// Reads "METHOD,METHOD,...". A METHOD is "plain" or DRAFTER[@SHAPE[@VERIFICATION]]:
+// - DRAFTER is SpeculationOptions::drafter.
+// - SHAPE is SpeculationOptions::tree or "auto" (the default): the drafter's own shape, as deep as
+//   pays (SpeculationOptions::adaptive), verified by "coupled" unless VERIFICATION is given.
+// - A key=value after a comma belongs to the method before it. A backslash takes a comma, an @ or a
+//   backslash literally: "first:suffix\,model:PATH".
+//
+// The result begins with plain decoding, whether listed or not. `drafter_options` says how the
+// drafters' models are loaded. Throws UsageError for an empty list, a repeated method, and invalid
+// specs.
 std::vector<ComparedMethod> read_methods(std::string_view list,
                                          const ModelOptions& drafter_options = {});
 
-// A conversation to have: what the user says in each turn. Or a text to go on with, in one turn.
+// A conversation, given by what the user says in each turn; or a text to continue, as one turn.
 struct ComparedPrompt {
   std::string set;       // the name of its PromptSet
-  std::string id;        // "question_id", or the number of its line
-  std::string category;  // what figures are reported by
-  std::string topic;     // "category" of the file; Spec-Bench has several topics in a category
+  std::string id;        // "question_id", or the line number
+  std::string category;  // figures are reported for each category
+  std::string topic;     // "category" in the file; a category of Spec-Bench has several topics
   std::vector<std::string> turns;
 };
 
 struct PromptSet {
-  std::string name;          // of the file, or of its folder where the file is called "question"
+  std::string name;          // of the file, or of its folder if the file is called "question"
   std::uint64_t digest = 0;  // a checksum of the file's bytes
   std::vector<ComparedPrompt> prompts;
 };
 
-// Reads a set of prompts, a JSON object a line: "turns" (texts, at least one), "category" and
-// "question_id" (optional), and whatever else, which is not read. So are the questions of
-// MT-bench, Spec-Bench, SPEED-Bench (qualitative) and EAGLE's evaluation written. A line without a
-// category has the set's name for one. A file with exactly the thirteen categories of Spec-Bench
-// (Xia et al. 2024) is reported by its six kinds: the eight categories of MT-bench are its kind
-// "multi-turn conversation". Throws Error, naming file and line, for anything else.
+// Reads a prompt set with a JSON object on each line: "turns" (texts, at least one), "category" and
+// "question_id" (both optional). Other members are ignored. MT-bench, Spec-Bench, SPEED-Bench
+// (qualitative) and EAGLE's evaluation questions have this form. A line without a category takes
+// the name of the set. A file with exactly the thirteen categories of Spec-Bench (Xia et al. 2024)
+// is reported by its six kinds; the eight categories of MT-bench become "multi-turn conversation".
+// Throws Error with file and line for anything else.
 PromptSet read_prompt_set(const std::filesystem::path& file);
 
-// The prompts of several sets, one behind the other. Where there are several, a category's name
-// says which set it is of: "spec_bench: qa". Throws UsageError where two sets have one name.
+// Concatenates several sets. If there are several, each category gets the name of its set as a
+// prefix: "spec_bench: qa". Throws UsageError where two sets have the same name.
 std::vector<ComparedPrompt> join_prompt_sets(std::span<const PromptSet> sets);
 
-// At most `limit` of these, the same number of each category as far as it has so many, and evenly
-// spread over a category's prompts. They stay in their order. The same prompts for the same limit.
+// Selects at most `limit` prompts: the same number from each category as far as it has them, evenly
+// spread over the category. The order is kept. The selection is deterministic.
 std::vector<ComparedPrompt> spread_over_categories(std::span<const ComparedPrompt> prompts,
                                                    std::size_t limit);
 
-// How many rounds of decoding had a draft of this size and this outcome.
+// The number of rounds whose draft had this size and outcome.
 struct DraftOutcome {
   int levels = 0;    // of the draft; 0: nothing was drafted
-  int nodes = 0;     // of the draft; of a chain as many as levels
-  int accepted = 0;  // drafted tokens that the verification let stand
+  int nodes = 0;     // of the draft; for a chain equal to levels
+  int accepted = 0;  // drafted tokens that were accepted
   std::int64_t n = 0;
 };
 
-// What one method did with one prompt: sums over its turns. Seconds are of the wall clock.
+// The result of one method on one prompt, summed over its turns. Seconds are wall-clock time.
 struct MethodSample {
   double request_seconds = 0;      // from the request to the last token
   double first_token_seconds = 0;  // from the request to the first token
-  double prefill_seconds = 0;      // GenerateStatistics, as all that follows
+  double prefill_seconds = 0;      // GenerateStatistics, as are all that follow
   double decode_seconds = 0;
   double draft_seconds = 0;
   double target_seconds = 0;
@@ -100,17 +102,17 @@ struct MethodSample {
   std::int64_t drafted = 0;
   std::vector<DraftOutcome> outcomes;  // ascending in levels, nodes, accepted; n sums to the passes
   std::uint64_t ids_digest = 0;        // a checksum of all ids
-  // The first token that differs from plain decoding's, counted over the turns; -1: none does.
+  // The first token that differs from plain decoding's, counted over the turns; -1: none differs.
   std::int64_t first_difference = -1;
 };
 
-// One prompt at one temperature, by every method in turn.
+// One prompt at one temperature, decoded by every method in turn.
 struct ComparedRound {
   std::size_t prompt = 0;  // index into CompareOptions::prompts
   double temperature = 0;
   int repeat = 0;                     // from 0
-  std::vector<MethodSample> samples;  // of CompareOptions::methods, in that order
-  // Why the prompt could not be measured, for people; samples are empty then.
+  std::vector<MethodSample> samples;  // in the order of CompareOptions::methods
+  // Why the prompt could not be measured, as text for users; samples are empty then.
   std::string problem = {};
 };
 
@@ -121,48 +123,49 @@ struct CompareOptions {
   int max_tokens = 256;  // of each turn's answer; at least 2
   int repeats = 1;       // of each prompt at each temperature; at least 1
   std::uint64_t seed = 0;
-  // Prompts are texts to go on with, and turns are joined by newlines. false: the model's chat
-  // template makes them conversations where it has one.
+  // true: prompts are texts to continue, and turns are joined by newlines. false: the model's chat
+  // template, if it has one, makes conversations of them.
   bool raw = false;
-  // Rounds of an earlier run that need not be measured again: answers whether this one is known.
+  // Returns whether a round is known from an earlier run; known rounds are skipped.
   std::function<bool(std::size_t prompt, double temperature, int repeat)> is_known = {};
-  // Called with each round when it is complete.
+  // Called with each completed round.
   std::function<void(const ComparedRound&)> on_round = {};
-  // Asked before each round that is to be measured; false ends the comparison.
+  // Called before each round that is to be measured; false ends the comparison.
   std::function<bool()> goes_on = {};
-  // Called with each method's generator: before it decodes anything, and when all rounds are over
-  // or the comparison has ended, unless it was an exception that ended it.
+  // Called with each method's generator: on_begin before it decodes anything, on_end after all
+  // rounds or when the comparison ends. on_end is not called if an exception ended it.
   std::function<void(std::size_t method, Generator&)> on_begin = {};
   std::function<void(std::size_t method, Generator&)> on_end = {};
   // When it becomes true the comparison ends; the round in progress is dropped.
   const std::atomic<bool>* cancel = nullptr;
-  MeasureProgress progress = {};  // also while drafters load
+  MeasureProgress progress = {};  // also called while drafters load
 };
 
-// Throws the UsageError that compare_methods would throw, but for what depends on the models.
+// Throws the UsageError that compare_methods would throw, except for what depends on the models.
 void check_comparison(const CompareOptions& options);
 
 // Measures the rounds that are not known, in the order of repeats, prompts and temperatures, and
-// returns them. Each method has one Generator, made before the first round and warmed
-// up on a few tokens of the first prompt. In a round the methods
-// take turns; which one begins moves on by one from prompt to prompt. What a user says in a second
-// turn follows plain decoding's answer to the first, for every method, so that all decode the same
-// prompts. A prompt's texts have the same seed for every method and repeat. The target keeps
-// nothing of a prompt between requests; a drafter that remembers earlier texts (across=,
-// updates=) remembers those of earlier rounds.
+// returns them.
 //
-// Nothing else may run the same model meanwhile. Throws UsageError for options out of their range,
-// Error for drafters that do not load. A prompt that does not fit into the model's context becomes
-// a round with a problem.
+// Each method has one Generator, made before the first round and warmed up on a few tokens of the
+// first prompt. In a round the methods take turns; the method that begins moves on by one from
+// prompt to prompt. A second turn follows plain decoding's answer to the first for every method, so
+// all decode the same prompts. A prompt has the same seeds for every method and repeat. The target
+// keeps nothing of a prompt between requests. A drafter with memory across texts (across=,
+// updates=) keeps that of earlier rounds.
+//
+// Nothing else may run the same model meanwhile. Throws UsageError for options out of range, and
+// Error for drafters that do not load. A prompt that exceeds the model's context becomes a round
+// with a problem.
 std::vector<ComparedRound> compare_methods(const std::shared_ptr<const Model>& model,
                                            const CompareOptions& options);
 
-// Tokens that stand before a pass in the middle of an answer: the prompts' median and half an
-// answer. For the costs of passes (PassOptions::context) that the bounds are made from.
+// Typical tokens before a pass in the middle of an answer: the median prompt and half an answer. It
+// is the PassOptions::context for the pass costs from which bounds are computed.
 int typical_context(const Model& model, const CompareOptions& options);
 
-// Whether a method's text must be plain decoding's to the last token: at temperature 0, and where
-// the verification is "coupled"; with the rule "exact" alone.
+// Whether a method's text must equal plain decoding's to the last token: with the rule "exact", at
+// temperature 0 or verified by "coupled".
 bool promises_same_text(const ComparedMethod& method, double temperature);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// The GPUs of this machine, and whether they compute what the processor does.
+// The GPUs of this machine, and a check that they compute the same bits as the processor.
 #ifndef OUTRIDER_DEVICES_H_
 #define OUTRIDER_DEVICES_H_
 
@@ -10,33 +10,33 @@ namespace outrider {
 
 struct DeviceSummary {
   std::string name;    // "vulkan:0"
-  std::string title;   // as its driver calls it
+  std::string title;   // the driver's name for it
   std::string driver;  // with its version
   std::string kind;    // "discrete", "integrated", "virtual", "software" or "other"
-  // How its arithmetic is done, where its driver leaves a choice; known answers decide that.
+  // How it does arithmetic where its driver leaves a choice, determined by known answers.
   std::string tier;
   std::size_t memory_bytes = 0;       // of its largest heap
-  std::size_t most_buffer_bytes = 0;  // of one allocation that kernels see
+  std::size_t most_buffer_bytes = 0;  // of one allocation that kernels can use
   std::string refused;                // why it cannot be used; empty: it can
-  bool is_software = false;           // computes on the processor; taken only where it is named
+  bool is_software = false;           // computes on the processor; used only if named
 };
 
 struct DeviceList {
   std::vector<DeviceSummary> devices;
-  std::string why_none;  // where there are none: what is missing
+  std::string why_none;  // if there are none: what is missing
 };
 
-// All devices that this build can use. Opens each to see how its arithmetic is done, which takes a
-// fraction of a second. Any thread may call it.
+// All devices that this build can use. Opens each one to determine its arithmetic, a fraction of a
+// second each. Thread-safe.
 DeviceList list_devices();
 
 struct DeviceCheck {
   std::string what;     // "exponential", "product int8, 5 rows"
-  std::string trouble;  // empty: the bits were the processor's; else the first that was not
+  std::string trouble;  // empty: the bits equal the processor's; else the first difference
 };
 
-// Known answers of one of these devices, by its name. Throws UsageError for a name that is none of
-// them, Error where it cannot be opened.
+// Checks a device, given by name, against known answers. Throws UsageError for an unknown name, and
+// Error if the device cannot be opened.
 std::vector<DeviceCheck> check_device(const std::string& name);
 
 }  // namespace outrider

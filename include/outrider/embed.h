@@ -1,5 +1,5 @@
-// Texts as vectors: the mean of the model's last hidden states, the final norm applied, over all
-// tokens of a text, scaled to length 1.
+// Text embeddings: the mean over all tokens of the model's last hidden states after the final norm,
+// scaled to length 1.
 //
 //   outrider::Embedding embedding(model, ids);
 //   while (embedding.step()) {}
@@ -15,11 +15,11 @@
 
 namespace outrider {
 
-// Not thread-safe, nor may anything else run the model during a step.
+// Not thread-safe. Nothing else may run the model during a step.
 class Embedding {
  public:
-  // Throws Error for a text without tokens, one of more tokens than the model's context, and ids
-  // outside the vocabulary.
+  // Throws Error for an empty text, one longer than the model's context, and ids outside the
+  // vocabulary.
   Embedding(std::shared_ptr<const Model> model, std::vector<TokenId> ids);
   ~Embedding();
   Embedding(Embedding&&) noexcept;
@@ -27,10 +27,10 @@ class Embedding {
 
   // Whether the KV cache has room for the rest of the text now.
   bool fits();
-  // Runs up to 256 more tokens; false: none is left. Throws Error where the KV cache
+  // Runs up to 256 more tokens; returns false if none is left. Throws Error where the KV cache
   // (--kv-memory) has no room for the text.
   bool step();
-  // Once step() has said false: (dim).
+  // (dim). Valid once step() has returned false.
   std::vector<float> vector() const;
 
  private:

@@ -1,4 +1,4 @@
-// The one exception type of the library.
+// The exception types of the library.
 #ifndef OUTRIDER_ERROR_H_
 #define OUTRIDER_ERROR_H_
 
@@ -8,27 +8,27 @@
 
 namespace outrider {
 
-// Something given to the library was not what it must be: a file, a flag, a prompt.
-// what() is one line: "[operation] object: expected X, got Y". Thrown where outside data enters,
-// never from inside a kernel. After it the object it was thrown from is unchanged.
+// Invalid input: a file, a flag, a prompt. what() is one line: "[operation] object: expected X, got
+// Y". Thrown where outside data enters, never from inside a kernel. The object that threw it is
+// unchanged.
 class Error : public std::runtime_error {
  public:
   Error(std::string_view operation, std::string_view object, std::string_view expected,
         std::string_view got);
 
-  // For what fits no "expected, got": "[operation] object: problem".
+  // For problems without "expected, got": "[operation] object: problem".
   Error(std::string_view operation, std::string_view object, std::string_view problem);
 };
 
-// A request that cannot be meant: an unknown spec name, a parameter out of its range, two options
-// that exclude each other. The command line exits with status 2 on it, 1 on any other Error.
+// An invalid request: an unknown spec name, a parameter out of range, two options that exclude each
+// other. The command line exits with status 2 on it, and with 1 on any other Error.
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-// Another process that held a part of a model (outrider/ranks.h) was silent for too long, gave up
-// or cannot be reached. The model is of no use from then on.
+// Another process that holds a part of a model (outrider/ranks.h) was silent for too long, gave up
+// or cannot be reached. The model cannot be used any more.
 class LostRank : public Error {
  public:
   using Error::Error;

@@ -1,11 +1,11 @@
-// Texts of a given form: JSON by a schema, a grammar, a regular expression.
+// Constrained generation: JSON by a schema, a grammar, or a regular expression.
 //
 //   auto schema = outrider::Grammar::from_json_schema(R"({"type": "object", ...})");
 //   auto result = generator.generate(prompt, {.grammar = schema});
 //
-// Whatever the sampling, the drafter and the rule, a generated text goes on within the form at each
-// of its tokens, and an end token comes where the form allows an end: cut off by nothing
-// (FinishReason::stop), it is a text of the form. docs/grammar.md describes what is read.
+// With any sampling, drafter and rule, each generated token continues a text of the form, and an
+// end token comes only where the form allows an end. A text that ended by itself
+// (FinishReason::stop) has the form. docs/grammar.md describes the supported syntax.
 #ifndef OUTRIDER_GRAMMAR_H_
 #define OUTRIDER_GRAMMAR_H_
 
@@ -19,46 +19,46 @@ namespace outrider {
 
 class CompiledGrammar;
 
-// A rule that is given by a part of a JSON Schema.
+// A rule defined by a part of a JSON Schema.
 struct GrammarSchemaPart {
   std::string rule;       // its name
-  std::string reference;  // where it stands, in the words of `$ref`: "#/properties/x"
+  std::string reference;  // the part as a `$ref`: "#/properties/x"
 };
 
-// Rules of a grammar that are given by a JSON Schema.
+// Rules of a grammar that a JSON Schema defines.
 struct GrammarSchema {
-  std::string rule;    // the name of the whole schema's
+  std::string rule;    // the name of the rule for the whole schema
   std::string schema;  // JSON
-  // Those of its parts, whose own references are looked up in the whole schema.
+  // Rules for parts of the schema; references in a part are resolved in the whole schema.
   std::vector<GrammarSchemaPart> parts = {};
 };
 
-// A form, ready for any number of requests at once. Immutable; thread-safe. What is found out while
-// texts are written (masks over the vocabulary) a batch remembers for all of its requests that have
-// the same Grammar, within bounds: those that are made from the same text share nothing.
+// A compiled form, for any number of concurrent requests. Immutable; thread-safe. A batch caches
+// vocabulary masks, within bounds, for all requests with the same Grammar object. Two objects made
+// from the same text share nothing.
 class Grammar {
  public:
-  // Each throws Error for what is malformed or not supported, naming it and its place; for forms
-  // without a text; for left recursion; and for what is too large.
+  // Each function throws Error, with the problem and its place, for malformed or unsupported input,
+  // forms that no text has, left recursion, and input that is too large.
 
-  // A grammar as llama.cpp writes it (GBNF); the rule `root` is the form. schemas: rules that it
+  // A grammar in llama.cpp's notation (GBNF) whose start rule is `root`. schemas: rules that it
   // uses and does not define.
   static std::shared_ptr<const Grammar> from_gbnf(std::string_view text,
                                                   std::span<const GrammarSchema> schemas = {});
-  // JSON that is valid by a JSON Schema. A keyword that is not supported is an Error.
+  // JSON that is valid by a JSON Schema. An unsupported keyword is an Error.
   static std::shared_ptr<const Grammar> from_json_schema(std::string_view text);
-  // What a regular expression (of ECMA-262) matches whole.
+  // Texts that a regular expression (of ECMA-262) matches whole.
   static std::shared_ptr<const Grammar> from_regex(std::string_view text);
   // Any JSON object.
   static std::shared_ptr<const Grammar> any_json_object();
   // A text of either form.
   static std::shared_ptr<const Grammar> choice(const Grammar& one, const Grammar& other);
-  // A text of the first form, and then one of the second.
+  // A text of the first form followed by one of the second.
   static std::shared_ptr<const Grammar> sequence(const Grammar& first, const Grammar& second);
 
   ~Grammar();
 
-  // For the engine's own use.
+  // For internal use.
   const std::shared_ptr<const CompiledGrammar>& compiled() const { return compiled_; }
 
  private:

@@ -1,4 +1,4 @@
-// What model files hold, without loading the models.
+// Shows what model files hold without loading the models.
 #ifndef OUTRIDER_INSPECT_H_
 #define OUTRIDER_INSPECT_H_
 
@@ -21,23 +21,22 @@ struct FileSummary {
   std::string format;                                         // "safetensors" or "gguf"
   std::vector<std::pair<std::string, std::string>> metadata;  // config or GGUF metadata, shortened
   std::vector<TensorSummary> tensors;                         // in file order
-  // What people ask first, in words: family, shape, weights by type, context, chat template, end
-  // tokens, drafters; as far as this build can read the files.
+  // The main facts in words: family, shape, weights by type, context, chat template, end tokens,
+  // drafters; as far as this build can read the files.
   std::vector<std::pair<std::string, std::string>> facts;
-  // What a reader of the model would find doubtful, a sentence each (Model::warnings), as far as
-  // headers tell.
+  // Doubtful points of the files, a sentence each (Model::warnings), as far as headers show.
   std::vector<std::string> warnings;
 };
 
 // PATH as for Model::load. Reads headers only. Throws Error.
 FileSummary inspect_file(const std::filesystem::path& path);
 
-// How much vocabulary two models have in common.
+// The overlap of two models' vocabularies.
 struct VocabularyPair {
   int n_target = 0;  // tokens
   int n_drafter = 0;
-  int n_shared = 0;       // that mean the same bytes to both, or the end of a text
-  bool same_ids = false;  // one vocabulary: any drafter of the one drafts for the other
+  int n_shared = 0;       // tokens with the same bytes in both, or that end a text in both
+  bool same_ids = false;  // the same vocabulary: each can draft for the other
 };
 
 // PATHs as for Tokenizer::load. Throws Error.

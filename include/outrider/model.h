@@ -22,29 +22,30 @@ struct LoadOptions;
 struct ModelInMemory;
 
 struct ModelOptions {
-  // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores, with f16
+  // "f32", "bf16", "int8" or "int4" (groups of 32). Empty keeps the type of the file; f16 is
   // widened to f32 (exact, twice the memory).
   std::string weights = {};
-  // "f32", "bf16" or "int8" (a scale for each head of a token); empty takes f32 for f32 weights and
-  // bf16 otherwise.
+  // The KV cache's type: "f32", "bf16" or "int8" (a scale for each head of a token). Empty takes
+  // f32 for f32 weights, else bf16.
   std::string kv = {};
-  // Bytes that keys and values of all texts may take together, in the target's cache, and as many
-  // again in each cache of a drafter (a drafter's are smaller). A pass that needs more ends the
-  // generation with an Error. 0: no limit but the memory there is.
+  // Limit in bytes for the KV cache of all texts, applied to the target's cache and to each
+  // drafter's (which are smaller). A pass that needs more ends the generation with an Error. 0: no
+  // limit but the machine's memory.
   std::uint64_t kv_memory_bytes = 0;
-  // Where a mixture's experts are: "memory" (or empty), or "mapped", for models larger than memory:
-  // in their file, from which those in use are packed into expert_memory_bytes, those used last
-  // staying. The bits are the same. A drafter without experts is loaded as ever.
+  // Where experts are kept. "memory" (or empty): packed in memory. "mapped", for models larger than
+  // memory: in the file; those in use are packed into expert_memory_bytes, least recently used ones
+  // are dropped. The bits are the same. Ignored for a drafter without experts.
   std::string experts = {};
-  // 0: half of the machine's memory, or of the process's limit. Of experts that are mapped.
+  // For mapped experts. 0: half of the machine's memory, or of the process's limit.
   std::uint64_t expert_memory_bytes = 0;
-  // Threads of a pass; 0 takes every processor this process may run on.
+  // Threads of a pass; 0: all processors that this process may use.
   int threads = 0;
-  // A kernel table by name; empty takes the environment variable OUTRIDER_KERNELS, or else the
-  // fastest this machine can run. Results of quantised models are the same bits on every table.
+  // A kernel table by name. Empty takes the environment variable OUTRIDER_KERNELS, or else the
+  // fastest that this machine can run. Results of quantised models have the same bits on every
+  // table.
   std::string kernels = {};
   // The processes that hold the model together (outrider/ranks.h), of which this is the first.
-  // Null: this one alone.
+  // Null: this process alone.
   std::shared_ptr<Ranks> ranks = nullptr;
   // Called while loading with the share done, 0..1.
   std::function<void(double)> progress = {};
@@ -64,63 +65,62 @@ struct ModelSummary {
   int n_kv_heads = 0;
   int head_dim = 0;
   int hidden_dim = 0;
-  // Of encoder-decoders: layers of the encoder, n_layers being the decoder's, and the token that
-  // the decoder's texts begin with. 0: a decoder.
+  // For encoder-decoders: the encoder's layers (n_layers counts the decoder's), and the first token
+  // of the decoder's texts. 0: a decoder.
   int n_encoder_layers = 0;
   TokenId start_token = kNoToken;
-  std::string weights = {};       // kind(s) of the packed matrices, for example "int4 int8"
+  std::string weights = {};       // types of the packed matrices, for example "int4 int8"
   std::string kv = {};            // cache type
   std::int64_t weight_bytes = 0;  // packed matrices
   std::int64_t kv_bytes_per_token = 0;
-  // Of mixtures of experts: how many a layer has and how many of them a token uses (0: no experts),
-  // and the packed bytes that a pass over one token does not read.
+  // For mixtures of experts: experts of a layer, those that a token uses (0: no experts), and the
+  // packed bytes that a one-token pass does not read.
   int n_experts = 0;
   int n_experts_used = 0;
   std::int64_t idle_bytes = 0;
-  // Of experts that are mapped: their bytes if all were packed, and those of the memory for them.
+  // For mapped experts: their bytes if all were packed, and the memory for those in use.
   std::int64_t mapped_bytes = 0;
   std::int64_t expert_memory_bytes = 0;
-  // Of recurrent layers: the state of a text at one token, and what each token of a pass keeps
-  // beside it until the pass is judged. 0 where all layers attend.
+  // For recurrent layers: the state of a text at one token, and what a pass keeps for each of its
+  // tokens until it is verified. 0 where all layers attend.
   std::int64_t state_bytes = 0;
   std::int64_t state_bytes_per_node = 0;
 };
 
-// Loaded once, shared by any number of generators, one of which may run at a time.
+// Loaded once and shared by any number of generators. Only one of them may run at a time.
 class Model {
  public:
-  // PATH: a Hugging Face directory (config.json, *.safetensors, tokenizer.json or tokenizer.model),
-  // a model's folder in the hub's cache (models--OWNER--NAME: the snapshot of its main branch), or
-  // a GGUF file, whatever its name. Throws Error (files) or UsageError (options).
+  // PATH is a Hugging Face directory (config.json, *.safetensors, tokenizer.json or
+  // tokenizer.model), a model's folder in the hub's cache (models--OWNER--NAME: the snapshot of its
+  // main branch), or a GGUF file of any name. Throws Error (files) or UsageError (options).
   static std::shared_ptr<const Model> load(const std::filesystem::path& path,
                                            const ModelOptions& options = {});
-  // The same of a model in memory (model_in_memory.h): the bits are those of a directory of the
-  // same contents. What is used of it is copied or packed, so that its bytes need to be there for
-  // the call alone. Throws as load() does, with "memory" in the place of a path; UsageError for
-  // ModelOptions::experts = "mapped". A drafter that is looked for beside the target ("mtp" without
-  // a path) is not to be had.
+  // Loads a model from memory (model_in_memory.h), with the bits of a directory of the same
+  // contents. Its data is copied or packed and needs to live for the call only. Throws as load()
+  // does, with "memory" instead of a path, and UsageError for ModelOptions::experts = "mapped".
+  // Drafters looked up beside the target ("mtp" without a path) are not available.
   static std::shared_ptr<const Model> from_memory(const ModelInMemory& model,
                                                   const ModelOptions& options = {});
   ~Model();
 
-  // What it was loaded from; empty for one from memory.
+  // The path it was loaded from; empty for one from memory.
   const std::filesystem::path& path() const { return path_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ModelSummary& summary() const { return summary_; }
-  // Tokens that end a text: all that the model's files name, and added tokens with a spelling
-  // that is known to end one.
+  // Tokens that end a text: those named by the model's files, and added tokens with a known
+  // end-of-text spelling.
   const std::vector<TokenId>& end_tokens() const { return end_tokens_; }
-  // What was doubtful about the model's files and was read all the same, a sentence each: the
-  // tokenizer's warnings and the configuration's. None of it is printed by the library.
+  // Doubtful points of the model's files that did not stop loading, a sentence each: warnings of
+  // the tokenizer and the configuration. The library prints none of them.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  // Why it is of no use from now on: another process that held a part of it is lost. Empty: it is.
-  // Thread-safe.
+  // Why the model cannot be used any more: another process that held a part of it is lost. Empty:
+  // it can be used. Thread-safe.
   std::string failure() const;
 
-  // For the engine's own use.
+  // For internal use.
   LanguageModel& language_model() const { return *language_model_; }
-  // What grammars match the vocabulary by; made when it is first asked for. Thread-safe.
+  // The vocabulary as grammars match it; made on first use. For internal use. Thread-safe.
   const TokenTrie& token_trie() const;
 
  private:

@@ -1,4 +1,4 @@
-// A drafter that a program brings itself: it proposes tokens, and the engine judges them.
+// A drafter written by the program: it proposes tokens, and the engine verifies them.
 //
 //   class Echo : public outrider::OwnDrafter {
 //     void propose(const outrider::OwnText& text, outrider::OwnDraft& draft) override {
@@ -8,9 +8,9 @@
 //   outrider::Generator generator(model, {.drafter = "own", .own_drafter =
 //   std::make_shared<Echo>()});
 //
-// Whatever it proposes, the texts are those of plain decoding: bit for bit at temperature 0 and
-// with verify = "coupled", in law otherwise. Only tokens that were drawn at random have a condition
-// to meet: OwnDraft::add() has it.
+// For any proposals the texts are those of plain decoding: bit for bit at temperature 0 and with
+// verify = "coupled", in distribution otherwise. The one condition concerns tokens drawn at random:
+// see OwnDraft::add().
 #ifndef OUTRIDER_OWN_DRAFTER_H_
 #define OUTRIDER_OWN_DRAFTER_H_
 
@@ -21,46 +21,46 @@
 
 namespace outrider {
 
-// One text, told apart by `id` from all others of the process. Valid for the call it is given to.
+// One text, identified by `id` among all texts of the process. Valid for the call only.
 struct OwnText {
   std::int64_t id = 0;
-  std::span<const TokenId> tokens;  // (n >= 1): the prompt, and all that was generated so far
+  std::span<const TokenId> tokens;  // (n >= 1): the prompt and all generated tokens
 };
 
-// What a token was drawn from. Tokens that are not listed have probability 0.
+// The distribution a token was drawn from. Tokens that are not listed have probability 0.
 struct TokenLaw {
   std::span<const TokenId> ids;   // (n): each once, in any order
-  std::span<const double> probs;  // (n): finite, none below 0; their sum is above 0, and at most 1
-                                  // but for rounding (0.004). They are divided by it.
+  std::span<const double> probs;  // (n): finite, >= 0; their sum is > 0 and <= 1, up to rounding
+                                  // (0.004). They are divided by it.
 };
 
-// One round's draft of a text: a tree of tokens, in the order in which they are added. Node i is
-// the i-th token added, from 0; node -1 is the text's last token. Each function throws Error for
-// what cannot be added and leaves the draft as it was.
+// One round's draft of a text: a tree of tokens. Node i is the i-th token added, from 0; node -1 is
+// the text's last token. Each function throws Error for invalid additions and leaves the draft
+// unchanged.
 class OwnDraft {
  public:
   virtual ~OwnDraft() = default;
 
-  // The limits: of a node's depth (a child of node -1 has depth 1), and of the number of nodes. At
-  // least 1 each.
+  // Limits of a node's depth (a child of node -1 has depth 1) and of the number of nodes. At least
+  // 1.
   virtual int most_depth() const = 0;
   virtual int most_nodes() const = 0;
-  // Whether each node but the first has to be the child of the one before it.
+  // Whether each node but the first must be the child of the node before it.
   virtual bool is_chain() const = 0;
-  // Tokens have ids below this.
+  // Ids are below this.
   virtual int vocabulary_size() const = 0;
-  virtual int n_nodes() const = 0;  // so far
+  virtual int n_nodes() const = 0;  // added so far
 
-  // Adds a token that was chosen without chance, as a child of a node that is there. Returns its
-  // node. A token that was drawn at random and is added so is judged as if there had been no other
-  // choice: the emitted law is then exact as well, but the token is accepted less often.
+  // Adds a token chosen deterministically, as a child of an existing node. Returns its node. A
+  // token drawn at random may be added this way too. It is then judged as if it were the only
+  // choice: the emitted distribution is still exact, but the token is accepted less often.
   virtual int add(int parent, TokenId token) = 0;
 
-  // Adds a token that the drafter has drawn from `law` by random numbers of its own. The law has to
-  // be the one that it was really drawn from, given all nodes before it, whatever came of the draw;
-  // and every token that was drawn has to be added. Neither can be checked: where the law is
-  // another one, the emitted texts follow another law than the model's. (At temperature 0, and with
-  // "coupled", they are right even then.) `law` has to give the token a probability.
+  // Adds a token that the drafter has drawn from `law` with its own random numbers. `law` must give
+  // the token a probability. Two conditions cannot be checked: `law` is the distribution of the
+  // draw given all nodes before it, whatever its outcome, and every drawn token is added. If either
+  // is violated, the emitted texts do not follow the model's distribution (except at temperature 0
+  // and with "coupled").
   virtual int add(int parent, TokenId token, const TokenLaw& law) = 0;
 
   // A token that the engine drew, and its node.
@@ -68,30 +68,30 @@ class OwnDraft {
     int node = -1;
     TokenId token = kNoToken;
   };
-  // Draws a token from `law` and adds it. The draw is a function of the request's seed, of the
-  // text's length and of the node, so that texts replay; with verify = "coupled" the first child of
-  // a node takes the noise that plain sampling takes at its place, and is right more often.
+  // Draws a token from `law` and adds it. The draw is a function of the request's seed, the text's
+  // length and the node, so texts replay. With verify = "coupled" the first child of a node uses
+  // the noise of plain sampling at its position, and is accepted more often.
   virtual Drawn draw(int parent, const TokenLaw& law) = 0;
 };
 
-// Several texts may be on their way at once: what is kept of one is kept by its id. One call at a
-// time, from the thread that generates. What begin(), propose() and observe() throw ends their text
-// alone: it comes out of Generator::generate(), or goes to the text's Batch::OnEnd.
+// Several texts may be active at once; keep state for each by its id. Calls come one at a time,
+// from the thread that generates. An exception from begin(), propose() or observe() ends its text
+// alone. It is thrown by Generator::generate(), or passed to the text's Batch::OnEnd.
 class OwnDrafter {
  public:
   virtual ~OwnDrafter() = default;
 
-  // A text begins; its tokens are the prompt. One that had to give up its memory (--kv-memory) ends
-  // and begins again, with what was generated by then as a part of its tokens.
+  // A text begins; its tokens are the prompt. A preempted text (--kv-memory) ends and begins again;
+  // its tokens then include what was generated before.
   virtual void begin(const OwnText& /*text*/) {}
-  // Drafts the text's next tokens; may add none. Not called where there is no room for any.
+  // Drafts the text's next tokens; may add none. Not called if there is no room for any.
   virtual void propose(const OwnText& text, OwnDraft& draft) = 0;
-  // Called after each round of the text, drafted or not: the text's tokens are there. accepted:
-  // nodes of the last draft that stand, in the order of the text; each is a child of the one before
-  // it. Behind them the text has one token more, the model's own. A text that ends within the draft
-  // has fewer tokens than that.
+  // Called after each round of the text, drafted or not, with the new tokens in `text`. accepted:
+  // the accepted nodes of the last draft in text order; each is a child of the one before it. After
+  // them the text has one more token, the model's own. A text that ends within the draft has fewer
+  // tokens.
   virtual void observe(const OwnText& /*text*/, std::span<const int> /*accepted*/) {}
-  // The text is over, or was dropped from the texts that are kept for later prompts.
+  // The text has ended, or was dropped from the texts that are kept for later prompts.
   virtual void end(std::int64_t /*id*/) noexcept {}
 };
 

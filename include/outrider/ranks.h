@@ -1,6 +1,6 @@
-// One model over several machines: processes that hold a part of it each, started by mpirun or srun
-// (docs/scale.md). The first of them, rank 0, generates like a process that has all of it, and with
-// the same bits; the others follow.
+// One model over several machines: each process holds a part of it, started by mpirun or srun
+// (docs/scale.md). The first process, rank 0, generates as one that holds the whole model, with the
+// same bits. The others run its commands.
 //
 //   const Launch launch = detect_launch();
 //   auto ranks = Ranks::start(launch, 60);
@@ -10,7 +10,7 @@
 //   } else {
 //     auto model = Model::load(path, options);
 //     ...
-//   }                      // the model is gone by now
+//   }                      // the model is destroyed here
 //   ranks->finish();
 #ifndef OUTRIDER_RANKS_H_
 #define OUTRIDER_RANKS_H_
@@ -30,22 +30,22 @@ class Communicator;
 struct Launch {
   std::string launcher = {};  // "Open MPI", "PMIx", "PMI", "Slurm"; empty: none
   int rank = 0;
-  int n_ranks = 1;  // 0: several, or one; MPI will know
+  int n_ranks = 1;  // 0: one or several, known only after MPI has started
   bool is_alone() const { return n_ranks == 1; }
 };
 
-// Reads OMPI_COMM_WORLD_SIZE, PMIX_RANK, PMI_SIZE and SLURM_STEP_NUM_TASKS with what goes with
-// them. (SLURM_NTASKS by itself is set in batch scripts, too, which are one process.)
+// Reads OMPI_COMM_WORLD_SIZE, PMIX_RANK, PMI_SIZE and SLURM_STEP_NUM_TASKS with their companions.
+// (SLURM_NTASKS alone does not count: batch scripts, which are one process, have it too.)
 Launch detect_launch();
 
-// This process as one of several. Not thread-safe, but for failure().
+// This process as one of several. Not thread-safe, except for failure().
 class Ranks {
  public:
-  // Loads the MPI module, which no other process loads, and meets the others. timeout_seconds: how
-  // long one of them may be silent within a pass. Throws Error where the build has no such module
-  // or the library does not start, UsageError where the launcher is another MPI's.
+  // Loads the MPI module, which a process without ranks never does, and connects to the others.
+  // timeout_seconds: how long a rank may be silent within a pass. Throws Error if the build has no
+  // such module or the library does not start, and UsageError if the launcher is another MPI's.
   static std::shared_ptr<Ranks> start(const Launch& launch, double timeout_seconds);
-  // For tests, and for networks of the caller's own.
+  // For tests, and for a program's own network.
   explicit Ranks(std::shared_ptr<Communicator> communicator);
   ~Ranks();
 
@@ -53,25 +53,25 @@ class Ranks {
   int n_ranks() const;
   bool leads() const { return rank() == 0; }
 
-  // Of a process that cannot go on: the others' next or present call throws LostRank with these
-  // words.
+  // Announces that this process cannot go on: the others' current or next call throws LostRank with
+  // this message.
   void give_up(std::string_view why) noexcept;
-  // Waits for the others' end, a few seconds at most. Behind the last use of the model.
+  // Waits a few seconds at most for the others to end. Call it after the last use of the model.
   void finish() noexcept;
-  // Why the others cannot be counted on; empty: nothing is known against it.
+  // Why the other ranks are lost; empty: no failure is known.
   std::string failure() const;
-  // Whether that is the loss of rank 0: then nobody else says so.
+  // Whether rank 0 is lost; then no other rank reports it.
   bool has_lost_leader() const;
 
-  // For the engine's own use.
+  // For internal use.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
 
  private:
   std::shared_ptr<Communicator> communicator_;
 };
 
-// Of every rank but 0: loads its part of the model and runs it as rank 0 says, until that is done
-// with it. options.ranks is set. Throws what Model::load throws, and LostRank.
+// For every rank but 0: loads its part of the model and runs the commands of rank 0 until rank 0
+// has ended. options.ranks must be set. Throws what Model::load throws, and LostRank.
 void follow(const std::filesystem::path& path, const ModelOptions& options);
 
 }  // namespace outrider

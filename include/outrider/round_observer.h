@@ -1,4 +1,4 @@
-// What a batch did in a round, for traces and meters (BatchOptions::observer).
+// What a batch did in a round, for traces and metrics (BatchOptions::observer).
 #ifndef OUTRIDER_ROUND_OBSERVER_H_
 #define OUTRIDER_ROUND_OBSERVER_H_
 
@@ -18,31 +18,32 @@ struct RoundDraft {
   RoundTime ended = {};
 };
 
-// A text's part of a round: tokens of its prompt were run, or it was decoded.
+// One text's part of a round: prompt tokens were run, or the text decoded.
 struct RoundText {
   std::int64_t id = 0;  // its RequestId
   RoundTime asked = {};
-  int prompt_rows = 0;  // tokens that were run, without logits; 0: it was decoded
+  int prompt_rows = 0;  // prompt tokens that were run, without logits; 0: it decoded
   int drafted = 0;      // tokens
   int depth = 0;        // of the deepest drafted token
-  int accepted = 0;     // drafted tokens that stand in the text
+  int accepted = 0;     // drafted tokens that were accepted
   int emitted = 0;      // tokens that were added to it
 };
 
-// One pass of the target and what is around it. The times ascend; each step lasts to the next one.
+// One pass of the target with the steps around it. The times ascend; each step lasts until the
+// next.
 struct RoundRecord {
-  RoundTime began = {};     // the plan: which texts take part, how deep they draft
-  RoundTime planned = {};   // the drafts
-  RoundTime drafted = {};   // the pass of the target
-  RoundTime passed = {};    // the verdicts
-  RoundTime verified = {};  // tokens are committed, drafters informed
+  RoundTime began = {};     // planning: which texts take part, how deep they draft
+  RoundTime planned = {};   // drafting
+  RoundTime drafted = {};   // the target's pass
+  RoundTime passed = {};    // verification
+  RoundTime verified = {};  // committing tokens, informing drafters
   RoundTime ended = {};
   int rows = 0;                // of the pass
-  int prompt_rows = 0;         // among them
-  double experts_a_layer = 0;  // that the pass read, of a layer on average; 0: no experts
-  std::span<const RoundDraft> drafts = {};  // of drafters that were asked, one after the other
+  int prompt_rows = 0;         // prompt tokens among them
+  double experts_a_layer = 0;  // experts that the pass read per layer, on average; 0: no experts
+  std::span<const RoundDraft> drafts = {};  // of the drafters that were asked, in order
   std::span<const RoundText> texts = {};
-  // Texts that have given up their memory since the round before: they wait, and are run again.
+  // Texts preempted since the previous round: they wait, and are run again.
   std::span<const std::int64_t> preempted = {};
 };
 
@@ -50,17 +51,17 @@ struct EndedText {
   std::int64_t id = 0;
   RoundTime asked = {};
   RoundTime ended = {};
-  bool failed = false;  // by an error
+  bool failed = false;  // ended by an error
 };
 
-// Both functions are called on the thread that steps the batch. They may not throw, and may not
-// call the batch. What they are given is valid during the call.
+// The batch calls both functions on the thread that steps it. They must not throw and must not call
+// the batch. Their arguments are valid during the call.
 class RoundObserver {
  public:
   virtual ~RoundObserver() = default;
-  // Behind each round, but for one that ends its texts by an error.
+  // Called after each round, except one that ends its texts by an error.
   virtual void on_round(const RoundRecord& round) = 0;
-  // For each text that was submitted, once.
+  // Called once for each submitted text.
   virtual void on_end(const EndedText& text) = 0;
 };
 

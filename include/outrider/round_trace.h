@@ -1,4 +1,4 @@
-// Rounds as a file of trace events, which ui.perfetto.dev and chrome://tracing open.
+// Writes rounds as a file of trace events for ui.perfetto.dev and chrome://tracing.
 //
 //   outrider::RoundTrace trace("trace.json");
 //   outrider::Batch batch(model, drafters, {}, {.observer = trace.observer("model")});
@@ -14,23 +14,24 @@
 
 namespace outrider {
 
-// Chrome's JSON array of events, a line each. Each batch is a process with a track for its rounds
-// and one for each text: the slices of a round are plan, draft (one a drafter), target pass, verify
-// and commit; those of a text are queue, prefill and decode, with its part of each round in them.
+// Writes Chrome's JSON array of events, one per line. Each batch is a process with a track for its
+// rounds and one for each text. The slices of a round are plan, draft (one per drafter), target
+// pass, verify and commit. Those of a text are queue, prefill and decode, with its part of each
+// round nested in them.
 //
-// Lines are written as rounds end: a program that is killed leaves a file that lacks its closing
-// bracket alone, which both viewers do without. Thread-safe.
+// Lines are written as rounds end. A killed program leaves a file without the closing bracket,
+// which both viewers accept. Thread-safe.
 class RoundTrace {
  public:
-  // Makes the file; what an earlier one holds goes with the first observer. Throws Error.
+  // Creates the file. An existing file is replaced when the first observer is made. Throws Error.
   explicit RoundTrace(const std::filesystem::path& path);
 
-  // What writes the rounds of one batch, under this name. The file is complete when the trace and
-  // all of its observers are gone.
+  // Makes the observer that writes the rounds of one batch under this name. The file is complete
+  // when the trace and all of its observers are destroyed.
   std::shared_ptr<RoundObserver> observer(std::string_view name);
 
-  // Why nothing is written any more, one line as an Error's: a full disk, mostly. Empty as long as
-  // all is well. Texts go on in either case.
+  // Why writing has stopped, one line in the form of an Error, for example a full disk; empty: no
+  // failure. Texts continue in either case.
   std::string failure() const;
 
  private:

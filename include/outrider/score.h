@@ -1,10 +1,10 @@
-// What a model makes of given texts: rows of logits and hidden states behind their tokens.
+// Logits and hidden states of given texts.
 //
 //   outrider::Scoring scoring(model, {{.ids = ids}});
 //   while (scoring.step()) {}
 //   std::vector<float> logits = std::move(scoring.results()[0].logits);  // (n, vocabulary)
 //
-// A row has the bits that generating has behind the same tokens, whatever runs beside it.
+// A row has the same bits as in generation after the same tokens, whatever runs beside it.
 #ifndef OUTRIDER_SCORE_H_
 #define OUTRIDER_SCORE_H_
 
@@ -19,43 +19,45 @@ namespace outrider {
 
 struct ScoreText {
   std::vector<TokenId> ids = {};  // (n): 1 to the model's context
-  // Of an encoder-decoder: what its encoder reads, 1 to the model's context; `ids` are then what
-  // its decoder reads, the start token (ModelSummary::start_token) among them. Of a decoder: empty.
+  // For an encoder-decoder: the encoder's input, 1 to the model's context. `ids` are then the
+  // decoder's input, including the start token (ModelSummary::start_token). For a decoder: empty.
   std::vector<TokenId> encoder_ids = {};
-  // Rows of logits are wanted behind the tokens from this one on. 0 to n.
+  // Rows of logits are returned for the tokens from this one on. 0 to n.
   std::size_t first_logits = 0;
 };
 
 struct ScoreOptions {
   bool logits = true;
-  // Hidden states that are wanted of every token: 0 is the token's embedding, l the residual stream
-  // after l layers, n_layers what the output matrix reads, the final norm applied. In this order.
+  // Layers whose hidden states are returned for every token, in this order. 0 is the token's
+  // embedding, l the residual stream after l layers, n_layers the input of the output matrix (after
+  // the final norm).
   std::vector<int> layers = {};
 };
 
 struct ScoreResult {
-  // (n - first_logits, vocabulary): what the model says of the token behind each, raw.
+  // (n - first_logits, vocabulary): the raw logits of the token that follows each.
   std::vector<float> logits = {};
   std::vector<float> features = {};  // (n, layers, dim)
 };
 
-// Texts share passes of 256 rows. Not thread-safe, nor may anything else run the model during a
-// step.
+// Runs the texts together in passes of 256 rows. Not thread-safe. Nothing else may run the model
+// during a step.
 class Scoring {
  public:
-  // Throws Error or UsageError for a text without tokens or with more than the model's context,
-  // ids outside the vocabulary, layers beyond the model, and encoders' texts where there is no
-  // encoder or the other way round.
+  // Throws Error or UsageError for a text that is empty or longer than the model's context, ids
+  // outside the vocabulary, and layers beyond the model. Throws also for encoder input without an
+  // encoder, and the reverse.
   Scoring(std::shared_ptr<const Model> model, std::vector<ScoreText> texts,
           const ScoreOptions& options = {});
   ~Scoring();
   Scoring(Scoring&&) noexcept;
   Scoring& operator=(Scoring&&) noexcept;
 
-  // One pass. false: nothing is left to run. Throws Error where the KV cache (--kv-memory) has no
-  // room for it.
+  // Runs one pass; returns false if nothing is left. Throws Error where the KV cache (--kv-memory)
+  // has no room for it.
   bool step();
-  // One for each text, in their order; complete once step() has said false. May be moved from.
+  // One result for each text, in their order; complete once step() has returned false. May be moved
+  // from.
   std::vector<ScoreResult>& results();
 
  private:

@@ -1,5 +1,5 @@
-// Which tokens may follow a text, said by the program: where a library for grammars sits, or rules
-// of its own.
+// A program's own constraint on which tokens may follow a text, for example from another grammar
+// library.
 #ifndef OUTRIDER_TOKEN_MASK_H_
 #define OUTRIDER_TOKEN_MASK_H_
 
@@ -12,23 +12,23 @@
 
 namespace outrider {
 
-// A place in a text, or in a draft of how it goes on. Valid for the call it is given to.
+// A position in a text, or in a draft of its continuation. Valid for the call only.
 struct MaskedText {
-  // (n >= n_committed): the prompt, what was generated, and the tokens of the draft up to the
-  // place.
+  // (n >= n_committed): the prompt, the generated tokens, and the draft's tokens up to this
+  // position.
   std::span<const TokenId> tokens;
-  std::size_t n_prompt = 0;     // of them the prompt
-  std::size_t n_committed = 0;  // of them those that stand: later calls have the same tokens there
+  std::size_t n_prompt = 0;     // of these, the prompt
+  std::size_t n_committed = 0;  // of these, committed tokens; later calls see the same tokens there
 };
 
-// Says which tokens may follow. allowed: ((vocabulary size + 31) / 32) words, all 0; bit id % 32 of
-// word id / 32 is the token's. True: the tokens whose bits it has set. False: all, whatever the
-// bits are.
+// Says which tokens may follow. allowed: ((vocabulary size + 31) / 32) words, initially 0. The
+// token's bit is bit id % 32 of word id / 32. Return true to allow the tokens whose bits are set;
+// false to allow all tokens, whatever the bits are.
 //
-// The answer has to be a function of `tokens` and n_prompt: target and drafter go by the same one.
-// It is asked once for each place, before the places behind it, which are asked for in no other
-// order; for places of drafts that turn out not to stand, too; and never behind a token that it did
-// not let follow. Called by the thread that generates.
+// The result must be a function of `tokens` and n_prompt: target and drafter use the same one. It
+// is called once for each position, and for a position before the ones after it; otherwise in any
+// order. It is called for draft positions that are later rejected, too. It is never called after a
+// token that it did not allow. The calling thread is the one that generates.
 using TokenMask = std::function<bool(const MaskedText& text, std::span<std::uint32_t> allowed)>;
 
 }  // namespace outrider

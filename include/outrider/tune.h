@@ -1,5 +1,5 @@
-// Finding good settings by measuring: the draft tree that pays most for a drafter on this machine,
-// and the layers that a target drafts best without.
+// Finds good settings by measuring: the fastest draft tree for a drafter on this machine, and the
+// layers that a target may skip to draft for itself.
 //
 //   auto model = outrider::Model::load("stories260K");
 //   outrider::SpeculationOptions drafter = {.drafter = "model:weak260K"};
@@ -10,7 +10,7 @@
 //   drafter.tree = "sequoia:profile=profile.json";
 //   outrider::Generator generator(model, drafter);
 //
-// What is tuned so decides speed alone: every tree is verified exactly.
+// These settings affect speed alone: every tree is verified exactly.
 #ifndef OUTRIDER_TUNE_H_
 #define OUTRIDER_TUNE_H_
 
@@ -27,23 +27,24 @@
 
 namespace outrider {
 
-// What a tree is planned from: how often the drafter's proposals stand, by rank, and what the parts
-// of a round cost.
+// Input of tree planning: acceptance rates by rank, and the costs of a round's parts.
 struct TreeProfile {
-  std::string target;   // what was measured, for people to read
+  std::string target;   // what was measured, as information for users
   std::string drafter;  // likewise
   double temperature = 0;
-  // How the children of a node were proposed, as the key "siblings" of trees says it.
+  // How the children of a node were proposed: a value of the key "siblings" of trees.
   std::string siblings = "without";
-  // [k]: the probability that of a node's children the one of rank k is the one that stands, given
-  // that the node does. At least one; their sum is at most 1.
+  // [k]: the probability that the child of rank k is accepted, given that its parent is. At least
+  // one value; their sum is at most 1.
   std::vector<double> accept_by_rank;
-  // What they were counted on.
+  // The nodes that were counted.
   std::int64_t n_nodes = 0;
-  // A round with a draft beside its levels and the target's pass, and each level of the draft.
+  // Seconds of a round's drafting and bookkeeping apart from its levels and the target's pass; and
+  // of each level of the draft.
   double draft_seconds = 0;
   double level_seconds = 0;
-  // A pass of the target over so many rows, ascending from 1. Between them, straight lines.
+  // A pass of the target over so many rows, ascending from 1. Costs between them are interpolated
+  // linearly.
   struct Pass {
     int rows = 1;
     double seconds = 0;
@@ -51,87 +52,90 @@ struct TreeProfile {
   std::vector<Pass> passes;
 };
 
-// What drafts are judged on: beginnings of texts, which the target continues.
+// The texts on which drafts are judged: beginnings that the target continues.
 struct ContinuedTexts {
   std::vector<std::filesystem::path> paths = {};  // UTF-8 files and folders; at least one
   std::string separator = {};    // between the documents of a file; empty: a file is one
-  int count = 1;                 // of the beginnings, taken from all over
+  int count = 1;                 // beginnings, spread over the texts
   int prompt_tokens = 32;        // of each beginning
-  int max_tokens = 64;           // each is continued by
+  int max_tokens = 64;           // of each continuation
   SamplingParams sampling = {};  // of the continuations
 };
 
 struct TreeProfileOptions {
   ContinuedTexts texts = {.count = 40, .max_tokens = 64};  // max_tokens: at least 8
   int ranks = 8;                                           // children of a node that are tried
-  int most_nodes = 63;  // of a planned draft: the target's passes are measured up to there
-  int rounds = 3;       // of the passes' measurement
+  int most_nodes = 63;  // of a planned draft; the target's passes are measured up to it
+  int rounds = 3;       // of the measurement of passes
   std::string siblings = "without";
   MeasureProgress progress = {};
 };
 
-// Continues beginnings of the texts with drafts of `ranks` children of the root and counts which of
-// them stand; in turn with these, drafts of several levels, for their cost; then times the target's
-// passes. Of `speculation`, the drafter and its options count. Throws UsageError for options out of
-// range, a context that is too short for them, and drafters that do not draft trees as told; Error
-// for texts that cannot be read or are fewer than asked for, and where nothing was drafted.
+// Continues beginnings of the texts with drafts of `ranks` children of the root, and counts which
+// are accepted. In turn with these, runs drafts of several levels to measure their cost. Then
+// measures the target's passes. Of `speculation`, only the drafter and its options are used. Throws
+// UsageError for options out of range, a context too short for them, and drafters that do not draft
+// the trees asked for. Throws Error for texts that cannot be read or are fewer than asked for, and
+// where nothing was drafted.
 TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
                                  const SpeculationOptions& speculation,
                                  const TreeProfileOptions& options);
 
-// JSON, whole or not at all. Throws Error.
+// Writes JSON, whole or not at all. Throws Error.
 void write_tree_profile(const TreeProfile& profile, const std::filesystem::path& file);
 // Throws Error for a file that cannot be read or is no profile.
 TreeProfile read_tree_profile(const std::filesystem::path& file);
 
-// The tree of least seconds a token that a profile promises.
+// The tree with the least predicted seconds per token.
 struct PlannedDraft {
   std::vector<int> n_children;  // of each node, level by level; nodes left out at the end have none
   std::vector<int> level_sizes;  // nodes of each level below the root; empty: no draft pays
-  int n_nodes = 0;               // all of these
-  double tau = 1;                // expected tokens a pass of the target
+  int n_nodes = 0;               // the sum of level_sizes
+  double tau = 1;                // expected tokens per pass of the target
   double seconds_per_token = 0;
   double plain_seconds_per_token = 0;  // without drafts
 
   double speedup() const { return plain_seconds_per_token / seconds_per_token; }
 };
 
-// The best tree of at most `budget` nodes and `depth` levels, by the dynamic programme of Chen et
-// al., "Sequoia" (2024). 0: as many nodes as the profile's passes go up to, as many levels as
-// nodes. Throws UsageError for a budget beyond the profile's passes, and a profile without passes
-// or shares.
+// Plans the best tree of at most `budget` nodes and `depth` levels, by the dynamic programme of
+// Chen et al., "Sequoia" (2024). A budget of 0 means as many nodes as the profile's passes cover; a
+// depth of 0, as many levels as nodes. Throws UsageError for a budget beyond the profile's passes,
+// and for a profile without passes or acceptance rates.
 PlannedDraft plan_tree(const TreeProfile& profile, int budget = 0, int depth = 0);
 
 struct LayerSearchOptions {
   ContinuedTexts texts = {.count = 16, .max_tokens = 96};
-  int trials = 128;        // sets of layers that are tried; all, where there are no more
-  int rounds = 3;          // of the passes' measurement
-  std::uint64_t seed = 0;  // of the continuations and of what is tried
+  int trials = 128;        // sets of layers to try; all sets if there are no more
+  int rounds = 3;          // of the measurement of passes
+  std::uint64_t seed = 0;  // of the continuations and of the sets tried
   MeasureProgress progress = {};
 };
 
-// A target without some of its layers, drafting chains for the whole.
+// A target without some of its layers, drafting chains for the whole target.
 struct SkippedLayers {
   std::vector<int> layers;  // left out, ascending, numbered from 0
-  // How often the token that it drafts stands, behind text of the target's own.
+  // The acceptance rate of its drafted tokens after the target's own text.
   double acceptance = 0;
-  double cost = 0;     // of its pass over one row, in such passes of the target
+  double cost = 0;     // of its one-row pass, in one-row passes of the target
   int length = 0;      // of the chain expected to be fastest; 0: no draft pays
   double speedup = 1;  // expected over plain decoding
 
   std::string drafter() const;  // "layerskip:skip=1+3"
 };
 
-// Tries sets of layers to leave out (the drafter "layerskip") and returns them, the largest
-// expected speed-up first, of equals the higher acceptance. The target continues beginnings of the
-// texts once. On a sampled token x of it the draft stands with probability
-// min(1, draft_prob(x) / target_prob(x)), whose mean over x is the overlap of the two laws: so one
-// pass over the continuations judges a set. After every single layer, the sets that are tried come
-// from where good ones have been found (Bergstra et al., "Algorithms for hyper-parameter
-// optimization", 2011, section 4, with an independent share a layer), as Zhang et al., "Draft &
-// Verify" (2024) search by Bayesian optimisation. What is good depends on measured costs, too:
-// where not all sets are tried, another run may try others.
-// Throws UsageError for options out of range and models of a single layer, Error for texts.
+// Tries sets of layers to leave out (the drafter "layerskip"). Returns them by expected speed-up,
+// the largest first; among equals, by acceptance.
+//
+// The target continues beginnings of the texts once. At a sampled token x of it a draft is accepted
+// with probability min(1, draft_prob(x) / target_prob(x)). The mean over x is the overlap of the
+// two distributions, so one pass over the continuations judges a set. First every single layer is
+// tried. Further sets are sampled where good ones were found (Bergstra et al., "Algorithms for
+// hyper-parameter optimization", 2011, section 4, with an independent probability for each layer),
+// as Zhang et al., "Draft & Verify" (2024) search by Bayesian optimisation. The search depends on
+// measured costs: if not all sets are tried, another run may try others.
+//
+// Throws UsageError for options out of range and models of a single layer, and Error for texts.
 std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& model,
                                          const LayerSearchOptions& options);
 

@@ -1,4 +1,4 @@
-// The words every public header shares.
+// Types shared by all public headers.
 #ifndef OUTRIDER_TYPES_H_
 #define OUTRIDER_TYPES_H_
 

@@ -1,4 +1,4 @@
-// What a target says while it judges drafts, kept so that a drafter can learn from it.
+// Records what a target says while it verifies drafts, so that a drafter can learn from it.
 //
 //   outrider::VerdictLog log(*model, "verdicts");
 //   generator.generate(prompt, {.verdict_log = &log});
@@ -19,37 +19,38 @@ struct LoggedText;
 struct VerdictLogFormat;
 
 struct VerdictLogOptions {
-  // Of all files of the log together. When they are full the oldest texts go, an eighth at a time.
+  // Limit for all files of the log together. When it is reached the oldest texts are dropped, an
+  // eighth of the log at a time.
   std::int64_t max_bytes = std::int64_t{64} << 20;
-  // Tokens whose probability is kept at each position, the likeliest, eight bytes each; of all
-  // others together the mass is. At least 1; more than the vocabulary means all of it.
+  // The likeliest tokens whose probabilities are kept at each position, eight bytes each; the rest
+  // is kept as one mass. At least 1; more than the vocabulary means all of it.
   int top_k = 32;
 };
 
-// Holds every text that was generated with it in GenerateOptions::verdict_log, the prompt included,
-// and the target's own law (temperature 1; no bias, penalties or truncation) at each generated
-// token. A text is written when it ends, in one piece: a program that is killed loses the texts on
-// their way, and a record that is torn then is passed over. What is generated is the same with and
-// without a log, bit for bit.
+// Holds every text generated with it as GenerateOptions::verdict_log, prompt included, and the
+// target's own distribution (temperature 1; no bias, penalties or truncation) at each generated
+// token. A text is written whole when it ends. A killed program loses its unfinished texts, and
+// readers skip a record that was cut off. Generated texts are the same with and without a log, bit
+// for bit.
 //
-// Thread-safe: several generators may share one. The directory is locked for other programs.
+// Thread-safe: several generators may share one. The directory is locked against other programs.
 class VerdictLog {
  public:
-  // Opens or begins the log in this directory, which is made for its owner's eyes alone. Throws
-  // Error: in use by another log, begun for another vocabulary or top_k, not writable; UsageError:
-  // a bound too small to hold one text, a top_k below 1.
+  // Opens or creates the log in this directory, which is created readable by its owner only. Throws
+  // Error if it is in use by another log, was begun for another vocabulary or top_k, or is not
+  // writable. Throws UsageError for a max_bytes too small for one text, and for a top_k below 1.
   VerdictLog(const Model& target, const std::filesystem::path& directory,
              const VerdictLogOptions& options = {});
   ~VerdictLog();
   VerdictLog(const VerdictLog&) = delete;
   VerdictLog& operator=(const VerdictLog&) = delete;
 
-  // Why nothing is recorded any more, one line as an Error's: a full disk, mostly. Empty as long as
-  // all is well. Generation goes on in either case.
+  // Why recording has stopped, one line in the form of an Error, for example a full disk; empty: no
+  // failure. Generation continues in either case.
   std::string failure() const;
 
-  // For the engine's own use: whose texts belong here, as what, how many generated tokens of a text
-  // at most; and a text that has ended.
+  // For internal use: whether a target's texts belong here, the format of the records, the maximum
+  // of generated tokens of a text, and the addition of an ended text.
   bool belongs_to(const Model& target) const;
   const VerdictLogFormat& format() const;
   std::int64_t most_generated(std::int64_t n_prompt) const;
