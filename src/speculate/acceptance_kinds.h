@@ -1,5 +1,4 @@
-// The acceptances of their own, which follow no rule: what makes each, and what people read about
-// it.
+// The acceptances that follow no rule: their makers and descriptions.
 #ifndef OUTRIDER_SPECULATE_ACCEPTANCE_KINDS_H_
 #define OUTRIDER_SPECULATE_ACCEPTANCE_KINDS_H_
 
@@ -9,7 +8,7 @@
 
 namespace outrider {
 
-// In the order of the documentation. They stand behind all others in rule_kinds().
+// In the order of the documentation. They come last in rule_kinds().
 std::vector<RuleKind> acceptance_kinds();
 
 }  // namespace outrider

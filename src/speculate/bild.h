@@ -1,12 +1,12 @@
-// The Big-Little decoder, for temperature 0. The drafter goes on while it is sure of its token, and
-// the target takes over
-//   where it is not:                draft(v) < fallback                       (fallback)
-//   where the target would not do:  -log target(v) > rollback                 (rollback)
-//   at the end of the window, which is the longest draft,
-// on raw distributions, v being the drafter's likeliest token. Where the target takes over, its
-// likeliest token stands. As the window begins where the last one ended, this is no function of the
-// prefix. A StopRule that ends drafts at the first token below `fallback` (ConfidenceStop) saves
-// the drafter steps and changes nothing else.
+// The Big-Little decoder, for temperature 0. With v the drafter's likeliest token, the target takes
+// over
+//   where the drafter is unsure:   draft(v) < fallback                       (fallback)
+//   where the target disagrees:    -log target(v) > rollback                 (rollback)
+//   at the end of the window, which is the longest draft.
+// Both are raw distributions. Where the target takes over, its likeliest token is emitted. The
+// window begins where the last one ended, so the result is no function of the prefix. A StopRule
+// that ends drafts at the first token below `fallback` (ConfidenceStop) saves drafter steps and
+// changes nothing else.
 //
 // Source: Kim et al., "Speculative Decoding with Big Little Decoder" (2023), sections 3.2 and 3.3.
 #ifndef OUTRIDER_SPECULATE_BILD_H_
@@ -16,7 +16,7 @@
 
 namespace outrider {
 
-// For chains.
+// Chains only.
 class Bild final : public Acceptance {
  public:
   Bild(double fallback, double rollback) : fallback_(fallback), rollback_(rollback) {}

@@ -1,15 +1,15 @@
-// Block verification of chains: the whole draft is judged jointly. The emitted law is the same as
-// with token-by-token rejection; the expected number of accepted tokens is never smaller.
+// Block verification of chains: the whole draft is judged jointly. The emitted distribution is that
+// of token-by-token rejection; the expected number of accepted tokens is never smaller.
 //
 // Source: Sun, Mendlovic, Leviathan et al., "Block Verification Accelerates Speculative Decoding"
-// (2024), algorithm 2. With r_i the rule's and d_i the drafter's law after the i-th drafted token
-// X_i:
+// (2024), algorithm 2. With r_i the rule's and d_i the drafter's distribution after the i-th
+// drafted token X_i:
 //   w_0 = 1,  w_i = min(1, w_{i-1} * r_{i-1}(X_i) / d_{i-1}(X_i))
 //   m_i = sum over x of max(0, w_i * r_i(x) - d_i(x))
 //   h_i = m_i / (m_i + 1 - w_i) before the last drafted token, h_n = w_n at it.
-// The accepted length is the largest i whose own uniform falls below h_i; the next token comes from
-// normalise(max(0, w_i * r_i - d_i)), after a full draft from r_n. Each round needs fresh uniforms:
-// reusing those of a position from an earlier round is biased.
+// The accepted length is the largest i whose uniform number falls below h_i. The next token is
+// drawn from normalise(max(0, w_i * r_i - d_i)), or after a full draft from r_n. Each round needs
+// fresh uniforms: reusing those of a position from an earlier round is biased.
 #ifndef OUTRIDER_SPECULATE_BLOCK_H_
 #define OUTRIDER_SPECULATE_BLOCK_H_
 
@@ -49,8 +49,8 @@ class Block final : public Acceptance {
               Verdict& verdict) const override {
     if (!tree.is_chain())
       throw Error("verify block", "draft tree", "a chain", "a tree with siblings");
-    // The laws and weights of the nodes up to the last one that can stand: nothing behind a weight
-    // of 0 does, and what the target says there need not be looked at.
+    // Distributions and weights up to the last node that can be accepted. No node after a weight of
+    // 0 can, so the target's distributions there are not computed.
     std::vector<Verdict::Judged>& judged = verdict.judged;
     const int last = tree.n_drafted();
     if (judged.size() <= static_cast<std::size_t>(last)) {
@@ -71,7 +71,8 @@ class Block final : public Acceptance {
       if (at(node).weight <= 0) break;
       accepted = node;
     }
-    // From the back: each has a uniform of its own, and the first to stand is the largest.
+    // From the last node back: each node has its own uniform number, and the first accepted one is
+    // the largest i.
     const auto stands = [&](int node) {
       const double accept =
           node == last ? at(node).weight
@@ -98,8 +99,8 @@ class Block final : public Acceptance {
     record(accepted, verdict.next_prob);
     verdict.corrected = accepted < last;
     if (verdict.corrected) {
-      // If nothing is left, the two laws are equal there, and only rounding could end the path at
-      // them: the law stays as it is.
+      // If no mass is left, the two distributions are equal and only rounding ended the path here:
+      // the distribution stays unchanged.
       subtract_and_normalise(verdict.next_prob, tree.proposal_prob(accepted + 1, storage),
                              at(accepted).weight);
     }

@@ -1,4 +1,4 @@
-// The token blocks of one pass, put together row by row.
+// Builds the token blocks of one pass, row by row.
 #ifndef OUTRIDER_SPECULATE_BLOCK_BUILDER_H_
 #define OUTRIDER_SPECULATE_BLOCK_BUILDER_H_
 
@@ -12,8 +12,9 @@
 
 namespace outrider {
 
-// Holds tokens, parents, states and the rows that are asked for logits; blocks() and rows() show
-// them as LanguageModel::forward takes them. Storage is kept from pass to pass. Not thread-safe.
+// Holds tokens, parents, states and the rows whose logits are requested. blocks() and rows() return
+// them as arguments of LanguageModel::forward. Storage is reused from pass to pass. Not
+// thread-safe.
 //
 //   builder.clear();
 //   for (each sequence) {
@@ -24,40 +25,43 @@ namespace outrider {
 //   model.forward(builder.blocks(), {.logits = builder.rows()}, output);
 class BlockBuilder {
  public:
-  // state_width: the floats that go with each token (TokenBlock::features); 0 for models that read
-  // tokens alone.
+  // state_width: the number of floats beside each token (TokenBlock::features); 0 for models that
+  // read tokens alone.
   explicit BlockBuilder(std::size_t state_width = 0);
 
   void clear();
-  // The rows added from now on are this sequence's. A sequence has one block at most.
+  // Begins the block of this sequence; later rows belong to it. At most one block for each
+  // sequence.
   void begin_block(Sequence& sequence);
 
-  // Adds a row to the block; returns its number there, from 0. parent: as in TokenBlock::parents.
+  // Adds a row to the block and returns its number in the block, from 0. parent: as in
+  // TokenBlock::parents.
   int add(TokenId token, int parent);
-  // Adds a chain behind the sequence's last pending node, or behind a chain that the block begins
-  // with: a block of chains has no other rows.
+  // Adds a chain after the sequence's last pending node, or after a chain with which the block
+  // begins. A block with chains has no other rows.
   void add_chain(std::span<const TokenId> tokens);
-  // Adds these nodes of a tree, ascending, and asks for all of them. pending: by node of the tree,
-  // which pending node of the sequence it is; -1, or beyond the end: none. Learns those of the
-  // nodes added. A child of a node that is none stands behind the last kept token.
+  // Adds these nodes of a tree, ascending, and requests the logits of all. pending: for each node
+  // of the tree, its pending node in the sequence; -1, or beyond the end: none. The call sets the
+  // entries of the added nodes. A child of a node without a pending node follows the last kept
+  // token.
   void add_nodes(const DraftTree& tree, std::span<const int> nodes, std::vector<int>& pending);
-  // The states (n, state_width) of the next rows, in the rows' order. Every row needs one before
-  // blocks() is called.
+  // The states (n, state_width) of the next rows, in the order of the rows. Every row needs one
+  // before blocks() is called.
   void add_states(std::span<const float> states);
 
-  // Asks for the logits of the row added last.
+  // Requests the logits of the row added last.
   void ask() { asked_.push_back(n_rows() - 1); }
-  // Asks for those of the last n rows.
+  // Requests those of the last n rows.
   void ask_last(int n) {
     for (int row = n_rows() - n; row < n_rows(); ++row) asked_.push_back(row);
   }
 
-  // Both valid until the builder is changed.
+  // Both are valid until the builder is changed.
   std::span<const TokenBlock> blocks();
   RowSet rows() const;
 
   int n_rows() const { return static_cast<int>(tokens_.size()); }
-  // Which row of the pass is a block's first; blocks are numbered from 0.
+  // The row of the pass with which a block begins; blocks are numbered from 0.
   int first_row(std::size_t block) const { return starts_[block].row; }
   int n_rows_of(std::size_t block) const { return end_row(block) - first_row(block); }
 
@@ -65,7 +69,7 @@ class BlockBuilder {
   struct Start {
     Sequence* sequence;
     int row;     // of the pass
-    int parent;  // where in parents_; a chain has none there
+    int parent;  // index into parents_; unused for a chain
     bool is_chain;
   };
   int end_row(std::size_t block) const {

@@ -1,4 +1,4 @@
-// The drafters that are made of other drafters: what reads each, and what people read about it.
+// The drafters that are made of other drafters: their readers and descriptions.
 #ifndef OUTRIDER_SPECULATE_COMPOSITE_KINDS_H_
 #define OUTRIDER_SPECULATE_COMPOSITE_KINDS_H_
 
@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// In the order of the documentation. They stand behind all others in drafter_kinds().
+// In the order of the documentation. They come last in drafter_kinds().
 std::vector<DrafterKind> composite_kinds();
 
 }  // namespace outrider

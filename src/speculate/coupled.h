@@ -1,8 +1,8 @@
 // Gumbel coupling: the verifier draws each token exactly as plain sampling would, with noise keyed
-// by (seed, position, token), and follows the draft tree as long as it holds the token drawn. The
-// output is therefore bit-identical to plain sampling with the same seed, whatever was drafted;
-// drafters that draw with the same noise (DraftNoise::coupled) agree with it often. A tree of the
-// root alone makes this plain sampling itself.
+// by (seed, position, token). It follows the draft tree as long as the tree contains the token
+// drawn. The output is therefore bit-identical to plain sampling with the same seed, whatever was
+// drafted. Drafters that draw with the same noise (DraftNoise::coupled) agree with it often. With a
+// tree of the root alone this is plain sampling.
 //
 // Source: Gumbel-max coupling as in Daliri, Musco, Suresh, "Coupling without Communication and
 // Drafter-Invariant Speculative Decoding" (2024).

@@ -11,61 +11,66 @@
 
 namespace outrider {
 
-// A child's proposal when it was not drawn from a distribution but named outright.
+// Proposal of a child that was named without a draw.
 inline constexpr int kPointMass = -1;
-// A node whose drafter gives no distribution.
+// A node without a distribution of the drafter.
 inline constexpr int kNoDistribution = -1;
 
-// How a token was drawn from the law it names.
+// How a token was drawn from its proposal distribution.
 enum class Draws {
-  with_replacement,     // from the law itself
-  without_replacement,  // from the law less the tokens of earlier siblings drawn so from it
+  with_replacement,     // from the distribution itself
+  without_replacement,  // from the distribution without the tokens of earlier siblings drawn from
+                        // it in this way
 };
 
 struct DraftNode {
   TokenId token = kNoToken;
   int parent = -1;            // -1 for the root alone; a parent precedes its children
   int depth = 0;              // 0 for the root
-  int proposal = kPointMass;  // the law this token was drawn from, in the way `draws` says
+  int proposal = kPointMass;  // the distribution of this token's draw, modified by `draws`
   Draws draws = Draws::with_replacement;
-  int draft_prob = kNoDistribution;  // the drafter's distribution of what follows this node
-  int raw_draft = kNoDistribution;   // and that before temperature and truncation, if asked for
+  int draft_prob = kNoDistribution;  // the drafter's distribution of the token after this node
+  int raw_draft = kNoDistribution;   // the same before temperature and truncation, if requested
 };
 
-// Invariants: node 0 is the root, the last committed token; children of a node stand in the order
-// in which they were drawn; that order, and every sampled child, is kept (sorting sampled siblings,
-// or dropping one because of its value, makes verification biased: docs/architecture.md); each was
-// drawn from its law whatever the nodes before it are. Which node gets the next child may depend on
-// all of them. Storage is kept from round to round. Not thread-safe.
+// Invariants:
+// - Node 0 is the root, the last committed token.
+// - Children of a node stand in the order in which they were drawn.
+// - That order, and every sampled child, is kept. Sorting sampled siblings, or dropping one because
+//   of its value, biases verification (docs/architecture.md).
+// - Each child was drawn from its distribution whatever the nodes before it are. Which node gets
+//   the next child may depend on all of them.
+// Storage is reused from round to round. Not thread-safe.
 //
-// Behind the drafted nodes there may be scratch nodes: the target runs them in the same pass, and
-// after the round the drafter may read what it says there (RoundResult), but nobody judges them.
-// They are no children to next_child() and is_chain(), so that no acceptance, rule or count meets
-// them, and having the last ordinals they leave the keys of all draws as they are.
+// Scratch nodes may follow the drafted nodes. The target runs them in the same pass, and the
+// drafter may read their results after the round (RoundResult), but they are not verified.
+// next_child() and is_chain() ignore them, so no acceptance, rule or count sees them. They have the
+// last ordinals, so the keys of all draws are unchanged.
 class DraftTree {
  public:
   // Starts over: `root` is the last of n_committed tokens.
   void reset(TokenId root, std::int64_t n_committed);
 
-  // Room for a distribution, empty, to be filled by the caller; valid until the next one is made.
+  // Adds an empty distribution for the caller to fill; returns its index. References to
+  // distributions are valid until the next one is added.
   int add_distribution();
   Distribution& distribution(int index) { return distributions_[static_cast<std::size_t>(index)]; }
   const Distribution& distribution(int index) const {
     return distributions_[static_cast<std::size_t>(index)];
   }
 
-  // Appends a child of `parent`, drawn after its earlier siblings; returns its ordinal.
-  // Throws Error behind scratch nodes.
+  // Appends a child of `parent`, drawn after its earlier siblings; returns its ordinal. Throws
+  // Error if there are scratch nodes.
   int add_child(int parent, TokenId token, int proposal, Draws draws = Draws::with_replacement);
-  // Puts another token, named outright, in a drafted node's place, whatever had been drawn there:
-  // not by its value. To be done to all of its siblings.
+  // Replaces a drafted node's token by a named one (a point mass). The choice must not depend on
+  // the replaced token, and all siblings must be replaced.
   void name(int node, TokenId token) {
     DraftNode& named = nodes_[static_cast<std::size_t>(node)];
     named.token = token;
     named.proposal = kPointMass;
     named.draws = Draws::with_replacement;
   }
-  // Appends a scratch node behind any node; returns its ordinal.
+  // Appends a scratch node after any node; returns its ordinal.
   int add_scratch(int parent, TokenId token);
   void drop_scratch() { nodes_.resize(static_cast<std::size_t>(n_drafted_) + 1); }
   void set_draft_prob(int node, int distribution);
@@ -74,36 +79,37 @@ class DraftTree {
   std::span<const DraftNode> nodes() const { return nodes_; }
   const DraftNode& node(int index) const { return nodes_[static_cast<std::size_t>(index)]; }
   int n_nodes() const { return static_cast<int>(nodes_.size()); }
-  int n_drafted() const { return n_drafted_; }  // nodes 1 to n_drafted() are judged
+  int n_drafted() const { return n_drafted_; }  // nodes 1 to n_drafted() are verified
   int n_scratch() const { return n_nodes() - 1 - n_drafted_; }
 
-  // Keeps the nodes listed, ascending, the root and the parents of all others among them, and
-  // numbers them anew in that order. Only point masses may go: throws Error where a sampled node is
-  // not listed.
+  // Keeps the listed nodes and renumbers them. The list is ascending and contains the root and the
+  // parents of its nodes. Only point masses may be dropped: throws Error if a sampled node is not
+  // listed.
   void retain(std::span<const int> kept);
 
-  // The law that a node's token was really drawn from; what is no distribution of the tree as it
-  // stands is built in `storage`.
+  // The distribution from which a node's token was drawn. If the tree does not hold it, it is
+  // computed in `storage`.
   const Distribution& proposal_prob(int node, Distribution& storage) const;
 
-  // What is left of a law for the next child of `parent` that is drawn from it without replacement,
-  // normalised; null if its siblings have used it up. Built in `storage` unless it is the law.
+  // The normalised rest of distribution `law` for the next child of `parent` drawn from it without
+  // replacement; null if the siblings have used it up. Computed in `storage` unless it is the
+  // distribution itself.
   const Distribution* remaining_prob(int parent, int law, Distribution& storage) const {
     return less_siblings(parent, n_drafted_ + 1, law, storage);
   }
 
   // The next drafted child of `parent` after the node `after` (the first for after = parent); -1:
-  // no more.
+  // none.
   int next_child(int parent, int after) const;
-  // Which of its parent's drafted children a drafted node is, from 0.
+  // A drafted node's index among its parent's drafted children, from 0.
   int rank(int node) const;
   bool is_chain() const;
   int depth() const;  // of the deepest drafted node
 
-  // The tokens from the root (excluded) to `node`; `path` is overwritten.
+  // Overwrites `path` with the tokens from the root (excluded) to `node`.
   void path_tokens(int node, std::vector<TokenId>& path) const;
 
-  // Tokens committed when the round began, the root included: the position of the root's children.
+  // Tokens committed when the round began, root included: the position of the root's children.
   std::int64_t n_committed() const { return n_committed_; }
 
  private:

@@ -1,5 +1,5 @@
-// What tokens of a draft are worth, for drafters that have no distributions but know how sure they
-// are of a token.
+// The worth of drafted tokens, for drafters that have no distributions but a certainty for each
+// token.
 #ifndef OUTRIDER_SPECULATE_DRAFT_WORTH_H_
 #define OUTRIDER_SPECULATE_DRAFT_WORTH_H_
 
@@ -8,34 +8,35 @@
 
 namespace outrider {
 
-// A drafter that Drafter::rates_tokens() is sure of a token to some degree, from 0 to 1, before it
-// is judged: by how much of the text led to it, and by how often something else did. It drafts
-// those tokens that pay, and says which ones it left out, so that what its certainty is worth can
-// be learnt without drafting. Not thread-safe.
+// Judges tokens of a drafter with Drafter::rates_tokens(). Before verification such a drafter has a
+// certainty of each token, from 0 to 1: by the length of the match that led to it, and by how often
+// something else followed. It drafts the tokens that pay and reports those it left out, so that the
+// acceptance rate of a certainty can be learnt without drafting. Not thread-safe.
 class DraftWorth {
  public:
   virtual ~DraftWorth() = default;
 
-  // The probability that a token stands, all before it standing.
+  // The probability that a token is accepted, given that all before it are.
   virtual double stands(double certainty) const = 0;
-  // What the probability of a node, that it stands with all before it, has to be at least for it to
-  // pay as the n-th node of the draft, from 1.
+  // The least probability of acceptance, with all nodes before it, at which a node pays as the n-th
+  // node of the draft, from 1.
   virtual double price(int n) const = 0;
 
-  // Of each drafted node, in the order of the tree's nodes.
+  // Reports each drafted node, in the order of the tree's nodes.
   virtual void drafted(double certainty) = 0;
-  // Of a token that was left out behind a node (0: the root); where the draft stands up to that
-  // node, what the target says there shows whether it would have stood.
+  // Reports a token that was left out after a node (0: the root). If the draft is accepted up to
+  // that node, the target's logits there show whether the token would have been accepted.
   virtual void refused(int parent, TokenId token, double certainty) = 0;
 
-  // What the drafted nodes are expected to bring above their prices, in tokens. tree: theirs.
+  // The expected gain of the drafted nodes above their prices, in tokens. tree: the tree that holds
+  // them.
   virtual double gain(const DraftTree& tree) const = 0;
-  // The draft is not used after all: its first token, if any, is one that was left out.
+  // Withdraws the draft: it is not used, and its first token, if any, counts as left out.
   virtual void withdraw(const DraftTree& tree) = 0;
 };
 
-// How sure one may be of what followed n tokens (at least 1) when they stood before: longer strings
-// are seldom followed by something else. What it is worth is learnt.
+// The certainty of a token that followed a match of n tokens (at least 1). Longer matches seldom
+// have another continuation. What a certainty is worth is learnt.
 constexpr double certainty_of_match(int n_tokens) {
   return static_cast<double>(n_tokens) / (n_tokens + 1);
 }

@@ -1,4 +1,4 @@
-// Keys that several kinds of drafters have, as people read about them.
+// Descriptions of keys that several kinds of drafters share.
 #ifndef OUTRIDER_SPECULATE_DRAFTER_KEYS_H_
 #define OUTRIDER_SPECULATE_DRAFTER_KEYS_H_
 

@@ -1,4 +1,4 @@
-// The drafters there are: what reads each, and what people read about it.
+// The registry of drafters: their readers and descriptions.
 #ifndef OUTRIDER_SPECULATE_DRAFTER_REGISTRY_H_
 #define OUTRIDER_SPECULATE_DRAFTER_REGISTRY_H_
 
@@ -11,15 +11,16 @@
 
 namespace outrider {
 
-// Throws UsageError for parts that cannot be meant; opens no file.
+// Throws UsageError for invalid parts; opens no file.
 using ReadDrafterOfOthers = DrafterPlan (*)(std::span<const std::string> parts);
 
 struct DrafterKind {
   SpecDescription description;
   bool has_draft_prob = false;  // every drafter of the kind has distributions: for error messages
-  // Gets specs that have described keys alone.
+  // Receives specs with described keys only.
   ReadDrafter read = nullptr;
-  // Instead of `read`, for drafters made of others: the specs of these, and what joins them.
+  // Instead of `read`, for drafters made of others: receives their specs; joined_by separates
+  // these.
   ReadDrafterOfOthers read_parts = nullptr;
   char joined_by = ',';
 };
@@ -27,8 +28,8 @@ struct DrafterKind {
 // In the order of the documentation.
 std::span<const DrafterKind> drafter_kinds();
 
-// Throws UsageError for an unknown name, listing the known ones, for keys that are not described,
-// and whatever the kind's own reader throws.
+// Throws UsageError for an unknown name (with the known ones) and for unknown keys, and whatever
+// the kind's reader throws.
 DrafterPlan read_drafter(std::string_view spec);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// The type of a drafter's weights in memory, where its spec names one.
+// The type of a drafter's weights in memory, if its spec names one.
 #ifndef OUTRIDER_SPECULATE_DRAFTER_WEIGHTS_H_
 #define OUTRIDER_SPECULATE_DRAFTER_WEIGHTS_H_
 
@@ -10,19 +10,20 @@
 
 namespace outrider {
 
-// A small drafter may take most of a round in weights that need not be exact: with the rule `exact`
-// what it drafts is judged anyway. Other rules take the drafter at its word, as it is then.
+// A small drafter may spend most of a round on weights that need not be exact: with the rule
+// `exact`, its drafts are verified in any case. Other rules use the distributions of the drafter
+// with these weights.
 struct DrafterWeights {
-  // Key of the specs that may name a type: weights=f32|bf16|int8|int4.
+  // The key in specs: weights=f32|bf16|int8|int4.
   static constexpr const char* kKey = "weights";
 
   // Throws UsageError for other values.
   static DrafterWeights read(const Spec& spec);
 
-  // Options to load this drafter by, where those of all drafters are given.
+  // The options to load this drafter by, from those of all drafters.
   LoadOptions options(const LoadOptions& of_all) const;
 
-  std::optional<kernels::WeightKind> kind = std::nullopt;  // none: as asked for all drafters
+  std::optional<kernels::WeightKind> kind = std::nullopt;  // none: as for all drafters
 };
 
 }  // namespace outrider

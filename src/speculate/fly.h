@@ -1,25 +1,26 @@
-// FLy: a mismatch may stand. The draft is judged by the exact rule, down the tree (multi_round.h).
-// Where no child of a node stands, the first child that passes all of these stands all the same:
+// FLy: accepts some mismatches. The draft is judged by the exact rule, down the tree
+// (multi_round.h). Where no child of a node is accepted, the first child that meets all of these is
+// accepted:
 //   the target is unsure there:  -(sum of p log p over its `top` likeliest tokens) >= entropy,
 //   the request allows it:       it has a target probability above 0,
-//   the target goes along:       behind it, the exact rule lets `window` more tokens stand.
-// The window stands with it. Where a draft ends within the window, nothing is known of what the
-// target would have done, and the exact rule holds: of drafts of at most `window` tokens, and of
-// all where `entropy` is out of reach, text and draws are the exact rule's own.
+//   the target continues it:     the exact rule accepts `window` more tokens after it.
+// The window is accepted with it. If a draft ends within the window, the exact rule holds. So
+// drafts of at most `window` tokens give the exact rule's text and draws, and so do all drafts if
+// `entropy` is out of reach.
 //
-// What a mismatch needs to stand lies behind it, so that this looks ahead and is no rule: the text
-// does not follow the target's law, nor any other that could be named. At temperature 0, tokens
-// that stand and are not the target's are what rule_tv counts.
+// Acceptance of a mismatch depends on later tokens, so this is no rule: the text follows neither
+// the target's distribution nor any other that could be stated. At temperature 0, rule_tv counts
+// the accepted tokens that are not the target's.
 //
-// The entropy is that of the raw distribution, so that it means something at temperature 0. Where a
-// request leaves the target a single token, as temperature 0 does, it is the raw probability that
-// has to be above 0: what a grammar or a bias rules out never stands, nor, elsewhere, what top-k,
-// top-p or min-p cut off.
+// The entropy is that of the raw distribution, so that it is meaningful at temperature 0. If a
+// request leaves the target a single token, as temperature 0 does, the raw probability must be
+// above 0 instead. So tokens excluded by a grammar or a bias are never accepted; at other
+// temperatures neither are those cut off by top-k, top-p or min-p.
 //
 // Source: Li et al., "Training-Free Loosely Speculative Decoding: Accepting Semantically Correct
 // Drafts Beyond Exact Match" (arXiv 2511.22972). The paper has chains, and at temperature 0 the
-// match with the target's likeliest token for the exact rule. The truncated entropy is that of the
-// authors' program and of vLLM.
+// match with the target's likeliest token in place of the exact rule. The truncated entropy is that
+// of the authors' program and of vLLM.
 #ifndef OUTRIDER_SPECULATE_FLY_H_
 #define OUTRIDER_SPECULATE_FLY_H_
 
@@ -39,11 +40,11 @@ struct FlyLimits {
   static constexpr int kMostTop = 64;
 
   double entropy = 0.3;  // nats
-  int top = 3;           // from 1 to kMostTop: of how many tokens the entropy is
+  int top = 3;           // tokens in the entropy, 1 to kMostTop
   int window = 6;        // tokens, 1 or more
 };
 
-// Each step replaceable on its own, so that a test can break one.
+// The steps of the algorithm. Each can be replaced, so that a test can break one.
 struct FlySteps {
   // Whether the target is unsure.
   static bool is_unsure(const Distribution& raw_target, const FlyLimits& limits) {
@@ -101,8 +102,8 @@ class Fly final : public Acceptance {
   }
 
  private:
-  // Whether a child of `node` stands though the exact rule has refused all of them; then it and its
-  // window are the end of the path.
+  // Whether a child of `node` is accepted after the exact rule has rejected all of them. If so, the
+  // child and its window are appended to the path.
   bool let_mismatch_stand(const DraftTree& tree, NodeViews& views, int node, Chance& chance,
                           Verdict& verdict) const {
     if (!Steps::is_unsure(views.raw_target(node), limits_)) return false;
@@ -123,8 +124,8 @@ class Fly final : public Acceptance {
     return false;
   }
 
-  // Appends what the exact rule lets stand behind the end of the path, the window at most; returns
-  // how many tokens these are.
+  // Appends the nodes that the exact rule accepts after the end of the path, at most a window;
+  // returns their number.
   int walk_window(const DraftTree& tree, NodeViews& views, Chance& chance, Verdict& verdict) const {
     Distribution& left = verdict.judged[0].rule_prob;
     int n = 0;

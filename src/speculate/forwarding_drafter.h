@@ -1,4 +1,5 @@
-// A drafter that passes everything on to another one: for those that change or watch a part of it.
+// A drafter that forwards every call to another one: a base for drafters that change or observe
+// some calls.
 #ifndef OUTRIDER_SPECULATE_FORWARDING_DRAFTER_H_
 #define OUTRIDER_SPECULATE_FORWARDING_DRAFTER_H_
 
@@ -15,7 +16,7 @@ namespace outrider {
 
 class ForwardingDrafter : public Drafter {
  public:
-  // inner outlives this.
+  // inner must outlive this.
   explicit ForwardingDrafter(Drafter& inner) : inner_(&inner) {}
 
   std::string_view name() const override { return inner_->name(); }

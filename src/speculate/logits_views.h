@@ -1,4 +1,5 @@
-// The rule's view of one stream's draft tree, computed from the target's logits when asked for.
+// The distributions at the nodes of one stream's draft tree, computed from logits when first asked
+// for.
 #ifndef OUTRIDER_SPECULATE_LOGITS_VIEWS_H_
 #define OUTRIDER_SPECULATE_LOGITS_VIEWS_H_
 
@@ -16,19 +17,19 @@
 namespace outrider {
 
 // Row `first_row + node` of the pass holds the logits that follow `node`. Every distribution is
-// computed at most once a round; storage is kept from round to round.
+// computed at most once a round; storage is reused from round to round.
 class LogitsViews final : public NodeViews {
  public:
   LogitsViews(const Transform& transform, const TokenHistory& history)
       : transform_(&transform), history_(&history) {}
 
-  // Looks at a new round of a text that has cost rule_kl so far. tree, output and text (the tokens
-  // up to the root's own) stay alive and unchanged until the round's verdict is there. is_open()
-  // takes it that a text only grows from round to round.
+  // Begins a new round of a text whose cost so far is rule_kl. tree, output and text (the tokens up
+  // to the root, included) must stay alive and unchanged until the round's verdict. is_open()
+  // assumes that a text only grows from round to round.
   void reset(const DraftTree& tree, const ForwardOutput& output, int first_row,
              std::span<const TokenId> text, double rule_kl);
   // Until the next reset, asks the drafter for its distributions where the draft ended. Both
-  // arguments outlive the round's verdict.
+  // arguments must outlive the round's verdict.
   void ask_at_leaves(Drafter& drafter, const Context& context, bool raw);
 
   const Distribution& target(int node) override;
@@ -48,14 +49,14 @@ class LogitsViews final : public NodeViews {
     bool known = false;
     Distribution distribution;
   };
-  // What the drafter says where the draft ended, asked at most once a node.
+  // The drafter's distributions where the draft ended, asked at most once for each node.
   struct LeafDraft {
     bool asked = false;
     bool known = false;
     Distribution draft_prob;
     Distribution raw_draft;
   };
-  // Which of two marks stood last, as far as the text was read.
+  // Which of two marks came last in the tokens read so far.
   struct Marks {
     TokenId open = kNoToken;
     TokenId close = kNoToken;

@@ -1,12 +1,12 @@
 // Generalised multi-round verification: rejection sampling down a draft tree.
 //
-// At a node, rule_prob is computed once. Then for each child c in drawing order, with the law
-// proposal_prob that c was really drawn from: accept c with probability
-// min(1, rule_prob[c] / proposal_prob[c]), else rule_prob <- normalise(max(0, rule_prob -
-// proposal_prob)). No child accepted: the next token is drawn from what is left. Since
+// At a node, rule_prob is computed once. Then for each child c in drawing order, with the
+// distribution proposal_prob that c was drawn from: accept c with probability min(1, rule_prob[c] /
+// proposal_prob[c]), else rule_prob <- normalise(max(0, rule_prob - proposal_prob)). If no child is
+// accepted, the next token is drawn from the remaining rule_prob. Since
 //   min(r, d) + (1 - sum min(r, d)) * normalise(max(0, r - d)) = r
-// for any law d, the emitted law is the rule's whatever proposed the children: siblings drawn with
-// or without replacement, point masses, merged drafters.
+// for any distribution d, the emitted distribution is the rule's for all kinds of children:
+// siblings drawn with or without replacement, point masses, merged drafters.
 //
 // Sources: Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding"
 // (2023), algorithm 1, for a single child; SpecInfer (Miao et al., 2024) and EAGLE (Li et al.,
@@ -22,13 +22,13 @@
 
 namespace outrider {
 
-// The steps of the walk, each replaceable on its own, so that a test can break one and see the
-// proof of exactness fail.
+// The steps of the algorithm. Each can be replaced, so that a test can break one and see the proof
+// of exactness fail.
 struct MultiRoundSteps {
   static double accept_prob(double rule_prob, double proposal_prob) {
     return rule_prob >= proposal_prob ? (rule_prob > 0 ? 1.0 : 0.0) : rule_prob / proposal_prob;
   }
-  // Returns the mass left before normalisation; 0 leaves rule_prob as it was.
+  // Returns the mass left before normalisation; 0 leaves rule_prob unchanged.
   static double reject(Distribution& rule_prob, const Distribution& proposal) {
     return subtract_and_normalise(rule_prob, proposal);
   }
@@ -40,8 +40,8 @@ struct MultiRoundSteps {
   }
 };
 
-// The first of the siblings from `child` on that is accepted, -1 if none is; takes each rejected
-// one's proposal out of rule_prob. `storage` is for these.
+// The first accepted sibling from `child` on, or -1. Subtracts the proposal of each rejected one
+// from rule_prob. `storage` is working memory.
 template <class Steps>
 int first_accepted(const DraftTree& tree, int child, Distribution& rule_prob, Distribution& storage,
                    Chance& chance) {
@@ -51,7 +51,7 @@ int first_accepted(const DraftTree& tree, int child, Distribution& rule_prob, Di
     const Distribution& proposal = tree.proposal_prob(child, storage);
     const double accept = Steps::accept_prob(rule_prob.prob(token), proposal.prob(token));
     if (chance.bernoulli(accept, Steps::accept_draw(tree, child))) return child;
-    // Nothing left means that the two laws were equal and the rejection a rounding error.
+    // No mass left means that the two distributions were equal and the rejection a rounding error.
     if (Steps::reject(rule_prob, proposal) <= 0) return child;
   }
   return -1;

@@ -1,4 +1,4 @@
-// A chain that a drafter copies from where the text's last tokens stood before, as long as it pays.
+// A chain copied from an earlier occurrence of the text's last tokens, as long as it pays.
 #ifndef OUTRIDER_SPECULATE_RATED_CHAIN_H_
 #define OUTRIDER_SPECULATE_RATED_CHAIN_H_
 
@@ -9,11 +9,11 @@ namespace outrider {
 // For one draft. Not thread-safe.
 class RatedChain {
  public:
-  // worth: null for a chain that goes on; n_matched: last tokens that agree, at least 1.
+  // worth: null for a chain without a limit; n_matched: how many last tokens match, at least 1.
   RatedChain(DraftWorth* worth, int n_matched) : worth_(worth), n_matched_(n_matched) {}
 
-  // Whether a token is to be drafted behind so many others; true is followed by its being so. What
-  // was copied so far has matched as well, should it stand.
+  // Whether to draft a token after n_drafted others; on true the caller drafts it. If accepted, the
+  // tokens copied so far lengthen the match.
   bool goes_on(int n_drafted, TokenId token) {
     if (worth_ == nullptr) return true;
     const double certainty = certainty_of_match(n_matched_ + n_drafted);

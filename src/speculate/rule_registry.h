@@ -1,4 +1,4 @@
-// The rules there are: what makes each from its spec, and what people read about it.
+// The registry of rules: their makers and descriptions.
 #ifndef OUTRIDER_SPECULATE_RULE_REGISTRY_H_
 #define OUTRIDER_SPECULATE_RULE_REGISTRY_H_
 
@@ -13,17 +13,17 @@
 
 namespace outrider {
 
-// Makers throw UsageError for values that cannot be meant, Error for files that cannot be read.
-// They get specs that have described keys alone.
+// Makers throw UsageError for invalid values, and Error for files that cannot be read. They receive
+// specs with described keys only.
 struct RuleKind {
   SpecDescription description;
   std::unique_ptr<const Rule> (*make)(const Spec& spec) = nullptr;
-  // Instead of `make`, for rules that read marks in the text; without a vocabulary (`find` is
-  // empty) for a look at the spec alone. Throws UsageError for tokens that the vocabulary lacks.
+  // Instead of `make`, for rules that read marks in the text. `find` is empty to check a spec
+  // without a vocabulary. Throws UsageError for tokens that the vocabulary lacks.
   std::unique_ptr<const Rule> (*make_marked)(const Spec& spec, const FindToken& find) = nullptr;
-  // Instead of both, for acceptances of their own. They judge a draft in their one way.
+  // Instead of both, for acceptances without a rule, which verify in one way only.
   Judging (*make_acceptance)(const Spec& spec) = nullptr;
-  bool target_bonus = false;  // bonus=target where the spec does not say
+  bool target_bonus = false;  // bonus=target unless the spec says otherwise
 };
 
 // In the order of the documentation. Those that follow a rule come first.

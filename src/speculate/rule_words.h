@@ -9,10 +9,10 @@
 
 namespace outrider {
 
-// Entropies, prices and distances that no model reaches: log(vocabulary) is below 15.
+// Above all entropies, prices and distances of any model: log(vocabulary) is below 15.
 inline constexpr double kLargestNats = 1000;
 
-// What SpecDescription::needs says of a rule.
+// Values of SpecDescription::needs for rules.
 inline constexpr const char* kAnyDrafter = "any drafter";
 inline constexpr const char* kDistributions = "distributions";
 

@@ -1,4 +1,4 @@
-// One text that is being generated, and what is left of it when it is over.
+// The state of one text in the decode loop, and what is kept of it after it has ended.
 #ifndef OUTRIDER_SPECULATE_STREAM_H_
 #define OUTRIDER_SPECULATE_STREAM_H_
 
@@ -19,40 +19,40 @@
 
 namespace outrider {
 
-// How the drafts of a stream are made and judged. All but the shape outlive the stream.
+// How the drafts of a stream are made and verified. All but the shape must outlive the stream.
 struct Drafting {
-  Drafter* drafter = nullptr;  // null: plain decoding, and the shape does not matter
+  Drafter* drafter = nullptr;  // null: plain decoding; the shape is ignored
   const Acceptance* acceptance = nullptr;
   std::shared_ptr<const TreeShape> shape = nullptr;
   const StopRule* stop = nullptr;  // may be null
 };
 
-// A committed token and where it came from.
+// A committed token and its origin.
 struct Committed {
   TokenId id = kNoToken;
   int node = 0;         // its node in the round's tree; -1 for the verifier's own token
-  int logits_node = 0;  // the node whose logits are behind it
+  int logits_node = 0;  // the node whose logits gave it
 };
 
 struct StreamCounts {
   std::int64_t target_passes = 0;
   std::int64_t drafted = 0;
   std::int64_t accepted = 0;  // accepted nodes whose tokens were committed
-  std::int64_t rejected = 0;  // rounds that ended with a token in the place of rejected ones
+  std::int64_t rejected = 0;  // rounds that ended with a token in place of rejected ones
   RuleCost rule_cost;         // summed over committed tokens, each counted once
 };
 
-// How many new tokens the lists of a text get room for when it begins; a longer text's lists grow
-// as they must. Most limits are far above what is generated (`--max-tokens` as "until it ends").
-// Pages of the KV cache are taken as tokens come.
+// New tokens for which a text's lists reserve memory at its beginning; lists of longer texts grow
+// as needed. Most limits are far above what is generated (`--max-tokens` as "until it ends"). Pages
+// of the KV cache are taken as tokens come.
 inline constexpr std::int64_t kReservedAhead_tokens = 4096;
 
 struct KeptText;
 
-// One text that is being generated. The context passed to drafters and the verifier's views refer
-// to its members: it does not move.
+// One text that is being generated. Drafters' contexts and the verifier's views refer to its
+// members, so it must not move.
 struct Stream {
-  // Without a drafting of its own it takes its decoder's.
+  // Without `drafting` it uses its decoder's.
   Stream(SequenceId id, std::span<const TokenId> prompt, Transform transform, Chance& chance,
          Drafting drafting = {});
   Stream(const Stream&) = delete;
@@ -67,32 +67,32 @@ struct Stream {
             .encoder_tokens = encoder_tokens};
   }
 
-  // What n_tokens more take of the target's KV cache, a drafter's own sequence there included.
+  // What n_tokens more take of the target's KV cache, including a drafter's sequence there.
   SequenceGrowth growth(int n_tokens) const;
 
-  // Whether an earlier text had another drafter: this one's has nothing of it.
+  // Whether an earlier text had another drafter, so that this one's has no state of it.
   bool has_other_drafter(const KeptText& earlier) const;
 
-  // Whether the drafter is to be left alone until it drafts.
+  // Whether the drafter gets no calls until it drafts.
   bool drafter_is_deferred() const {
     return defers_drafter && drafting.drafter != nullptr && drafting.drafter->catches_up();
   }
 
-  // Tokens that have to be run before the next round can draft: all but the last, which roots it.
+  // Tokens to run before the next round can draft: all but the last, which is its root.
   std::size_t n_to_run() const { return tokens.size() - 1 - n_run; }
 
   SequenceId id;
   Drafting drafting;
   std::vector<TokenId> encoder_tokens = {};  // of an encoder-decoder, set before the text is opened
-  double encoder_seconds = 0;                // what encoders took for them, a drafter's, too
+  double encoder_seconds = 0;                // time of the encoders, including a drafter's
   std::vector<TokenId> tokens;               // prompt and committed tokens
-  std::size_t n_run = 0;  // of them, by the target and, as far as it reads them, the drafter
+  std::size_t n_run = 0;  // of these, run by the target and, if it reads them, by the drafter
   std::int64_t n_prompt;
   std::int64_t n_reused = 0;   // of the prompt, taken over from an earlier text
   std::int64_t max_total = 0;  // no round commits beyond this many tokens
   int n_reserved = 0;          // Context::n_reserved; known from begin() on
-  // Set before the text is opened: a drafter that catches_up() is not shown its prompt. It runs
-  // that when it drafts for the first time, if it ever does.
+  // Set before the text is opened: the prompt is not shown to a drafter with catches_up(), which
+  // runs it at its first draft, if any.
   bool defers_drafter = false;
   Transform transform;
   TokenHistory history;
@@ -105,14 +105,13 @@ struct Stream {
   bool finished = false;
 };
 
-// A text that is over and has not been ended: a later one that begins alike begins with the keys
-// and values that are there of it.
+// A text that has ended and is kept: a later text that begins alike reuses its keys and values.
 struct KeptText {
   SequenceId id = 0;
-  std::shared_ptr<Drafter> drafter;          // which knows it; may be null
+  std::shared_ptr<Drafter> drafter;          // has the text's state; may be null
   std::vector<TokenId> tokens;               // those of its stream
-  std::unique_ptr<Sequence> sequence;        // likewise
-  std::vector<SequenceId> stands_for = {};   // texts that it begins with, the last ones first
+  std::unique_ptr<Sequence> sequence;        // that of its stream
+  std::vector<SequenceId> stands_for = {};   // texts with which it begins, the last ones first
   std::vector<TokenId> encoder_tokens = {};  // those of its stream
 
   bool is_named(SequenceId text) const {

@@ -1,10 +1,10 @@
 // The suffix automaton of a growing text: every string that occurs in it, how often, and where.
 //
 // Blumer et al., "The smallest automaton recognizing the subwords of a text" (1985). Each state
-// stands for the strings that end at the same set of positions; they are the suffixes of its
-// longest one that are longer than its link's. Building takes amortised constant time a token and
-// at most two states for each; a match is followed in amortised constant time a token, however long
-// the text. Not thread-safe; reading from several threads is.
+// stands for the strings that end at the same set of positions: the suffixes of its longest string
+// that are longer than its link's. Appending a token takes amortised constant time and at most two
+// states. Following a match takes amortised constant time a token, however long the text. Writing
+// is not thread-safe; concurrent reading is.
 #ifndef OUTRIDER_SPECULATE_SUFFIX_AUTOMATON_H_
 #define OUTRIDER_SPECULATE_SUFFIX_AUTOMATON_H_
 
@@ -26,12 +26,12 @@ class SuffixAutomaton {
   };
   struct State {
     int length = 0;       // of its longest string
-    int link = kNoState;  // the state of its longest suffix that ends elsewhere, too
-    int first_end = -1;   // the position of the last token where its strings occur first
-    // Of states with a string of up to `order` tokens alone:
+    int link = kNoState;  // the state of its longest suffix that also ends elsewhere
+    int first_end = -1;   // the position of the last token of its first occurrence
+    // Only for states with a string of up to `order` tokens:
     int n_occurrences = 0;
-    int last_end = -1;                  // where they occur last
-    int previous_end = -1;              // and where before that; -1: nowhere
+    int last_end = -1;                  // the last occurrence
+    int previous_end = -1;              // the one before it; -1: none
     std::vector<Transition> next = {};  // ascending by token
   };
 
@@ -41,23 +41,24 @@ class SuffixAutomaton {
     int length = 0;
   };
 
-  // Occurrences are counted of strings of up to `order` >= 0 tokens; that costs as many steps a
-  // token at most.
+  // Counts occurrences of strings of up to `order` >= 0 tokens, which costs at most `order` steps a
+  // token.
   explicit SuffixAutomaton(int order) : order_(order), states_(1) {}
 
-  // Any token, kNoToken as well: as a border that no match crosses.
+  // Any token is allowed; kNoToken is a border that no match crosses.
   void append(TokenId token);
 
   int n_tokens() const { return n_tokens_; }
   int n_states() const { return static_cast<int>(states_.size()); }
   const State& state(int index) const { return states_[static_cast<std::size_t>(index)]; }
-  // The state of a state's strings with a token behind them; kNoState where they do not occur.
+  // The state of a state's strings followed by a token; kNoState if they do not occur.
   int next(int state, TokenId token) const;
 
-  // The text's own end: its last min(order, n_tokens()) tokens.
+  // The end of the text: its last min(order, n_tokens()) tokens.
   const Match& suffix() const { return suffix_; }
 
-  // The longest suffix of the match and `token`, of at most `longest` tokens, that occurs.
+  // Replaces the match by the longest suffix of it and `token` that occurs, of at most `longest`
+  // tokens.
   void advance(Match& match, TokenId token, int longest) const;
 
  private:

@@ -1,32 +1,32 @@
-// Traversal verification: the whole tree is judged from its leaves up. The emitted law is that of
-// rejection down the tree; on a chain it is block verification, draw for draw.
+// Traversal verification: the whole tree is judged from its leaves up. The emitted distribution is
+// that of rejection down the tree; on a chain it is block verification, draw for draw.
 //
 // Source: Weng, Hu, Chen et al., "Traversal Verification for Speculative Tree Decoding" (2025), for
-// siblings of one drafter without replacement. Derived here for any laws of proposals:
+// siblings of one drafter without replacement. Derived here for any proposal distributions:
 //
-// A node u is judged with a weight w and a law r, and keeps this contract: u stands with
-// probability w, and given that it stands, what is emitted behind it follows r (and the rule's
-// process from there). The root has w = 1 and r its rule_prob.
-// - A leaf stands with probability w; the next token is drawn from r.
-// - A child c, drawn from the law d, is judged first, with the weight min(1, w r(c) / d(c)) and its
-//   own rule_prob. By its contract, c = x is emitted with probability min(d(x), w r(x)) for every
-//   x. What is owed behind u is then (w r - d)+, with mass m; and of all cases the share 1 - w + m
-//   remains, whatever the rejected x was. So u goes on to its next child, or, when it has none, is
-//   judged as a leaf, with
+// A node u is judged with a weight w and a distribution r, under this contract: u is accepted with
+// probability w; given that, what is emitted after it follows r (and the rule from there on). The
+// root has w = 1 and r its rule_prob.
+// - A leaf is accepted with probability w; the next token is drawn from r.
+// - A child c, drawn from the distribution d, is judged first, with the weight min(1, w r(c) /
+//   d(c)) and its own rule_prob. By its contract, c = x is emitted with probability min(d(x), w
+//   r(x)) for every x. The remainder to emit after u is then (w r - d)+, with mass m; the remaining
+//   probability is 1 - w + m, whatever the rejected x was. So u continues with its next child, or,
+//   if it has none, is judged as a leaf, with
 //       w <- m / (m + 1 - w),   r <- (w r - d)+ / m.
-// Any d serves: it may depend on earlier siblings (drawing without replacement), be a point mass,
-// or belong to another drafter. How the tree came by its shape does not matter either: appending to
-// any tree one more child, drawn from its law whatever was drawn before, splits one node's
-// judgement into two and leaves the contract of all others as it was; so by induction from the tree
-// of the root alone the emitted law is the rule's.
+// Any d is allowed: it may depend on earlier siblings (drawing without replacement), be a point
+// mass, or belong to another drafter. The way in which the tree was grown does not matter either.
+// Appending one more child to any tree, drawn from its distribution whatever was drawn before,
+// splits one node's judgement into two and leaves the contract of all others unchanged. So by
+// induction from the tree of the root alone the emitted distribution is the rule's.
 //
-// Against rejection down the tree: in both, a path of point masses stands with the rule's
-// probability of it, so on such trees the two accept equally many tokens in expectation. With
-// sampled nodes, what a likely continuation is worth is carried back to its ancestors. The expected
-// number of accepted tokens is never smaller for siblings drawn with replacement where earlier ones
-// have at least the subtrees of later ones, as in all published shapes (docs/drafters.md). For
-// siblings drawn without replacement it is larger as a rule, and there are laws for which it is
-// slightly smaller (tree_exactness_test.cc has some).
+// Compared with rejection down the tree: in both, a path of point masses is accepted with the
+// rule's probability of it. So on such trees both accept equally many tokens in expectation. With
+// sampled nodes, the weight of a likely continuation is carried back to its ancestors. The expected
+// number of accepted tokens is never smaller for siblings drawn with replacement where earlier
+// siblings have at least the subtrees of later ones, as in all published shapes (docs/drafters.md).
+// For siblings drawn without replacement it is usually larger; for some distributions it is
+// slightly smaller (tree_exactness_test.cc has examples).
 #ifndef OUTRIDER_SPECULATE_TRAVERSAL_H_
 #define OUTRIDER_SPECULATE_TRAVERSAL_H_
 
@@ -39,10 +39,11 @@
 
 namespace outrider {
 
-// The steps of the walk: weight, accept_prob and accept_draw as in block verification, and
+// The steps of the algorithm: weight, accept_prob and accept_draw as in block verification, and
+// reject.
 struct TraversalSteps : BlockSteps {
-  // rule_prob <- normalise(max(0, weight * rule_prob - proposal)); returns the mass before. If that
-  // is 0, rule_prob is as it was.
+  // rule_prob <- normalise(max(0, weight * rule_prob - proposal)); returns the mass before
+  // normalisation. If that is 0, rule_prob is unchanged.
   static double reject(Distribution& rule_prob, double weight, const Distribution& proposal) {
     return subtract_and_normalise(rule_prob, proposal, weight);
   }
@@ -57,7 +58,7 @@ class Traversal final : public Acceptance {
 
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override {
-    // From the root to the node whose children are being judged; what stands behind is storage.
+    // From the root to the node whose children are being judged; later elements are storage.
     std::vector<Verdict::Judged>& path = verdict.judged;
     std::size_t depth = 0;
     const auto begin = [&path, &depth](int node, double weight) {
@@ -82,13 +83,14 @@ class Traversal final : public Acceptance {
         begin(child, weight);
         continue;
       }
-      // The root always stands: rounding aside, its weight stays 1.
+      // The root is always accepted: its weight stays 1 up to rounding.
       if (at.node == 0 || chance.bernoulli(at.weight, Steps::accept_draw(tree, at.node))) break;
       const int rejected = at.node;
       Verdict::Judged& parent = path[--depth];
       const double mass =
           Steps::reject(parent.rule_prob, parent.weight, tree.proposal_prob(rejected, storage));
-      // No mass left at the root: the two laws are equal, and rounding alone rejected the child.
+      // No mass left at the root: the two distributions are equal, and only rounding rejected the
+      // child.
       if (parent.node != 0 || mass > 0) parent.weight = Steps::accept_prob(mass, parent.weight);
     }
     Verdict::Judged& last = path[depth];
@@ -107,7 +109,7 @@ class Traversal final : public Acceptance {
   }
 
  private:
-  // A law of which rejections have left nothing (by rounding) is looked up anew.
+  // A distribution of which rejections have left nothing (by rounding) is computed again.
   static bool is_known(const Verdict::Judged& at) {
     return at.looked_at && !at.rule_prob.ids.empty();
   }

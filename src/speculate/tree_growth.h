@@ -1,6 +1,5 @@
-// How a drafter with distributions grows a draft: level by level, in the shape that its job asks
-// for. Whatever gives the logits (a small model, a head on the target's features), the children
-// come from here.
+// Grows a draft from a drafter's distributions: level by level, in the shape that the job asks for.
+// The logits may come from any model: a small model, or a head on the target's features.
 #ifndef OUTRIDER_SPECULATE_TREE_GROWTH_H_
 #define OUTRIDER_SPECULATE_TREE_GROWTH_H_
 
@@ -14,19 +13,19 @@
 
 namespace outrider {
 
-// What penalties on a drafter's row need; reused from node to node.
+// Storage for penalties on a drafter's row; reused from node to node.
 struct PenaltyStorage {
   std::vector<TokenId> path;
   std::vector<TokenLogit> replaced;
 };
 
-// The drafter's distributions behind a node from its logits there, under the request's transform,
-// whose penalties count the committed tokens and the node's own path: what Drafter::draft_at() is
-// asked for. raw_draft may be null.
+// The drafter's distributions after a node, computed from its logits there under the request's
+// transform. Penalties count the committed tokens and the node's own path. These are the results of
+// Drafter::draft_at(). raw_draft may be null.
 void distributions_at(const Context& context, const DraftTree& tree, int node, LogitRow logits,
                       PenaltyStorage& storage, Distribution& draft_prob, Distribution* raw_draft);
 
-// One draft on its way. Reused from draft to draft. Not thread-safe.
+// One draft under construction. Reused from draft to draft. Not thread-safe.
 //
 //   growth.start(job, depth);
 //   while (!growth.frontier().empty()) {
@@ -35,55 +34,55 @@ void distributions_at(const Context& context, const DraftTree& tree, int node, L
 //   }
 //
 // Children of a node are proposed in one of these ways:
-// - sampled from the drafter's distribution under the request's transform, with or without
+// - Sampled from the drafter's distribution under the request's transform, with or without
 //   replacement. Node n is drawn with Purpose::draft and key n. Under DraftNoise::coupled the first
-//   child takes the Gumbel noise that plain sampling would use at its position; drawn without
-//   replacement with that same noise, its siblings are the tokens of the next largest
-//   noise-perturbed log-probabilities, which is how that law is drawn in one go (Kool, van Hoof,
-//   Welling, "Stochastic Beams and Where to Find Them", 2019).
-// - as the likeliest tokens, point masses, where the shape says so; and always where the transform
-//   is greedy, for it leaves one token alone. They are ranked by the distribution under the
+//   child uses the Gumbel noise of plain sampling at its position. Drawn without replacement, its
+//   siblings are the tokens of the next largest log-probabilities perturbed by the same noise,
+//   which draws from that distribution in one go (Kool, van Hoof, Welling, "Stochastic Beams and
+//   Where to Find Them", 2019).
+// - The likeliest tokens as point masses, where the shape says so; and always where the transform
+//   is greedy, since it leaves one token alone. They are ranked by the distribution under the
 //   transform, or under a greedy one by the raw distribution.
 class TreeGrowth {
  public:
-  // The job's tree holds the root alone; the job outlives the growth. No node will be deeper than
-  // `depth`, the job's budget or the shape's own depth. may_mix: the drafter can expand nodes of
-  // several levels at once, if the shape asks for it.
+  // Begins a draft. The job's tree holds the root alone, and the job must outlive the growth. Nodes
+  // are limited by `depth`, the job's budget and the shape's own depth. may_mix: the drafter can
+  // expand nodes of several levels at once, if the shape asks for it.
   void start(const DraftJob& job, int depth, bool may_mix = false);
 
-  // The nodes whose logits are wanted next, ascending. Empty: the draft is complete.
+  // The nodes to expand next, ascending. Empty: the draft is complete.
   std::span<const int> frontier() const { return frontier_; }
 
-  // Whether the shape looks at how likely paths are, and so at log_trust.
+  // Whether the shape uses path probabilities, and therefore log_trust.
   bool uses_log_prob() const { return job_->shape->uses_log_prob(); }
 
-  // Proposes the children of a node of the frontier. `logits` are the drafter's own behind that
-  // node, before penalties; those beyond the tokens that the target knows are left out. log_trust:
-  // a factor of the probability of all paths through the children, as a logarithm, at most 0.
-  // same_at_depth: the logits are the same behind all nodes of this depth. Point masses then take
-  // them from the first of these nodes, where penalties do not tell paths apart.
+  // Proposes the children of a node of the frontier. `logits` are the drafter's after that node,
+  // before penalties; tokens beyond the target's vocabulary are left out. log_trust: the logarithm,
+  // at most 0, of a factor on the probability of all paths through the children. same_at_depth: the
+  // logits are the same after all nodes of this depth; point masses then reuse those of the first
+  // of these nodes, unless penalties distinguish paths.
   void expand(int node, LogitRow logits, double log_trust = 0, bool same_at_depth = false);
 
-  // To be called when the whole frontier has been expanded.
+  // Must be called when the whole frontier has been expanded.
   void next_level();
 
-  // To be called of a complete draft, whose nodes may have new numbers since some did not stay: a
-  // drafter's numbers by node, in the order in which the nodes grew, become those of the nodes that
-  // stayed. Nodes that `by_node` is too short for get -1.
+  // For a complete draft, whose nodes may have been renumbered because some were dropped. `by_node`
+  // holds a drafter's numbers for nodes in the order of growth; they become those of the nodes that
+  // stayed. Nodes beyond the end of `by_node` get -1.
   void renumber(std::vector<int>& by_node) const;
 
  private:
   void sample(int node, int law, TreeShape::Children children);
-  // The likeliest tokens behind a node.
+  // The likeliest tokens after a node.
   struct Ranks {
     struct Ranked {
       TokenId token = kNoToken;
       double log_prob = 0;  // if the shape uses it
       double raw_prob = 0;  // if there is a stop rule
     };
-    int law = kNoDistribution;  // none: nothing is known
+    int law = kNoDistribution;  // kNoDistribution: nothing is known
     int raw_draft = kNoDistribution;
-    int count = 0;  // of the tokens that were asked for
+    int count = 0;  // of the tokens requested
     std::vector<Ranked> tokens;
   };
   int show_laws(int node, LogitRow logits);
@@ -95,24 +94,24 @@ class TreeGrowth {
   double raw_prob(int law, TokenId token) const;
 
   const DraftJob* job_ = nullptr;
-  int depth_ = 0;  // of the deepest nodes allowed
-  int level_ = 0;  // depth of the nodes in the frontier, unless it mixes them
+  int depth_ = 0;  // limit of the deepest nodes
+  int level_ = 0;  // depth of the frontier's nodes, unless levels are mixed
   bool mixes_levels_ = false;
   int n_grown_ = 0;
-  double floor_ = 0;                // children of a lower log_prob could not stay
+  double floor_ = 0;                // children with a lower log_prob cannot stay
   bool needs_raw_ = false;          // the raw distribution of each node
-  bool needs_raw_prob_ = false;     // that of the tokens that are drafted
+  bool needs_raw_prob_ = false;     // that of the drafted tokens
   std::vector<GrowingNode> nodes_;  // parallel to the tree's
   std::vector<double> log_probs_;
   std::vector<int> frontier_;
-  std::vector<int> origins_;  // of a complete draft: what each node's number was while it grew
+  std::vector<int> origins_;  // of a complete draft: each node's number during growth
 
   PenaltyStorage penalties_;
-  // By depth, where logits are the same at one; else the first alone, of the node in hand.
+  // By depth, where logits are the same at one; else only the first, of the current node.
   std::vector<Ranks> ranks_;
   std::vector<TokenId> tokens_;
-  Distribution raw_;    // where needs_raw_
-  RawProbs raw_probs_;  // of the node that is expanded
+  Distribution raw_;    // if needs_raw_
+  RawProbs raw_probs_;  // of the node being expanded
   Distribution left_;
 };
 

@@ -1,11 +1,11 @@
-// Typical acceptance: a drafted token x stands where the target finds it plausible,
-//   target_prob(x) > min(epsilon, delta * exp(-entropy(target_prob))),
-// the longest path of plausible tokens is kept, of several the likeliest, and the token after it is
-// drawn from the target. What stands depends on what was drafted: this is no law of its own, and
-// looks ahead, so it is no rule. At temperature 0 it keeps exactly the target's own tokens.
+// Typical acceptance: a drafted token x is accepted where the target finds it plausible:
+//   target_prob(x) > min(epsilon, delta * exp(-entropy(target_prob))).
+// The longest path of plausible tokens is accepted; among equals, the likeliest. The token after it
+// is drawn from the target. The result depends on the draft and on later tokens, so this is no
+// rule. At temperature 0 it accepts exactly the target's own tokens.
 //
-// Source: Cai et al., "Medusa" (2024), section 2.3.1. Distributions are the transformed ones, so
-// that a token cut off by top-k or top-p is never plausible.
+// Source: Cai et al., "Medusa" (2024), section 2.3.1. Distributions are the transformed ones, so a
+// token cut off by top-k or top-p is never plausible.
 #ifndef OUTRIDER_SPECULATE_TYPICAL_H_
 #define OUTRIDER_SPECULATE_TYPICAL_H_
 
