@@ -1,4 +1,4 @@
-// An assistant of Gemma 4 as drafter (model/heads/gemma4_assistant.h).
+// The assistant model of Gemma 4 as drafter (model/heads/gemma4_assistant.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_ASSISTANT_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_ASSISTANT_DRAFTER_H_
 
@@ -13,12 +13,12 @@
 
 namespace outrider {
 
-// Keeps one state for each text, the target's at the last place that it has run, and no keys: rows
-// read those of the target's own sequence (DraftJob::judged), within propose() alone. So nothing is
-// run of a prompt, and a rejected draft leaves nothing to take back. Where the target's sequence is
-// not to be had, or the state is not known (a prompt of one token), a text drafts nothing. A draft
-// takes a pass a level, for all texts; where a rule may ask for the law behind a leaf, one more
-// over all leaves, while the keys are there.
+// Keeps one state for each text: the target's at the last position that it has run. It keeps no
+// keys: its rows read those of the target's sequence (DraftJob::judged), within propose() alone. So
+// prompts need no pass of the drafter, and rejected drafts need no rollback. Without the target's
+// sequence, or without a state (a prompt of one token), a text drafts nothing. A draft takes one
+// pass a level for all texts. If a rule may ask for the distribution after a leaf, it takes one
+// more over all leaves, while the keys are available.
 class AssistantDrafter final : public LevelwiseDrafter {
  public:
   explicit AssistantDrafter(std::unique_ptr<Gemma4Assistant> assistant);
@@ -41,12 +41,12 @@ class AssistantDrafter final : public LevelwiseDrafter {
  private:
   struct State {
     int n_run = 0;                     // tokens that the target has run
-    std::vector<float> last;           // (dim): its state at the last of them; empty: not known
+    std::vector<float> last;           // (dim): its state at the last of them; empty: unknown
     const Sequence* judged = nullptr;  // within propose()
-    // Of the last draft: which of `given` each node's row gave, -1 where none was run.
+    // For each node of the last draft, its row in `given`; -1 if none was run.
     std::vector<int> row_of;
     std::vector<float> given;  // (n, dim)
-    // Nodes that were run for a rule, and the logits behind them.
+    // Nodes that were run for a rule, and the logits after them.
     std::vector<int> leaves;
     std::vector<float> leaf_logits;  // (n leaves, vocabulary size)
   };
@@ -67,7 +67,7 @@ class AssistantDrafter final : public LevelwiseDrafter {
   std::size_t dim_;
   std::unordered_map<SequenceId, State> states_;
 
-  // Of a pass; reused from pass to pass.
+  // State of one pass; reused from pass to pass.
   std::vector<KeyReaders> readers_;
   std::vector<TokenId> tokens_;
   std::vector<float> row_states_;

@@ -1,5 +1,5 @@
-// The part that pays most drafts: what texts repeat, where that is likely enough to stand, or else
-// the small model or head that the controller has found best.
+// The drafter `auto`: the part that pays most drafts. That is a lookup in text where its draft is
+// likely enough to be accepted, or else the small model or head that the controller has found best.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_AUTO_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_AUTO_DRAFTER_H_
 
@@ -13,10 +13,10 @@
 
 namespace outrider {
 
-// By DraftJob::choice: the parts that rate their tokens draft first; the draft of most gain is
-// taken if that is above the choice's floor, or else the part that the choice names drafts. Where
-// there is no choice, the first part that has a draft does, those that rate their tokens before the
-// others.
+// With DraftJob::choice: the parts that rate their tokens draft first. The draft with the largest
+// gain is taken if the gain is above the choice's floor; otherwise the part named by the choice
+// drafts. Without a choice, the first part with a draft is taken; parts that rate their tokens come
+// first.
 class AutoDrafter final : public CompositeDrafter {
  public:
   AutoDrafter(std::vector<CompositeDrafter::Part> parts, std::shared_ptr<const TreeShape> shape,
@@ -24,7 +24,7 @@ class AutoDrafter final : public CompositeDrafter {
   std::string_view name() const override { return "auto"; }
   DrafterTraits traits() const override { return traits_; }
   std::span<const Drafter::Option> choices() const override { return choices_; }
-  // Parts that catch up by themselves are not shown a prompt: they may never draft.
+  // Parts that catch up later are not shown the prompt, since they may never draft.
   bool catches_up() const override { return catches_up_; }
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
@@ -44,8 +44,8 @@ class AutoDrafter final : public CompositeDrafter {
   std::vector<DraftJob*> asked_;
 };
 
-// "auto:A,B,...": specs of drafters. "auto", no parts: those of own_parts(). Throws UsageError for
-// a single one.
+// "auto:A,B,...": specs of drafters. "auto" alone takes own_parts(). Throws UsageError for a single
+// part.
 DrafterPlan read_auto_drafter(std::span<const std::string> parts);
 
 }  // namespace outrider

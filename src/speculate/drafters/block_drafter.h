@@ -1,5 +1,4 @@
-// A head that drafts a block as drafter: all levels of a draft from one pass
-// (model/heads/block_head.h).
+// A block head as drafter: one pass gives all levels of a draft (model/heads/block_head.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_BLOCK_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_BLOCK_DRAFTER_H_
 
@@ -18,25 +17,27 @@
 
 namespace outrider {
 
-// Keeps a sequence of the head's per text: the states of all tokens but the last, which is the next
-// block's anchor. States of tokens behind the last draft wait in a queue until a draft needs them,
-// so that a text that is not drafted for costs next to nothing; of a prompt, too, only states
-// beyond kPrefillRows are run at once. Level d of a draft is drawn from slot d's distribution. Of
-// dflash that is the same behind all nodes of a level but for penalties, which count each node's
-// path; of dspark each node has its own, by the token before and, where the Markov head recurs, all
-// of its path. Drafts are no deeper than a block. A prompt of one token has no state: its first
-// round drafts nothing.
+// Keeps one sequence of the head for each text: the states of all tokens but the last, which is the
+// next block's anchor. States of tokens after the last draft are queued until a draft needs them,
+// so a text without drafts costs almost nothing. Of a prompt, too, only states beyond kPrefillRows
+// are run at once.
 //
-// A path of dspark may end in front of a token: where the confidence head, which reads the path and
-// not that token, thinks it unlikely to be accepted.
+// Level d of a draft is drawn from slot d's distribution. For dflash it is the same after all nodes
+// of a level, except for penalties, which count each node's path. For dspark each node has its own,
+// by the previous token and, with a recurrent Markov head, by its whole path. Drafts are at most a
+// block deep. A prompt of one token has no state: its first round drafts nothing.
+//
+// A path of dspark may end before a token whose acceptance the confidence head predicts to be
+// unlikely. That head reads the path without the token.
 class BlockDrafter final : public LevelwiseDrafter {
  public:
-  // least_confidence: paths end where the head's confidence is less; above 0 the head has one.
+  // least_confidence: paths end where the head's confidence is less; above 0 requires a confidence
+  // head.
   explicit BlockDrafter(std::unique_ptr<BlockHead> head, double least_confidence = 0);
   ~BlockDrafter() override;
 
   std::string_view name() const override { return head_->markov() ? "dspark" : "dflash"; }
-  // Which slot a position gets depends on where the round began.
+  // The slot of a position depends on where the round began.
   DrafterTraits traits() const override {
     return {.has_draft_prob = true,
             .prefix_determined = false,
@@ -57,9 +58,9 @@ class BlockDrafter final : public LevelwiseDrafter {
   struct State {
     QueuedStates states;
     std::vector<float> given;  // (n_drafted, dim) of this round's block, or empty
-    int n_wanted = 0;          // levels of this round's draft, at most
+    int n_wanted = 0;          // limit of this round's levels
     int first_row = 0;         // of its logits among the round's
-    // (nodes, rank): what a Markov head left at each node of the draft that was run
+    // (nodes, rank): states of the Markov head at each node of the draft that was run
     std::vector<float> markov;
   };
   int prepare(const DraftJob& job) override;
@@ -92,12 +93,12 @@ class BlockDrafter final : public LevelwiseDrafter {
   std::vector<BlockHead::Block> blocks_;
   std::vector<float> features_;
   std::vector<float> given_;
-  ForwardOutput slots_;  // of dspark: logits of the slots, without the Markov head's
-  ForwardOutput added_;  // what that adds at each node
+  ForwardOutput slots_;  // of dspark: the slots' logits, without the Markov head's
+  ForwardOutput added_;  // what the Markov head adds at each node
   std::vector<MarkovHead::Node> nodes_;
   std::vector<float> states_of_nodes_, latents_;  // (nodes, rank)
   std::vector<int> path_;
-  float* logits_ = nullptr;  // output()'s rows, while a level is made
+  float* logits_ = nullptr;  // output()'s rows, while a level is computed
 };
 
 // "dflash:PATH[,confidence=C]".

@@ -1,4 +1,4 @@
-// What was found likeliest behind each token: the adjacency matrix of Token Recycling.
+// The likeliest successors found for each token: the adjacency matrix of Token Recycling.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_CANDIDATE_MATRIX_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_CANDIDATE_MATRIX_H_
 
@@ -12,14 +12,14 @@
 
 namespace outrider {
 
-// Holds the rows of at most `most_rows` >= 1 tokens; a further one takes the place of the row that
-// was written longest ago. A row of eight candidates takes some 200 bytes; a token that was never
-// written takes none. Not thread-safe.
+// Holds rows of at most `most_rows` >= 1 tokens; a further row replaces the one written longest
+// ago. A row of eight candidates takes about 200 bytes; a token without a row takes none. Not
+// thread-safe.
 class CandidateMatrix {
  public:
   struct Candidate {
     TokenId token = kNoToken;
-    float share = 0;  // of what the candidates of its row have together
+    float share = 0;  // of the candidates of its row together
   };
 
   explicit CandidateMatrix(int most_rows) : most_rows_(static_cast<std::size_t>(most_rows)) {}
@@ -28,12 +28,12 @@ class CandidateMatrix {
   CandidateMatrix(CandidateMatrix&&) = default;
   CandidateMatrix& operator=(CandidateMatrix&&) = default;
 
-  // A token's candidates from now on, the likeliest first, whatever they were before.
+  // Replaces a token's candidates, the likeliest first.
   void write(TokenId token, std::span<const Candidate> candidates);
-  // All rows of another matrix, those that it wrote last written last.
+  // Writes all rows of another matrix, in the order in which they were written there.
   void write_all(const CandidateMatrix& others);
 
-  // What was written last; empty: nothing, or it made room. Valid until the next write.
+  // The token's last written row; empty: never written, or replaced. Valid until the next write.
   std::span<const Candidate> row(TokenId token) const;
   int n_rows() const { return static_cast<int>(rows_.size()); }
 

@@ -1,5 +1,5 @@
-// Three models in a row: what the middle one, judging the smallest one's drafts by a rule, lets
-// stand is the draft that the target judges.
+// A cascade of three models: the middle one judges the smallest one's drafts by a rule, and the
+// accepted tokens are the draft for the target.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_CASCADE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_CASCADE_DRAFTER_H_
 
@@ -11,15 +11,14 @@
 namespace outrider {
 
 // "cascade:RULE+model:PATH+B": a StagedDrafter (staged_drafter.h) whose inner loop has a rule. With
-// T the rule's map, the model's distribution m and the drafter B's b at a prefix, a draft's tokens
-// have the law T(b, m), which is what is recorded of them: a function of the prefix, so that a rule
-// of the outer loop is followed exactly, too (Narasimhan et al. 2024 put one rule between two
-// models; this is that rule twice). The rule `exact` makes it staged speculation. Raw
-// distributions, which outer decisions to defer look at, are the model's own: the larger of the two
-// that draft.
+// the rule's map T, the model's distribution m and that of drafter B, b, at a prefix, the draft's
+// tokens have the distribution T(b, m), which is recorded. It is a function of the prefix, so a
+// rule of the outer loop is exact, too. (Narasimhan et al. 2024 put one rule between two models;
+// this applies it twice.) With the rule `exact` it is staged speculation. Raw distributions, which
+// outer deferral decisions use, are the middle model's.
 //
-// Throws UsageError for other than three parts, and for what has no law that is a function of the
-// prefix: a drafter B without distributions under a rule that needs them, or made of others; a rule
+// Throws UsageError unless there are three parts. Throws also where T(b, m) would not be a function
+// of the prefix: a drafter B that is a composite or lacks distributions that the rule needs; a rule
 // with bonus=target or a budget for the whole text; typical and bild.
 DrafterPlan read_cascade_drafter(std::span<const std::string> parts);
 

@@ -1,5 +1,5 @@
-// What drafters made of several others share: every part follows the text, drafts a tree of its
-// own, and learns what became of it.
+// The base of drafters made of several others: every part follows the text, drafts its own tree,
+// and observes the results.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_DRAFTER_H_
 
@@ -20,7 +20,7 @@
 
 namespace outrider {
 
-// Ends a draft where another rule does, or behind a token of lower raw probability.
+// Ends a draft where another rule does, or after a token of lower raw probability.
 class PartStop final : public StopRule {
  public:
   PartStop(const StopRule* whole, double confidence) : whole_(whole), confidence_(confidence) {}
@@ -37,18 +37,18 @@ class CompositeDrafter : public Drafter {
  public:
   struct Part {
     std::unique_ptr<Drafter> drafter;
-    std::shared_ptr<const TreeShape> shape;         // of its drafts where the user names no tree
+    std::shared_ptr<const TreeShape> shape;         // of drafts if the user names no tree
     double confidence = 0;                          // DrafterPlan::confidence
     std::string spec = {};                          // as the user wrote it
-    std::shared_ptr<const TreeShape> deepest = {};  // by DraftJob::choice; null: shape
+    std::shared_ptr<const TreeShape> deepest = {};  // with DraftJob::choice; null: shape
   };
 
-  // At least one part. `shape` is what the plan of the whole names where the user names no tree:
-  // under it each part drafts in its own shape, under any other in that one.
+  // At least one part. `shape` is the composite's shape if the user names no tree. Under it each
+  // part drafts in its own shape, under any other in that one.
   CompositeDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape);
   ~CompositeDrafter() override;
 
-  // The parts' layers, one part's after the other's.
+  // The parts' layers, concatenated.
   std::span<const int> feature_layers() const override { return feature_layers_; }
   bool uses_target_cache() const override;
   void begin(const Context& context) override;
@@ -66,24 +66,24 @@ class CompositeDrafter : public Drafter {
  protected:
   std::size_t n_parts() const { return parts_.size(); }
   const Part& part(std::size_t index) const { return parts_[index]; }
-  // Shows a part what prefill() is shown.
+  // Calls a part's prefill() with its share of the features.
   void prefill_part(std::size_t part, const Context& context, std::span<const TokenId> tokens,
                     const FeatureRows& features);
-  // Starts the round: no part has drafted anything for these texts.
+  // Starts the round: no part has drafted for these texts.
   void forget_drafts(std::span<const DraftJob> jobs);
-  // Lets a part draft for each of these jobs, in a tree of its own, with draws that have keys of
-  // their own. It has all the room that the jobs' trees leave, or, where a tree that the user named
-  // limits all parts together, as much of it as each part still to come.
+  // Lets a part draft for each of these jobs, in a tree and with random keys of its own. `all`: it
+  // may use all nodes that the jobs' trees leave. `even`: where a tree that the user named limits
+  // all parts together, it may use an equal share with the parts still to come.
   enum class Room { all, even };
   void draft(std::size_t part, std::span<DraftJob* const> jobs, Room room);
-  // What it has drafted for a text in this round.
+  // A part's draft for a text in this round.
   const DraftTree& drafted(std::size_t part, SequenceId id) const;
-  // Adds that to the job's tree, children behind those that are there; scratch nodes wait. Where
-  // share_named is set, a token that was named outright, and that stands there as such already, is
-  // not repeated.
+  // Adds that draft to the job's tree, after existing children; scratch nodes are added later.
+  // share_named: a named token (a point mass) that exists there as such is not repeated.
   void graft(std::size_t part, DraftJob& job, bool share_named);
-  // In the end: adds the scratch nodes of all parts whose drafts were added or empty, as far as a
-  // pass has room. What was not added, the part is told, was never drafted.
+  // Ends the round's drafting: adds the scratch nodes of all parts whose drafts were added or
+  // empty, as far as the pass has room. A draft that was not added counts for its part as never
+  // drafted.
   void finish(std::span<DraftJob> jobs);
 
  private:
@@ -96,10 +96,10 @@ class CompositeDrafter : public Drafter {
     std::vector<PartOfText> parts;
     bool drafted = false;  // since the last observe()
   };
-  // Brings the parts' trees in line with what was run of the draft: nothing if nobody asked for one
-  // this round, and no scratch nodes if a drafter around this one had no room for them.
+  // Adjusts the parts' trees to what was run: empty if no draft was asked for this round, and
+  // without scratch nodes if an outer drafter had no room for them.
   static void match(Text& text, const DraftTree& tree);
-  // A part's own columns.
+  // A part's columns of the features.
   FeatureRows features_of(std::size_t part, const FeatureRows& whole) const;
 
   std::vector<Part> parts_;
@@ -112,15 +112,15 @@ class CompositeDrafter : public Drafter {
   std::vector<RoundResult> results_;
 };
 
-// Throws UsageError if a part of the drafter `name` wants to be replaced by what turns up
-// elsewhere: that goes for whole drafters only.
+// Throws UsageError if a part of the drafter `name` has updates=: only whole drafters can be
+// replaced.
 void refuse_updates(const DrafterPlan& part, std::string_view name);
 
 // The plans of all parts of a drafter `name`, written in the `form`. Throws UsageError for fewer
-// than two parts and for one that cannot be meant.
+// than two parts and for invalid specs.
 std::vector<DrafterPlan> read_parts(std::string_view name, std::string_view form,
                                     std::span<const std::string> specs);
-// Limits that leave room for a draft of each part beside the others'.
+// Limits with room for the drafts of all parts together.
 std::shared_ptr<const TreeShape> shape_over(std::span<const DrafterPlan> plans);
 std::vector<CompositeDrafter::Part> make_parts(std::span<const DrafterPlan> plans,
                                                const DrafterMaterials& materials);

@@ -1,4 +1,4 @@
-// What followed strings of a fixed number of tokens, in a table of bounded size.
+// A table of bounded size with the token that followed each string of a fixed number of tokens.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_CONTINUATION_TABLE_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_CONTINUATION_TABLE_H_
 
@@ -11,29 +11,29 @@
 
 namespace outrider {
 
-// A string is known by a hash of 64 bits. Its high bits choose its place, where a later string that
-// falls on it takes the place of an earlier one; the low 32 are kept there, so that another string
-// of the same place is told apart but for one time in four thousand million. Eight bytes a place,
-// all there from the start. Not thread-safe.
+// A string is identified by a 64-bit hash. The high bits choose its place, where a later string
+// replaces an earlier one. The low 32 bits are stored, so that another string at the same place is
+// mistaken for it with probability 2^-32. Eight bytes a place, all allocated at the start. Not
+// thread-safe.
 class ContinuationTable {
  public:
-  // length >= 1: of the strings. n_places >= 1.
+  // length >= 1: tokens of a string. n_places >= 1.
   ContinuationTable(int length, int n_places)
       : length_(static_cast<std::size_t>(length)), places_(static_cast<std::size_t>(n_places)) {}
 
-  // What follows each string of a text, its last occurrence counting.
+  // Stores what follows each string of a text; its last occurrence counts.
   void add(std::span<const TokenId> text);
 
-  // What followed the last tokens of a text; kNoToken: nothing is known, or the text is too short.
+  // What followed the last tokens of a text; kNoToken: unknown, or the text is too short.
   TokenId after(std::span<const TokenId> text) const;
 
-  // Places that are taken.
+  // Places in use.
   int n_known() const { return n_known_; }
 
  private:
   struct Place {
     std::uint32_t check = 0;
-    TokenId next = kNoToken;  // none: the place is free
+    TokenId next = kNoToken;  // kNoToken: the place is free
   };
   std::size_t place_of(std::uint64_t hash) const;
 

@@ -1,4 +1,4 @@
-// An EAGLE head as drafter: chains and trees from a layer on the target's own hidden states
+// An EAGLE head as drafter: chains and trees from a layer on the target's hidden states
 // (model/heads/eagle_head.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_EAGLE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_EAGLE_DRAFTER_H_
@@ -18,23 +18,23 @@
 
 namespace outrider {
 
-// Keeps one sequence of the head per text. Its kept rows have read the target's own features and
-// nothing else: what a draft ran on predicted states is dropped after the round, accepted or not,
-// and the accepted tokens are run again with the features that the target's pass left: the first
-// level of a draft runs what was committed since the last draft. So a text that is not drafted for
-// costs next to nothing: of a prompt, too, only states beyond kPrefillRows are run at once.
+// Keeps one sequence of the head for each text. Its kept rows have read the target's features only.
+// Rows of a draft, which read predicted states, are dropped after the round, accepted or not.
+// Accepted tokens are run again with the features of the target's pass: the first level of a draft
+// runs what was committed since the last draft. So a text without drafts costs almost nothing. Of a
+// prompt, too, only states beyond kPrefillRows are run at once.
 //
-// Row i of the sequence reads the features of token i and token i + 1. A text of n tokens has rows
-// 0 .. n - 2, of which the last one gives the distribution behind the root. A prompt of one token
-// has none: its first round drafts nothing.
+// Row i of the sequence reads the features of token i, and token i + 1. A text of n tokens has rows
+// 0 .. n - 2; the last gives the distribution after the root. A prompt of one token has none: its
+// first round drafts nothing.
 class EagleDrafter : public LevelwiseDrafter {
  public:
   explicit EagleDrafter(std::unique_ptr<FeatureHead> head);
   ~EagleDrafter() override;
 
   std::string_view name() const override { return "eagle"; }
-  // The states that a draft reads are the target's up to the root and predictions behind it: where
-  // a round began shows in the distributions.
+  // A draft reads the target's states up to the root and predictions after it, so distributions
+  // depend on where a round began.
   DrafterTraits traits() const override {
     return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
   }
@@ -53,8 +53,8 @@ class EagleDrafter : public LevelwiseDrafter {
  protected:
   struct State {
     QueuedStates states;
-    // Of the last draft: which pending row each node is (-1 for those that were not run), and the
-    // states that rows gave: the root's first, then each pending row's. (1 + n_pending, dim)
+    // For each node of the last draft, its pending row (-1: not run), and the states that rows
+    // gave: the root's first, then each pending row's. (1 + n_pending, dim)
     std::vector<int> pending;
     std::vector<float> predicted_states;
   };

@@ -1,4 +1,4 @@
-// The first of several drafters that has anything to propose.
+// The drafter `first`: takes the first of several drafts that is not empty.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_FIRST_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_FIRST_DRAFTER_H_
 
@@ -11,8 +11,8 @@
 
 namespace outrider {
 
-// Asks its parts in order and takes the first draft that is not empty: exact indices in front, a
-// model behind them for where they have nothing. All parts follow the text.
+// Asks its parts in order and takes the first draft that is not empty: for example exact indices
+// first, and a model where they find nothing. All parts follow the text.
 class FirstDrafter final : public CompositeDrafter {
  public:
   FirstDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape,

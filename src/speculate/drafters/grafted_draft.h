@@ -1,5 +1,5 @@
-// One drafter's draft as a part of another's: both trees, and which node of the one is which of the
-// other.
+// One drafter's draft as a part of another's: the part's tree, and the mapping of its nodes to
+// those of the whole tree.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_GRAFTED_DRAFT_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_GRAFTED_DRAFT_H_
 
@@ -13,36 +13,36 @@ namespace outrider {
 
 class GraftedDraft {
  public:
-  // Nothing is drafted, behind the node `at` of the whole tree. For the part, its root `token` is
+  // Starts an empty draft after the node `at` of the whole tree. In the part, its root `token` is
   // the last of n_committed tokens.
   void reset(TokenId token, std::int64_t n_committed, int at);
 
-  // The part's own, to be drafted in.
+  // The part's tree, in which it drafts.
   DraftTree& tree() { return tree_; }
   const DraftTree& tree() const { return tree_; }
-  // Which node of the part a node of the whole is (the first, where several are); -1: none.
+  // The part's node for a node of the whole (the first, if several); -1: none.
   int own_node(int whole) const;
   bool is_grafted() const { return static_cast<int>(whole_.size()) > tree_.n_drafted(); }
 
-  // Adds what was drafted to the whole tree, children behind those that are there; scratch nodes
-  // wait. share_named: a token that was named outright, and that stands there as such already, is
-  // not repeated. with_laws: the nodes of the whole get the part's distributions, too, where they
-  // have none.
+  // Adds the draft to the whole tree, after existing children; scratch nodes are added later.
+  // share_named: a named token (a point mass) that exists there as such is not repeated. with_laws:
+  // nodes of the whole without distributions get the part's.
   void graft(DraftTree& whole, bool share_named, bool with_laws);
-  // Behind all drafted nodes: adds the scratch nodes, or drops them where a pass has no room.
+  // Called after all drafted nodes: adds the scratch nodes, or drops them where the pass has no
+  // room.
   void graft_scratch(DraftTree& whole);
-  // Drops scratch nodes that the whole tree has lost to a drafter around it.
+  // Drops scratch nodes that an outer drafter has dropped from the whole tree.
   void match(const DraftTree& whole);
 
-  // What became of the part's draft: as far as the accepted path runs in it, and behind that, for
-  // the part, the verifier's token. An accepted path that does not come to the part's root leaves
-  // it nothing but the whole's own next token. Context and features are the whole's.
+  // The round's result for the part: the accepted path as far as it runs in the part, and then the
+  // next token of the whole path. If the accepted path does not reach the part's root, only the
+  // whole's next token is left. Context and features are the whole's.
   RoundResult result(const RoundResult& whole);
 
  private:
   DraftTree tree_;
-  std::vector<int> whole_ = {0};  // of its nodes, which they are in the whole tree
-  std::vector<int> rows_;         // and in the target's pass
+  std::vector<int> whole_ = {0};  // for each of its nodes, the node of the whole tree
+  std::vector<int> rows_;         // and the row of the target's pass
   Verdict verdict_;
 };
 

@@ -1,4 +1,4 @@
-// What a request's grammar makes certain, without a model.
+// The drafter `grammar`: drafts what a request's grammar determines, without a model.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_GRAMMAR_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_GRAMMAR_DRAFTER_H_
 
@@ -11,13 +11,13 @@
 
 namespace outrider {
 
-// A chain: first the tokens that alone are allowed, which cannot be rejected, and behind them the
-// bytes that must follow, in the longest tokens that spell them; the target may prefer others.
-// Nothing where the request has no grammar, or the grammar leaves a choice. To be used with others,
-// as "first:grammar,B" or "relay:grammar+B".
+// A chain: first the tokens that are the only ones allowed, which cannot be rejected. Then the
+// bytes that must follow, in the longest tokens that spell them; the target may prefer other
+// tokens. Drafts nothing without a grammar, or where the grammar leaves a choice. For use with
+// others, as in "first:grammar,B" or "relay:grammar+B".
 class GrammarDrafter final : public IndexDrafter {
  public:
-  static constexpr int kLength = 16;  // unless the spec says another
+  static constexpr int kLength = 16;  // default of the spec
 
   explicit GrammarDrafter(int length) : length_(length) {}
   std::string_view name() const override { return "grammar"; }

@@ -1,4 +1,4 @@
-// What drafters that look things up in text have in common: no model, no distributions.
+// The base of drafters that look things up in text: no model, no distributions.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_INDEX_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_INDEX_DRAFTER_H_
 
@@ -9,10 +9,9 @@
 
 namespace outrider {
 
-// Every proposal is a point mass, so that rules that ask for the drafter's distributions refuse it.
-// Such drafters know their own trees: of a job's shape they look at the budget, and at whether it
-// is a chain. They take no notice of stop rules, having no probabilities that these could go by;
-// some know what DraftWorth goes by.
+// Every proposal is a point mass, so rules that need the drafter's distributions refuse these
+// drafters. They choose their own trees: of a job's shape they use the budget, and whether it is a
+// chain. They ignore stop rules, since they have no probabilities; some use DraftWorth.
 class IndexDrafter : public Drafter {
  public:
   DrafterTraits traits() const final { return {}; }

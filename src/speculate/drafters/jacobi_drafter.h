@@ -1,9 +1,9 @@
-// Jacobi decoding: a block of tokens to come, of which every pass of the target renews all at once.
+// Jacobi decoding: a block of guessed tokens, all of which are updated by every pass of the target.
 //
 // Source: Santilli et al., "Accelerating Transformer Inference for Translation via Parallel
-// Decoding" (2023), algorithm 1: guess a block, let the model say what follows each of its tokens,
-// take that as the next guess, until nothing changes. The tokens up to the first that changed are
-// those of plain decoding; verification finds just them, and the block goes on behind them.
+// Decoding" (2023), algorithm 1. Guess a block, compute what follows each of its tokens, take that
+// as the next guess, until nothing changes. The tokens up to the first change are those of plain
+// decoding. Verification accepts just these, and the block continues after them.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_JACOBI_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_JACOBI_DRAFTER_H_
 
@@ -17,9 +17,9 @@
 
 namespace outrider {
 
-// A draft is a chain of point masses: what the target found likeliest, in the round before, behind
-// each token of the block (also behind those that were rejected), and where that ends, the text's
-// last token again and again. No state of a text but the block.
+// A draft is a chain of point masses: the target's likeliest tokens after each token of the block
+// in the previous round, rejected ones included. Where these end, the text's last token is
+// repeated. The block is the only state of a text.
 class JacobiDrafter final : public Drafter {
  public:
   std::string_view name() const override { return "jacobi"; }
@@ -32,7 +32,7 @@ class JacobiDrafter final : public Drafter {
   std::int64_t n_passes() const override { return 0; }
 
  private:
-  std::unordered_map<SequenceId, std::vector<TokenId>> blocks_;  // guesses at what follows the text
+  std::unordered_map<SequenceId, std::vector<TokenId>> blocks_;  // guesses of the next tokens
   TargetGuesses guesses_;
 };
 

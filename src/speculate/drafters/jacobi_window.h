@@ -1,26 +1,26 @@
 // The window of lookahead decoding: several steps of Jacobi iteration on the text's next tokens,
-// run side by side as scratch nodes of the target's pass.
+// run in parallel as scratch nodes of the target's pass.
 //
 // Source: Fu, Bailis, Stoica, Zhang, "Break the Sequential Dependency of LLM Inference Using
 // Lookahead Decoding" (2024), sections 3.1 and 3.2.
 //
-// The window has N - 1 levels and W columns. Level 0, column 0 is the root of the round; level j,
-// column i is a guess at the token i + j positions behind it, level 0 being the oldest. What the
-// target says behind the last level is the next one; the oldest then leaves, and with it each
-// column gives one N-gram: level 0, level 1, ..., level N - 2 and what was said behind it.
+// The window has N - 1 levels and W columns. Level 0, column 0 is the root of the round. Level j,
+// column i is a guess at the token i + j positions after it; level 0 is the oldest. The target's
+// tokens after the last level form the next level. The oldest level then leaves, and each column
+// gives one N-gram: level 0, level 1, ..., level N - 2 and the target's token after it.
 //
-// A token must be seen by those of later steps that came of it and by no other. In the paper this
-// is an attention mask: level j, column i sees the text, level 0 up to column i, and its own column
-// from level 1 on. As ancestors:
+// A token must be visible to the tokens of later steps that came from it, and to no others. The
+// paper uses an attention mask: level j, column i sees the text, level 0 up to column i, and its
+// own column from level 1 on. As ancestors:
 //
 //   root - c1 - c2 - c3           level 0: a chain, the root its first column
 //    |     |    |    |
-//    a0    a1   a2   a3           level 1: column i behind column i of level 0
+//    a0    a1   a2   a3           level 1: column i after column i of level 0
 //    |     |    |    |
 //    b0    b1   b2   b3           level 2
 //
-// Every row has one such chain, so the mask is a tree as it stands and no row is run twice:
-// W - 1 + W (N - 2) nodes.
+// Every row has one such chain, so the mask is already a tree and no row is run twice: W - 1 + W (N
+// - 2) nodes.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_JACOBI_WINDOW_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_JACOBI_WINDOW_H_
 
@@ -33,8 +33,8 @@
 
 namespace outrider {
 
-// Levels come one a step, as in the authors' code: at first there is level 0 alone, with N - 2
-// columns more, and each step until the window is full loses one. Not thread-safe.
+// Levels are added one a step, as in the authors' code: at first there is level 0 alone, with N - 2
+// more columns, and each step until the window is full removes one. Not thread-safe.
 class JacobiWindow {
  public:
   struct Size {
@@ -43,10 +43,10 @@ class JacobiWindow {
   };
   explicit JacobiWindow(const Size& size) : size_(size) {}
 
-  // The most nodes it adds to a tree, full or on the way there.
+  // The most nodes that it adds to a tree, full or not.
   static int most_nodes(const Size& size);
 
-  // Begins with a level 0 of these tokens, one a column: columns() of them, column 0 left unused.
+  // Begins with a level 0 of columns() tokens, one for each column; that of column 0 is unused.
   void start(std::span<const TokenId> tokens) { levels_.assign(1, {tokens.begin(), tokens.end()}); }
 
   int columns() const { return size_.width + size_.ngram - 1 - n_levels(); }
@@ -54,15 +54,16 @@ class JacobiWindow {
   int depth() const { return columns() + n_levels() - 2; }  // of its deepest node
   int n_nodes() const { return columns() * n_levels() - 1; }
 
-  // Adds it as scratch nodes. newest[i]: the node of the last level in column i.
+  // Adds the window as scratch nodes. newest[i]: the node of the last level in column i.
   void add_to(DraftTree& tree, std::vector<int>& newest);
 
-  // One step on. results[i]: what the target says behind newest[i]. A full window gives the N-grams
-  // of the step, column by column: their first token, and the N - 1 others (valid during the call).
+  // Advances one step. results[i]: the target's token after newest[i]. A full window calls `take`
+  // with the N-grams of the step, column by column: the first token and the N - 1 others (valid
+  // during the call).
   using TakeNgram = std::function<void(TokenId first, std::span<const TokenId> others)>;
   void advance(std::span<const TokenId> results, const TakeNgram& take);
 
-  // The last level's tokens, to be changed where they should not be run.
+  // The last level's tokens; the caller may change those that should not be run.
   std::span<TokenId> newest_tokens() { return levels_.back(); }
 
  private:

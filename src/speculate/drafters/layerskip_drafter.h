@@ -1,13 +1,13 @@
-// The target with layers left out as drafter: its first layers alone, or all but some.
+// The target without some layers as drafter: its first layers alone, or all but some.
 //
 // Sources: Elhoushi et al., "LayerSkip: Enabling Early Exit Inference and Self-Speculative
 // Decoding" (2024), section 4.3, for an early exit; Zhang et al., "Draft & Verify: Lossless Large
-// Language Model Acceleration via Self-Speculative Decoding" (2024) for layers in the middle. Both
-// let the shortened model read keys and values that the whole one left. Behind an early exit these
-// are what the shortened model would have left itself, bit for bit, and here, too, it goes on from
-// them, round by round. With layers of the middle left out they are not: its distribution would
-// depend on where a round began. There it has a sequence of its own, run without those layers from
-// the first token on. So what it says is a function of the text in either case.
+// Language Model Acceleration via Self-Speculative Decoding" (2024) for layers in the middle. In
+// both, the shortened model reads keys and values of the whole model. For an early exit these equal
+// its own, bit for bit, and this drafter, too, continues from them, round by round. Without layers
+// in the middle they differ, and its distribution would depend on where a round began. In that case
+// it has its own sequence, run without those layers from the first token on. So its distributions
+// are a function of the text in both cases.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LAYERSKIP_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LAYERSKIP_DRAFTER_H_
 
@@ -21,11 +21,11 @@
 
 namespace outrider {
 
-// A model without some of its layers, on the model's own weights and pool of pages. Its sequences
-// are run by it alone. Feature layers keep their numbers.
+// A model without some of its layers, with the model's weights and page pool. Only it may run its
+// sequences. Feature layers keep their numbers.
 class ShortenedModel final : public LanguageModel {
  public:
-  // The model outlives it. skip_layers: ascending, layers of the model.
+  // The model must outlive it. skip_layers: ascending, layers of the model.
   ShortenedModel(LanguageModel& model, std::vector<int> skip_layers);
 
   const ModelConfig& config() const override { return model_->config(); }

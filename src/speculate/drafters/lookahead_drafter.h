@@ -1,12 +1,12 @@
-// Lookahead decoding: the target drafts for itself. Beside the guesses, which are judged, its pass
-// runs a window of Jacobi iteration (jacobi_window.h), whose N-grams are the guesses of later
+// Lookahead decoding: the target drafts for itself. Besides the guesses, which are verified, its
+// pass runs a window of Jacobi iteration (jacobi_window.h), whose N-grams are the guesses of later
 // rounds.
 //
 // Source: Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"
-// (2024), algorithm 2, and the authors' code for what the paper leaves open: the window goes one
-// token on a round, however many were accepted; its tokens are the target's likeliest, also where
-// the text is sampled; end tokens are kept out of it; the pool keeps the last G N-grams of each
-// first token.
+// (2024), algorithm 2, and the authors' code for what the paper leaves open. The window advances
+// one token a round, however many were accepted. Its tokens are the target's likeliest, also for
+// sampled texts. End tokens are kept out of it. The pool keeps the last G N-grams of each first
+// token.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKAHEAD_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LOOKAHEAD_DRAFTER_H_
 
@@ -22,13 +22,13 @@
 
 namespace outrider {
 
-// Keeps a window and a pool per text. All N-grams of the pool that begin with the round's root are
-// guessed, as one tree of point masses in which equal beginnings are one path; under a chain the
-// one seen last. A window that does not fit into the target's context is not run any more, and
-// neither is one in the last round of a text: the pool stays as it is.
+// Keeps a window and a pool for each text. All N-grams of the pool that begin with the round's root
+// are guessed, as one tree of point masses in which equal beginnings share a path; under a chain
+// only the one seen last. A window that exceeds the target's context is not run any more, nor is
+// one in the last round of a text: the pool stays unchanged.
 //
-// Where the window needs a token from nowhere (at first, and in place of an end token), it takes
-// one of the text so far, by a number that depends on the text's length and the column alone.
+// Where the window has no guess (at first, and in place of an end token), it takes a token of the
+// text, by a number that depends on the text's length and the column alone.
 class LookaheadDrafter final : public Drafter {
  public:
   struct Options {
@@ -43,7 +43,7 @@ class LookaheadDrafter final : public Drafter {
   void propose(std::span<DraftJob> jobs) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override { texts_.erase(id); }
-  // What was seen stays seen.
+  // The pool and the window keep what they have seen.
   void rewind(const Context&, std::size_t) override {}
   std::int64_t n_passes() const override { return 0; }
 

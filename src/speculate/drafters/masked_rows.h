@@ -1,4 +1,4 @@
-// Which rows of a pass belong to which draft, where one pass drafts all levels behind masks.
+// The rows of a pass that belong to each draft, where one pass drafts all levels with masks.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MASKED_ROWS_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MASKED_ROWS_H_
 
@@ -10,11 +10,12 @@
 
 namespace outrider {
 
-// Level d of a text's draft is drawn from row d of its own: the root's row, then a mask's for each
-// further level. Keeps two numbers per text. Not thread-safe.
+// Level d of a text's draft is drawn from the text's row d: the root's row, then a mask's for each
+// further level. Keeps two numbers for each text. Not thread-safe.
 class MaskedRows {
  public:
-  // How many levels a job's draft may have, where so many are possible; n_masks() goes with it.
+  // Sets and returns the number of levels of a job's draft, at most `most`; n_masks() follows from
+  // it.
   int want(const DraftJob& job, int most) {
     const int n = std::min({most, job.budget.depth, job.budget.n_nodes, job.shape->depth()});
     rows_[job.context->id].n = n;
@@ -23,7 +24,7 @@ class MaskedRows {
   int n_wanted(const Context& context) const { return rows_.at(context.id).n; }
   int n_masks(const Context& context) const { return n_wanted(context) - 1; }
 
-  // The rows asked for in a pass: place() in the order of its blocks, behind start_pass().
+  // The rows of a pass: call start_pass(), then place() in the order of the pass's blocks.
   void start_pass() { n_placed_ = 0; }
   void place(const Context& context) {
     Rows& rows = rows_.at(context.id);

@@ -1,4 +1,4 @@
-// Medusa heads as drafter: every level of a draft from a head of its own on the target's last
+// Medusa heads as drafter: each level of a draft comes from a separate head on the target's last
 // feature (model/heads/medusa_heads.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MEDUSA_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MEDUSA_DRAFTER_H_
@@ -16,10 +16,10 @@
 
 namespace outrider {
 
-// Keeps one feature a text: the target's at the last token but one, which is what its output matrix
-// read when it gave the last token. A head runs once a level, for all texts; what it gives is the
-// same behind all nodes of the level but for penalties, which count each node's path. Drafts are no
-// deeper than there are heads. A prompt of one token has no such feature: its first round drafts
+// Keeps one feature for each text: the target's at the last token but one, the input of its output
+// matrix for the last token. A head runs once a level for all texts. Its logits are the same after
+// all nodes of the level, except for penalties, which count each node's path. Drafts are at most as
+// deep as there are heads. A prompt of one token has no such feature: its first round drafts
 // nothing.
 class MedusaDrafter final : public LevelwiseDrafter {
  public:
@@ -27,7 +27,7 @@ class MedusaDrafter final : public LevelwiseDrafter {
   ~MedusaDrafter() override;
 
   std::string_view name() const override { return "medusa"; }
-  // Which head a position gets depends on where the round began.
+  // The head of a position depends on where the round began.
   DrafterTraits traits() const override {
     return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
   }
@@ -42,7 +42,7 @@ class MedusaDrafter final : public LevelwiseDrafter {
 
  private:
   struct State {
-    int n_known = 0;             // tokens whose features have been seen, from the text's beginning
+    int n_known = 0;             // tokens from the text's beginning whose features have been seen
     std::vector<float> feature;  // (dim) of the last of them
   };
   int prepare(const DraftJob& job) override;

@@ -1,5 +1,5 @@
-// Several drafters' trees united into one (SpecInfer: Miao et al., 2024, section 3: "merge-based
-// speculative tree construction").
+// The drafter `merge`: unites the trees of several drafters (SpecInfer: Miao et al., 2024, section
+// 3: "merge-based speculative tree construction").
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MERGE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MERGE_DRAFTER_H_
 
@@ -12,13 +12,13 @@
 
 namespace outrider {
 
-// The first part's tree, then what the second adds to it, and so on, as far as the budget goes;
-// where a chain was asked for, the first draft that is not empty.
-// Children of one node stand in the order of the parts, each with the law it was drawn from, which
-// is all that multi-round verification asks (draft_tree.h). Tokens that were named outright, and
-// that an earlier part has named at the same place, share its node; a sampled token does not, for
-// its own residual step is owed. What parts draw has keys of its own: with a common key the second
-// part's draws would depend on the first's, and verification would be biased.
+// The first part's tree, then what the second adds to it, and so on, within the budget; for a
+// chain, the first draft that is not empty. Children of one node stand in the order of the parts,
+// each with the distribution it was drawn from, as multi-round verification requires
+// (draft_tree.h). A named token (a point mass) shares the node of the same token named by an
+// earlier part. A sampled token does not, because its own residual step is needed. Each part's
+// draws have separate keys: with a common key the second part's draws would depend on the first's,
+// and verification would be biased.
 class MergeDrafter final : public CompositeDrafter {
  public:
   using CompositeDrafter::CompositeDrafter;

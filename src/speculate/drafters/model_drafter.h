@@ -1,4 +1,4 @@
-// A small language model as drafter: chains and trees from its distribution under the request's own
+// A small language model as drafter: chains and trees from its distribution under the request's
 // sampling transform.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MODEL_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MODEL_DRAFTER_H_
@@ -19,43 +19,45 @@
 
 namespace outrider {
 
-// How long drafts are where no tree is named.
+// The length of drafts if no tree is named.
 struct DraftLength {
   int first = kDefaultDraftLength;  // of a text's first draft
-  // From then on two levels more behind a draft accepted to its end, one less, but at least one,
-  // behind any other: the schedule "heuristic" of Hugging Face's assisted generation. The length
-  // follows from what became of earlier drafts and is known before the next one is begun: drafts
-  // stay exact. false: always the same.
+  // From then on two levels more after a draft accepted to its end, one less, but at least one,
+  // after any other: the schedule "heuristic" of Hugging Face's assisted generation. The length
+  // depends on earlier drafts only and is known before the next one begins, so drafts stay exact.
+  // false: constant.
   bool follows_acceptance = false;
 };
 
-// From a sequence of the model that is drafted for to one of the drafter's own with the same tokens
-// kept; nullptr where that sequence is of no use to it.
+// Makes, from a sequence of the target, a sequence of the drafter with the same kept tokens;
+// nullptr if that is not possible.
 using FollowSequence = std::function<std::unique_ptr<Sequence>(const Sequence& judged)>;
 
-// What tells one drafter by a model from another.
+// The properties of a drafter by a model.
 struct ModelDrafting {
-  std::string_view name = "model";  // which outlives it
-  // As LanguageModel promises it; not so for a TranslatedModel.
+  std::string_view name = "model";  // must outlive the drafter
+  // As LanguageModel promises; false for a TranslatedModel.
   bool prefix_determined = true;
   DraftLength length = {};
   // Tokens that are run of a text with DraftJob::recent_only. Qwen2.5-Coder 0.5B for 1.5B, twelve
-  // texts of Spec-Bench: 64 make them 1.12 times as fast in all, 32 1.03, 128 1.13, whole prompts
-  // 1.15; but texts that end within 30 tokens behind prompts of 700 1.04, and whole ones 0.80.
+  // texts of Spec-Bench: 64 tokens make them 1.12 times as fast in all, 32 1.03, 128 1.13, whole
+  // prompts 1.15. For texts that end within 30 tokens after prompts of 700, 64 tokens give 1.04 and
+  // whole prompts 0.80.
   std::size_t n_recent = 64;
-  // Where given, each draft begins from what the judging model knows of the text, and the drafter
-  // runs no prompt; only where there is nothing to follow it runs the text itself.
+  // If set, each draft begins from the target's sequence of the text, and the drafter runs no
+  // prompt. It runs the text itself only if there is no such sequence.
   FollowSequence follow = {};
   bool uses_target_cache = false;  // Drafter::uses_target_cache()
 };
 
-// Keeps one sequence of the model per text. Accepted tokens are never recomputed: the nodes that
-// were run wait in the sequence, and after the round the keys and values of the accepted path stay;
-// only a last token that was proposed but not run, and the verifier's own, are fed when the next
-// draft begins. Where verification asks what follows such a last token, it is run then.
+// Keeps one sequence of the model for each text. Accepted tokens are never recomputed: the nodes of
+// a draft are pending in the sequence, and after the round the keys and values of the accepted path
+// are kept. Only a last token that was proposed but not run, and the verifier's token, are run when
+// the next draft begins. If verification asks for the distribution after such a last token, it is
+// run then.
 class ModelDrafter : public LevelwiseDrafter {
  public:
-  // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
+  // Tokens below the smaller of the two vocabulary sizes must mean the same to both models (many
   // families pad their output matrix to different sizes); others are never drafted.
   ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
                ModelDrafting drafting = {});
@@ -81,16 +83,16 @@ class ModelDrafter : public LevelwiseDrafter {
   const LanguageModel& model() const { return *model_; }
 
  protected:
-  // One text's state: the model's sequence, and which of its pending nodes each node of the last
-  // draft is (-1 for those that were not run).
+  // One text's state: the model's sequence, and for each node of the last draft its pending node
+  // (-1: not run).
   struct State {
     std::unique_ptr<Sequence> sequence;
     std::size_t n_skipped = 0;  // tokens of the text before the sequence's first
     std::vector<int> pending;
-    int length = 0;               // of the next draft, where it follows acceptance
-    bool lags = false;            // tokens are missing before those that prefill() shows
-    bool follows = false;         // the sequence is a copy of the one that judges
-    bool asks_at_leaves = false;  // it is needed behind the draft
+    int length = 0;               // of the next draft, if it follows acceptance
+    bool lags = false;            // tokens before those that prefill() shows are missing
+    bool follows = false;         // the sequence is a copy of the target's
+    bool asks_at_leaves = false;  // the sequence is needed after the draft
   };
   int prepare(const DraftJob& job) override;
   bool mixes_levels() const override { return true; }
@@ -103,8 +105,8 @@ class ModelDrafter : public LevelwiseDrafter {
   BlockBuilder& blocks() { return blocks_; }
   bool can_run(std::span<const TokenId> tokens) const;
   static std::span<const TokenId> unseen(const Context& context, const State& state);
-  // No pass is wider than one of prefill: what is missing of a long text is run before, so that
-  // n_more rows fit behind the rest.
+  // Runs what is missing of a long text until n_more rows fit into the same pass. No pass is wider
+  // than one of prefill.
   void catch_up(const Context& context, State& state, std::size_t n_more = 0);
 
  private:

@@ -16,22 +16,24 @@
 
 namespace outrider {
 
-// Several modules, chained. Module k, from 0, drafts level k + 1. Behind a text of n tokens all of
-// them do so at place n - 2, the last whose feature the target has left and whose next token is
-// known; each keeps a sequence per text. Row i of module k reads token i + k + 1, so that of its
-// rows those up to n - 2 - k are of committed tokens: they are run once and kept. The k rows behind
-// them read drafted tokens, one path of the draft each; they are run when level k + 1 is wanted and
-// dropped at once. A draft takes a pass a level, for all texts, and is no deeper than there are
-// modules. Up to kPrefillRows states wait for a draft, so that a text that is not drafted for costs
-// next to nothing. A prompt of one token has no features: its first round drafts nothing.
+// Several modules in a chain. Module k, from 0, drafts level k + 1; each keeps a sequence for each
+// text. In a text of n tokens all of them draft at position n - 2: the last one whose feature is
+// available and whose next token is known.
+//
+// Row i of module k reads token i + k + 1. So its rows up to n - 2 - k are of committed tokens;
+// they are run once and kept. The k rows after them read drafted tokens, each along one path of the
+// draft; they are run for level k + 1 and dropped at once. A draft takes a pass a level for all
+// texts, and is at most as deep as there are modules. Up to kPrefillRows states are queued for a
+// draft, so a text without drafts costs almost nothing. A prompt of one token has no features: its
+// first round drafts nothing.
 class MtpDrafter final : public LevelwiseDrafter {
  public:
-  // Two modules or more: one runs on by itself (read_mtp_drafter).
+  // Two modules or more; a single one drafts as an EAGLE head (read_mtp_drafter).
   explicit MtpDrafter(std::vector<std::unique_ptr<FeatureHead>> modules);
   ~MtpDrafter() override;
 
   std::string_view name() const override { return "mtp"; }
-  // Which module a position gets depends on where the round began.
+  // The module of a position depends on where the round began.
   DrafterTraits traits() const override {
     return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
   }
@@ -48,23 +50,22 @@ class MtpDrafter final : public LevelwiseDrafter {
   void end(SequenceId id) override;
 
  private:
-  // A module's share in one text.
+  // A module's state of one text.
   struct Progress {
     std::unique_ptr<Sequence> sequence;
-    std::vector<float> queued_features;  // (n, dim): states of the places behind the kept rows
-    // Of the last pass over a draft: which row of `predicted_states` is what each node's row gave,
-    // -1 for those that were not run.
+    std::vector<float> queued_features;  // (n, dim): states of the positions after the kept rows
+    // For each node of the last pass over a draft, its row of `predicted_states`; -1: not run.
     std::vector<int> row_of;
     std::vector<float> predicted_states;  // (n, dim)
   };
   using State = std::vector<Progress>;  // one for each module
-  // A text in a pass of one module: the known rows that it is given to run, then those of nodes.
+  // A text in a pass of one module: known rows to run, then those of nodes.
   struct Running {
     const Context* context = nullptr;
     State* state = nullptr;
     const DraftTree* tree = nullptr;
     std::vector<int> nodes;       // ascending
-    std::span<const int> wanted;  // whose logits are; ascending, nodes among them
+    std::span<const int> wanted;  // the nodes among them whose logits are needed; ascending
     int n_known = 0;
   };
 
@@ -93,9 +94,9 @@ class MtpDrafter final : public LevelwiseDrafter {
   BlockBuilder blocks_;
 };
 
-// "mtp[:PATH][,confidence=C,weights=W]": the modules in PATH, or else in the target's own files. A
-// single module drafts as an EAGLE head does, from the states that it gives, as deep as is asked.
-// PATH may be an assistant of Gemma 4, too (assistant_drafter.h).
+// "mtp[:PATH][,confidence=C,weights=W]": the modules in PATH, or else in the target's files. A
+// single module drafts to any depth from its own states, as an EAGLE head does. PATH may also be an
+// assistant of Gemma 4 (assistant_drafter.h).
 DrafterPlan read_mtp_drafter(const Spec& spec);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// Prompt lookup: what followed the last tokens of the text where they stood before.
+// Prompt lookup: drafts what followed an earlier occurrence of the text's last tokens.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_NGRAM_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_NGRAM_DRAFTER_H_
 
@@ -15,33 +15,33 @@
 
 namespace outrider {
 
-// Saxena, "Prompt Lookup Decoding" (2023). Of the n-grams that end the text, n from `longest` down
-// to `shortest`, the first that occurs earlier in it decides; `length` tokens behind that
-// occurrence are the draft, a chain.
+// Saxena, "Prompt Lookup Decoding" (2023). Tries the n-grams that end the text, n from `longest`
+// down to `shortest`; the first that occurs earlier decides. The draft, a chain, is the `length`
+// tokens after that occurrence.
 //
-// With `across`, ended texts leave what followed each of their strings of `longest` tokens, in one
-// table of so many places for all (continuation_table.h). It is asked where the text itself has no
-// such string earlier: for one token after the other, the drafted ones being the end of the next
-// string. What is drafted then depends on the texts before. Texts that run side by side see nothing
-// of each other until one has ended. (The table of llama.cpp's ngram-mod, which hears of texts
-// while they run and tells no strings of one place apart.)
+// With `across`, ended texts leave the continuation of each of their strings of `longest` tokens in
+// one table of this many places (continuation_table.h). It is used where the text itself has no
+// earlier occurrence: token by token, with drafted tokens as the end of the next string. Drafts
+// then depend on earlier texts. Texts that run at the same time see nothing of each other until one
+// has ended. (llama.cpp's ngram-mod has such a table; it also reads running texts, and it does not
+// distinguish strings that share a place.)
 //
-// Keeps an index of each text's own tokens, in memory proportional to them, and that table; a round
+// Keeps an index of each text's tokens, with memory proportional to them, and that table. A round
 // costs steps proportional to its new tokens, `longest` and `length` (with `across` to the product
 // of the two), however long the text.
 class NgramDrafter final : public IndexDrafter {
  public:
-  // Which of several occurrences.
+  // Which of several occurrences to use.
   enum class Occurrence {
-    latest,  // where it reaches the text's end, copying goes on into the draft itself (as in LZ77)
-    first,   // copying ends with the text: the choice of Hugging Face's prompt lookup
+    latest,  // if it reaches the text's end, copying continues into the draft itself (as in LZ77)
+    first,   // copying ends with the text, as in Hugging Face's prompt lookup
   };
   struct Options {
     int shortest = 1;  // tokens, 1 <= shortest <= longest
     int longest = 3;
     int length = 10;
     Occurrence occurrence = Occurrence::latest;
-    int across = 0;  // places for what ended texts have shown; 0: nothing is remembered
+    int across = 0;  // places for continuations of ended texts; 0: none
   };
   static constexpr int kMostPlaces = 1 << 24;  // 128 MB; ngram-mod has a quarter as many
 
@@ -53,13 +53,13 @@ class NgramDrafter final : public IndexDrafter {
   void rewind(const Context& context, std::size_t n_common) override;
   void end(SequenceId id) override;
 
-  // Strings of ended texts whose continuation is remembered.
+  // Strings of ended texts whose continuation is stored.
   int n_remembered() const { return earlier_ ? earlier_->n_known() : 0; }
 
  private:
   struct Text {
     SuffixAutomaton index;
-    std::vector<TokenId> tokens;  // kept where they are to be remembered
+    std::vector<TokenId> tokens;  // only if they are to be stored
   };
   void catch_up(Text& text, const Context& context) const;
   void draft_from_text(const DraftJob& job, const SuffixAutomaton& index, int state) const;

@@ -1,4 +1,4 @@
-// N-grams to guess by: for every first token the last few that were seen with it.
+// N-grams as guesses: for every first token the last few that were seen.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_NGRAM_POOL_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_NGRAM_POOL_H_
 
@@ -10,15 +10,15 @@
 
 namespace outrider {
 
-// Holds at most `n_guesses` >= 1 different N-grams a first token; a further one replaces the one
-// that has not been seen for the longest time. Not thread-safe.
+// Holds at most `n_guesses` >= 1 different N-grams for each first token; a further one replaces the
+// one least recently seen. Not thread-safe.
 class NgramPool {
  public:
   explicit NgramPool(int n_guesses) : n_guesses_(static_cast<std::size_t>(n_guesses)) {}
 
   void see(TokenId first, std::span<const TokenId> others);
 
-  // What followed `first`, the last seen at the end. Valid until the next see().
+  // What followed `first`, the most recent last. Valid until the next see().
   std::span<const std::vector<TokenId>> guesses(TokenId first) const;
 
  private:

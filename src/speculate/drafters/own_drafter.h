@@ -1,4 +1,4 @@
-// A program's own drafter (outrider/own_drafter.h) as a Drafter of the loop.
+// Adapts a program's drafter (outrider/own_drafter.h) to the interface Drafter.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_OWN_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_OWN_DRAFTER_H_
 
@@ -14,17 +14,18 @@
 
 namespace outrider {
 
-// Checks all that comes from the program's code. What that code throws about a text is kept as the
-// text's failure(); other texts of the round go on.
+// Checks all input from the program's code. An exception of that code about a text is kept as the
+// text's failure(); other texts of the round continue.
 //
-// Tokens without a law are point masses. A law is recorded as what its token was drawn from, and
-// shown to no rule as the drafter's distribution behind a node: rules that look at these refuse the
-// drafter. Where the transform is greedy, laws are left out: the model's law is a point mass then,
-// and a law that rounds to one as well would leave nothing of it.
+// Tokens without a TokenLaw are point masses. A TokenLaw is recorded as the distribution of its
+// token's draw, and is not shown to rules as the drafter's distribution after a node: rules that
+// need these refuse the drafter. With a greedy transform the laws are dropped. The target's
+// distribution is a point mass then, and a law that also rounds to a point mass would leave an
+// empty residual.
 class OwnDrafterAdapter final : public Drafter {
  public:
-  static constexpr int kLength = 16;  // tokens of the longest path, unless the spec says another
-  static constexpr int kTotal = 64;   // and of a draft
+  static constexpr int kLength = 16;  // default limit of the longest path, in tokens
+  static constexpr int kTotal = 64;   // default limit of a draft, in tokens
 
   OwnDrafterAdapter(std::shared_ptr<OwnDrafter> own, int vocabulary_size);
   std::string_view name() const override { return "own"; }
@@ -38,7 +39,7 @@ class OwnDrafterAdapter final : public Drafter {
 
  private:
   struct Text {
-    std::int64_t id = 0;         // by which the program knows it
+    std::int64_t id = 0;         // the id that the program sees
     std::exception_ptr failure;  // null: none
   };
 
@@ -48,7 +49,7 @@ class OwnDrafterAdapter final : public Drafter {
   std::vector<int> accepted_;  // reused from round to round
 };
 
-// "own[:NAME][,length=K,total=N]" of a program that brings the drafter (not null).
+// "own[:NAME][,length=K,total=N]" for a program's drafter (not null).
 DrafterPlan read_own_drafter(const Spec& spec, const std::shared_ptr<OwnDrafter>& own);
 
 }  // namespace outrider

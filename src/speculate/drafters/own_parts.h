@@ -1,4 +1,4 @@
-// The drafters that a model has without being given any.
+// The drafters that a model has without any being named.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_OWN_PARTS_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_OWN_PARTS_H_
 
@@ -8,14 +8,13 @@
 
 namespace outrider {
 
-// Specs for the model at this path: "suffix", which needs nothing; "mtp" where the model's own
-// files have modules for multi-token prediction; of a directory, heads and modules in folders of
-// its own whose config.json is one's, in the order of names. Nothing is loaded but headers. Throws
-// Error for a config.json of the model that is no JSON object, or for modules that are announced in
-// tensors that cannot be read.
+// Specs for the model at this path: "suffix", which needs nothing; "mtp" if the model's files have
+// modules for multi-token prediction; and for a directory, heads and modules in sub-folders whose
+// config.json identifies them, in the order of names. Reads headers only. Throws Error if the
+// model's config.json is not a JSON object, or if tensors of announced modules cannot be read.
 std::vector<std::string> own_parts(const std::filesystem::path& target);
 
-// One spec of each kind that own_parts() may name, with paths that stand for any.
+// One spec of each kind that own_parts() may return, with placeholder paths.
 std::vector<std::string> every_own_part();
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
-// An EAGLE head that drafts all tokens of a draft in one pass, behind masks, as drafter ("P-EAGLE",
-// arXiv 2602.01469; model/heads/eagle_head.h).
+// An EAGLE head that drafts all tokens in one pass with masks, as drafter ("P-EAGLE", arXiv
+// 2602.01469; model/heads/eagle_head.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_PARALLEL_EAGLE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_PARALLEL_EAGLE_DRAFTER_H_
 
@@ -12,19 +12,19 @@
 
 namespace outrider {
 
-// A draft of depth k is one pass: the rows of what was committed since the last draft, the root's
-// last, and k - 1 rows of masks behind them, a plain chain. The root's row says what follows it,
-// the i-th mask's what follows the i-th drafted token, whichever that is: the same behind all nodes
-// of a level but for penalties, which count each node's path. Rows of masks are dropped as soon as
-// they have been run, and nothing that the head gives is read again. The mask's token is never
-// drafted.
+// A draft of depth k is one pass: the rows committed since the last draft, ending with the root's,
+// and k - 1 rows of masks after them, a plain chain. The root's row predicts the next token, the
+// i-th mask's row the token after the i-th drafted one, whichever that is. So predictions are the
+// same after all nodes of a level, except for penalties, which count each node's path. Rows of
+// masks are dropped as soon as they have been run; the head's predicted states are never read
+// again. The mask's token is never drafted.
 class ParallelEagleDrafter final : public EagleDrafter {
  public:
-  // The head has a mask.
+  // The head must have a mask.
   explicit ParallelEagleDrafter(std::unique_ptr<FeatureHead> head);
   ~ParallelEagleDrafter() override;
 
-  // One pass gives all levels. A mask's row is left out of account: it adds little to a pass.
+  // One pass gives all levels. The cost of a mask's row is neglected: it adds little to a pass.
   DrafterTraits traits() const override {
     DrafterTraits traits = EagleDrafter::traits();
     traits.further_level = 0;

@@ -1,5 +1,5 @@
-// A small model that drafts all tokens of a draft in one pass, behind mask tokens, as drafter (An
-// et al., "PARD", arXiv 2504.18583).
+// A small model that drafts all tokens in one pass with mask tokens, as drafter (An et al., "PARD",
+// arXiv 2504.18583).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_PARD_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_PARD_DRAFTER_H_
 
@@ -14,19 +14,19 @@
 
 namespace outrider {
 
-// A draft of depth k is one pass: the committed tokens that the model has not seen, the root last,
-// and k - 1 masks behind them, a plain chain. The root's row says what follows it, the i-th mask's
-// row what follows the i-th drafted token, whichever that is: level d of a draft is drawn from row
-// d, the same behind all nodes of the level but for penalties, which count each node's path. Keys
-// and values of masks are dropped as soon as they have been run; committed tokens are kept as
-// ModelDrafter keeps them.
+// A draft of depth k is one pass: the committed tokens that the model has not run, ending with the
+// root, and k - 1 masks after them, a plain chain. The root's row predicts the next token, the i-th
+// mask's row the token after the i-th drafted one, whichever that is. So level d of a draft is
+// drawn from row d. It is the same after all nodes of the level, except for penalties, which count
+// each node's path. Keys and values of masks are dropped as soon as they have been run; committed
+// tokens are kept as in ModelDrafter.
 class PardDrafter final : public ModelDrafter {
  public:
-  // mask: a token of the model's. It is never drafted.
+  // mask: a token of the model. It is never drafted.
   PardDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size, TokenId mask);
   ~PardDrafter() override;
 
-  // One pass gives all levels. A mask's row is left out of account: it adds little to a pass.
+  // One pass gives all levels. The cost of a mask's row is neglected: it adds little to a pass.
   DrafterTraits traits() const override {
     DrafterTraits traits = ModelDrafter::traits();
     traits.further_level = 0;
@@ -47,8 +47,8 @@ class PardDrafter final : public ModelDrafter {
   std::vector<TokenId> masks_;  // kMostDraftNodes times the token
 };
 
-// Tokens of a draft where the user names no length: as many as the authors' drafters were trained
-// to draft at once (para_num), and as vLLM's example asks for. The authors' own script asks for 12.
+// The default draft length: what the authors' drafters were trained to draft at once (para_num),
+// and the value of vLLM's example. The authors' script uses 12.
 inline constexpr int kPardLength = 8;
 
 // "pard:PATH[,length=K,mask=ID,confidence=C,weights=T]".

@@ -1,4 +1,4 @@
-// What a head that reads the target's states has of one text.
+// The state of one text for a head that reads the target's states.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_QUEUED_STATES_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_QUEUED_STATES_H_
 
@@ -12,8 +12,8 @@
 
 namespace outrider {
 
-// A sequence of the head's, and the states of the places behind its kept ones, which wait until a
-// draft needs them. Not thread-safe.
+// A sequence of the head, and the states of the positions after its kept ones, queued until a draft
+// needs them. Not thread-safe.
 class QueuedStates {
  public:
   QueuedStates() = default;
@@ -28,24 +28,24 @@ class QueuedStates {
     return queued().first(static_cast<std::size_t>(n) * dim_);
   }
   int n_queued() const { return static_cast<int>(queued_.size() / dim_); }
-  // Places whose states are known, run or not.
+  // Positions whose states are known, run or not.
   int n_known() const { return sequence_->n_kept() + n_queued(); }
 
-  // Room for n states at the queue's end, to be written before anything else is called.
+  // Appends space for n states to the queue; the caller must write them before any other call.
   std::span<float> add(int n) {
     const std::size_t first = queued_.size();
     queued_.resize(first + static_cast<std::size_t>(n) * dim_);
     return std::span<float>(queued_).subspan(first);
   }
-  // The first n of the queue have been run.
+  // Removes the first n states of the queue, which have been run.
   void drop(int n) {
     const auto end = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(n) * dim_);
     queued_.erase(queued_.begin(), queued_.begin() + end);
   }
   void clear() { queued_.clear(); }
 
-  // Of a text that begins with this one's first n places: those that were run, and then the states
-  // of those that were not. Where a window has lost the place, some are missing.
+  // A copy for a text that shares the first n positions: those that were run, and the states of
+  // those that were not. If a window has dropped the position, some are missing.
   QueuedStates fork(std::size_t n) const {
     QueuedStates its(sequence_->fork(), dim_);
     const auto n_kept = static_cast<std::size_t>(sequence_->n_kept());

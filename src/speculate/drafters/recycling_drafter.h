@@ -1,10 +1,10 @@
-// Token Recycling: what the target found likely behind a token is what may follow it next time.
+// Token Recycling: drafts the tokens that the target found likely after the same token before.
 //
 // Source: Luo et al., "Turning Trash into Treasure: Accelerating Inference of Large Language Models
-// with Token Recycling" (arXiv:2408.08696). A matrix holds for each token of the vocabulary the k
-// likeliest tokens behind it, by the last pass of the target that ran it. A draft is a tree that is
-// grown from the text's last token through the matrix, breadth first. Every node of the pass writes
-// its token's row, those that did not stand as well: what verification has no use for is recycled.
+// with Token Recycling" (arXiv:2408.08696). A matrix holds for each token of the vocabulary its k
+// likeliest successors, by the last pass of the target that ran it. A draft is a tree grown from
+// the text's last token through the matrix, breadth first. Every node of the pass writes its
+// token's row, rejected nodes too: results that verification does not use are recycled.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_RECYCLING_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_RECYCLING_DRAFTER_H_
 
@@ -22,25 +22,24 @@
 
 namespace outrider {
 
-// Every text has a matrix of its own, empty when it begins: prompts are run without logits, so that
-// they write no row but their last token's. Nodes are point masses. They take the places of the
-// job's shape: the child of rank r is candidate r of its parent's row, and where the row has none,
-// nothing grows. Where the draft goes by what it is worth, the likeliest paths are drafted first,
-// within the shape's depth and number of nodes (and of each node the first candidate alone, if it
-// is a chain).
+// Every text has its own matrix, initially empty: prompts run without logits, so they write only
+// their last token's row. Nodes are point masses. They take the places of the job's shape: the
+// child of rank r is candidate r of its parent's row; without a candidate nothing grows. With
+// DraftJob::worth, the likeliest paths are drafted first, within the shape's depth and number of
+// nodes (for a chain, only the first candidate of each node).
 //
-// Of one pass the nodes that did not stand write first, in the order of the tree, then the root and
-// those that stood, in the order of the text: the newest of a token's rows is the one that was
-// found behind the text itself, if any was. (The paper leaves open which of them stays.)
+// Within a pass, rejected nodes write first, in the order of the tree, then the root and the
+// accepted ones, in the order of the text. So the row that is left was found in the text itself, if
+// there is one. (The paper leaves this order open.)
 //
-// How sure it is of a token is the token's share among the candidates of its row, by the logits
-// that were written. That is no probability of the target's, let alone a law that the token is
-// drawn from: what it is worth is for DraftWorth to learn. Shapes that go by the probability of
-// paths (dynamic:) go by the product of shares.
+// The certainty of a token is its share among the candidates of its row, by the logits that were
+// written. It is not the target's probability, nor a distribution that the token is drawn from;
+// DraftWorth learns its worth. Shapes that use path probabilities (dynamic:) get the product of
+// shares.
 //
-// With `across`, the rows of a text that ends are kept for later ones, up to that many, the newest
-// in place of older ones. A token that has no row of the text's own takes such a row. What is
-// drafted then depends on what was written before.
+// With `across`, the rows of ended texts are kept for later ones, up to that many; newer rows
+// replace older ones. A token without a row in the text's matrix uses such a row. Drafts then
+// depend on earlier texts.
 class RecyclingDrafter final : public Drafter {
  public:
   static constexpr int kMostCandidates = 64;  // published trees have ten children a node at most
@@ -48,9 +47,10 @@ class RecyclingDrafter final : public Drafter {
 
   struct Options {
     int n_candidates = 8;  // the paper's k
-    // The vocabulary of the paper's models, whose matrix is whole: six megabytes a text at most.
+    // The vocabulary size of the paper's models, so the whole matrix fits: at most six megabytes a
+    // text.
     int rows = 32000;
-    int across = 0;  // rows of ended texts to remember
+    int across = 0;  // rows of ended texts to keep
   };
 
   explicit RecyclingDrafter(const Options& options);
@@ -61,25 +61,25 @@ class RecyclingDrafter final : public Drafter {
   void propose(std::span<DraftJob> jobs) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
-  // What was found stays found.
+  // The matrix keeps its rows.
   void rewind(const Context& /*context*/, std::size_t /*n_common*/) override {}
   std::int64_t n_passes() const override { return 0; }
 
-  // Rows of ended texts that are remembered.
+  // Rows of ended texts that are kept.
   int n_remembered() const { return earlier_.n_rows(); }
 
  private:
   using Candidate = CandidateMatrix::Candidate;
-  // One that may be drafted next.
+  // A node that may be drafted next.
   struct Node {
     TokenId token = kNoToken;
     int parent = 0;  // in the tree
     int depth = 1;
     int rank = 0;          // among its siblings
     double prob = 0;       // of its path
-    double certainty = 0;  // of it alone
+    double certainty = 0;  // of the token alone
   };
-  // Whether a node is to be drafted behind another.
+  // Whether node a is to be drafted after node b.
   static bool is_worse(const Node& a, const Node& b);
 
   std::span<const Candidate> candidates(const CandidateMatrix& own, TokenId token) const;
@@ -97,11 +97,12 @@ class RecyclingDrafter final : public Drafter {
   // Reused from round to round.
   TargetGuesses guesses_;
   std::vector<Candidate> row_;
-  std::vector<int> n_standing_;  // of a node's path, how many tokens stand
-  // Of a draft that follows a shape, parallel to the tree's nodes; and of which some grow or stay.
+  std::vector<int> n_standing_;  // for each node, how many tokens of its path were accepted
+  // For a draft that follows a shape, parallel to the tree's nodes; and the nodes that grow or
+  // stay.
   std::vector<GrowingNode> nodes_;
   std::vector<int> chosen_;
-  std::vector<Node> next_;  // of a draft that pays, a heap
+  std::vector<Node> next_;  // a heap, for a draft by worth
 };
 
 // "recycling[:k=K,rows=N,across=ROWS]".

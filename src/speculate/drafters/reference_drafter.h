@@ -1,4 +1,4 @@
-// Copies from given documents: what follows there where they contain the end of the text.
+// Copies from given documents: drafts what follows the end of the text there.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_REFERENCE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_REFERENCE_DRAFTER_H_
 
@@ -12,20 +12,19 @@
 
 namespace outrider {
 
-// Yang et al., "Inference with Reference" (LLMA, 2023). The longest end of the text, of `shortest`
-// tokens or more, that a document contains with anything behind it decides; of such occurrences the
-// first. `length` tokens behind it are the draft, a chain; it ends with the
-// document.
+// Yang et al., "Inference with Reference" (LLMA, 2023). Finds the longest end of the text, of at
+// least `shortest` tokens, that a document contains with a token after it; among such occurrences
+// the first. The draft, a chain, is the `length` tokens after it; it ends with the document.
 //
-// The documents' index is made once and serves all texts, of which nothing is kept. A round costs
+// The documents' index is built once and serves all texts; nothing is kept of a text. A round costs
 // steps proportional to kLongestContext and `length`, however long texts and documents are (and,
-// where an occurrence ends its document, to the different tokens that follow others).
+// where an occurrence ends its document, to the number of different tokens that follow others).
 class ReferenceDrafter final : public IndexDrafter {
  public:
-  // How much of the text is looked for. Of two places that have the last 32 tokens in common, the
-  // one that agrees with more before them is hardly the likelier to go on alike.
+  // The longest end of the text that is searched. If two places share the last 32 tokens, a longer
+  // match hardly makes either continuation likelier.
   static constexpr int kLongestContext = 32;
-  // What all documents may have together: about a gigabyte of index, at some 200 bytes a token.
+  // Limit for all documents together: about a gigabyte of index, at some 200 bytes a token.
   static constexpr int kMostTokens = 1 << 22;
 
   struct Options {
@@ -33,8 +32,8 @@ class ReferenceDrafter final : public IndexDrafter {
     int length = 10;
   };
 
-  // Tokens beyond the vocabulary divide a document as its end does. Throws Error if there are more
-  // than kMostTokens, or none.
+  // Tokens beyond the vocabulary separate documents as their ends do. Throws Error if there are
+  // more than kMostTokens tokens, or none.
   ReferenceDrafter(const std::vector<std::vector<TokenId>>& documents, int vocabulary_size,
                    const Options& options);
   std::string_view name() const override { return "reference"; }
@@ -46,7 +45,7 @@ class ReferenceDrafter final : public IndexDrafter {
   std::size_t continuation(int state) const;
 
   Options options_;
-  std::vector<TokenId> tokens_;  // of all documents, kNoToken behind each
+  std::vector<TokenId> tokens_;  // of all documents, each followed by kNoToken
   SuffixAutomaton index_{0};
 };
 

@@ -1,4 +1,4 @@
-// Several drafters one behind the other: where one has drafted its length, the next goes on.
+// Several drafters in sequence: after one has drafted its length, the next continues.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_RELAY_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_RELAY_DRAFTER_H_
 
@@ -19,14 +19,15 @@
 
 namespace outrider {
 
-// The horizontal cascade of Chen et al., "Cascade speculative drafting" (2024), section 3.2: a
-// token far out in a draft is seldom reached, so that it deserves a cheaper drafter than the first
-// ones. Each part drafts in its own shape, as far as the whole has room: the first behind the text,
-// every other behind the deepest node of the parts before it (the first of the deepest), as if
-// these tokens stood. A stop rule of the whole ends it; a part's own confidence ends that part.
+// The horizontal cascade of Chen et al., "Cascade speculative drafting" (2024), section 3.2: later
+// tokens of a draft are seldom reached, so a cheaper drafter suffices for them. Each part drafts in
+// its own shape, within the whole's limits. The first part drafts after the text. Each other part
+// drafts after the deepest node of the parts before it (the first of the deepest), as if these
+// tokens were accepted. A stop rule of the whole draft ends it; a part's own confidence ends that
+// part.
 //
-// What a part drafts has the law that its text gives it, so that drafts are verified as any other.
-// Which part drafts a position depends on where the round begins.
+// A part's tokens have the distribution that its view of the text gives, so drafts are verified as
+// any other. Which part drafts a position depends on where the round begins.
 class RelayDrafter final : public Drafter {
  public:
   // At least one part; only the first may read features of the target.
@@ -67,8 +68,8 @@ class RelayDrafter final : public Drafter {
 
   // A part's view of a text.
   struct PartOfText {
-    std::vector<TokenId> tokens;  // what it takes for the text; not kept for the first part
-    TokenHistory history;         // likewise
+    std::vector<TokenId> tokens;  // the tokens it sees; unused for the first part
+    TokenHistory history;         // unused for the first part
     Context context;
     GraftedDraft draft;
     RekeyedChance chance;
@@ -80,7 +81,7 @@ class RelayDrafter final : public Drafter {
   };
   void show(std::size_t part, PartOfText& own, const DraftJob& job, int leaf);
   bool ask(std::size_t part, DraftJob& whole);
-  // The first part follows the text whether it is asked for drafts or not.
+  // Updates the first part, which follows the text even without drafts.
   static void follow(PartOfText& first, const Context& context, const DraftTree& tree);
   void move_on(PartOfText& own, const RoundResult& result);
 
@@ -96,8 +97,8 @@ class RelayDrafter final : public Drafter {
   std::vector<TokenId> path_;
 };
 
-// "relay:A+B+...". Throws UsageError for fewer than two parts, for one that cannot be meant, and
-// where another than the first reads features of the target.
+// "relay:A+B+...". Throws UsageError for fewer than two parts, for invalid specs, and if a part
+// other than the first reads features of the target.
 DrafterPlan read_relay_drafter(std::span<const std::string> parts);
 
 }  // namespace outrider

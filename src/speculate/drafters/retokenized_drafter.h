@@ -1,5 +1,5 @@
-// A small model of another vocabulary that drafts text: what it writes in its own tokens is cut
-// into the target's.
+// A small model of another vocabulary that drafts text: its tokens are decoded and tokenised again
+// with the target's vocabulary.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_RETOKENIZED_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_RETOKENIZED_DRAFTER_H_
 
@@ -17,15 +17,16 @@
 namespace outrider {
 
 // A draft is a chain of point masses: the model's likeliest tokens one after the other, as text, as
-// the target's tokens. Nothing that the model could say is left out, as it is where only shared
-// tokens are drafted; but the target's tokens have no distribution, so that it serves greedy
-// decoding and rules that need none (Timor et al. 2025, algorithm 2, is the same for sampled text).
+// the target's tokens. All tokens of the model can be drafted, not only those that both
+// vocabularies share. The target's tokens have no distribution, though, so it serves greedy
+// decoding and rules that need none. (Timor et al. 2025, algorithm 2, is the same for sampled
+// text.)
 //
-// The text is read as the model's own tokenizer cuts it. What was drafted is forgotten after the
-// round; of the text that has become, only what is cut otherwise than before is run again.
+// The model reads the text as its own tokenizer splits it. The draft's tokens are dropped after the
+// round; of the new text, only what is split differently than before is run again.
 class RetokenizedDrafter final : public Drafter {
  public:
-  // Translations from the target to the model and back. Throws Error where they do not fit.
+  // Translations from the target to the model and back. Throws Error if they do not fit.
   RetokenizedDrafter(std::unique_ptr<LanguageModel> model, VocabularyTranslation forth,
                      VocabularyTranslation back);
 
@@ -46,8 +47,8 @@ class RetokenizedDrafter final : public Drafter {
     std::vector<TokenId> ids = {};  // that the sequence keeps
     std::size_t n_seen = 0;         // of the prompt's tokens
   };
-  struct Writing;  // a draft on its way
-  // The tokens as the model reads them, but for those that it keeps already.
+  struct Writing;  // a draft under construction
+  // The tokens in the model's vocabulary, without those that its sequence keeps already.
   std::vector<TokenId> read(Text& text, std::span<const TokenId> tokens) const;
   int room(const Context& context, const Text& text) const;
   void add_draft(DraftJob& job, std::span<const TokenId> written) const;

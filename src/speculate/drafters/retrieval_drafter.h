@@ -15,43 +15,42 @@
 
 namespace outrider {
 
-// Looks for the text's last tokens in the store: the longest run of 16 down to 2 that occurs there.
-// What stands behind its occurrences is joined to a tree in which a node counts those that pass
-// through it, and the nodes that count most are drafted as point masses, parents first; among
-// equals the shallower, then the path with the lower ids. A shape that is a chain gets the best
-// child of the best child.
+// Searches the store for the text's last tokens: the longest run of 16 down to 2 that occurs there.
+// The continuations of its occurrences form a tree in which a node counts the occurrences through
+// it. The nodes with the largest counts are drafted as point masses, parents first; among equals
+// the shallower, then the path with the lower ids. For a chain, the best child of the best child is
+// taken.
 //
-// Of more than kMostMatches occurrences as many are looked at: with N of them, in the order of
-// segment and rank, those of numbers floor((2j + 1) N / (2 kMostMatches)), j = 0, 1, ... Those
-// with the same continuation are neighbours in a segment's order, so that the sample holds the
-// share of each among a segment's, rounded up or down: a continuation that is missed makes up less
-// than one kMostMatches-th of all occurrences in any segment, and would be accepted about as
-// rarely.
+// Of N > kMostMatches occurrences, in the order of segment and rank, kMostMatches are read: numbers
+// floor((2j + 1) N / (2 kMostMatches)), j = 0, 1, ... Occurrences with the same continuation are
+// adjacent in a segment. So the sample keeps each continuation's share in a segment, rounded up or
+// down. A continuation that is missed has less than 1 / kMostMatches of all occurrences in any
+// segment, and would be accepted about as rarely.
 //
-// No state per text: a draft is a function of the last 16 tokens, the shape and the budget.
+// No state for a text: a draft is a function of the last 16 tokens, the shape and the budget.
 class RetrievalDrafter final : public IndexDrafter {
  public:
   static constexpr int kShortestPattern = 2;
-  // Each costs about two cache misses, so a thousand cost some tenth of a millisecond; REST looks
-  // at 5000.
+  // Each costs about two cache misses, so a thousand cost about a tenth of a millisecond; REST
+  // reads 5000.
   static constexpr std::uint64_t kMostMatches = 1024;
   // REST's tree.
   static constexpr int kDepth = 10;
   static constexpr int kNodes = 64;
 
-  // Tokens of `vocabulary_size` and beyond are never drafted, whatever stands in the store.
+  // Tokens of `vocabulary_size` and above are never drafted.
   RetrievalDrafter(Datastore store, int vocabulary_size);
 
   std::string_view name() const override { return "retrieval"; }
   void propose(std::span<DraftJob> jobs) override;
 
  private:
-  // An occurrence: the place behind it.
+  // An occurrence, as the position after it.
   struct Match {
     int segment = 0;
     std::uint64_t place = 0;
   };
-  // A node that may be drafted next: matches_[first, first + count) go on with its token.
+  // A node that may be drafted next: matches_[first, first + count) continue with its token.
   struct Candidate {
     std::size_t first = 0;
     std::size_t count = 0;

@@ -1,5 +1,5 @@
-// A drafter whose tokens are wrong at some places of a text: to see what a bad drafter costs, and
-// how soon the controller finds out.
+// A drafter with wrong tokens at some places of a text, to measure what a bad drafter costs and how
+// soon the controller notices.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_SPOILED_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_SPOILED_DRAFTER_H_
 
@@ -20,14 +20,14 @@
 
 namespace outrider {
 
-// Drafts what another does, with all its passes. From the new token `from` of a text on, and up to
-// the new token `to`, each of its tokens is another one, named outright: a number made of its
-// position, whatever the drafter said, so that drafts stay exact.
+// Drafts what another drafter does, with all its passes. From the text's new token `from` up to its
+// new token `to`, each drafted token is replaced by another one, named outright. The replacement is
+// computed from the position, whatever the drafter proposed, so drafts stay exact.
 class SpoiledDrafter final : public ForwardingDrafter {
  public:
   struct Places {
     std::int64_t from = 0;
-    std::int64_t to = std::numeric_limits<std::int64_t>::max();  // the first one left alone again
+    std::int64_t to = std::numeric_limits<std::int64_t>::max();  // exclusive
   };
   SpoiledDrafter(std::unique_ptr<Drafter> inner, Places places, int vocabulary_size)
       : ForwardingDrafter(*inner),
@@ -36,7 +36,7 @@ class SpoiledDrafter final : public ForwardingDrafter {
         vocabulary_size_(vocabulary_size) {}
 
   std::string_view name() const override { return "spoiled"; }
-  // The inner drafter's parts are not spoiled, and neither is what it leaves out.
+  // The inner drafter's parts are not spoiled, nor is what it leaves out.
   std::span<const Option> choices() const override { return {}; }
   bool rates_tokens() const override { return false; }
   std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override;
@@ -60,8 +60,7 @@ class SpoiledDrafter final : public ForwardingDrafter {
   std::vector<RoundResult> results_;
 };
 
-// "spoiled:tokens[:from=N,to=M]+DRAFTER". Throws UsageError for parts that cannot be
-// meant.
+// "spoiled:tokens[:from=N,to=M]+DRAFTER". Throws UsageError for invalid parts.
 DrafterPlan read_spoiled_drafter(std::span<const std::string> parts);
 
 }  // namespace outrider

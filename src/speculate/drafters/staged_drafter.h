@@ -1,4 +1,4 @@
-// A model as drafter that has its own tokens drafted for it.
+// A model as drafter whose own tokens are drafted by a cheaper drafter.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_STAGED_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_STAGED_DRAFTER_H_
 
@@ -23,20 +23,21 @@
 namespace outrider {
 
 // Staged speculation (Spector and Re, 2023, section 3.2), also the vertical cascade of Chen et al.,
-// "Cascade speculative drafting" (2024), section 3.1: where the drafter is a model of some size,
-// its steps are the cost, and a cheaper drafter saves most of them in the way it saves the
-// target's.
+// "Cascade speculative drafting" (2024), section 3.1: if the drafter is a model of some size, its
+// steps dominate the cost. A cheaper drafter saves most of them, as a drafter saves those of the
+// target.
 //
-// A draft is a chain of tokens from the loop itself (Decoder), with the model as target and the
-// cheaper drafter riding ahead of it, verified without loss: each token is drawn from the model's
-// distribution, which is recorded as its law. So the draft is the one that the model would make
-// alone, in fewer of its passes. Draws of the inner rounds have keys of their own.
+// A draft is a chain of tokens from the decode loop (Decoder), with the model as target and the
+// cheaper drafter as its drafter, verified without loss. Each token is drawn from the model's
+// distribution, which is recorded for it. So the draft is the one that the model would make alone,
+// in fewer passes. Draws of the inner rounds have separate keys.
 //
-// With a rule in the inner loop the drafts have the rule's law instead (cascade_drafter.h).
+// With a rule in the inner loop the drafts have the rule's distribution instead
+// (cascade_drafter.h).
 class StagedDrafter final : public Drafter {
  public:
-  // The model's vocabulary is the target's or a part of it that has the same ids. What the rule
-  // makes of the cheaper drafter's distributions is a function of the prefix.
+  // The model's vocabulary must be the target's or a part of it with the same ids. The rule's
+  // result from the cheaper drafter's distributions must be a function of the prefix.
   StagedDrafter(std::string_view name, std::unique_ptr<LanguageModel> model,
                 CompositeDrafter::Part cheaper, std::shared_ptr<const Rule> rule);
   // Without loss.
@@ -63,12 +64,12 @@ class StagedDrafter final : public Drafter {
   std::int64_t n_passes() const override { return n_passes_ + cheaper_.drafter->n_passes(); }
 
  private:
-  // The text as the inner loop sees it: between observe() and propose() the committed tokens, after
-  // propose() those that were drafted, too.
+  // The text in the inner loop: between observe() and propose() the committed tokens, after
+  // propose() also the drafted ones.
   struct Text {
     RekeyedChance chance;
     std::unique_ptr<Stream> stream;
-    // Of the draft on its way: its job, its last node, and how many inner rounds it has taken.
+    // State of the draft under construction: its job, its last node, and the inner rounds so far.
     DraftJob* job = nullptr;
     int leaf = 0;
     int n_rounds = 0;
@@ -93,20 +94,20 @@ class StagedDrafter final : public Drafter {
   std::vector<Stream*> drafting_;
 };
 
-// The model of such a drafter, read.
+// The parsed model of such a drafter.
 struct StagedModel {
   std::string path;
   DrafterWeights weights;
   double confidence = 0;  // DrafterPlan::confidence
 };
-// "model:PATH" with a confidence or none, as a part of a drafter of that name and form.
+// Parses "model:PATH", with or without confidence, as a part of a drafter of that name and form.
 StagedModel read_staged_model(const std::string& part, std::string_view drafter, const char* form);
-// name: a literal. The cheaper drafter and the rule are such as StagedDrafter asks for.
+// name: a literal. The cheaper drafter and the rule must meet StagedDrafter's conditions.
 DrafterPlan plan_staged(const StagedModel& model, const DrafterPlan& cheaper, std::string_view name,
                         std::shared_ptr<const Rule> rule);
 
 // "staged:model:PATH+B" with any drafter B; with more parts B is staged itself. Throws UsageError
-// for fewer than two parts and where a part but the last is no model.
+// for fewer than two parts, and if a part other than the last is no model.
 DrafterPlan read_staged_drafter(std::span<const std::string> parts);
 
 }  // namespace outrider

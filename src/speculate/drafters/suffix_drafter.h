@@ -1,5 +1,5 @@
-// What tends to follow the end of the text, by how often it did: in the text itself and, if wanted,
-// in texts before it.
+// Drafts what most often followed the end of the text: in the text itself and, optionally, in
+// earlier texts.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_SUFFIX_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_SUFFIX_DRAFTER_H_
 
@@ -15,25 +15,25 @@
 
 namespace outrider {
 
-// Oliaro et al., "SuffixDecoding" (2024), with suffix automata for suffix trees. Behind a string
-// that ends the text, the next token's probability is its share of the string's earlier
-// continuations, and a path's is the product. From each such string, likeliest paths first, a tree
-// grows of paths of probability `cut` or more; the tree with the largest sum of path probabilities,
-// the tokens that it may hope to see accepted, is the draft. As in the published code a path is at
-// most `factor` times as long as the string it stands behind.
+// Oliaro et al., "SuffixDecoding" (2024), with suffix automata instead of suffix trees. After a
+// string that ends the text, the next token's probability is its share of the string's earlier
+// continuations; a path's is the product. From each such string a tree of paths with probability
+// `cut` or more grows, likeliest paths first. The tree with the largest sum of path probabilities
+// (its expected accepted tokens) is the draft. As in the published code a path is at most `factor`
+// times as long as its string.
 //
-// Where the job's shape is a chain, only the likeliest child of each node is taken. Trees are a
-// function of the text (and of the texts before it), never drawn.
+// If the job's shape is a chain, only the likeliest child of each node is taken. Trees are a
+// function of the text (and of earlier texts), never drawn.
 //
-// Keeps an index of each text's own tokens, in memory proportional to them, and one of at most
+// Keeps an index of each text's tokens, with memory proportional to them, and one of at most
 // `across` tokens of ended texts. A round costs steps proportional to its new tokens, kOrder, the
 // nodes, and the different tokens that have followed a string; not to the length of the text.
 class SuffixDrafter final : public IndexDrafter {
  public:
-  // The longest strings that are looked at: continuations of longer ones are hardly ever different
-  // from those of their ends.
+  // The longest strings considered: longer ones hardly ever have other continuations than their
+  // ends.
   static constexpr int kOrder = 32;
-  // What all earlier texts may have together: about a gigabyte of index.
+  // Limit for all earlier texts together: about a gigabyte of index.
   static constexpr int kMostTokens = 1 << 22;
 
   struct Options {
@@ -41,7 +41,7 @@ class SuffixDrafter final : public IndexDrafter {
     int total = 16;     // nodes of a draft
     double cut = 0.1;   // least probability of a path
     double factor = 4;  // of a path's length to its string's
-    int across = 0;     // tokens of earlier texts to remember; the oldest are forgotten
+    int across = 0;     // tokens of earlier texts to keep; the oldest are dropped
   };
 
   explicit SuffixDrafter(const Options& options);
@@ -52,20 +52,20 @@ class SuffixDrafter final : public IndexDrafter {
   void rewind(const Context& context, std::size_t n_common) override;
   void end(SequenceId id) override;
 
-  // Tokens of earlier texts that are remembered.
+  // Tokens of earlier texts that are kept.
   int n_remembered() const;
 
  private:
   struct Text {
     SuffixAutomaton index{kOrder};
-    std::vector<TokenId> tokens;  // kept where they are to be remembered
+    std::vector<TokenId> tokens;  // only if they are to be kept
   };
   struct Node {
     TokenId token = kNoToken;
-    int parent = 0;  // 0: the root; else one more than the parent's place
+    int parent = 0;  // 0: the root; else one more than the parent's index
     int depth = 1;
     double prob = 0;       // of its path
-    double certainty = 0;  // of it alone, where drafts go by what they are worth
+    double certainty = 0;  // of the token alone, for drafts by worth
     SuffixAutomaton::Match match = {};
   };
   struct Growth {

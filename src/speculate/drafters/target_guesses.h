@@ -1,5 +1,4 @@
-// What drafters without a model of their own take from the target's pass: its likeliest tokens
-// behind a node.
+// The target's likeliest tokens after a node, for drafters without a model.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_TARGET_GUESSES_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_TARGET_GUESSES_H_
 
@@ -10,17 +9,17 @@
 
 namespace outrider {
 
-// All are found after bias and penalties, which count the text as it is after the round and the
-// node's path without its first n_standing tokens, those that are part of the text by now. They are
-// guesses at a text that goes on differently anyway: which tokens the penalties count need not be
-// right. Not thread-safe.
+// All tokens are found after bias and penalties. These count the text after the round and the
+// node's path without its first n_standing tokens, which are part of the text by now. The tokens
+// are guesses for a text that continues differently in any case, so the penalties need not be
+// exact. Not thread-safe.
 class TargetGuesses {
  public:
-  // The target's likeliest token behind a node of a round.
+  // The target's likeliest token after a node of a round.
   TokenId behind(const RoundResult& result, int node, int n_standing);
 
-  // Its `count` >= 1 likeliest ones, the likeliest first, with their logits; fewer where no others
-  // can be. Valid until the next call.
+  // The `count` >= 1 likeliest tokens, the likeliest first, with their logits; fewer if no others
+  // are possible. Valid until the next call.
   std::span<const TokenLogit> likeliest_behind(const RoundResult& result, int node, int n_standing,
                                                int count);
 

@@ -1,5 +1,5 @@
-// What rules that decide token by token have in common: what the drafter gives to acceptable tokens
-// stays, the mass of the others goes to the target.
+// Shared by rules that decide token by token: the drafter's mass on acceptable tokens stays, and
+// the mass of the others goes to the target.
 #ifndef OUTRIDER_SPECULATE_RULES_ACCEPTED_TOKENS_H_
 #define OUTRIDER_SPECULATE_RULES_ACCEPTED_TOKENS_H_
 
@@ -20,8 +20,8 @@ double refused_mass(const Distribution& draft_prob, const Refuses& refuses) {
   return std::min(1.0, refused);
 }
 
-// out(v) = draft_prob(v) of acceptable v + target_prob(v) eta. Where all or none of the drafter's
-// tokens are refused, out is one of the two to the last bit.
+// out(v) = draft_prob(v) of acceptable v + target_prob(v) eta. If all or none of the drafter's
+// tokens are refused, out equals one of the two to the last bit.
 template <class Refuses>
 void keep_accepted(const Distribution& draft_prob, const Distribution& target_prob,
                    const Refuses& refuses, Distribution& out) {

@@ -1,7 +1,7 @@
-// The Big-Little decoder's rollback as a cascade that can be sampled from: defer where the two
-// models lie apart by more than alpha on raw distributions,
+// The Big-Little decoder's rollback as a cascade that can be sampled from: defer where the raw
+// distributions of the two models differ by more than alpha,
 //   D(draft, target) > alpha.
-// Distances: surprise, -log target(argmax draft), which is the Big-Little decoder's own; tv, total
+// Distances: surprise, -log target(argmax draft), as in the Big-Little decoder; tv, total
 // variation; kl, KL(draft || target); js, Jensen-Shannon.
 //
 // Source: Kim et al., "Speculative Decoding with Big Little Decoder" (2023), in the form of

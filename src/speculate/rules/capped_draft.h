@@ -1,5 +1,5 @@
-// The shape that lossy verification gives a distribution: the draft's, capped by the target's, and
-// what the caps cut off given to tokens that the draft has too little of.
+// The form of a lossily verified distribution: the draft's, capped by the target's, with the
+// cut-off mass given to tokens of which the draft has too little.
 #ifndef OUTRIDER_SPECULATE_RULES_CAPPED_DRAFT_H_
 #define OUTRIDER_SPECULATE_RULES_CAPPED_DRAFT_H_
 
@@ -12,9 +12,9 @@ namespace outrider {
 
 // out <- m + (1 - sum m) normalise(max(0, floor * target_prob - draft_prob)),
 //   m(v) = min(draft_prob(v), cap(target_prob(v))).
-// A draft token x accepted with probability min(1, cap(target_prob(x)) / draft_prob(x)) and
-// otherwise replaced by one from the residual above is a token of this distribution. floor >= 1, or
-// one that solves sum of the residual = 1 - sum m; cap(t) >= t.
+// It is the distribution of a draft token x accepted with probability min(1, cap(target_prob(x)) /
+// draft_prob(x)) and otherwise replaced by one from the residual. floor >= 1, or the solution of
+// sum of the residual = 1 - sum m; cap(t) >= t.
 template <class Cap>
 void capped_draft(const Distribution& draft_prob, const Distribution& target_prob, const Cap& cap,
                   double floor, Distribution& out) {
@@ -25,7 +25,7 @@ void capped_draft(const Distribution& draft_prob, const Distribution& target_pro
     residual += std::max(0.0, floor * in_target - in_draft);
   });
   const double cut_off = std::max(0.0, 1 - kept);
-  // No residual means that nothing was cut off, but for rounding.
+  // No residual means that nothing was cut off, up to rounding.
   const double share = residual > 0 ? cut_off / residual : 0.0;
   combine(
       draft_prob, target_prob,

@@ -1,6 +1,6 @@
-// Chow's rule: defer where the drafter is not sure enough,
+// Chow's rule: defer where the drafter is not confident enough,
 //   expected_loss(draft) > alpha,  that is  max draft < 1 - alpha  for the 0-1 loss,
-// on raw distributions. It is the plug-in for a constant price alpha of deferring (Chow 1970;
+// on raw distributions. It is the plug-in for a constant price alpha of deferral (Chow 1970;
 // Narasimhan et al. 2024, eq. 2). alpha = 1 leaves all to the drafter, alpha < 0 all to the target.
 #ifndef OUTRIDER_SPECULATE_RULES_CHOW_H_
 #define OUTRIDER_SPECULATE_RULES_CHOW_H_

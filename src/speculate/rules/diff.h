@@ -1,8 +1,9 @@
-// The confidence difference rule: defer where the target is surer by more than alpha,
+// The confidence difference rule: defer where the target is more confident by more than alpha,
 //   expected_loss(draft) > expected_loss(target) + alpha,
 //   that is  max draft < max target - alpha  for the 0-1 loss,
-// on raw distributions (Narasimhan et al. 2024, eq. 5). A sequential cascade could not: it has no
-// target at the time. alpha = 1 leaves all to the drafter, alpha = -1 all to the target.
+// on raw distributions (Narasimhan et al. 2024, eq. 5). A sequential cascade cannot use this rule,
+// since it decides before the target runs. alpha = 1 leaves all to the drafter, alpha = -1 all to
+// the target.
 #ifndef OUTRIDER_SPECULATE_RULES_DIFF_H_
 #define OUTRIDER_SPECULATE_RULES_DIFF_H_
 

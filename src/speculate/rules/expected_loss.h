@@ -1,4 +1,4 @@
-// A model's own estimate of its expected loss at a position: the plug-in behind deferral rules
+// A model's estimate of its own expected loss at a position: the plug-in of deferral rules
 // (Narasimhan et al. 2024, sections 3.2 and 4.3; for the log loss their appendix D).
 #ifndef OUTRIDER_SPECULATE_RULES_EXPECTED_LOSS_H_
 #define OUTRIDER_SPECULATE_RULES_EXPECTED_LOSS_H_
@@ -8,7 +8,7 @@
 namespace outrider {
 
 enum class Loss {
-  zero_one,  // is the likeliest token wrong: 1 - max, from 0 to 1
+  zero_one,  // whether the likeliest token is wrong: 1 - max, from 0 to 1
   log,       // -log of the next token's probability: the entropy, from 0 to log(vocabulary)
 };
 

@@ -1,7 +1,7 @@
-// Lenience: a draft token x stands with probability min(1, f(target_prob(x)) / draft_prob(x)), f
-// being one of
+// Lenience: a draft token x is accepted with probability min(1, f(target_prob(x)) / draft_prob(x)),
+// where f is one of
 //   linear: target_prob / eps     square: target_prob / eps^2     exp: target_prob^eps
-// with eps in (0, 1], and is otherwise replaced by one from normalise(max(0, target_prob -
+// with eps in (0, 1]. Otherwise it is replaced by a token from normalise(max(0, target_prob -
 // draft_prob)). As a distribution:
 //   m(v) = min(draft_prob(v), f(target_prob(v)))
 //   rule_prob = m + (1 - sum m) normalise(max(0, target_prob - draft_prob)).

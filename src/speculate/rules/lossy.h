@@ -1,15 +1,15 @@
-// Lossy speculative sampling: a draft token x stands with probability
+// Lossy speculative sampling: a draft token x is accepted with probability
 //   min(1, target_prob(x) / ((1 - alpha) draft_prob(x)))
 // and is otherwise replaced by one from normalise(max(0, target_prob / beta - draft_prob)). As a
-// distribution, which is what trees and several rounds need:
+// distribution, which trees and several rounds need:
 //   m(v) = min(draft_prob(v), target_prob(v) / (1 - alpha))
 //   rule_prob = m + (1 - sum m) normalise(max(0, target_prob / beta - draft_prob)).
-// alpha = 0 with beta = 1 is the target. Both are transformed distributions: at temperature 0 the
-// rule is the target's whatever alpha (Narasimhan et al. 2024, appendix C.2).
+// alpha = 0 with beta = 1 is the target. Both are transformed distributions, so at temperature 0
+// the rule is the target's for any alpha (Narasimhan et al. 2024, appendix C.2).
 //
-// beta = auto is the one at which lemma 2's map, max(m, target_prob / beta), is a distribution as
-// it stands: sum of max(m, target_prob / beta) = 1. As that sum is at least 1 for beta <= 1, this
-// beta is 1 or more.
+// beta = auto is the value for which lemma 2's map, max(m, target_prob / beta), is already a
+// distribution: sum of max(m, target_prob / beta) = 1. As that sum is at least 1 for beta <= 1,
+// this beta is 1 or more.
 //
 // Sources: Tran-Thien, "An optimal lossy variant of speculative decoding" (2023); Narasimhan et al.
 // 2024, section 2 and lemma 2.

@@ -1,11 +1,11 @@
-// Lossy greedy speculation: the drafter's token v stands where the target finds it nearly as good
-// as its own,
+// Lossy greedy speculation: the drafter's token v is accepted where the target finds it nearly as
+// good as its own,
 //   target(v) >= (1 - alpha) max target
-// on raw distributions; elsewhere the target's own likeliest token does. For temperature 0 alone.
+// on raw distributions; elsewhere the target's likeliest token is emitted. For temperature 0 only.
 //
 // Source: Leviathan, Kalman, Matias 2023, appendix A.5 (for greedy decoding). There the token after
-// a draft accepted whole is the target's, so that is this rule's default (bonus=target); with
-// bonus=rule it is token-v3 at temperature 0 (Narasimhan et al. 2024, lemma 7).
+// a draft accepted whole is the target's, so bonus=target is this rule's default. With bonus=rule
+// it is token-v3 at temperature 0 (Narasimhan et al. 2024, lemma 7).
 #ifndef OUTRIDER_SPECULATE_RULES_LOSSY_GREEDY_H_
 #define OUTRIDER_SPECULATE_RULES_LOSSY_GREEDY_H_
 

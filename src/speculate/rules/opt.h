@@ -1,9 +1,10 @@
-// The optimal rule of speculative cascades: what deferring costs are rejections, and a draft is
-// rejected with the total variation between the two models' distributions, so that is its price:
+// The optimal rule of speculative cascades. Deferral costs rejections, and a draft is rejected with
+// probability equal to the total variation between the two models' distributions, so that is its
+// price:
 //   expected_loss(draft) > expected_loss(target) + alpha * total_variation
 //   that is  max draft < max target - alpha * total_variation  for the 0-1 loss.
-// Losses are those of raw distributions, the total variation that of the transformed ones, which
-// are what is drawn from (Narasimhan et al. 2024, lemma 4, its plug-in and appendix C.1).
+// Losses are those of raw distributions. The total variation is that of the transformed ones, from
+// which tokens are drawn (Narasimhan et al. 2024, lemma 4, its plug-in and appendix C.1).
 #ifndef OUTRIDER_SPECULATE_RULES_OPT_H_
 #define OUTRIDER_SPECULATE_RULES_OPT_H_
 

@@ -1,20 +1,19 @@
-// Relaxed acceptance while the model thinks: between two marks of the text (<think> and </think>),
-// a token is acceptable if the target has it among its `top` likeliest, within `delta` of the
-// first,
+// Relaxed acceptance for reasoning: between two marks of the text (<think> and </think>), a token
+// is acceptable if it is among the target's `top` likeliest, within `delta` of the first:
 //   rule_prob(v) = draft_prob(v) of acceptable v + target_prob(v) eta,   eta the mass of the
-//   others, acceptable: target(v) > max target - delta,  target(v) >= the top-th largest,
-// with this decided on raw distributions and the transformed ones interleaved. Elsewhere
-// rule_prob = target_prob, to the last bit: outside the marks, where no mark ever comes, and at
-// delta = 0, which nothing exceeds. Whether a position lies between the marks is said by the tokens
-// before it, those of the prompt among them: the marks themselves are one token each. The closing
-// one is judged as what it stands in; behind it the target's law holds.
+//   others, acceptable: target(v) > max target - delta,  target(v) >= the top-th largest.
+// Acceptability is decided on raw distributions; the transformed ones are interleaved. Elsewhere
+// rule_prob = target_prob, to the last bit: outside the marks, in texts without marks, and at delta
+// = 0, where nothing is acceptable. The tokens before a position, prompt included, decide whether
+// it lies between the marks; each mark is one token. The closing mark is judged as part of the
+// reasoning; after it the target's distribution holds.
 //
-// At temperature 0 this is what its source does with a drafted token: it stands if it is
-// acceptable, else the target's likeliest token is emitted. Without `top` it is token-v2
-// (token_specific.h).
+// At temperature 0 this matches its source: a drafted token is accepted if it is acceptable, else
+// the target's likeliest token is emitted. Without `top` it is token-v2 (token_specific.h).
 //
 // Source: TensorRT-LLM's relaxed acceptance for DeepSeek R1 ("DeepSeek R1 MTP Implementation and
-// Optimization", the engine's technical blog, 2025). There, tokens at the bound itself stand, too.
+// Optimization", the engine's technical blog, 2025). There, tokens exactly at the bound are
+// accepted, too.
 #ifndef OUTRIDER_SPECULATE_RULES_RELAXED_H_
 #define OUTRIDER_SPECULATE_RULES_RELAXED_H_
 
@@ -23,7 +22,7 @@
 
 namespace outrider {
 
-// kNoToken: a rule that is made to be looked at, for a vocabulary that nobody knows yet.
+// kNoToken: for checking a spec without a vocabulary.
 struct ThinkingMarks {
   TokenId open = kNoToken;
   TokenId close = kNoToken;
@@ -31,7 +30,7 @@ struct ThinkingMarks {
 
 class RelaxedRule final : public CascadeRule {
  public:
-  // Published settings are 10; what lies behind the 64th is never within a delta that is of use.
+  // Published settings are 10; a token beyond the 64th is never within a useful delta.
   static constexpr int kMostTop = 64;
 
   // 1 <= top <= kMostTop, 0 <= delta <= 1.
@@ -40,7 +39,7 @@ class RelaxedRule final : public CascadeRule {
   const char* name() const override { return "relaxed"; }
 
  private:
-  // The least that a raw target probability has to be.
+  // The bound on a raw target probability.
   struct Bar {
     const Distribution* target = nullptr;  // null: nothing is acceptable
     double above = 0;

@@ -1,10 +1,10 @@
 // A learned deferral rule: logistic regression on both models' confidence and disagreement,
 //   defer where 1 / (1 + exp(-(bias + sum of weight * feature))) > threshold,
-// all features taken from raw distributions:
+// with all features from raw distributions:
 //   draft_max, target_max          the largest probability
 //   draft_entropy, target_entropy  in nats
 //   total_variation                between the two
-//   agreement                      1 where both have the same likeliest token, else 0
+//   agreement                      1 if both have the same likeliest token, else 0
 //
 // The file is a JSON object of exactly these keys:
 //   "format"     "outrider-router"
@@ -13,8 +13,8 @@
 //   "weights"    an object {feature: number}; features left out do not count
 //   "threshold"  from 0 (always defers) to 1 (never does); optional, 0.5
 //
-// Narasimhan et al. 2024 name such a router as what could replace their plug-in estimates
-// (section 7 and appendix G).
+// Narasimhan et al. 2024 name such a router as a replacement for their plug-in estimates (section 7
+// and appendix G).
 #ifndef OUTRIDER_SPECULATE_RULES_ROUTER_H_
 #define OUTRIDER_SPECULATE_RULES_ROUTER_H_
 
@@ -37,7 +37,7 @@ struct RouterWeights {
   double threshold = 0.5;
 };
 
-// Throws Error for a file that cannot be read or is not as above.
+// Throws Error for a file that cannot be read or does not have this form.
 RouterWeights read_router(const std::filesystem::path& file);
 
 RouterFeatures router_features(const Distribution& raw_draft, const Distribution& raw_target);

@@ -1,5 +1,5 @@
-// Any rule with bonus=target: where the draft ended, the next token is the target's own, which
-// saves the drafter a step. The law then depends on where rounds end.
+// Any rule with bonus=target: after the end of the draft the next token is the target's own, which
+// saves one drafter step. The distribution then depends on where rounds end.
 #ifndef OUTRIDER_SPECULATE_RULES_TARGET_BONUS_H_
 #define OUTRIDER_SPECULATE_RULES_TARGET_BONUS_H_
 

@@ -1,8 +1,8 @@
-// Token-specific interleaving: what the drafter gives to acceptable tokens stays, the mass of the
+// Token-specific interleaving: the drafter's mass on acceptable tokens stays, and the mass of the
 // others goes to the target,
 //   rule_prob(v) = draft_prob(v) (1 - r(v)) + target_prob(v) eta,   eta = sum of r(v)
-//   draft_prob(v),
-// with r decided on raw distributions and the transformed ones interleaved. A token v is refused,
+//   draft_prob(v).
+// r is decided on raw distributions; the transformed ones are interleaved. A token v is refused,
 // r(v) = 1, when
 //   v1: draft(v)  < max target - alpha
 //   v2: target(v) < max target - alpha
@@ -24,7 +24,7 @@ class TokenSpecificRule final : public CascadeRule {
   RuleNeeds needs() const override;
 
  private:
-  // r as the least probability that is good enough, in the raw distribution that the variant asks.
+  // r as the least acceptable probability in the raw distribution that the variant uses.
   struct Bar {
     const Distribution* raw = nullptr;
     double least = 0;

@@ -1,15 +1,15 @@
-// A tree of the likeliest paths of all.
+// A tree of the likeliest paths.
 //
-// Source: "DDTree" (arXiv 2604.12989): of all paths, as long as a draft may be, the `nodes` of the
-// highest probability by the drafter. A path is never likelier than its beginning, so these are a
-// tree, and no other of as many nodes is expected to have more of its tokens accepted if the
-// drafter is right. There the drafter's distributions are the same behind all nodes of a level;
-// here each node may have its own, which is known once the node has been expanded.
+// Source: "DDTree" (arXiv 2604.12989): of all paths within the depth, the `nodes` with the highest
+// probability by the drafter. A path is never likelier than its beginning, so these form a tree. If
+// the drafter's probabilities are right, no other tree of as many nodes has more accepted tokens in
+// expectation. In the source the drafter's distributions are the same after all nodes of a level;
+// here each node may have its own, known once the node has been expanded.
 //
-// The tree grows best first, some nodes at a time. What has not been seen lies behind a node that
-// has not been expanded, and is no likelier: so the likeliest of these has its final rank, and each
-// step makes at least one node sure. That steps take further nodes as well saves steps and changes
-// nothing in what stays.
+// The tree grows best first, some nodes at a time. Every unseen path lies after an unexpanded node
+// and is no likelier. So the likeliest of these has its final rank, and each step makes at least
+// one node final. Expanding further nodes in a step saves steps and does not change which nodes
+// stay.
 #ifndef OUTRIDER_SPECULATE_TREE_SHAPES_BEST_SHAPE_H_
 #define OUTRIDER_SPECULATE_TREE_SHAPES_BEST_SHAPE_H_
 
@@ -20,10 +20,11 @@
 
 namespace outrider {
 
-// Nodes are chosen by their value, so all are point masses. Equal paths: the shorter first, then
-// the one that has the lower id where they part. At most kMostDraftNodes are expanded, the root
-// among them. A drafter that cannot mix levels expands of each all nodes that could still stay; if
-// these are more than half of what is left, the likeliest, and what stays may lack a likely path.
+// Nodes are chosen by their value, so all are point masses. Among equal paths: the shorter first,
+// then the one with the lower id where they part. At most kMostDraftNodes are expanded, root
+// included. A drafter that cannot mix levels expands all nodes of a level that could still stay. If
+// these are more than half of the remaining ones, it expands the likeliest, and the result may lack
+// a likely path.
 class BestShape final : public TreeShape {
  public:
   struct Limits {

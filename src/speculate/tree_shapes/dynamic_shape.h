@@ -1,12 +1,12 @@
 // A tree whose shape follows the drafter's confidence.
 //
 // Source: Li, Wei, Zhang, Zhang, "EAGLE-2: Faster Inference of Language Models with Dynamic Draft
-// Trees" (2024), section 4: every level expands the `top_k` nodes whose whole paths the drafter
-// finds likeliest, into `top_k` children each; when the tree is `depth` deep, all nodes are ranked
-// by that probability once more and the best `total` stay. A path is never likelier than its
-// beginning, so what stays is a tree.
+// Trees" (2024), section 4. Every level expands the `top_k` nodes with the likeliest whole paths
+// into `top_k` children each. When the tree is `depth` deep, all nodes are ranked by that
+// probability, and the best `total` stay. A path is never likelier than its beginning, so these
+// form a tree.
 //
-// The published figures count the root among the nodes; here it is left out, as everywhere.
+// The published figures count the root among the nodes; here it does not count, as everywhere.
 #ifndef OUTRIDER_SPECULATE_TREE_SHAPES_DYNAMIC_SHAPE_H_
 #define OUTRIDER_SPECULATE_TREE_SHAPES_DYNAMIC_SHAPE_H_
 
@@ -17,7 +17,8 @@
 
 namespace outrider {
 
-// Nodes are chosen by their value, so all are point masses. Equal paths: the lowest ordinal first.
+// Nodes are chosen by their value, so all are point masses. Among equal paths: the lowest ordinal
+// first.
 class DynamicShape final : public TreeShape {
  public:
   struct Limits {

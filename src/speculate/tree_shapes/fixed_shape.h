@@ -11,14 +11,14 @@
 
 namespace outrider {
 
-// Places are numbered level by level, the root's is 0, and the children of one place have
-// consecutive numbers in the order in which they are proposed. Where fewer nodes are allowed than
-// the shape has, the last places stay empty. That a draw ran out of tokens, or a stop rule ended a
-// path, never moves another node to a different place.
+// Places are numbered level by level from the root, 0; the children of one place have consecutive
+// numbers in the order of proposal. If fewer nodes are allowed than the shape has, the last places
+// stay empty. A draw that runs out of tokens, or a stop rule that ends a path, never moves another
+// node to a different place.
 class FixedShape final : public TreeShape {
  public:
   // n_children[place]; places left out at the end have none. The sum of the first n entries must be
-  // at least n - 1 for every n up to the size: a place that is listed must exist.
+  // at least n - 1 for every n up to the size, so that every listed place exists.
   explicit FixedShape(std::span<const int> n_children,
                       Siblings siblings = Siblings::without_replacement);
 

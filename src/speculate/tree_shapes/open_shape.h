@@ -1,5 +1,4 @@
-// The shape that asks for nothing but limits: for drafters that know their own trees, such as
-// indices over text.
+// A shape of limits only, for drafters that choose their own trees, such as indices over text.
 #ifndef OUTRIDER_SPECULATE_TREE_SHAPES_OPEN_SHAPE_H_
 #define OUTRIDER_SPECULATE_TREE_SHAPES_OPEN_SHAPE_H_
 
@@ -9,8 +8,8 @@
 
 namespace outrider {
 
-// At most `depth` >= 0 levels and `n_nodes` >= depth nodes, of which nothing else is said: a
-// drafter that grows its tree by shapes (tree_growth.h) gets a chain of `depth` from it.
+// At most `depth` >= 0 levels and `n_nodes` >= depth nodes, without further conditions. A drafter
+// that grows its tree by shapes (tree_growth.h) gets a chain of `depth` from it.
 class OpenShape final : public TreeShape {
  public:
   OpenShape(int depth, int n_nodes) : depth_(depth), n_nodes_(n_nodes) {}
