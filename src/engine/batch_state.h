@@ -1,4 +1,4 @@
-// What a batch is made of: its requests, the texts that run, and the steps of a round.
+// The state of a batch: its requests, the running texts, and the steps of a round.
 #ifndef OUTRIDER_ENGINE_BATCH_STATE_H_
 #define OUTRIDER_ENGINE_BATCH_STATE_H_
 
@@ -33,7 +33,7 @@ struct Batch::State {
     Batch::OnEnd on_end;
   };
 
-  // A request whose text is there.
+  // A request whose text has been made.
   struct Running {
     Running(Submitted submitted, const Model& model, GrammarMatchers& matchers)
         : id(submitted.id),
@@ -49,7 +49,7 @@ struct Batch::State {
       generation.fail();
     }
 
-    // Throws what went wrong with the text in a drafter of the program's.
+    // Throws the text's error in a drafter of the program, if any.
     void rethrow_of_drafter() const {
       const std::shared_ptr<Drafter>& drafter = generation.drafter();
       const std::exception_ptr what = drafter != nullptr ? drafter->failure(id) : nullptr;
@@ -61,19 +61,19 @@ struct Batch::State {
     Batch::OnEnd on_end;
     DraftingText drafting;
     bool is_open = false;      // its stream has a sequence
-    std::exception_ptr error;  // that ends it
+    std::exception_ptr error;  // the error that ends it
   };
 
-  // A drafter by the spec that requests name it by.
+  // A drafter and the spec by which requests name it.
   struct NamedDrafter {
     std::string spec;
     std::shared_ptr<Drafter> drafter;
-    std::shared_ptr<const TreeShape> shape;  // without a tree
+    std::shared_ptr<const TreeShape> shape;  // of drafts if the user names no tree
     std::optional<DrafterUpdates> updates;
-    std::shared_ptr<OwnDrafter> own = nullptr;  // that the program brings
+    std::shared_ptr<OwnDrafter> own = nullptr;  // the program's object, if any
   };
 
-  // A speculation as requests spell it.
+  // A speculation and the options that ask for it.
   struct Known {
     SpeculationOptions options;
     std::shared_ptr<const Speculation> speculation;
@@ -108,7 +108,7 @@ struct Batch::State {
   Decoder decoder;
   BatchOptions options;
 
-  // Guards what follows.
+  // Guards the members from here to `load`.
   mutable std::mutex mutex;
   std::vector<NamedDrafter> drafters;
   std::deque<Known> known;  // the last ones asked for
@@ -119,17 +119,17 @@ struct Batch::State {
 
   std::vector<RequestId> cancelling;  // taken from `cancelled`
 
-  // The stepping thread's own.
+  // Used by the stepping thread only.
   GrammarMatchers matchers;
-  std::deque<std::unique_ptr<Running>> waiting;   // in their order
-  std::vector<std::unique_ptr<Running>> running;  // in the order of admission
+  std::deque<std::unique_ptr<Running>> waiting;   // in order of submission
+  std::vector<std::unique_ptr<Running>> running;  // in order of admission
   TextCache kept;
   std::int64_t n_preempted = 0;
   std::int64_t n_expert_passes = 0;
   double n_experts_read = 0;
   DraftPlanner planner;
   std::vector<StreamShare> shares;  // of the round
-  std::vector<Running*> sharing;    // of each of shares
+  std::vector<Running*> sharing;    // for each of shares
   std::vector<SequenceGrowth> growths;
   std::vector<DraftPlanner::Text> planned;  // those of shares
   RoundReport report;                       // for options.observer

@@ -1,5 +1,5 @@
-// What became of drafts lately: how deep they were accepted, and what the drafter's own probability
-// of a token was worth. What the plan of the next round is made from.
+// Statistics of recent drafts: how deep they were accepted, and how reliable the drafter's own
+// probabilities were. They are the input of the next round's plan.
 #ifndef OUTRIDER_ENGINE_DRAFT_PAST_H_
 #define OUTRIDER_ENGINE_DRAFT_PAST_H_
 
@@ -11,43 +11,43 @@
 
 namespace outrider {
 
-// Counts by depth, which are forgotten. Not thread-safe.
+// Counts by depth with exponential decay. Not thread-safe.
 class DraftPast {
  public:
-  static constexpr int kDeepest = 32;  // beyond it nothing is told apart
+  static constexpr int kDeepest = 32;  // deeper levels are not distinguished
 
-  // Rounds that a prior counts for beside what is known itself.
+  // The weight of a prior, in rounds, beside the text's own counts.
   static constexpr double kPriorRounds = 8;
 
-  // keeps: the share of the counts that forget() leaves. Some 1 / (1 - keeps) rounds are known.
+  // keeps: the share of the counts that forget() leaves, so about 1 / (1 - keeps) rounds count.
   explicit DraftPast(double keeps, double prior_rounds = kPriorRounds)
       : keeps_(keeps), prior_rounds_(prior_rounds) {}
 
-  // Before each round that drafts.
+  // Called before each round that drafts.
   void forget();
-  // A round whose draft could be `limit` deep, at least 1; accepted: how deep it was accepted.
+  // Adds a round whose draft could be `limit` >= 1 deep and was accepted to depth `accepted`.
   void add(const DraftTree& tree, int limit, int accepted);
-  // Forgets all, and takes it that so many rounds drafted a token, of which the share `accepted`
-  // stood.
+  // Replaces all counts by n_rounds rounds with one drafted token each, of which the share
+  // `accepted` was accepted.
   void suppose(double n_rounds, double accepted);
 
-  // Tokens that a depth brings in a round that may draft so deep, and nodes that it costs.
+  // Expected accepted tokens at a depth in a round that may draft so deep, and the nodes it costs.
   struct Depth {
     double accepted = 0;
     double nodes = 0;
   };
-  // Of depths 1 to outlook.size(), at most kDeepest. By what is known here, and by `prior` as far
-  // as little is (may be null). Where nothing is known, a depth is thought better than the one
-  // above it: it is tried where that pays, and then known.
+  // Estimates depths 1 to outlook.size(), at most kDeepest: from these counts and, as far as they
+  // are few, from `prior` (may be null). A depth without counts is estimated better than the one
+  // above it, so that it is tried where that pays and then known.
   void look_ahead(const DraftPast* prior, std::span<Depth> outlook) const;
-  // Rounds that are remembered.
+  // Rounds that count.
   double n_rounds() const { return counts_[0].rounds; }
 
-  // Of a depth; all that there is to know, for a file.
+  // The counts of one depth; all that is saved to a file.
   struct Counts {
     double rounds = 0;   // that could draft so deep
     double nodes = 0;    // at this depth in them
-    double reached = 0;  // of the rounds, those that were accepted down to the depth above
+    double reached = 0;  // of the rounds, those accepted down to the depth above
     double accepted = 0;
   };
   using AllCounts = std::array<Counts, kDeepest>;
@@ -60,20 +60,20 @@ class DraftPast {
   AllCounts counts_{};
 };
 
-// How often a drafted token stood, given that those before it did, by the probability that the
-// drafter gave it. Not thread-safe.
+// The acceptance rate of a drafted token, given that those before it were accepted, by the
+// drafter's probability of it. Not thread-safe.
 class TrustCurve {
  public:
-  // raw_prob: StopRule::stop_after's, 0..1.
+  // raw_prob: as in StopRule::stop_after, 0..1.
   void add(double raw_prob, bool stood);
   double stands(double raw_prob) const;
-  // Of a token whose probability is not known.
+  // The rate of a token whose probability is unknown.
   double mean() const;
-  // Forgets all: the drafter is believed again.
+  // Drops all counts: the drafter's probabilities are trusted again.
   void forget_all() { counts_ = {}; }
 
   static constexpr int kClasses = 10;
-  // Of a class of probabilities; all that there is to know, for a file.
+  // The counts of a class of probabilities; all that is saved to a file.
   struct Counts {
     double judged = 0;
     double stood = 0;

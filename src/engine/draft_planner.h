@@ -1,5 +1,5 @@
-// The plan of drafts (step_plan.h) with what it is made from: the costs of passes, and what became
-// of earlier drafts.
+// Plans drafts (step_plan.h) and keeps the plan's input: the costs of passes and the results of
+// earlier drafts.
 #ifndef OUTRIDER_ENGINE_DRAFT_PLANNER_H_
 #define OUTRIDER_ENGINE_DRAFT_PLANNER_H_
 
@@ -23,27 +23,27 @@
 
 namespace outrider {
 
-// What is kept of a text while it runs. Not thread-safe.
+// The planner's state of one running text. Not thread-safe.
 class DraftingText {
  public:
-  // stop: the request's own rule; may be null, and outlives the text.
+  // stop: the request's own rule; may be null, and must outlive the text.
   explicit DraftingText(const StopRule* stop) : stop_(stop) {}
-  // What a text takes whose drafts are planned, in the place of its own.
+  // The stop rule for a text with planned drafts, instead of its own.
   const StopRule* stop() const { return &stop_; }
 
  private:
   friend class DraftPlanner;
-  // Some twenty rounds are remembered, which is a sentence or two.
+  // About twenty rounds count, which is a sentence or two.
   static constexpr double kKeeps = 0.95;
 
-  // By one drafter, or by one of those that it chooses among.
+  // State for one drafter, or for one option of a drafter with choices.
   struct OfOption {
     DraftPast past = DraftPast(kKeeps);
-    // Of drafts with DraftJob::recent_only. The texts of some kinds need all of their prompts,
-    // those of others nothing but their last words: what others' drafts were says little.
+    // Drafts with DraftJob::recent_only. Texts of some kinds need their whole prompts, others only
+    // the last tokens; so the prior of other texts' drafts has little weight.
     DraftPast recent_past = DraftPast(kKeeps, /*prior_rounds=*/2);
-    bool is_recent = false;      // its next draft is one of these
-    int n_rounds_unchanged = 0;  // since that was decided or something learned
+    bool is_recent = false;      // its next draft has recent_only
+    int n_rounds_unchanged = 0;  // since that decision, or since something was learnt
     TrustOfText trust;
     PayingNodes nodes;
   };
@@ -57,31 +57,31 @@ class DraftingText {
   DraftChoice choice_;
 };
 
-// What is known of a drafter. Times are those at PassTimes::scale() 1 of the target's passes: a
-// machine that gets slower does so for both, also while the drafter is off.
+// What is known about a drafter. Times are given for PassTimes::scale() 1 of the target's passes. A
+// slower machine slows both, also while the drafter is off.
 struct KnownOfDrafter {
   struct Drafts {
     DraftPast past = DraftPast(kKeeps);
     DraftPast recent_past = DraftPast(kKeeps);  // with DraftJob::recent_only
     TrustCurve trust;
 
-    // Some hundred rounds, so that a few texts of a kind do not decide for one of another.
+    // About a hundred rounds count, so that a few texts of one kind do not decide for another.
     static constexpr double kKeeps = 0.99;
   };
-  // What became of drafts differs with the law: likeliest tokens, or drawn ones.
+  // Acceptance differs between greedy and sampled texts.
   Drafts greedy;
   Drafts drawn;
-  PassTimes levels;            // a level of drafts, by texts
-  double seconds_a_token = 0;  // of what it catches up with; 0: not known
+  PassTimes levels;            // seconds of one draft level, by texts
+  double seconds_a_token = 0;  // of catching up; 0: unknown
 };
 
-// Not thread-safe.
+// Plans and learns for one batch. Not thread-safe.
 class DraftPlanner {
  public:
-  // now: a clock, in seconds; by default the steady one.
+  // now: a clock in seconds; by default the steady clock.
   explicit DraftPlanner(std::function<double()> now = {});
 
-  // A text of the round. Those that run tokens of prompts are among them.
+  // A text of the round, including those that run prompt tokens.
   struct Text {
     StreamShare* share = nullptr;
     bool adaptive = false;  // its drafts may be planned
@@ -89,29 +89,29 @@ class DraftPlanner {
   };
 
   void measure(LanguageModel& target);
-  // What is known, for a file; takes the place of what is known here.
+  // Access to what was learnt, for files; the setters replace it.
   const PassTimes& passes() const { return passes_; }
   void set_passes(PassTimes passes) { passes_ = std::move(passes); }
   const KnownOfDrafter* known(const Drafter* drafter) const;
   void set_known(Drafter* drafter, KnownOfDrafter known);
   bool is_measured() const { return !passes_.empty(); }
-  // Whether some text drafted by this drafter when texts with it decoded last, and by all of its
-  // tokens; true at first.
+  // Whether, when texts with this drafter last decoded, some text drafted by it from all of its
+  // tokens; initially true.
   bool reads_prompts(const Drafter* drafter) const;
-  // Sets how adaptive texts draft; leaves it where nothing was measured.
+  // Sets the drafts of adaptive texts; does nothing if nothing was measured.
   void plan(std::span<const Text> texts);
-  // A text has ended, with so many new tokens.
+  // Reports a text that ended with so many new tokens.
   void ended(std::int64_t n_generated);
-  // After the round that was planned, before anything else happens to its texts. draft_seconds:
-  // what a drafter's drafts took in it (Decoder::draft_seconds).
+  // Must be called after the planned round, before anything else happens to its texts.
+  // draft_seconds: a drafter's time for drafts in the round (Decoder::draft_seconds).
   void learn(std::span<const Text> texts, const RoundTimes& times,
              const std::function<double(const Drafter*)>& draft_seconds);
 
  private:
-  // Tokens that a drafter runs beside others of a round without its taking longer. This and what
-  // follows was chosen by draft_planner_test.cc's simulation.
+  // Tokens that a drafter catches up with beside the others of a round without taking longer. This
+  // and the following constants were chosen by the simulation in draft_planner_test.cc.
   static constexpr std::size_t kFewBehind = 8;
-  // Rounds that what was foreseen counts for, and the best that is supposed.
+  // The weight, in rounds, of a supposed acceptance rate, and its maximum.
   static constexpr double kSupposed = 6;
   static constexpr double kBest = 0.9;
 
@@ -119,16 +119,16 @@ class DraftPlanner {
     Drafter* drafter = nullptr;
     KnownOfDrafter known;
     FurtherLevel further;
-    bool has_guessed_catch_up = false;  // with its first levels in it
-    bool pays = true;                   // some text drafted by the last plan
-    bool reads_prompts = true;          // and not by its last tokens alone
-    double seconds_off = 0;             // of rounds since then, or since the last look
-    double look_seconds = 0;            // what a look at it takes, or a trial; 0: not known
-    int n_looks = 1;                    // that followed each other without its coming back
-    double patience = 1;                // by which looks are rarer: it came back in vain
-    int n_rounds_on = 0;                // since it came back
-    double n_seen = 0;                  // tokens of the looks that follow each other
-    double n_foreseen = 0;              // of them
+    bool has_guessed_catch_up = false;  // from drafts whose first levels included catching up
+    bool pays = true;                   // some text drafted in the last plan
+    bool reads_prompts = true;          // and from more than its last tokens
+    double seconds_off = 0;             // time of rounds since then, or since the last look
+    double look_seconds = 0;            // of one look at it, or of a trial; 0: unknown
+    int n_looks = 1;                    // consecutive looks without turning it on
+    double patience = 1;    // factor between looks: it grows if the drafter was turned on in vain
+    int n_rounds_on = 0;    // since it was turned on
+    double n_seen = 0;      // tokens of the consecutive looks
+    double n_foreseen = 0;  // of these, correctly foreseen
     struct Priced {
       std::array<int, 3> of_what{};  // rows, texts that draft, drafted tokens before
       double rate = 0;               // tokens a second
@@ -136,22 +136,22 @@ class DraftPlanner {
       PayingStop::Prices prices{};
     };
     Priced priced;
-    const Stream* trial = nullptr;  // the text that tries in this round
+    const Stream* trial = nullptr;  // the text that tries it in this round
   };
   // A text of planned_.
   struct OfRound {
-    std::size_t text = 0;      // of the round's
-    std::size_t n_behind = 0;  // Drafter::n_behind() before it, or n_behind_recent()
-    bool waits = false;        // for its first token, whatever drafts would bring
-    bool rates = false;        // its drafts go by what their tokens are worth
-    std::size_t option = 0;    // of the text's drafter: that planned_ has
+    std::size_t text = 0;      // index in the round
+    std::size_t n_behind = 0;  // Drafter::n_behind() before the round, or n_behind_recent()
+    bool waits = false;        // for its first token, so drafts bring nothing
+    bool rates = false;        // its drafts follow DraftWorth
+    std::size_t option = 0;    // of the text's drafter, as in planned_
     bool is_recent = false;    // DraftJob::recent_only
-    bool chooses = false;      // among several
-    // After the round: the drafter whose draft it was, and how deep it could have been.
+    bool chooses = false;      // among several options
+    // After the round: the drafter that was used, and the depth that its draft could have had.
     int used = -1;
     int limit = 0;
   };
-  // What a drafter did in the round.
+  // A drafter's work in the round.
   struct Drafted {
     int deepest = 0;
     int n_texts = 0;  // that drafted
@@ -191,23 +191,23 @@ class DraftPlanner {
 
   std::function<double()> now_;
   PassTimes passes_;
-  double mean_length_;  // of the texts that ended
+  double mean_length_;  // of the ended texts
   std::int64_t n_ended_ = 0;
   std::vector<OfDrafter> drafters_;
 
-  // Of the round.
+  // State of the round.
   std::vector<PlannedText> planned_;
-  std::vector<PlannedText> planned_before_;  // of the round before
-  std::vector<OfRound> of_round_;            // of each of planned_
+  std::vector<PlannedText> planned_before_;  // of the previous round
+  std::vector<OfRound> of_round_;            // for each of planned_
   int n_prompt_ = 0;                         // rows of prompts
-  std::vector<int> depths_;                  // of each of planned_: how deep it drafts
-  std::size_t turn_ = 0;                     // of options to be looked at
+  std::vector<int> depths_;                  // for each of planned_: the depth of its draft
+  std::size_t turn_ = 0;                     // which option to look at next
   int n_rounds_alike_ = 0;                   // with drafts that are about as fast as none
-  bool is_comparing_ = false;                // this round is without drafts for once
-  int n_rounds_off_ = 0;  // planned in turn without drafts or anything learned of them
+  bool is_comparing_ = false;                // this round runs without drafts for comparison
+  int n_rounds_off_ = 0;  // consecutive planned rounds without drafts and without news of them
   std::vector<const PassTimes*> levels_;
   StepPlanner step_planner_;
-  StepPlanner option_planner_;  // of one text with one of its drafter's options
+  StepPlanner option_planner_;  // for one text with one option of its drafter
 };
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// A place where a better drafter may turn up while texts are being generated.
+// A place where a better drafter may appear while texts are generated.
 #ifndef OUTRIDER_ENGINE_DRAFTER_UPDATES_H_
 #define OUTRIDER_ENGINE_DRAFTER_UPDATES_H_
 
@@ -15,24 +15,24 @@ namespace outrider {
 // Watches the files of one model. Not thread-safe.
 class DrafterUpdates {
  public:
-  // To be made before the drafter itself is loaded: if that stands in the same place, what is there
-  // now is no news.
+  // Construct it before loading the drafter itself: if both use the same place, the present files
+  // do not count as new.
   DrafterUpdates(PlannedUpdates plan, ModelOptions options);
 
-  // The drafter there, if its files are others than at the last look; else null. Throws Error, once
-  // for the same files, if they do not load or their vocabulary is not the target's.
+  // Loads the drafter if its files have changed since the last look; else returns null. Throws
+  // Error, once for the same files, if they do not load or have another vocabulary than the target.
   std::unique_ptr<Drafter> take(const Model& target);
 
  private:
-  // What tells a file from the one that a rename put in its place: its number and its time of
-  // writing; all zero where there is none.
+  // Distinguishes a file from one renamed into its place, by inode and modification time; all zero
+  // if there is no file.
   struct FileMark {
     std::uint64_t inode = 0;
     std::int64_t n_bytes = 0;
     std::int64_t modified_ns = 0;
     bool operator==(const FileMark&) const = default;
   };
-  // config.json, the weights or their index, tokenizer.json; of a .gguf file, itself.
+  // config.json, the weights or their index, tokenizer.json; for a .gguf file, the file itself.
   using Marks = std::array<FileMark, 4>;
   Marks look() const;
 

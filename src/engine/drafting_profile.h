@@ -1,5 +1,5 @@
-// What planners have learnt, as the text of a file: for later runs of the same model on the same
-// machine, with whatever drafters.
+// What planners have learnt, as a file for later runs of the same model on the same machine, with
+// any drafters.
 #ifndef OUTRIDER_ENGINE_DRAFTING_PROFILE_H_
 #define OUTRIDER_ENGINE_DRAFTING_PROFILE_H_
 
@@ -13,24 +13,25 @@
 
 namespace outrider {
 
-// A file holds as many, those used last: more than anybody tries of one model, and some 0.2 MB.
+// The most drafters in a file, the last used ones: more than users try with one model, in about 0.2
+// MB.
 inline constexpr std::size_t kMostProfiledDrafters = 32;
 
 struct DraftingProfile {
   PassTimes passes;
-  // By their specs, the last one used first; kMostProfiledDrafters at most.
+  // By spec, the last used first; at most kMostProfiledDrafters.
   std::vector<std::pair<std::string, KnownOfDrafter>> drafters;
 };
 
-// What is known behind a run: all of `run`, and behind its drafters those that `before` has and the
-// run had not, as many as a file holds. A drafter's times go by those of the target's passes: those
-// taken over are put at the scale of the run's.
+// The profile after a run: all of `run`, and the drafters of `before` that the run did not have, as
+// many as a file holds. Drafters' times are relative to the target's passes, so those taken over
+// are rescaled to the run's.
 DraftingProfile merge_profiles(DraftingProfile run, DraftingProfile before);
 
-// JSON. Texts leave nothing in it but counts.
+// Formats the profile as JSON. It contains counts and times, nothing of any text.
 std::string to_text(const DraftingProfile& profile);
-// Throws Error, with the `name` that the text goes by, for what is no profile, of another version
-// (the first one had a file for each drafter), or has numbers that cannot be meant.
+// Throws Error, naming the text by `name`, if it is no profile, has another version (the first one
+// had a file for each drafter), or holds invalid numbers.
 DraftingProfile read_drafting_profile(std::string_view text, std::string_view name);
 
 }  // namespace outrider

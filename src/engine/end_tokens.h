@@ -1,4 +1,4 @@
-// Which tokens end a text.
+// The tokens that end a text.
 #ifndef OUTRIDER_ENGINE_END_TOKENS_H_
 #define OUTRIDER_ENGINE_END_TOKENS_H_
 
@@ -10,10 +10,10 @@
 
 namespace outrider {
 
-// Those that the model's configuration names (config.json and generation_config.json, or GGUF's
-// end of sequence, turn and message), that of its tokenizer's configuration, and added tokens
-// with a spelling by which models end a text or a turn: files often name but one of several. Each
-// once, the configured ones first.
+// Tokens named by the model's configuration (config.json and generation_config.json, or GGUF's end
+// of sequence, turn and message) and by the tokenizer's. Also added tokens whose spelling is known
+// to end a text or a turn, because files often name only one of several. Each once, configured ones
+// first.
 std::vector<TokenId> find_end_tokens(std::span<const TokenId> configured,
                                      const Tokenizer& tokenizer);
 

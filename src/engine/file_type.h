@@ -1,6 +1,6 @@
-// GGUF's file types: which element type each tensor of a model takes in a file that is called
-// q4_k_m or the like. The rule is llama.cpp's (llama-quantize 0.7 without an importance matrix), so
-// that files of one name hold the same from either program; docs/models.md states it.
+// GGUF file types: the element type of each tensor in a file of type q4_k_m and the like. The rule
+// is llama.cpp's (llama-quantize 0.7 without an importance matrix), so files of the same type hold
+// the same from either program; docs/models.md describes it.
 #ifndef OUTRIDER_ENGINE_FILE_TYPE_H_
 #define OUTRIDER_ENGINE_FILE_TYPE_H_
 
@@ -21,12 +21,12 @@ struct FileType {
 };
 
 std::span<const FileType> file_types();
-// Null if there is none of that name.
+// Null for an unknown name.
 const FileType* find_file_type(std::string_view name);
 
 struct PlannedTensor {
-  ElementType type;    // that it is stored in already, or one that encode_blocks() writes
-  ElementType wanted;  // the same, but for rows that are no whole blocks of it
+  ElementType type;    // its present type, or one that encode_blocks() writes
+  ElementType wanted;  // the same, unless rows are not whole blocks of it
 };
 
 // One for each of file.tensors(). Thread-safe.

@@ -1,4 +1,4 @@
-// What one more level of a draft takes, where the first one takes more than others.
+// The cost of one more level of a draft, relative to the mean level.
 #ifndef OUTRIDER_ENGINE_FURTHER_LEVEL_H_
 #define OUTRIDER_ENGINE_FURTHER_LEVEL_H_
 
@@ -6,14 +6,14 @@
 
 namespace outrider {
 
-// The slope of a draft's time over its levels, in mean levels. The first level runs what was
-// committed since the last draft, and what it takes to begin: with the family in models/ a draft of
-// eight levels takes 0.036 ms for each, one of a single level 0.063.
+// The slope of a draft's time over its levels, in mean levels. The first level costs more: it runs
+// what was committed since the last draft, and the start of the draft. With the models in models/,
+// a draft of eight levels takes 0.036 ms a level, one of a single level 0.063.
 class FurtherLevel {
  public:
   // n_mean: the draft's time, in mean levels.
   void add(double n_levels, double n_mean) {
-    // A machine that stood still meanwhile says nothing.
+    // Ignores drafts during which the machine stalled.
     if (n_mean > kStalled * n_levels) return;
     n_ = n_ * kKeeps + 1;
     const double rate = 1 / n_;
@@ -23,17 +23,17 @@ class FurtherLevel {
     covariance_ += rate * (from_levels * (n_mean - mean_) * (1 - rate) - covariance_);
     mean_ += rate * (n_mean - mean_);
   }
-  // 1 where drafts were all as deep.
+  // 1 if all drafts were equally deep.
   double in_mean_levels() const {
     return std::clamp((covariance_ + kGuess) / (variance_ + kGuess), kLeast, 1.0);
   }
 
  private:
-  static constexpr double kKeeps = 0.98;  // some fifty drafts
+  static constexpr double kKeeps = 0.98;  // about fifty drafts
   static constexpr double kStalled = 3;
-  // What is not known is taken to be a mean level: as if drafts had had a variance of 0.1 more.
+  // The prior is a mean level, with the weight of an additional variance of 0.1.
   static constexpr double kGuess = 0.1;
-  static constexpr double kLeast = 0.25;  // less has not been seen
+  static constexpr double kLeast = 0.25;  // lower values have not been measured
 
   double n_ = 0;
   double levels_ = 0;

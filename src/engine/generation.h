@@ -1,4 +1,4 @@
-// One request on its way to a result.
+// One request while it is generated.
 #ifndef OUTRIDER_ENGINE_GENERATION_H_
 #define OUTRIDER_ENGINE_GENERATION_H_
 
@@ -23,25 +23,25 @@
 
 namespace outrider {
 
-// Of an encoder-decoder's request: what the encoder reads stands apart from the text, which begins
-// with the start token (GenerateRequest::encoder_prompt).
+// For an encoder-decoder's request: separates the encoder's input from the text, which begins with
+// the start token (GenerateRequest::encoder_prompt).
 void part_encoder_prompt(GenerateRequest& request, const Model& model);
 
-// After that. Throws Error or UsageError where there is what the model has no encoder for, or an
-// encoder has nothing to read, too much or none of its tokens.
+// Called after part_encoder_prompt(). Throws Error or UsageError if the request has encoder input
+// and the model no encoder, or if the encoder's input is empty, too long or has invalid tokens.
 void check_encoder_prompt(const GenerateRequest& request, const Model& model);
 
-// After part_encoder_prompt(). Throws Error or UsageError where the request cannot be run by the
-// model under the speculation's rule. Thread-safe.
+// Called after part_encoder_prompt(). Throws Error or UsageError if the model cannot run the
+// request under the speculation's rule. Thread-safe.
 void check_request(const GenerateRequest& request, const Model& model,
                    const Speculation& speculation);
 
-// What the loop commits for one request, as text and as figures. Does not move: its stream's
-// drafter looks into it. Not thread-safe.
+// Turns one request's committed tokens into text and statistics. Must not move, since its stream's
+// drafter refers to it. Not thread-safe.
 class Generation {
  public:
-  // request: checked. The model outlives it. matchers: of grammars, shared with the other texts of
-  // the thread that runs it.
+  // request: checked. The model must outlive it. matchers: of grammars, shared with the other texts
+  // of the running thread.
   Generation(SequenceId id, GenerateRequest request, const Model& model,
              std::shared_ptr<const Speculation> speculation, GrammarMatchers& matchers,
              std::chrono::steady_clock::time_point asked);
@@ -54,11 +54,11 @@ class Generation {
   const std::shared_ptr<Drafter>& drafter() const { return speculation_->drafter; }
   std::chrono::steady_clock::time_point asked() const { return asked_; }
 
-  // Takes one committed token; true ends the text. Throws Error for logits that are no numbers, and
-  // what on_draft and on_token throw.
+  // Takes one committed token; returns true to end the text. Throws Error for NaN logits, and what
+  // on_draft and on_token throw.
   bool commit(const Committed& committed);
 
-  // Around each round. Statistics count the rounds that draft, once the prompt has been run.
+  // Called around each round. Statistics count the rounds that draft, after the prompt.
   void begin_round();
   void end_round(const RoundTimes& times);
 
@@ -70,10 +70,10 @@ class Generation {
     const double most = request_.options.max_seconds;
     return most > 0 && std::chrono::duration<double>(Clock::now() - asked_).count() >= most;
   }
-  // Ends the text, for that reason; what it has by now is the result.
+  // Ends the text for that reason; its result is what it has by now.
   void end(FinishReason why);
 
-  // Ends the text by an error: nothing is logged of it.
+  // Ends the text by an error; nothing is logged of it.
   void fail();
 
   // The result, once the stream is finished. Writes to the request's verdict log.
@@ -102,17 +102,17 @@ class Generation {
   Stream stream_;
   std::unique_ptr<Tokenizer::Decoding> decoding_;
   std::string decoded_;               // of the last token
-  std::string held_of_prompt_;        // text of the prompt that decoding_ has not given out yet
+  std::string held_of_prompt_;        // text of the prompt that decoding_ still holds back
   std::vector<TokenId> stop_tokens_;  // of stop strings
   StopStrings stop_strings_;
-  std::vector<TokenId> of_round_;     // of a text with a grammar or a mask: tokens of this round
-  std::shared_ptr<TextMasks> masks_;  // null: it has none
+  std::vector<TokenId> of_round_;     // tokens of this round, for a text with a grammar or a mask
+  std::shared_ptr<TextMasks> masks_;  // null: no mask
   bool released_ = false;
   std::vector<TokenLogProb> top_;             // at the last token
   std::int64_t accepted_before_ = 0;          // when the round began
   std::int64_t passes_before_ = 0;            // likewise
   bool drafts_now_ = false;                   // the round is one that drafts
-  bool owes_draft_ = false;                   // the round's draft is to be shown
+  bool owes_draft_ = false;                   // the round's draft has not been reported yet
   std::vector<TokenId> draft_tokens_;         // of a DraftEvent
   std::vector<int> draft_parents_;            // likewise
   std::vector<std::uint8_t> draft_accepted_;  // likewise

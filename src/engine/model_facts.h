@@ -1,4 +1,4 @@
-// What people ask of a model's files first, in words.
+// The main facts about a model's files, in words.
 #ifndef OUTRIDER_ENGINE_MODEL_FACTS_H_
 #define OUTRIDER_ENGINE_MODEL_FACTS_H_
 
@@ -11,9 +11,9 @@
 
 namespace outrider {
 
-// Family, shape, weights by type, context, chat template, end tokens, and what drafts without
-// another model, each as far as this build can read it: of a head or an unknown family, the weights
-// alone. Reads headers and the tokenizer. Does not throw on files that cannot be read so.
+// Family, shape, weights by type, context, chat template, end tokens, and the drafters that need no
+// other model, as far as this build can read them; of a head or an unknown family, the weights
+// alone. Reads headers and the tokenizer. Does not throw for unreadable files.
 std::vector<std::pair<std::string, std::string>> model_facts(const std::filesystem::path& path,
                                                              const TensorSource& tensors);
 

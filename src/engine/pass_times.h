@@ -1,4 +1,4 @@
-// What passes cost lately, by their rows: measured once, and followed from pass to pass.
+// The present cost of passes by their rows: measured once, then updated with every pass.
 #ifndef OUTRIDER_ENGINE_PASS_TIMES_H_
 #define OUTRIDER_ENGINE_PASS_TIMES_H_
 
@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// A cost that grows with the rows, linear between measured ones. Not thread-safe.
+// A cost that grows with the rows, linear between measured points. Not thread-safe.
 class PassTimes {
  public:
   struct Measured {
@@ -18,24 +18,25 @@ class PassTimes {
     double seconds = 0;
     std::int64_t last_pass = 0;  // when such a pass was added last, in passes of any width
   };
-  // Without a measurement: what comes by add() alone.
+  // Without a measurement: learns from add() alone.
   PassTimes() = default;
   // measured: ascending in rows, which are at least 1.
   explicit PassTimes(std::vector<Measured> measured);
 
-  // A pass of so many rows took so long. Costs drift together and soon (longer texts, a busier
-  // machine), and slowly each for itself; one that has not been seen for a while is corrected by
-  // itself. Of passes of one width alone nobody knows which of the two it was: they count as the
-  // drift of all. Outliers count at most four times, or a quarter of, what was expected.
+  // Adds a pass of so many rows and its time. Costs drift quickly together (longer texts, a busier
+  // machine) and slowly apart; a width not seen for a while is corrected alone. With passes of one
+  // width alone the two cannot be told apart: they count as a common drift. Outliers count as at
+  // most four times, or at least a quarter of, the expected time.
   void add(int rows, double seconds);
-  // 0 for 0 rows, and before anything was added. Beyond the widest pass that was seen it grows as
-  // between the two widest, and not at all where one alone was: what looks cheap is tried, and
-  // then known. No cheaper than fewer rows, whatever was seen of either in a disturbed moment.
+  // Expected seconds: 0 for 0 rows, and before the first add(). Beyond the widest pass seen it
+  // grows as between the two widest, and is constant if only one was seen: what looks cheap is
+  // tried, and then known. Never below the cost of fewer rows, whatever disturbed measurements
+  // said.
   double seconds(int rows) const;
   bool empty() const { return points_.empty(); }
-  // By how much all of them have drifted since they were measured.
+  // The common drift since the measurement, as a factor.
   double scale() const { return scale_; }
-  // As they are now, ascending in rows.
+  // The present costs, ascending in rows.
   std::vector<Measured> points() const;
 
  private:
@@ -44,16 +45,16 @@ class PassTimes {
   void rise();
 
   std::vector<Measured> points_;  // ascending in rows
-  std::vector<double> rising_;    // their seconds, none below one before it
-  double scale_ = 1;              // of all of them
+  std::vector<double> rising_;    // their seconds, made non-decreasing
+  double scale_ = 1;              // common factor
   std::int64_t n_passes_ = 0;
   int last_rows_ = 0;           // of the last pass
-  std::int64_t n_in_turn_ = 0;  // passes of this width since another one
+  std::int64_t n_in_turn_ = 0;  // consecutive passes of this width
 };
 
-// Measures passes of 1, 2, 4 .. 64 rows on a text of its own, in turn, at least twice each and
-// short ones up to 25 times, and takes the median (of two the lesser); some second and its last
-// pass at most, and none that the KV cache's memory does not hold. Throws what the model throws.
+// Measures passes of 1, 2, 4 .. 64 rows on arbitrary tokens, in turn, at least twice each and short
+// ones up to 25 times; takes the median (of two the lesser). Takes about a second and one more pass
+// at most, and runs none that exceeds the KV cache's memory. Throws what the model throws.
 PassTimes measure_passes(LanguageModel& model);
 
 }  // namespace outrider

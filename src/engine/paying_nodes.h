@@ -1,4 +1,4 @@
-// What a node of a draft has to be worth to pay, and what drafters' certainty turned out to be.
+// The price at which a node of a draft pays, and the learning of drafters' certainties.
 #ifndef OUTRIDER_ENGINE_PAYING_NODES_H_
 #define OUTRIDER_ENGINE_PAYING_NODES_H_
 
@@ -12,15 +12,15 @@
 
 namespace outrider {
 
-// Of one text's draft in one round. The price of a node is what judging one more row takes, in
+// For one text's draft in one round. The price of a node is the time of verifying one more row, in
 // tokens that would be gained in that time otherwise. Not thread-safe.
 class PayingNodes final : public DraftWorth {
  public:
-  // Before a draft. curve outlives it; prices: of a node behind 0, 1, .. others.
+  // Called before a draft. curve must outlive it; prices: of a node after 0, 1, .. others.
   void begin(const TrustCurve& curve, const PayingStop::Prices& prices);
-  // After the verdict: what was drafted and left out teaches the curve.
+  // Called after the verdict: updates the curve by the drafted and refused tokens.
   void learn(const DraftTree& tree, const Verdict& verdict, TrustCurve& curve) const;
-  // The same where the draft was withdrawn; first: the token that the text went on with.
+  // The same for a withdrawn draft; first: the text's actual next token.
   void learn_aside(TokenId first, TrustCurve& curve) const;
 
   double stands(double certainty) const override { return curve_->stands(certainty); }

@@ -1,4 +1,4 @@
-// A round of a batch as its observer sees it.
+// Builds the record of a batch's round for its observer.
 #ifndef OUTRIDER_ENGINE_ROUND_REPORT_H_
 #define OUTRIDER_ENGINE_ROUND_REPORT_H_
 
@@ -13,24 +13,23 @@
 
 namespace outrider {
 
-// Once warm it allocates nothing. Not thread-safe.
+// Allocates nothing once warm. Not thread-safe.
 class RoundReport {
  public:
-  // Before the plan of a round.
+  // Called before the plan of a round.
   void begin();
-  // Of the round, in the order of its shares: before the pass.
+  // Called before the pass for each text of the round, in the order of its shares.
   void add_text(const StreamShare& share, RoundTime asked);
-  // At any time: a text has given up its memory.
+  // Called at any time for a preempted text.
   void add_preempted(std::int64_t id) { preempted_.push_back(id); }
-  // Behind the round. spec_of: what a drafter is called. The record is valid until the next
-  // begin().
+  // Called after the round. spec_of: a drafter's spec. The record is valid until the next begin().
   const RoundRecord& finish(std::span<const StreamShare> shares, const Decoder& decoder,
                             const RoundTimes& times,
                             const std::function<std::string_view(const Drafter&)>& spec_of);
 
  private:
   RoundRecord record_;
-  std::vector<RoundText> texts_;  // until finish(), accepted and emitted are the text's before it
+  std::vector<RoundText> texts_;  // accepted, emitted: totals until finish()
   std::vector<RoundDraft> drafts_;
   std::vector<std::int64_t> preempted_;  // since the last record
   std::vector<std::int64_t> reported_;   // those in it

@@ -1,14 +1,14 @@
-// A text on disk with its keys and values: what a later process, with the same model, goes on from.
+// A text on disk with its keys and values, for a later process with the same model.
 //
 //   "OUTRTEXT"  8 bytes
 //   u32         version, 1
 //   u32         n_tokens, all of them run
 //   i32         (n_tokens) the tokens
-//   u64         checksum (base/checksum.h) of what stands before
+//   u64         checksum (base/checksum.h) of all bytes before it
 //   ...         what the model saves (LanguageModel::save), in its pieces
-//   u64         checksum that goes on over the pieces
+//   u64         the checksum continued over the pieces
 //
-// Little-endian, as all machines are that the kernels run on.
+// Little-endian, as are all machines with kernels.
 #ifndef OUTRIDER_ENGINE_SAVED_TEXT_H_
 #define OUTRIDER_ENGINE_SAVED_TEXT_H_
 
@@ -24,8 +24,8 @@
 
 namespace outrider {
 
-// Of a sequence with at least one kept token; tokens: of the text, those that are kept first. The
-// file appears whole or not at all. Returns its bytes. Throws Error.
+// Saves a sequence with at least one kept token. tokens: those of the text, the kept ones first.
+// The file appears whole or not at all. Returns its bytes. Throws Error.
 std::int64_t save_text(const LanguageModel& model, const Sequence& sequence,
                        std::span<const TokenId> tokens, const std::filesystem::path& path);
 
@@ -35,10 +35,10 @@ struct LoadedText {
   std::int64_t n_bytes = 0;
 };
 
-// Runs the last token anew: where the bits are others than those of the file, it is another model's
-// (or another kernel table's, another cache type's), whatever its shape. Throws Error for that, and
-// for a file that is damaged or none of these.
-// make_room (may be empty) is called with what the KV cache has to hold before it takes any of it.
+// Loads a text and runs its last token again. If the bits differ from the file's, the file belongs
+// to another model, kernel table or cache type. Throws Error for that, and for a damaged or foreign
+// file. make_room (may be empty) is called with the tokens that the KV cache must hold before any
+// memory is taken.
 LoadedText load_text(LanguageModel& model, const std::filesystem::path& path,
                      const std::function<void(int n_tokens)>& make_room = {});
 

@@ -1,4 +1,4 @@
-// From the specs a user writes to the parts of the loop.
+// Makes the parts of the decode loop from the user's specs.
 #ifndef OUTRIDER_ENGINE_SPECULATION_H_
 #define OUTRIDER_ENGINE_SPECULATION_H_
 
@@ -29,7 +29,7 @@ class ConfidenceStop final : public StopRule {
 
 struct Speculation {
   std::shared_ptr<Drafter> drafter;       // null: plain decoding
-  std::optional<DrafterUpdates> updates;  // where the spec names a place for them
+  std::optional<DrafterUpdates> updates;  // if the spec names a place for updates
   std::unique_ptr<Acceptance> acceptance;
   std::unique_ptr<StopRule> stop;  // may be null
   std::shared_ptr<const TreeShape> shape;
@@ -38,13 +38,13 @@ struct Speculation {
   bool adaptive = false;  // SpeculationOptions::adaptive
 };
 
-// Throws UsageError for specs that cannot be meant, Error for drafters that do not load or do not
-// fit the target.
+// Throws UsageError for invalid specs, and Error for drafters that do not load or do not fit the
+// target.
 Speculation make_speculation(const Model& target, const SpeculationOptions& options);
 
-// The same, with the drafter of another speculation of the same drafter spec in the place of a new
-// one, and the shape that it has there without a tree: drafters made of others know it again. The
-// tokenizer is the target's.
+// The same, but with the drafter of another speculation with the same drafter spec, and own_shape,
+// the shape of that drafter without a tree; composite drafters recognise it. The tokenizer is the
+// target's.
 Speculation make_speculation(const Tokenizer& tokenizer, const SpeculationOptions& options,
                              std::shared_ptr<Drafter> drafter,
                              const std::shared_ptr<const TreeShape>& own_shape);
@@ -54,14 +54,14 @@ Speculation make_speculation(const Tokenizer& tokenizer, const SpeculationOption
 // not load or does not fit.
 std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
                                                   const SpeculationOptions& options);
-// Parameters of the model of a drafter "model:PATH", whatever its vocabulary. Throws Error for one
-// that does not load.
+// The number of parameters of the model of a drafter "model:PATH", with any vocabulary. Throws
+// Error if it does not load.
 std::int64_t n_drafter_parameters(const SpeculationOptions& options);
 
-// What drafters for this target are made from; the target outlives it.
+// What drafters for this target are made from; the target must outlive it.
 DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load);
 
-// ModelOptions in the engine's own terms. Throws UsageError naming what is known.
+// Converts ModelOptions to LoadOptions. Throws UsageError with the known values.
 struct LoadOptions make_load_options(const ModelOptions& options);
 
 }  // namespace outrider

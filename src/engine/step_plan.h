@@ -1,5 +1,5 @@
-// How deep each text drafts in the next pass: as deep as pays by what passes cost and by what was
-// accepted lately, down to not at all.
+// Plans how deep each text drafts in the next pass: as deep as pays, by the costs of passes and
+// recent acceptance, down to not at all.
 #ifndef OUTRIDER_ENGINE_STEP_PLAN_H_
 #define OUTRIDER_ENGINE_STEP_PLAN_H_
 
@@ -14,52 +14,53 @@ namespace outrider {
 
 // A text that decodes in the next pass.
 struct PlannedText {
-  int deepest = 0;     // its draft at most; 0: it drafts nothing
-  bool fixed = false;  // it drafts so deep, whatever that costs
-  // Its draft ends by itself where it does not pay (paying_stop.h): all of it, or none.
+  int deepest = 0;     // limit of its draft; 0: it drafts nothing
+  bool fixed = false;  // it drafts to that limit, whatever the cost
+  // Its draft ends where it does not pay (paying_stop.h), so the plan takes all of it, or none.
   bool ends_itself = false;
-  int drafter = -1;                  // which of the plan's drafters
-  double further_level = 1;          // DrafterTraits::further_level, of that one
-  const DraftPast* past = nullptr;   // of this text; null for one that drafts nothing
+  int drafter = -1;                  // index into the plan's drafters
+  double further_level = 1;          // DrafterTraits::further_level of that drafter
+  const DraftPast* past = nullptr;   // of this text; null if it drafts nothing
   const DraftPast* prior = nullptr;  // of all texts with its drafter
-  // What the drafter has to catch up with before, in seconds, and in how many tokens of the text
-  // that is to be won back.
+  // Seconds that the drafter first needs to catch up, and the tokens of the text within which that
+  // must be won back.
   double catch_up_seconds = 0;
   double horizon = 0;
 };
 
-// The plan by which tokens per second are the most: (tokens that the texts are expected to get) /
-// (the pass and what the drafters take). A function of what plan() is given; the lists are kept
-// from plan to plan. Not thread-safe.
+// Finds the plan with the most tokens per second: (expected tokens of all texts) / (time of the
+// pass and the drafters). The plan is a function of plan()'s arguments; storage is reused. Not
+// thread-safe.
 class StepPlanner {
  public:
-  // levels: of each drafter, what a level of drafts takes by the number of texts, at passes.scale()
-  // 1. n_prompt: rows of prompts in the same pass, whose own cost decides nothing.
+  // levels: for each drafter, the time of one level of drafts by the number of texts, at
+  // passes.scale() 1. n_prompt: rows of prompts in the same pass; their own cost does not influence
+  // the plan.
   void plan(std::span<const PlannedText> texts, const PassTimes& passes,
             std::span<const PassTimes* const> levels, int n_prompt);
 
-  // Tokens a second over the text's horizon, where its drafter catches up before and the text is
-  // by itself. A plan of that text.
+  // Tokens per second over the horizon of this text alone, including its drafter's catching up.
+  // Plans this text as plan() does.
   double rate_to_its_end(const PlannedText& text, const PassTimes& passes,
                          std::span<const PassTimes* const> levels);
 
-  // How deep each text is to draft.
+  // The depth of each text's draft.
   const std::vector<int>& depths() const { return best_; }
-  // That are expected of all texts together.
+  // Expected for all texts together.
   double tokens_per_second() const { return best_rate_; }
-  // By how much the best plan in which an adaptive text drafts is faster than the one in which none
-  // does; 0: there is none to draft.
+  // How much faster the best plan with a drafting adaptive text is than the best without; 0: no
+  // text can draft.
   double gain() const { return gain_; }
 
  private:
-  // From a text's depth to a deeper one, where that is its best way on.
+  // A step from a text's present depth to its best greater depth.
   struct Deeper {
     std::size_t text = 0;
     int depth = 0;
     double tokens = 0;  // that it adds
     double rows = 0;
 
-    // Tokens a row, and what stands first among equals.
+    // Compares tokens per row; among equals the first text wins.
     bool operator<(const Deeper& other) const {
       const double mine = tokens * other.rows;
       const double its = other.tokens * rows;
@@ -79,7 +80,7 @@ class StepPlanner {
   double rate() const;
   double pass_seconds(double n_rows) const;
 
-  // What plan() was given, while it runs.
+  // The arguments of plan(), while it runs.
   std::span<const PlannedText> texts_;
   const PassTimes* passes_ = nullptr;
   std::span<const PassTimes* const> levels_;
@@ -88,15 +89,15 @@ class StepPlanner {
   std::vector<int> best_;
   double best_rate_ = 0;
   double gain_ = 0;
-  std::vector<std::size_t> first_;         // of each text, in outlook_
+  std::vector<std::size_t> first_;         // for each text, its start in outlook_
   std::vector<DraftPast::Depth> outlook_;  // of depths 1 on
-  std::vector<int> depths_;                // as far as texts have been taken
+  std::vector<int> depths_;                // as planned so far
   std::vector<Deeper> offers_;             // a heap, the best one first
-  std::vector<double> n_drafting_;  // (drafters, depths): texts that are expected to draft so deep
+  std::vector<double> n_drafting_;         // (drafters, depths): expected texts that draft so deep
   double tokens_ = 0;
   double rows_ = 0;
   double level_seconds_ = 0;   // of all levels
-  double prompt_seconds_ = 0;  // that the rows of prompts add to a pass
+  double prompt_seconds_ = 0;  // added to a pass by the prompt rows
 };
 
 }  // namespace outrider

@@ -15,12 +15,12 @@ class StopStrings {
   // Empty strings are ignored.
   explicit StopStrings(std::vector<std::string> strings);
 
-  // Takes more text; appends to `out` what is now certain to stand before any stop string.
+  // Takes more text; appends to `out` what certainly stands before any stop string.
   void push(std::string_view text, std::string& out);
-  // Nothing more comes: appends what was held back (nothing if a stop string was found).
+  // Called at the end of the text: appends what was held back (nothing if a stop string was found).
   void finish(std::string& out);
   bool found() const { return found_; }
-  // The one that was found; empty before.
+  // The string that was found; empty before.
   const std::string& which() const { return which_; }
 
  private:

@@ -1,4 +1,4 @@
-// Ended texts that are kept for later ones that begin alike.
+// Ended texts that are kept for later ones with the same beginning.
 #ifndef OUTRIDER_ENGINE_TEXT_CACHE_H_
 #define OUTRIDER_ENGINE_TEXT_CACHE_H_
 
@@ -10,8 +10,7 @@
 
 namespace outrider {
 
-// The text that was longest not of use goes first. Drafters are told of those that go. Not
-// thread-safe.
+// Drops the least recently used text first, and ends it in its drafter. Not thread-safe.
 class TextCache {
  public:
   TextCache() = default;
@@ -20,19 +19,20 @@ class TextCache {
   ~TextCache() { limit(0); }
 
   std::size_t size() const { return texts_.size(); }
-  // How many there may be; at first none.
+  // Sets the maximum number of texts; initially 0.
   void limit(std::size_t n_most);
-  // Takes the place of texts of the same drafter that it begins with, and their names.
+  // Adds a text. It replaces texts of the same drafter with which it begins, and takes over their
+  // names.
   void add(KeptText text);
-  // The text that saves the stream most, of those whose encoder read the same, by the tokens that
-  // both begin with: those of the stream's drafter save the drafter's work, too. A drafter that
-  // reads features has no use for texts of others. It is of use now. Null where none has a token in
-  // common. Valid until the next call.
+  // The text that saves the stream most work, among those with the same encoder input, by the
+  // length of the common beginning. Texts of the stream's drafter save the drafter's work, too.
+  // Texts of other drafters do not count if the stream's drafter reads features. Marks the text as
+  // used. Null if none has a token in common. Valid until the next call.
   const KeptText* find(const Stream& stream);
-  // That text, or one that took its place; null where neither is there any more.
+  // That text, or one that replaced it; null if neither is kept.
   const KeptText* find(SequenceId id) const;
   void drop(SequenceId id);
-  // false: there is none.
+  // Returns false if there is none.
   bool drop_oldest();
   void drop_those_of(const Drafter& drafter);
 
@@ -40,7 +40,7 @@ class TextCache {
   void drop_if(const std::function<bool(const KeptText&)>& goes);
 
   std::size_t n_most_ = 0;
-  std::list<KeptText> texts_;  // the one of use last stands first
+  std::list<KeptText> texts_;  // the most recently used first
 };
 
 }  // namespace outrider

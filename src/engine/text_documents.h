@@ -15,19 +15,19 @@
 
 namespace outrider {
 
-// Walks over the documents of some files, one file mapped at a time. Blanks at a document's start
-// are left out, and with them documents that are nothing else. Not thread-safe.
+// Iterates over the documents of some files, one file mapped at a time. Skips blanks at the start
+// of a document, and documents of blanks alone. Not thread-safe.
 class TextDocuments {
  public:
-  // Pieces end behind a line, or else before a blank, or else between characters. A tokenizer may
-  // cut the words at the seam otherwise than in a running text: one seam in this many bytes, where
-  // nothing else is asked for.
+  // Default size of pieces. A piece ends after a line, or else before a blank, or else between
+  // characters. A tokenizer may split words at the boundary differently than in running text: at
+  // most once in this many bytes.
   static constexpr std::size_t kPiece_bytes = std::size_t{1} << 16;
 
-  // `texts`: files and folders; of a folder all files, in sub-folders too, in the order of their
-  // paths, but for names that begin with a dot. Documents end at `separator` (empty: a file is
-  // one). Pieces have at most piece_bytes, at least a character's 4. Throws Error if there is no
-  // file, or one cannot be read or is not UTF-8.
+  // `texts`: files and folders; a folder stands for all files in it and its sub-folders, in the
+  // order of their paths, without names that begin with a dot. Documents end at `separator` (empty:
+  // a file is one). Pieces have at most piece_bytes, at least a character's 4. Throws Error if
+  // there is no file, or one cannot be read or is not UTF-8.
   TextDocuments(std::span<const std::filesystem::path> texts, std::string separator,
                 std::size_t piece_bytes = kPiece_bytes);
 
@@ -50,11 +50,11 @@ class TextDocuments {
   std::vector<std::filesystem::path> files_;
   std::uint64_t n_bytes_ = 0;
   std::size_t next_file_ = 0;
-  std::uint64_t n_bytes_before_ = 0;  // in the files before the one that is open
+  std::uint64_t n_bytes_before_ = 0;  // in the files before the open one
   std::optional<MappedFile> open_;
   std::string_view text_;  // of the open file
   std::size_t at_ = 0;     // in text_
-  std::string_view rest_;  // of the document under way
+  std::string_view rest_;  // of the current document
 };
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// How a text's drafts differ from those of all texts.
+// The deviation of one text's acceptance from that of all texts.
 #ifndef OUTRIDER_ENGINE_TRUST_OF_TEXT_H_
 #define OUTRIDER_ENGINE_TRUST_OF_TEXT_H_
 
@@ -8,18 +8,18 @@
 
 namespace outrider {
 
-// What a drafter's certainty is worth in one text: the curve of all texts, with the log-odds that a
-// token stands shifted by an amount of the text's own. Logistic regression with an intercept alone,
-// the curve as its offset, followed token by token up the gradient of the likelihood. A text that
-// repeats itself, or that the drafter knows better than others, is drafted longer so.
+// Corrects the curve of all texts for one text, by a shift of the log-odds that a token is
+// accepted. It is logistic regression with an intercept alone and the curve as offset, by
+// stochastic gradient ascent on the likelihood, token by token. So a text that repeats itself, or
+// that the drafter predicts well, gets longer drafts.
 class TrustOfText {
  public:
-  // p: what the curve says. Certainties stay what they are.
+  // p: the curve's probability. Returns the corrected one.
   double shifted(double p) const {
     const double odds = p * factor_;
     return odds / (odds + (1 - p));
   }
-  // Before the curve learns the same. p: what the curve said.
+  // Call it before the curve learns the same token. p: the curve's probability.
   void add(double p, bool stood) {
     log_odds_ += kStep * ((stood ? 1 : 0) - shifted(p));
     factor_ = std::exp(log_odds_);
@@ -27,7 +27,7 @@ class TrustOfText {
   void forget() { *this = {}; }
 
  private:
-  // A step of this size forgets over 1 / (kStep p (1 - p)), some twenty tokens, and strays by
+  // A step of this size has a memory of 1 / (kStep p (1 - p)), about twenty tokens, and a noise of
   // sqrt(kStep / 2), 0.35 of log-odds, where there is nothing to learn.
   static constexpr double kStep = 0.25;
 

@@ -1,4 +1,4 @@
-// One text's verdicts on their way into a log.
+// Records one text's verdicts for a log.
 #ifndef OUTRIDER_ENGINE_VERDICT_RECORDER_H_
 #define OUTRIDER_ENGINE_VERDICT_RECORDER_H_
 
@@ -11,15 +11,15 @@
 
 namespace outrider {
 
-// Grows with the text as it is committed. Looks at logits and changes nothing. Not thread-safe.
+// Grows with each committed token. Reads logits and changes nothing. Not thread-safe.
 class VerdictRecorder {
  public:
   // prompt: at least one token. Nothing is kept beyond most_generated tokens.
   VerdictRecorder(const VerdictLogFormat& format, std::span<const TokenId> prompt,
                   std::int64_t most_generated);
 
-  // A committed token and the target's logits (n_vocabulary) behind it. Where these make no law
-  // (+infinity, nothing but NaN) the record ends.
+  // Adds a committed token and the target's logits (n_vocabulary) from which it came. The record
+  // ends where these give no distribution (+infinity, only NaN).
   void add(TokenId token, std::span<const float> logits);
 
   const LoggedText& text() const { return text_; }

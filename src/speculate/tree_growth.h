@@ -45,8 +45,8 @@ void distributions_at(const Context& context, const DraftTree& tree, int node, L
 //   transform, or under a greedy one by the raw distribution.
 class TreeGrowth {
  public:
-  // Begins a draft. The job's tree holds the root alone, and the job must outlive the growth. Nodes
-  // are limited by `depth`, the job's budget and the shape's own depth. may_mix: the drafter can
+  // Begins a draft. The job's tree holds the root alone, and the job must outlive the growth. The
+  // depth of nodes is limited by `depth`, the job's budget and the shape. may_mix: the drafter can
   // expand nodes of several levels at once, if the shape asks for it.
   void start(const DraftJob& job, int depth, bool may_mix = false);
 
