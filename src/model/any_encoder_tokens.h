@@ -1,4 +1,4 @@
-// Something for an encoder to read where times alone count. Thread-safe.
+// Arbitrary encoder input, for measurements in which only time matters. Thread-safe.
 #ifndef OUTRIDER_MODEL_ANY_ENCODER_TOKENS_H_
 #define OUTRIDER_MODEL_ANY_ENCODER_TOKENS_H_
 
@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// As long as a sentence or two, what translations and questions have; nothing for decoders.
+// As long as a sentence or two, which translations and questions have; empty for decoders.
 inline std::vector<TokenId> any_encoder_tokens(const ModelConfig& config) {
   constexpr std::size_t kLength_tokens = 64;
   return std::vector<TokenId>(config.has_encoder() ? kLength_tokens : 0, 0);

@@ -1,4 +1,4 @@
-// What a model's files say about its shape.
+// The shape of a model, as read from its files.
 #ifndef OUTRIDER_MODEL_CONFIG_H_
 #define OUTRIDER_MODEL_CONFIG_H_
 
@@ -24,29 +24,28 @@ struct RopeConfig {
   double low_frequency_factor = 1;  // llama3
   double high_frequency_factor = 4;
   double original_context = 8192;  // llama3, yarn, longrope
-  // yarn: pairs that turn more often than beta_fast times over the original context keep their
-  // frequency, those that turn less often than beta_slow have it divided by factor.
+  // yarn: pairs that rotate more than beta_fast times over the original context keep their
+  // frequency; for those that rotate less than beta_slow times it is divided by factor.
   double beta_fast = 32;
   double beta_slow = 1;
   bool whole_bounds = true;     // the bounds between them are rounded outwards to whole pairs
-  double attention_factor = 1;  // yarn: turned queries and keys are multiplied by it
+  double attention_factor = 1;  // yarn: rotated queries and keys are multiplied by it
   double weight_of_all = 0;     // yarn: DeepSeek's mscale_all_dim, which its family reads
-  // A number for each pair that turns, or empty: each frequency is divided by its own. GGUF files
-  // store llama3 scaling in this form (rope_freqs.weight), rounded to f32. longrope: those of texts
-  // up to original_context.
+  // One divisor for each rotated pair's frequency, or empty. GGUF files store llama3 scaling in
+  // this form (rope_freqs.weight), rounded to f32. longrope: those of texts up to original_context.
   std::vector<float> divisors;
   std::vector<float> long_divisors;  // longrope: those of longer texts
   float magnitude = 1;               // cosines and sines are multiplied by it
-  // proportional (Gemma 4): pairs that turn, the first of them, by the frequencies that they have
-  // among all pairs; the others stand still.
+  // proportional (Gemma 4): the number of rotated pairs, the first ones, with the frequencies that
+  // they have among all pairs; the others are not rotated.
   int n_turning = 0;
-  // Turned queries are multiplied by 1 + query_beta log(1 + floor(position / original_context)),
-  // which has to be a whole number then. 0: they are not.
+  // Rotated queries are multiplied by 1 + query_beta log(1 + floor(position / original_context));
+  // original_context must be a whole number then. 0: they are not.
   double query_beta = 0;
 };
 
-// What all decoders have in common; the rest is their family's (families/). Every number was
-// checked against sane bounds when it was read.
+// What all decoders have in common; families/ hold the rest. All numbers are checked against sane
+// bounds when read.
 struct ModelConfig {
   std::string architecture;  // the family: "llama", "qwen2", ...
   int vocabulary_size = 0;
@@ -56,28 +55,28 @@ struct ModelConfig {
   int n_heads = 0;
   int n_kv_heads = 0;  // divides n_heads
   int head_dim = 0;    // even
-  int rotary_dim = 0;  // width of a head that RoPE turns, even; 0: all
+  int rotary_dim = 0;  // rotated width of a head, even; 0: all
   int hidden_dim = 0;  // width of the feed-forward layer
-  // Of latent attention, whose heads share one key: a latent of so many elements, their value, too,
-  // and rotary_dim more. 0: heads have keys and values of their own.
+  // For latent attention, whose heads share one key: a latent of so many elements, which is also
+  // the value, and rotary_dim more. 0: heads have separate keys and values.
   int latent_dim = 0;
-  // Gemma 4's layers without a window have heads of their own: so many of keys and values, so wide.
-  // 0: all layers have the same.
+  // Layers without a window in Gemma 4: the number and width of their key and value heads. 0: all
+  // layers have the same.
   int whole_n_kv_heads = 0;
   int whole_head_dim = 0;
   // (n_layers) the earlier layer whose keys and values a layer reads, or -1: its own. Empty: all
   // have their own.
   std::vector<int> lenders = {};
-  int layer_input_dim = 0;  // width of each layer's part of a second embedding; 0: there is none
-  // Of mixtures of experts; 0: no layer has any.
+  int layer_input_dim = 0;  // width of each layer's part of a second embedding; 0: none
+  // Mixtures of experts; 0: no layer has any.
   int n_experts = 0;        // of a layer that has them
   int n_experts_used = 0;   // by each row
-  int expert_dim = 0;       // width of each one's feed-forward layer
+  int expert_dim = 0;       // width of each expert's feed-forward layer
   int n_expert_layers = 0;  // the others have one feed-forward layer, of hidden_dim
   float norm_epsilon = 1e-5F;
   RopeConfig rope;
-  // Of an encoder-decoder: layers of its encoder (n_layers: of its decoder), and the token that its
-  // decoder's texts begin with. 0: a decoder.
+  // For an encoder-decoder: layers of its encoder (n_layers: of its decoder), and the first token
+  // of the decoder's texts. 0: a decoder.
   int n_encoder_layers = 0;
   TokenId start_token = kNoToken;
   bool tied_head = false;       // the output matrix is the embedding
@@ -85,29 +84,30 @@ struct ModelConfig {
   bool mlp_bias = false;
   TokenId bos_token = kNoToken;
   std::vector<TokenId> end_tokens;  // any of them ends a text
-  // What stands for tokens to come where the model drafts several at once (PARD); unchecked.
+  // The token of positions to predict, in models that draft several tokens at once (PARD);
+  // unchecked.
   std::optional<TokenId> mask_token = std::nullopt;
-  // What was doubtful about the files and was read all the same, a sentence each.
+  // Doubtful points of the files that did not stop loading, a sentence each.
   std::vector<std::string> warnings;
 
   bool has_encoder() const { return n_encoder_layers > 0; }
-  // Elements of a head that RoPE turns: its first ones.
+  // Rotated elements of a head: its first ones.
   int rotated_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
 };
 
-// config.json and, where present, generation_config.json of a Hugging Face directory, by its family
-// (families/registry.h). Throws Error as read_family does.
+// Reads config.json and, if present, generation_config.json of a Hugging Face directory, by its
+// family (families/registry.h). Throws Error as read_family does.
 ModelConfig read_config_json(const std::filesystem::path& directory);
 
-// Throws Error, naming the field, unless every number of the config lies within its bounds and they
-// fit together. Both readers end with it. operation and object go into the message.
+// Throws Error, with the field, unless every number of the config is within its bounds and they fit
+// together. Both readers call it last. operation and object go into the message.
 void check_config(const ModelConfig& config, std::string_view operation, std::string_view object);
 
-// The same from GGUF metadata (and, for what it leaves out, the tensors' shapes).
+// The same from GGUF metadata and, for what it lacks, the tensors' shapes.
 ModelConfig read_config_gguf(const GgufFile& file);
 
-// A layer that would run and read the keys and values of one that is left out, which has written
-// none; or nothing. skip_layers: ascending.
+// The first layer that would run and read the keys and values of a skipped layer, which has written
+// none; empty if there is none. skip_layers: ascending.
 struct UnreadableKeys {
   int layer = 0;
   int lender = 0;
@@ -115,26 +115,26 @@ struct UnreadableKeys {
 std::optional<UnreadableKeys> unreadable_keys(const ModelConfig& config,
                                               std::span<const int> skip_layers);
 
-// (rotated_dim / 2) radians per position, scaling applied. (llama3: the smooth interpolation
-// between kept and divided frequencies of Llama 3.1. yarn: Peng et al., "YaRN", arXiv 2309.00071,
-// section 3.2. longrope: of texts up to original_context.)
+// (rotated_dim / 2) radians per position, scaling applied. llama3: the smooth interpolation between
+// kept and divided frequencies of Llama 3.1. yarn: Peng et al., "YaRN", arXiv 2309.00071, section
+// 3.2. longrope: of texts up to original_context.
 std::vector<double> rope_frequencies(const ModelConfig& config);
 
-// By which angles the queries and keys of a pass turn.
+// The rotation angles of the queries and keys of a pass.
 struct RopeTable {
-  std::vector<double> frequencies;  // radians a position, of each pair that turns
-  // longrope (Ding et al. 2024, arXiv 2402.13753), as Hugging Face's generate() runs it: of all
-  // rows of texts longer than original_context. Or empty.
+  std::vector<double> frequencies;  // radians per position, of each rotated pair
+  // longrope (Ding et al. 2024, arXiv 2402.13753), as in Hugging Face's generate(): for all rows of
+  // texts longer than original_context. Or empty.
   std::vector<double> long_frequencies = {};
   int original_context = 0;  // tokens
   float magnitude = 1;       // cosines and sines are multiplied by it
-  double query_beta = 0;     // as RopeConfig's
+  double query_beta = 0;     // as in RopeConfig
 
   // Whether a text of so many tokens has other angles than longer ones.
   bool is_short(int n_tokens) const {
     return !long_frequencies.empty() && n_tokens <= original_context;
   }
-  // What a turned query at that position is multiplied by. query_beta: not 0.
+  // The factor of a rotated query at that position. Requires query_beta != 0.
   float query_scale(int position) const;
 };
 RopeTable rope_table(const ModelConfig& config);

@@ -20,13 +20,13 @@ namespace outrider {
 
 inline constexpr std::string_view kReadConfig = "read config";  // the operation in errors
 
-// The JSON object in a file. Throws Error on a file that is missing, too large, nested too deeply
-// or anything else.
+// Parses the JSON object in a file. Throws Error if the file is missing, too large, nested too
+// deeply or not a JSON object.
 nlohmann::json parse_config(const std::filesystem::path& file);
 nlohmann::json parse_config(const FileFolder& folder, std::string_view name);
 
-// A JSON object and the file it came from: typed look-ups whose errors name file and key. A null
-// counts as absent, as it does in the files Hugging Face writes.
+// A JSON object and its file: typed look-ups whose errors name file and key. A null counts as
+// absent, as in files written by Hugging Face.
 class ConfigSection {
  public:
   ConfigSection(const nlohmann::json& json, std::string file, std::string prefix = {})
@@ -42,7 +42,8 @@ class ConfigSection {
     throw Error(kReadConfig, file_, fmt::format("{}{} to be {}", prefix_, key, expected), got);
   }
 
-  // A number for `key` that is a whole one and fits an int. (Bounds with a meaning: check_config.)
+  // The number for `key` as an int; an Error if it is not whole or does not fit. (check_config
+  // checks bounds.)
   int whole(std::string_view key, const nlohmann::json& value) const {
     constexpr const char* kExpected = "an integer of at most 31 bits";
     if (!value.is_number_integer()) fail(key, kExpected, shown(value));

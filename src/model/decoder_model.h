@@ -1,5 +1,5 @@
-// A decoder of any family: its weights, and its forward pass as a list of ops. Of an
-// encoder-decoder its encoder, too: a second list, run once over what a text was opened with.
+// A decoder of any family: its weights, and its forward pass as a list of ops. An encoder-decoder
+// also has a list for the encoder, run once over the encoder's input.
 #ifndef OUTRIDER_MODEL_DECODER_MODEL_H_
 #define OUTRIDER_MODEL_DECODER_MODEL_H_
 
@@ -22,14 +22,14 @@
 namespace outrider {
 
 // One pass at a time. Logits of a row have the same bits whatever else is in the pass, however its
-// ancestors came and however many threads run (language_model.h).
+// ancestors were run, and for any number of threads (language_model.h).
 class DecoderModel final : public LanguageModel {
  public:
   struct Parts {
     std::unique_ptr<const Family> family;
-    std::unique_ptr<TensorSource> source;  // what weights look into
+    std::unique_ptr<TensorSource> source;  // holds the bytes that weights refer to
     DecoderWeights weights;
-    std::unique_ptr<ExpertMemory> expert_memory;  // of weights that stay in the source; or null
+    std::unique_ptr<ExpertMemory> expert_memory;  // for experts that stay in the source; or null
     CpuPass::Machine machine;
   };
   explicit DecoderModel(Parts parts);
@@ -53,11 +53,11 @@ class DecoderModel final : public LanguageModel {
   }
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
-  // Its two halves, for ranks that hold the model together: what can be refused is refused by the
-  // first one, before others are asked to take part.
+  // The two halves of forward(), for ranks that hold the model together. lay_out() checks
+  // everything that can be refused, before other ranks take part.
   void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request);
   void run(const ForwardRequest& request, ForwardOutput& output);
-  // The second half on other ranks than the first: nothing comes out here.
+  // The second half on ranks other than the first: returns no output.
   void run_part() { pass_.run({}); }
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;
   void project(std::span<const float> features, ForwardOutput& output) override;
@@ -72,13 +72,13 @@ class DecoderModel final : public LanguageModel {
     if (encoder_pass_ != nullptr) encoder_pass_->set_least_share_ns(share_ns);
   }
   const CpuPass& pass() const { return pass_; }
-  const CpuPass* encoder_pass() const { return encoder_pass_.get(); }  // null of decoders
+  const CpuPass* encoder_pass() const { return encoder_pass_.get(); }  // null for decoders
 
  private:
   Parts parts_;
-  CpuPass pass_;                           // looks into parts_
-  std::unique_ptr<CpuPass> encoder_pass_;  // likewise, over pass_'s cache; null of decoders
-  Projection projection_;                  // likewise
+  CpuPass pass_;                           // refers to parts_
+  std::unique_ptr<CpuPass> encoder_pass_;  // uses parts_ and pass_'s cache; null for decoders
+  Projection projection_;                  // refers to parts_
 };
 
 }  // namespace outrider

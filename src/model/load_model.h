@@ -1,4 +1,4 @@
-// From a path to a model ready to run.
+// Loads a model from a path.
 #ifndef OUTRIDER_MODEL_LOAD_MODEL_H_
 #define OUTRIDER_MODEL_LOAD_MODEL_H_
 
@@ -22,62 +22,63 @@ namespace outrider {
 class DecoderModel;
 
 struct LoadOptions {
-  // Empty: as stored, without loss. F16 widens to f32; Q8_0 is int8, Q4_0 and Q4_1 are int4;
-  // GGUF's other quantised types stay what they are.
+  // Empty: as stored, without loss. F16 widens to f32; Q8_0 is int8, Q4_0 and Q4_1 are int4; GGUF's
+  // other quantised types keep their form.
   std::optional<kernels::WeightKind> weights = std::nullopt;
   std::optional<kernels::KvKind> kv = std::nullopt;  // empty: f32 for f32 weights, else bf16
-  // Keys and values of all sequences of the model together, at most so many bytes: passes that need
-  // more throw Error. 0: no limit.
+  // Limit in bytes for keys and values of all sequences of the model together: a pass that needs
+  // more throws Error. 0: no limit.
   std::uint64_t kv_memory_bytes = 0;
-  // Experts stay in their file; those in use are packed into so much memory, 0: half of what the
-  // machine has (base/machine_memory.h). Of other models it says nothing.
+  // Experts stay in their file, and those in use are packed into expert_memory_bytes; 0: half of
+  // the machine's memory (base/machine_memory.h). Ignored for models without experts.
   bool experts_in_file = false;
   std::uint64_t expert_memory_bytes = 0;
   const kernels::KernelTable* table = nullptr;  // null: choose_kernels()
   int n_threads = 0;                            // 0: default_threads()
-  // The processes that hold the model together, this one among them; null, or one: this one alone.
+  // The processes that hold the model together, including this one; null, or one: this process
+  // alone.
   std::shared_ptr<Communicator> ranks = nullptr;
-  // Called from the loading thread with the share done, 0..1, now and then.
+  // Called from the loading thread, from time to time, with the share done, 0..1.
   std::function<void(double)> progress = {};
 };
 
-// Throws Error unless there is a directory with a config.json, or a GGUF file: what load_model asks
-// first, for those who read a model's other files before.
+// Throws Error unless there is a directory with a config.json, or a GGUF file. load_model checks
+// this first; for callers that read other files of the model before.
 void require_model(const std::filesystem::path& path);
 
-// The kind of weights that goes by "f32", "bf16", "int8" or "int4"; none by other names.
+// The type of weights with the name "f32", "bf16", "int8" or "int4"; empty for other names.
 std::optional<kernels::WeightKind> weight_kind_named(std::string_view name);
 
-// What of them concerns weights, with nothing left open but their kind. Throws UsageError on a
-// number of threads that cannot be meant.
+// The options that concern weights, with all but their type resolved. Throws UsageError on an
+// invalid number of threads.
 WeightOptions make_weight_options(const LoadOptions& options);
 
-// The cache's type for weights of these kinds.
+// The cache's type for weights of these types.
 kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32);
-// And its limit, as PagePool has it.
+// The cache's limit, as for PagePool.
 std::size_t most_cache_bytes(const LoadOptions& options);
 
-// PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file, tensor or key, what
-// was expected and what came. With several ranks it is rank 0 who calls this, while the others call
-// follow_model; Error, too, where these have not the same program, kernels, weights and options, or
-// where one of them fails: all of them throw then.
+// PATH: a Hugging Face directory or a GGUF file. Throws Error with the file, tensor or key, what
+// was expected and what was found. With several ranks, rank 0 calls this while the others call
+// follow_model. All of them throw Error if they differ in program, kernels, weights or options, or
+// if one of them fails.
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options = {});
 
-// A model of Hugging Face's form whose small files stand in the folder, and whose tensors' bytes
-// are there for the call alone: what the model reads of them afterwards is copied. Throws as the
-// other; and UsageError for experts that are to stay in a file.
+// A model in Hugging Face's form whose small files are in the folder. The tensors' bytes must live
+// for the call only: what the model reads later is copied. Throws as the other overload, and
+// UsageError for experts_in_file.
 std::unique_ptr<LanguageModel> load_model(const FileFolder& folder,
                                           std::unique_ptr<TensorSource> borrowed,
                                           const LoadOptions& options);
 
-// The same as a decoder, whatever the rank: the whole model, or this rank's part of it, for
-// LeadingModel or follow_rank.
+// The same as a decoder, on any rank: the whole model, or this rank's part of it, for LeadingModel
+// or follow_rank.
 std::unique_ptr<DecoderModel> load_part(const std::filesystem::path& path,
                                         const LoadOptions& options);
 
-// Of every other rank than 0: loads its part, runs it as rank 0 says, and returns when that is done
-// with the model. Throws as load_model, and where another rank is lost.
+// For every rank but 0: loads its part, runs it as rank 0 commands, and returns when rank 0 has
+// ended. Throws as load_model, and if another rank is lost.
 void follow_model(const std::filesystem::path& path, const LoadOptions& options);
 
 }  // namespace outrider

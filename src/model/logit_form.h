@@ -1,11 +1,11 @@
-// What a model makes of the products with its output matrix before they are logits.
+// How a model's products with its output matrix become logits.
 #ifndef OUTRIDER_MODEL_LOGIT_FORM_H_
 #define OUTRIDER_MODEL_LOGIT_FORM_H_
 
 namespace outrider {
 
-// They are multiplied by scale and, where there is a cap, become softcap * tanh(x / softcap).
-// Whoever multiplies with that matrix in the model's place does the same (SharedOutput).
+// They are multiplied by scale and, if there is a cap, become softcap * tanh(x / softcap). Other
+// code that multiplies by that matrix applies the same (SharedOutput).
 struct LogitForm {
   float scale = 1;
   float softcap = 0;  // 0: none

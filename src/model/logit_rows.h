@@ -1,4 +1,4 @@
-// The logits that a pass leaves.
+// The logits of a pass.
 #ifndef OUTRIDER_MODEL_LOGIT_ROWS_H_
 #define OUTRIDER_MODEL_LOGIT_ROWS_H_
 
@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// A row for each place of a pass that asked for logits (RowSet). Reused from pass to pass; grows
+// One row for each row of the pass that requested logits (RowSet). Reused from pass to pass; grows
 // only. Not thread-safe.
 class LogitRows {
  public:
@@ -22,10 +22,10 @@ class LogitRows {
     return LogitRow({values_.data() + offset(row), static_cast<std::size_t>(vocabulary_size_)});
   }
 
-  // All rows side by side, in the host's memory: (n_rows, vocabulary_size).
+  // All rows, in host memory: (n_rows, vocabulary_size).
   std::span<const float> values() const { return {values_.data(), offset(n_rows_)}; }
 
-  // For drafters: no row of the pass lets this token follow.
+  // For drafters: excludes this token in all rows of the pass.
   void forbid(TokenId token) {
     for (int row = 0; row < n_rows_; ++row) {
       values_[offset(row) + static_cast<std::size_t>(token)] =
@@ -33,7 +33,7 @@ class LogitRows {
     }
   }
 
-  // For models: the rows of a new pass, (n_rows, vocabulary_size) floats to be written.
+  // For models: starts a new pass; returns (n_rows, vocabulary_size) floats to be written.
   float* start_pass(int n_rows, int vocabulary_size) {
     n_rows_ = n_rows;
     vocabulary_size_ = vocabulary_size;
@@ -48,7 +48,7 @@ class LogitRows {
 
   int n_rows_ = 0;
   int vocabulary_size_ = 0;
-  // Mutable: readers of a pass put penalties on its rows and take them off again (PenalisedRow).
+  // Mutable: readers of a pass temporarily apply penalties to its rows (PenalisedRow).
   mutable std::vector<float> values_;
 };
 

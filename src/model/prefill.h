@@ -1,4 +1,4 @@
-// Running known tokens through a model for their keys and values.
+// Prefill: runs known tokens through a model for their keys and values.
 #ifndef OUTRIDER_MODEL_PREFILL_H_
 #define OUTRIDER_MODEL_PREFILL_H_
 
@@ -8,13 +8,13 @@
 
 namespace outrider {
 
-// Rows of one prefill pass: enough that the weights' bytes are read once for many rows, few enough
-// that the activations of wide models stay within tens of megabytes.
+// Rows of one prefill pass: enough that weights are read once for many rows, and few enough that
+// the activations of wide models take at most tens of megabytes.
 inline constexpr int kPrefillRows = 256;
 
 // Appends `tokens` to the kept tokens of a sequence without pending nodes, in passes of
-// kPrefillRows. `output` is scratch; the last pass leaves its tokens' hidden states after
-// `feature_layers` there.
+// kPrefillRows. `output` is working memory; after the call it holds the last pass's hidden states
+// of `feature_layers`.
 void prefill(LanguageModel& model, Sequence& sequence, std::span<const TokenId> tokens,
              ForwardOutput& output, std::span<const int> feature_layers = {});
 

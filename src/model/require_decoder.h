@@ -1,4 +1,4 @@
-// What reads a text alone says so at once where a model wants an encoder's prompt, too.
+// A check for operations that support decoders only.
 #ifndef OUTRIDER_MODEL_REQUIRE_DECODER_H_
 #define OUTRIDER_MODEL_REQUIRE_DECODER_H_
 
@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// Throws UsageError, which names the operation, where the model is an encoder-decoder.
+// Throws UsageError, with the operation, if the model is an encoder-decoder.
 void require_decoder(const ModelConfig& config, std::string_view operation);
 
 }  // namespace outrider

@@ -17,15 +17,15 @@ namespace outrider {
 // The product with an output matrix alone, as a pass.
 class Projection {
  public:
-  // head outlives it and does not move. form: what its products become. parts: of a rank, how many
-  // columns each one has (PassBuilder::logits).
+  // head must outlive it and not move. form: the transformation of the products. parts: for a rank,
+  // the number of columns of each rank (PassBuilder::logits).
   Projection(const Matrix& head, const LogitForm& form, const CpuPass::Machine& machine,
              const std::vector<int>& parts = {});
-  // features (n, head.k()) to output's logits (n, columns of all parts), n_rows and
-  // vocabulary_size; no features in output. Throws Error if the features are no whole number of
-  // rows, and what CpuPass::run does.
+  // Maps features (n, head.k()) to output's logits (n, columns of all parts), n_rows and
+  // vocabulary_size; sets no features. Throws Error if the features are not whole rows, and what
+  // CpuPass::run throws.
   void project(std::span<const float> features, ForwardOutput& output);
-  // This rank's part of that, for rank 0.
+  // Computes this rank's part of that, for rank 0.
   void project_part(std::span<const float> features);
 
  private:
@@ -37,12 +37,12 @@ class Projection {
   CpuPass pass_;
 };
 
-// The target's own matrix or, where a head's weights are asked for in fewer bits than that has, a
-// copy in these: a head of one layer spends half of a step and more on the vocabulary, and what it
-// drafts is judged in any case. Not thread-safe.
+// The target's own matrix or, if a head's weights are requested in fewer bits, a copy in these. A
+// head of one layer spends half of a step or more on the vocabulary, and its drafts are verified in
+// any case. Not thread-safe.
 class SharedOutput {
  public:
-  // options: those of the head. The target outlives this.
+  // options: those of the head. The target must outlive this.
   SharedOutput(LanguageModel& target, const WeightOptions& options);
 
   // As LanguageModel::project. No pass of the target may run at the same time.
@@ -53,7 +53,7 @@ class SharedOutput {
  private:
   LanguageModel* target_;
   std::unique_ptr<const Matrix> copy_;      // or null
-  std::unique_ptr<Projection> projection_;  // with the copy
+  std::unique_ptr<Projection> projection_;  // for the copy
 };
 
 }  // namespace outrider

@@ -6,15 +6,17 @@
 
 namespace outrider {
 
-// Its price are the ten barriers of a layer (eleven where attention's splits are shared), 42 ns
-// each beside the waiting (tensor/barrier.h), and the beginning and end of the team, 0.5 to 0.7 us
-// for all layers. A thread's share should be clearly longer than that, since the estimate of it is
-// rough. (Layers of 6 us a thread, the family's drafter in int8: two threads take 0.86 of one's
-// time; of 10 us, the same in bf16, 0.72. On two cores of an AMD EPYC, eight turns.)
+// The minimum work of a thread. A further thread costs the ten barriers of a layer (eleven if
+// attention's splits are shared), 42 ns each besides waiting (tensor/barrier.h), and the start and
+// end of the team, 0.5 to 0.7 us for all layers. Its share should be clearly longer, since the
+// estimate of it is rough. (With layers of 6 us a thread, the drafter of models/ in int8, two
+// threads take 0.86 of one's time; with 10 us, the same in bf16, 0.72. On two cores of an AMD EPYC,
+// eight measurements in turn.)
 inline constexpr std::int64_t kLeastShare_ns = 5'000;
 
-// Of at most n_threads, as many as leave each least_share_ns of work that reads so many bytes of
-// weights once and makes so many products. 0: all. Bits never depend on it.
+// The number of threads, at most n_threads, for work that reads weight_bytes once and computes
+// n_products products, such that each has at least least_share_ns of work. A least_share_ns of 0
+// gives n_threads. Bits never depend on it.
 int threads_for(std::int64_t weight_bytes, std::int64_t n_products, std::int64_t least_share_ns,
                 int n_threads);
 

@@ -1,4 +1,4 @@
-// A model that has another vocabulary than its user, seen through the user's.
+// Presents a model with another vocabulary in the user's vocabulary.
 #ifndef OUTRIDER_MODEL_TRANSLATED_MODEL_H_
 #define OUTRIDER_MODEL_TRANSLATED_MODEL_H_
 
@@ -10,29 +10,28 @@
 
 namespace outrider {
 
-// Reads tokens of the user's vocabulary and says what it gives to those that it shares: all others
-// have a logit of minus infinity, so that behind a softmax the model's law is what it says of the
+// Reads tokens of the user's vocabulary, and returns logits for those that both vocabularies share;
+// all others have minus infinity. So after a softmax the distribution is the model's over the
 // shared tokens, renormalised (Timor et al., "Accelerating LLM Inference with Lossless Speculative
 // Decoding Algorithms for Heterogeneous Vocabularies", 2025, algorithm 4).
 //
-// Unlike other models' its logits depend on how the ancestors of a row came. A chain behind the
-// kept tokens alone, of which only the last row is asked for or none, is read with all of these as
-// the model's own tokenizer cuts their text; what the model had read otherwise of the kept tokens
-// is run again. Behind that, and where rows within a block are asked for, every token is read as
-// the translation spells it. So the law at a round's root is that of the
-// text, but for what it settled long before (TranslatedText), and the laws behind it depend on
-// where the round began.
+// Unlike in other models, logits depend on how a row's ancestors were run. A chain directly after
+// the kept tokens, with logits of its last row or none, is read as the model's own tokenizer splits
+// the whole text; kept tokens that were split differently before are run again. After that, and
+// where logits of rows within a block are requested, every token is read as the translation spells
+// it. So the distribution at a round's root is that of the text, except for parts that were fixed
+// long before (TranslatedText). The distributions after it depend on where the round began.
 class TranslatedModel final : public LanguageModel {
  public:
   // Throws Error if the translation names rows that the model does not have.
   TranslatedModel(std::unique_ptr<LanguageModel> model, VocabularyTranslation translation);
 
-  // The model's, but for the vocabulary and the ends of a text.
+  // The model's, except for the vocabulary and the end tokens.
   const ModelConfig& config() const override { return config_; }
   Footprint footprint() const override { return model_->footprint(); }
   std::unique_ptr<Sequence> open(const Prompt& prompt) override;
-  // Lends no features; Error if they, or layers to skip, are asked for. Where the model throws, the
-  // kept tokens stay, and what it has to read of them it reads again.
+  // Throws Error if features or skipped layers are requested. If the model throws, the kept tokens
+  // stay; the model runs again what it needs of them.
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   int context_of(const Sequence& sequence) const override;

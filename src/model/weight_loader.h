@@ -1,4 +1,4 @@
-// Weights out of a file by name: every tensor checked before the first one is packed.
+// Reads weights from a file by name: every tensor is checked before the first one is packed.
 #ifndef OUTRIDER_MODEL_WEIGHT_LOADER_H_
 #define OUTRIDER_MODEL_WEIGHT_LOADER_H_
 
@@ -26,12 +26,12 @@ enum class NamingScheme { hugging_face, gguf };
 struct WeightOptions {
   NamingScheme names = NamingScheme::hugging_face;
   std::optional<WeightKind> kind;  // empty: as stored (in a quantised model bf16 widens to f32)
-  // How the source's matrices are quantised, where they are not plain tensors.
+  // The quantisation of the source's matrices, if they are not plain tensors.
   std::optional<Quantisation> quantisation = {};
-  // Experts are described alone (Matrix::in_file); the source outlives them.
+  // Experts are described but not packed (Matrix::in_file); the source must outlive them.
   bool experts_in_file = false;
-  // Of a rank: all matrices but f32 ones are described alone, and load_decoder_weights packs the
-  // rank's part of them. The source outlives them.
+  // For a rank: all matrices except f32 ones are described but not packed, and load_decoder_weights
+  // packs the rank's part. The source must outlive them.
   std::optional<RankShare> share = {};
   const KernelTable* table = nullptr;
   int n_threads = 1;
@@ -41,26 +41,26 @@ struct WeightOptions {
 // Whether a product has a bias in the file, must have one, or must not.
 enum class Bias { never, always, if_stored };
 
-// Of a matrix of n heads, n_stored rows each, of every head the rows [first, first + n_rows).
+// Of a matrix of n heads with n_stored rows each: rows [first, first + n_rows) of every head.
 struct HeadRows {
   int n = 0;
   int n_stored = 0;
   int first = 0;
   int n_rows = 0;
-  bool transposed = false;  // (k, n_rows) is what is wanted
+  bool transposed = false;  // the result is (k, n_rows)
 };
 
-// Throws Error naming the tensor, what was expected and what came, if a tensor is missing or has a
-// wrong shape or type. That the numbers are finite is not checked: it would cost a pass over the
-// file, and NaN shows in the first logits. Not thread-safe.
+// Throws Error with the tensor, what was expected and what was found, if a tensor is missing or has
+// a wrong shape or type. Values are not checked to be finite: that would cost a pass over the file,
+// and NaN appears in the first logits. Not thread-safe.
 class WeightLoader {
  public:
-  // Both outlive the loader.
+  // Both must outlive the loader.
   WeightLoader(const TensorSource& source, const WeightOptions& options)
       : source_(source), options_(options) {}
 
-  // Calls walk(*this), which asks for tensors and returns what it makes of them, twice: first to
-  // check every one, when vectors and matrices come back empty, then to read them.
+  // Calls walk(*this) twice; walk requests tensors and returns its result. The first call checks
+  // every tensor and returns empty vectors and matrices; the second reads them.
   template <typename Walk>
   auto run(const Walk& walk) {
     (void)walk(*this);
@@ -70,55 +70,56 @@ class WeightLoader {
   }
 
   bool has(const std::string& name) const { return source_.find(name) != nullptr; }
-  // The tensor of that name, once its type and shape are known to be right.
+  // The tensor of that name, after a check of its type and shape.
   const TensorView& tensor(const std::string& name, const std::vector<std::int64_t>& shape);
   std::vector<float> vector(const std::string& name, int n);  // (n)
-  // (n_taps, n_channels) of what is stored (n_channels, 1, n_taps) or (n_channels, n_taps).
+  // (n_taps, n_channels), stored as (n_channels, 1, n_taps) or (n_channels, n_taps).
   std::vector<float> filter(const std::string& name, int n_channels, int n_taps);
   // "name.weight" (n_columns, k) and, according to `bias`, "name.bias" (n_columns).
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const std::string& name, int n_columns, int k, Bias bias,
                 int interleaved_head_dim = 0);
-  // The same, of some rows of "name.weight" (n_stored, k), or turned, and as many of "name.bias"
-  // (n_stored).
+  // The same for some rows of "name.weight" (n_stored, k), or turned, and the same rows of
+  // "name.bias" (n_stored).
   Linear linear_rows(const std::string& name, int n_stored, int k, Bias bias,
                      const StoredRows& rows);
   // "name.weight" (n_columns, k) of one expert.
   Matrix expert(const std::string& name, int n_columns, int k);
 
-  // "name.weight" (n_columns, k) in f32, whatever kind is asked for.
+  // "name.weight" (n_columns, k) in f32, whatever type is asked for.
   Matrix f32_matrix(const std::string& name, int n_columns, int k);
-  // The same of one row, stored (1, k) or (k).
+  // The same for one row, stored (1, k) or (k).
   Matrix f32_row(const std::string& name, int k);
-  // Of the tensor of that name, which holds all experts' matrices, n of n_stored rows one behind
-  // the other, (n, n_stored, k), or turned ones, (n, k, n_stored), those rows of each.
+  // From a tensor with all experts' matrices, (n, n_stored, k), or turned, (n, k, n_stored): the
+  // given rows of each.
   std::vector<Matrix> stacked(const std::string& name, int n, int n_stored, int k,
                               const StoredRows& rows);
-  // Of the tensor of that name, which holds a matrix (n_columns, k) for each of n heads, all of
-  // them. As stored, whatever quantised kind is asked for.
+  // From a tensor with a matrix (n_columns, k) for each of n heads: all of them. As stored, even if
+  // a quantised type is asked for.
   std::vector<Matrix> stacked_heads(const std::string& name, int n, int n_columns, int k);
-  // Of "name.weight" (rows.n * rows.n_stored, k) a matrix for each head. In f32, or bf16 where it
-  // is stored so and nothing is quantised: what is transposed has lost the groups of its rows.
+  // From "name.weight" (rows.n * rows.n_stored, k): a matrix for each head. In f32, or in bf16 if
+  // it is stored so and not quantised: a transposed matrix has no groups along its rows.
   std::vector<Matrix> parts_of_heads(const std::string& name, int k, const HeadRows& rows);
-  // The same of "name_blocks" (n, n_stored, k / 32, 16) and "name_scales" (n, n_stored, k / 32),
-  // bytes of MXFP4 (quantised/mxfp4_blocks.h).
+  // The same as stacked() for "name_blocks" (n, n_stored, k / 32, 16) and "name_scales" (n,
+  // n_stored, k / 32), bytes of MXFP4 (quantised/mxfp4_blocks.h).
   std::vector<Matrix> stacked_blocks(const std::string& name, int n, int n_stored, int k,
                                      const StoredRows& rows);
-  // Of the tensor of that name, (n, n_stored), those places of each row: (n, rows.n), or all.
+  // From the tensor of that name, (n, n_stored): the given elements of each row, (n, rows.n), or
+  // all.
   std::vector<float> stacked_vectors(const std::string& name, int n, int n_stored,
                                      const StoredRows& rows);
 
-  // Names of the source's tensors below `prefix` that could be weights and that no walk has asked
-  // for, in the source's order. What some checkpoints store beside weights and follows from their
-  // configuration (tables of RoPE, causal masks) is no weight.
+  // Names of the source's tensors under `prefix` that could be weights and were not requested, in
+  // the source's order. Tensors that follow from the configuration (RoPE tables, causal masks),
+  // which some checkpoints store, do not count.
   std::vector<std::string> unread_below(std::string_view prefix) const;
-  // Counts as asked for, without being read.
+  // Counts the tensor as requested without reading it.
   void ignore(const std::string& name) { asked_.insert(name); }
-  // Throws Error that names the first of them: without it the model would be another one.
+  // Throws Error with the first of them: without it the model would be another one.
   void require_all_read_below(std::string_view prefix) const;
 
   const WeightOptions& options() const { return options_; }
-  // Of all matrices of the first walk.
+  // Properties of all matrices in the first walk.
   bool has_quantized() const { return has_quantized_; }
   InputForms input_forms() const { return input_forms_; }
   bool all_f32() const { return !has_quantized_ && !has_bf16_; }
@@ -129,14 +130,14 @@ class WeightLoader {
   const TensorView& find(const std::string& name, const std::vector<std::int64_t>& shape);
   WeightKind kind_for(WeightKind native) const;
   Matrix pack_f32(const TensorView& view, std::vector<std::int64_t> shape);
-  // Of matrices of single heads, which no --weights rounds to a quantised kind. In the first walk
-  // notes the kind.
+  // The type of matrices of single heads, which --weights never quantises. Records it in the first
+  // walk.
   WeightKind kind_of_heads(WeightKind native);
-  // Packs the matrix or, of experts that stay in their file, describes it; in the first walk notes
-  // its kind.
+  // Packs the matrix, or describes it for experts that stay in their file; records its type in the
+  // first walk.
   template <typename Reader>
   Matrix hold(Reader reader, WeightKind native, Held held);
-  // Of a tensor that has been read.
+  // Releases the pages of a tensor that has been read.
   void release(const TensorView& view, Held held) const;
   Linear linear_rows(const std::string& name, int n_stored, int k, Bias bias,
                      const StoredRows& rows, Held held);

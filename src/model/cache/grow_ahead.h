@@ -1,4 +1,4 @@
-// Room in vectors that grow by a little at a time.
+// Reserving memory in vectors that grow by a little at a time.
 #ifndef OUTRIDER_MODEL_CACHE_GROW_AHEAD_H_
 #define OUTRIDER_MODEL_CACHE_GROW_AHEAD_H_
 
@@ -8,8 +8,9 @@
 
 namespace outrider {
 
-// Room for n entries in all, at least doubled where there is less: what follows allocates nothing
-// until that is full. reserve() alone would grow by single entries. May throw std::bad_alloc.
+// Reserves memory for n entries in all, at least doubling the capacity if it grows: later appends
+// allocate nothing until then. (reserve() alone would grow by single entries.) May throw
+// std::bad_alloc.
 template <typename T>
 void reserve_ahead(std::vector<T>& vector, std::size_t n) {
   if (vector.capacity() < n) vector.reserve(std::max(n, 2 * vector.capacity()));

@@ -1,5 +1,5 @@
-// The cache of one model: its groups of layers, their pages and the bytes of these. What all its
-// sequences (kv_sequence.h) share.
+// The KV cache of one model: its groups of layers, their pages and the pages' bytes. All sequences
+// (kv_sequence.h) of the model share it.
 //
 // Not thread-safe, except that bytes may be read and written as PageStore says.
 #ifndef OUTRIDER_MODEL_CACHE_KV_CACHE_H_
@@ -21,14 +21,14 @@ namespace outrider {
 struct SlotRange {
   PageTable* table;
   int begin;
-  int end;     // not included
-  int n_used;  // slots of the sequence that hold something
+  int end;     // exclusive
+  int n_used;  // slots of the sequence that are in use
 };
 
 class KvCache {
  public:
-  // layers: one entry for each layer of the model. most_bytes: of all pages together. Throws Error
-  // on layers that cannot be, UsageError where most_bytes does not hold a page of every group.
+  // layers: one entry for each layer of the model. most_bytes: limit of all pages together. Throws
+  // Error for invalid layers, and UsageError if most_bytes cannot hold a page of every group.
   KvCache(std::span<const LayerCache> layers, kernels::KvKind kind,
           std::size_t most_bytes = PagePool::kUnbounded);
 
@@ -37,19 +37,19 @@ class KvCache {
   const CacheGroup& group_of(int layer) const {
     return groups_[static_cast<std::size_t>(place(layer).group)];
   }
-  // Keys and values of one token of a text in all layers, with what blocks are padded with.
+  // Bytes of keys and values of one token of a text in all layers, padding of blocks included.
   std::size_t token_bytes() const;
-  // Of recurrent layers, all of them: the state of a sequence at one token, and the inputs of one
-  // pending node. 0 where there are none.
+  // Bytes of all recurrent layers together: the state of a sequence at one token, and the inputs of
+  // one pending node. 0 if there are none.
   std::size_t state_bytes() const;
   std::size_t input_bytes() const;
-  // Whether texts read what an encoder made (CacheSide::cross).
+  // Whether texts read an encoder's output (CacheSide::cross).
   bool has_encoder() const;
-  // The group of states, or -1; that of inputs is the next one.
+  // The group of states, or -1; the group of inputs is the next one.
   int state_group() const { return state_group_; }
 
-  // Where a layer stands: in pages of that group, so many bytes from their beginning. Of a
-  // recurrent layer: its state, and its inputs in pages of the next group.
+  // The location of a layer: its group, and its offset in the group's pages. For a recurrent layer:
+  // that of its state, and inputs_at_bytes in pages of the next group.
   struct LayerPlace {
     int group;
     std::size_t at_bytes;
@@ -57,8 +57,8 @@ class KvCache {
   };
   const LayerPlace& place(int layer) const { return places_[static_cast<std::size_t>(layer)]; }
 
-  // What replays the inputs of kept nodes. Bits do not depend on it. The default: the scalar table,
-  // one thread.
+  // The kernels and threads that replay the inputs of kept nodes. Bits do not depend on them.
+  // Default: the scalar table, one thread.
   struct Replay {
     const kernels::KernelTable* table;
     int n_threads;
@@ -71,28 +71,28 @@ class KvCache {
   PageStore& store() { return store_; }
   const PageStore& store() const { return store_; }
 
-  // Gives the tables pages of their own for these slots: new ones behind the last page, copies of
-  // what is in use in place of pages that others use, too. All or none: throws Error (naming the
-  // operation and what was needed) where the budget does not hold them, or std::bad_alloc, and
-  // nothing has changed then. No two ranges are of one table.
+  // Makes these slots of the tables writable: adds new pages after the last one, and copies the
+  // used slots of shared pages. All or nothing: throws Error (with the operation and what was
+  // needed) if the budget does not hold them, or std::bad_alloc; nothing has changed then. No two
+  // ranges may be of one table.
   void own(std::span<const SlotRange> ranges, std::string_view operation);
-  // A page of the group, with one user and undefined contents, if the budget and the system's
-  // memory hold it; else kNoPage. Does not throw.
+  // A page of the group with one user and undefined contents; kNoPage if the budget or the system's
+  // memory does not hold it. Does not throw.
   PageId try_acquire(int group) noexcept;
-  // How many pages own() would come by for these slots of a table; of a page that several of its
-  // ranges share, each counts one.
+  // The number of pages that own() would acquire for these slots of a table. A page that several
+  // tables share counts for each of them.
   int n_pages_to_own(const PageTable& table, int begin, int end) const;
-  // A list to fill for own(), so that no round allocates one.
+  // A reusable list to fill for own(), so that no round allocates one.
   std::vector<SlotRange>& ranges() { return ranges_; }
-  // Likewise (n_groups), to count pages in; own() does so, too.
+  // A reusable list (n_groups) for counting pages; own() uses it, too.
   std::vector<int>& n_needed() { return n_needed_; }
 
  private:
-  // A page that own() has to come by.
+  // A page that own() must acquire.
   struct Step {
     PageTable* table;
     std::size_t index;
-    PageId shared;  // copied from, its use ended already; or kNoPage: there is none at this index
+    PageId shared;  // copied from, already released; or kNoPage: there is none at this index
     int n_copied;   // slots
     PageId page;
   };

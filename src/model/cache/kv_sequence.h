@@ -1,18 +1,18 @@
-// One sequence of a model: the tree of its tokens, a table of pages for each group of layers that
-// have keys, and what recurrent layers keep (recurrent_part.h).
+// One sequence of a model: the tree of its tokens, a page table for each group of layers with keys,
+// and the state of recurrent layers (recurrent_part.h).
 //
-// Slots are numbered as TokenTree says. Pages are shared between forks; whoever writes to a shared
-// page takes a copy of it first. Pages are taken when slots are reserved, and given up when no
-// token stands in them, or when a window has left them behind.
+// Slots are numbered as in TokenTree. Forks share pages; a sequence copies a shared page before it
+// writes to it. Pages are acquired when slots are reserved, and released when they hold no token or
+// lie before a window.
 //
-// In an encoder-decoder a text's sequence points to that of what its encoder reads; each has empty
-// tables for the other's groups.
+// In an encoder-decoder a text's sequence points to the encoder's sequence. Each has empty tables
+// for the other's groups.
 //
 // Invariants: every page from which the sequence will read or write slots is in its tables; pages
-// holding pending nodes may be shared only as far as their kept slots are read; all tables that are
-// not empty have the same number of pages, those that are gone among them. Nothing here is
-// thread-safe, except that slots may be read and (different ones) written from many threads while
-// no page changes hands.
+// with pending nodes may be shared only if their kept slots alone are read; all tables that are not
+// empty have the same number of pages, released ones included. Not thread-safe, except that slots
+// may be read, and different slots written, from many threads while no page is acquired or
+// released.
 #ifndef OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
 #define OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
 
@@ -33,46 +33,48 @@
 
 namespace outrider {
 
-// Positions behind a window whose pages stay: a sequence may be rewound by so many tokens, as a
-// drafter's is behind a rejected draft, and still stand there. Drafts longer than a page are rare,
-// and rewinding further costs time alone: the window is read anew.
+// Positions before a window whose pages are kept. A sequence can be rewound by so many tokens, as a
+// drafter's is after a rejected draft, without loss. Drafts longer than a page are rare, and
+// rewinding further costs time only: the window is run again.
 inline constexpr int kRewindTokens = kPageTokens;
 
 class KvSequence final : public Sequence {
  public:
-  // Of an encoder-decoder, what the encoder reads is a sequence of its own.
+  // In an encoder-decoder, the encoder's input is a separate sequence.
   enum class Role { text, encoder };
   explicit KvSequence(std::shared_ptr<KvCache> cache, Role role = Role::text);
 
   int n_kept() const override { return tree_.n_kept(); }
   int n_pending() const override { return tree_.n_pending(); }
   void keep(std::span<const int> path) override;
-  // Where every window still holds what a query behind n_tokens reads, n_tokens; else 0. With
-  // recurrent layers: as many of these as a state is there for (StateSnapshots).
+  // Returns n_tokens if every window still holds what a query after n_tokens reads; else 0. With
+  // recurrent layers: the largest such number with a state (StateSnapshots).
   int rewind(int n_tokens) override;
   std::unique_ptr<Sequence> fork() const override;
 
-  // The kept tokens' keys, values and states as bytes, in pieces: what is undefined in memory is 0
-  // there, so that equal sequences have equal bytes. Throws Error where a node is pending or layers
-  // were skipped or read what an encoder made, and what `write` throws.
+  // Writes the kept tokens' keys, values and states as bytes, in pieces. Undefined memory is
+  // written as 0, so equal sequences have equal bytes. Throws Error if there are pending nodes,
+  // skipped layers or an encoder, and what `write` throws.
   void save(const ByteSink& write) const;
-  // Of a sequence that is empty: `read` fills each piece. Throws Error where these cannot be a
-  // sequence of so many tokens of this cache, or where its memory is used up, and what `read`
-  // throws; the sequence is of no use then.
+  // Loads into an empty sequence; `read` fills each piece. Throws Error if the bytes cannot be a
+  // sequence of n_tokens of this cache, or its memory is used up, and what `read` throws; the
+  // sequence is unusable then.
   void load(int n_tokens, const ByteSource& read);
 
   const KvCache* cache() const { return cache_.get(); }
   bool empty() const { return tree_.n_slots() == 0; }
 
-  // The layers that its tokens were run without (ForwardRequest): they have no keys and values
-  // there, and those of later layers are not the whole model's. Set while it is empty, or of a fork
-  // for passes that leave out the last layers: it has keys and values there that nobody reads.
+  // The layers without which its tokens were run (ForwardRequest): those have no keys and values
+  // here, and those of later layers are not the whole model's. Set while the sequence is empty, or
+  // on a fork for passes without the last layers; the fork has keys and values there that are not
+  // read.
   std::span<const int> skipped_layers() const { return skipped_layers_; }
   void set_skipped_layers(std::span<const int> layers) {
     skipped_layers_.assign(layers.begin(), layers.end());
   }
 
-  // Gives up the states that rewind() goes back to, as far as they take memory: then it goes to 0.
+  // Releases the states for rewind(), if they take memory; rewind() to an earlier token then
+  // returns 0.
   void drop_snapshots() {
     if (recurrent_) recurrent_->drop_snapshots();
   }
@@ -81,67 +83,71 @@ class KvSequence final : public Sequence {
   int prompt_length() const { return prompt_length_; }
   void set_prompt_length(int n_tokens) { prompt_length_ = n_tokens; }
 
-  // An encoder's sequence that is to read these tokens.
+  // Opens an encoder's sequence for these tokens.
   static std::shared_ptr<KvSequence> open_encoder(std::shared_ptr<KvCache> cache,
                                                   std::span<const TokenId> tokens);
-  // Of a new text of an encoder-decoder, before its first token is run.
+  // Called for a new text of an encoder-decoder, before its first token is run.
   void set_encoder(std::shared_ptr<KvSequence> encoder) { encoder_ = std::move(encoder); }
-  // The encoder's sequence, empty until the encoder has run; null of decoders. Forks share it, and
-  // so may other texts: it does not change once it has run.
+  // The encoder's sequence, empty until the encoder has run; null for decoders. Forks and other
+  // texts may share it: it does not change after the encoder has run.
   KvSequence* encoder() const { return encoder_.get(); }
-  // Of an encoder's sequence: what it reads. It has run once that is kept.
+  // For an encoder's sequence: its input. Once that is kept, the encoder has run.
   std::span<const TokenId> input() const { return input_; }
-  // All of it is pending: it is kept, and the encoder's own keys and values are given up.
+  // Called when the whole input is pending: keeps it and releases the encoder's own keys and
+  // values.
   void finish_encoder();
 
-  // Its lists have room for so many slots: a hint, which takes no page. May throw std::bad_alloc.
+  // A hint: reserves memory for lists of so many slots, and takes no page. May throw
+  // std::bad_alloc.
   void expect(int n_slots);
-  // Makes sure that n_new further slots have pages of this sequence's own and that append() will
-  // not allocate. Changes nothing that can be seen. Throws Error where the cache's memory is used
-  // up, or std::bad_alloc; nothing has changed then.
+  // Ensures that n_new further slots have unshared pages and that append() will not allocate. No
+  // visible change. Throws Error where the cache's memory is used up, or std::bad_alloc; nothing
+  // has changed then.
   void reserve(int n_new);
-  // The same for several sequences of one cache, each of which is there once: for all or for none.
+  // The same for several different sequences of one cache: for all or for none.
   struct Reservation {
     KvSequence* sequence;
     int n_new;
   };
   static void reserve(std::span<const Reservation> reservations);
-  // Whether reserve() would find the memory for these, all of them of the cache, in passes of
-  // kPrefillRows rows of one sequence at most: of pending nodes no more have inputs at a time. May
-  // say no where two of them share the page that they go on in, and there is one page less than
-  // both need; and for a sequence with recurrent layers behind a rewinding: its state stands in the
-  // page of a snapshot, which counts as one to copy, though reserve() may give the snapshot up.
+  // Whether reserve() would find memory for these, all of this cache, if passes run at most
+  // kPrefillRows rows of one sequence (no more pending nodes have inputs at a time). The answer may
+  // be a needless no in two cases. First, if two sequences share their last page and there is one
+  // page less than both need. Second, for a sequence with recurrent layers after a rewind: its
+  // state is in a snapshot's page, which counts as one to copy, although reserve() may release the
+  // snapshot.
   static bool fit(KvCache& cache, std::span<const SequenceGrowth> growths);
-  // A pending node in the next slot. parent: -1 or a pending node's index. After reserve().
+  // Adds a pending node in the next slot. parent: -1 or a pending node's index. Call reserve()
+  // first.
   void append(int parent) { tree_.append(parent); }
 
-  // As TokenTree has them.
+  // As in TokenTree.
   int parent(int node) const { return tree_.parent(node); }
   int depth(int node) const { return tree_.depth(node); }
   int n_in_place(int node) const { return tree_.n_in_place(node); }
   void others(int node, std::span<int> slots) const { tree_.others(node, slots); }
 
-  // What a layer keeps, for one page of its group.
+  // The layout of a layer in one page of its group.
   const KvShape& shape(int layer) const { return cache_->shape(layer); }
-  // Where the keys and values stand, in one layer, of the page that a slot lies in; the slot's
-  // place there is slot % kPageTokens. The page is there.
+  // The keys and values of one layer in the page of a slot; the slot's place there is slot %
+  // kPageTokens. The page must not have been released.
   std::byte* layer(int slot, int layer) const {
     const KvCache::LayerPlace& place = cache_->place(layer);
     const PageTable& table = tables_[static_cast<std::size_t>(place.group)];
     return cache_->store().bytes(table.page_of(slot)) + place.at_bytes;
   }
-  // The same of its first pages, as many as chunks has entries (n_pages(layer) at most); null for
-  // pages that a window has left behind.
+  // The same for its first chunks.size() pages (at most n_pages(layer)); null for pages that a
+  // window has released.
   void chunks(int layer, std::span<const void*> chunks) const;
   std::size_t n_pages(int layer) const { return table_of(layer).n_pages(); }
-  // Whether its last n_tokens kept tokens, or all where there are fewer, have their pages there:
-  // rewind() may leave a few less than a window.
+  // Whether the pages of its last n_tokens kept tokens (or of all, if fewer) are present: rewind()
+  // may leave slightly less than a window.
   bool holds_last(int n_tokens, int layer) const {
     return table_of(layer).first_slot() <= std::max(n_kept() - n_tokens, 0);
   }
 
-  // In a recurrent layer, the inputs of a pending node (input_width) and the state at the last kept
-  // token (state_width).
+  // In a recurrent layer: the inputs of a pending node (input_width), and the state at the last
+  // kept token (state_width).
   float* inputs(int node, int layer) const { return recurrent_->inputs(node, layer); }
   const float* state(int layer) const { return recurrent_->state(layer); }
 
@@ -149,13 +155,13 @@ class KvSequence final : public Sequence {
   const PageTable& table_of(int layer) const {
     return tables_[static_cast<std::size_t>(cache_->place(layer).group)];
   }
-  // Whether tokens of this sequence stand in pages of that table.
+  // Whether tokens of this sequence are in pages of that table.
   bool fills(const PageTable& table) const {
     const CacheSide side = cache_->groups()[static_cast<std::size_t>(table.group())].side;
     return (side == CacheSide::text) == (role_ == Role::text);
   }
   void drop_unread_pages();
-  // own() of the cache's ranges; where memory is used up, without these sequences' snapshots.
+  // own() of the cache's ranges; if memory is used up, drops these sequences' snapshots first.
   static void own(KvCache& cache, std::span<const Reservation> sequences, const char* operation);
   int n_slots_in(std::size_t page) const {
     return std::min(n_kept() - static_cast<int>(page) * kPageTokens, kPageTokens);

@@ -1,9 +1,9 @@
-// Which pages there are, who uses them and how much memory they take. No bytes: those are in a
-// PageStore, under the same ids.
+// Bookkeeping of pages: which exist, who uses them, and how much memory they take. It holds no
+// bytes; those are in a PageStore, under the same ids.
 //
-// All groups draw on one budget. A page that nobody uses any more stays with its group and is used
-// again before a new one is made. Where another group needs its memory, that is given back to the
-// system first: the page is then bare, and takes none until it is used again.
+// All groups draw on one budget. A page without users stays with its group and is reused before a
+// new one is made. If another group needs its memory, that is first returned to the system; the
+// page is then bare, and takes no memory until it is used again.
 //
 // Invariants: a page is in use, free or bare; used_bytes() <= held_bytes() <= most_bytes();
 // release() never allocates. Not thread-safe.
@@ -25,26 +25,26 @@ class PagePool {
  public:
   static constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
 
-  // page_bytes (n_groups): what a page of each group takes. most_bytes: all pages together.
+  // page_bytes (n_groups): bytes of a page of each group. most_bytes: limit of all pages together.
   PagePool(std::span<const std::size_t> page_bytes, std::size_t most_bytes);
 
-  // Of the pages in use; and of the free ones, too.
+  // Bytes of the pages in use; and with the free ones.
   std::size_t used_bytes() const { return used_bytes_; }
   std::size_t held_bytes() const { return held_bytes_; }
   std::size_t most_bytes() const { return most_bytes_; }
-  // Of so many pages of each group (n_groups).
+  // Bytes of so many pages of each group (n_groups).
   std::size_t bytes_of(std::span<const int> n_pages) const;
-  // So many pages of each group could be acquired now, or once n_released_bytes of the used ones
-  // are released.
+  // Whether so many pages of each group could be acquired now, or after n_released_bytes of the
+  // used ones are released.
   bool fits(std::span<const int> n_pages, std::size_t n_released_bytes = 0) const {
     return bytes_of(n_pages) <= most_bytes_ - (used_bytes_ - n_released_bytes);
   }
 
-  // A page that has to become bare before acquire(group), or kNoPage once none has to. The page is
-  // bare from then on.
+  // A page to make bare before acquire(group); kNoPage if none is needed. The page counts as bare
+  // from then on.
   PageId evict_for(int group);
-  // A page of the group, with one user; contents undefined. kNoPage where the budget is used up.
-  // May throw std::bad_alloc; nothing has changed then.
+  // A page of the group with one user and undefined contents. kNoPage if the budget is used up. May
+  // throw std::bad_alloc; nothing has changed then.
   PageId acquire(int group);
   void share(PageId page) { ++pages_[static_cast<std::size_t>(page)].n_users; }
   void release(PageId page);

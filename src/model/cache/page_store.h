@@ -1,10 +1,10 @@
-// The bytes of pages, in this machine's memory. Who uses which page is a PagePool's business.
+// The bytes of pages, in this machine's memory. A PagePool keeps track of their users.
 //
-// Memory is asked for in pieces of several pages: as many pages again as the group has, up to 16
-// MiB, so that short contexts take little. All lie in huge pages (base/pooled_memory.h).
+// Memory is allocated for several pages at a time: as many as the group already has, up to 16 MiB,
+// so that short contexts take little. It uses huge pages (base/pooled_memory.h).
 //
-// Bytes of different slots may be read and written from many threads while no member runs that is
-// not const.
+// Bytes of different slots may be read and written from many threads while no non-const member
+// runs.
 #ifndef OUTRIDER_MODEL_CACHE_PAGE_STORE_H_
 #define OUTRIDER_MODEL_CACHE_PAGE_STORE_H_
 
@@ -26,28 +26,28 @@ class PageStore {
   PageStore(const PageStore&) = delete;
   PageStore& operator=(const PageStore&) = delete;
 
-  // Memory for a page of the group, unless it has some: whole cache lines, contents undefined. May
-  // throw std::bad_alloc.
+  // Allocates memory for a page of the group if it has none: whole cache lines, contents undefined.
+  // May throw std::bad_alloc.
   void provide(PageId page, int group);
-  // The page's memory goes back to the system, but for its parts of system pages that it shares
-  // with its neighbours. Its address stays; what it holds is undefined.
+  // Returns the page's memory to the system, except for system pages that it shares with its
+  // neighbours. Its address stays valid; its contents are undefined.
   void give_back(PageId page, int group);
-  // page_bytes() of its group, once provided.
+  // page_bytes() of its group; call provide() first.
   std::byte* bytes(PageId page) const { return addresses_[static_cast<std::size_t>(page)]; }
 
-  // The first n slots of one page into another, both of the group. Of groups without keys the whole
-  // page, unless n is 0.
+  // Copies the first n slots of one page into another of the same group. In groups without keys
+  // copies the whole page, unless n is 0.
   void copy_first_slots(int group, PageId from, PageId to, int n);
-  // The first n slots of a page as bytes (page_bytes() of its group), zeros behind them; and back:
-  // write_page() takes whole pages.
+  // Reads the first n slots of a page as page_bytes() bytes of its group, zeros after them.
+  // write_page() writes whole pages.
   void read_first_slots(int group, PageId from, int n, std::span<std::byte> out) const;
   void write_page(int group, PageId to, std::span<const std::byte> page);
   std::size_t page_bytes(int group) const {
     return groups_[static_cast<std::size_t>(group)].page_bytes;
   }
-  // All of a page becomes 0.
+  // Sets the whole page to 0.
   void clear_page(int group, PageId page);
-  // Moves keys and values of all layers of the table's group, in order.
+  // Moves keys and values of all layers of the table's group, in the order of `moves`.
   void move_slots(const PageTable& table, std::span<const SlotMove> moves);
 
  private:
@@ -57,7 +57,7 @@ class PageStore {
     KvShape shape;
     std::size_t page_bytes;
     std::size_t n_pages = 0;      // provided
-    std::byte* unused = nullptr;  // in its last piece of memory, pages that nobody has asked for
+    std::byte* unused = nullptr;  // pages of its last allocation that have not been provided yet
     std::size_t n_unused = 0;
   };
 

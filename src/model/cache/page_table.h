@@ -1,7 +1,8 @@
-// The pages of one sequence in one group: page i holds slots i * page_slots() and on. No bytes.
+// The pages of one sequence in one group: page i holds slots i * page_slots() and on. It holds no
+// bytes.
 //
-// Pages in front may be gone (a window has left them behind): their entries are kNoPage. All later
-// ones are there. The pool outlives the table. Not thread-safe.
+// Pages in front may have been released (they lie before a window); their entries are kNoPage. All
+// later ones are present. The pool must outlive the table. Not thread-safe.
 #ifndef OUTRIDER_MODEL_CACHE_PAGE_TABLE_H_
 #define OUTRIDER_MODEL_CACHE_PAGE_TABLE_H_
 
@@ -29,7 +30,7 @@ class PageTable {
   PageTable(const PageTable&) = delete;
   PageTable& operator=(const PageTable&) = delete;
 
-  // A table of the pages of the first n_slots slots, which both use from now on.
+  // A table that shares the pages of the first n_slots slots.
   PageTable fork(int n_slots) const;
 
   int group() const { return group_; }
@@ -38,22 +39,22 @@ class PageTable {
   std::size_t pages_for(int n_slots) const {
     return static_cast<std::size_t>((n_slots + page_slots_ - 1) / page_slots_);
   }
-  std::size_t n_pages() const { return pages_.size(); }  // those that are gone among them
+  std::size_t n_pages() const { return pages_.size(); }  // released ones included
   PageId page(std::size_t index) const { return pages_[index]; }
   PageId page_of(int slot) const { return pages_[static_cast<std::size_t>(slot / page_slots_)]; }
-  // The first slot whose page is there, if any is.
+  // The first slot whose page is present, if any is.
   int first_slot() const { return static_cast<int>(first_) * page_slots_; }
 
-  // Of an empty table: so many pages in front are gone.
+  // For an empty table: marks so many pages in front as released.
   void begin_at(std::size_t n_gone);
-  // put() allocates nothing for so many pages in all. May throw std::bad_alloc.
+  // put() allocates nothing for up to n_pages pages in all. May throw std::bad_alloc.
   void reserve(std::size_t n_pages);
-  // The page at index, with the caller's use of it: behind the last page, or in place of one whose
-  // use the caller has ended.
+  // Sets the page at index and takes over the caller's use of it. index is the end of the table, or
+  // that of a page whose use the caller has ended.
   void put(std::size_t index, PageId page);
-  // Gives up pages that hold no slot before n_slots.
+  // Releases pages without a slot before n_slots.
   void drop_beyond(int n_slots);
-  // Gives up pages that hold no slot from `slot` on. Their entries stay.
+  // Releases pages without a slot from `slot` on. Their entries stay.
   void drop_before(int slot);
 
  private:

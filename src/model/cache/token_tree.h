@@ -1,9 +1,9 @@
-// The tokens of one sequence, as places: how many are kept, and the tree of its pending nodes. No
-// bytes and no layers.
+// The tokens of one sequence as slots: the number of kept tokens, and the tree of pending nodes. It
+// holds no bytes and no layers.
 //
-// Slots are numbered: kept token i stands in slot i; pending node j, in the order in which nodes
-// came, in slot n_kept() + j. Keeping a path moves its nodes to the slots behind the kept tokens:
-// the tree says which moves that takes, and whoever has the bytes makes them.
+// Kept token i is in slot i; pending node j, in the order of append(), is in slot n_kept() + j.
+// Keeping a path moves its nodes to the slots after the kept tokens: the tree returns the moves,
+// and the owner of the bytes makes them.
 //
 // Not thread-safe.
 #ifndef OUTRIDER_MODEL_CACHE_TOKEN_TREE_H_
@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-// What stands in slot `from` goes to slot `to`, which is before it.
+// Moves the contents of slot `from` to the earlier slot `to`.
 struct SlotMove {
   int from;
   int to;
@@ -26,36 +26,36 @@ class TokenTree {
   int n_pending() const { return static_cast<int>(parents_.size()); }
   int n_slots() const { return n_kept_ + n_pending(); }
 
-  // append() and keep() allocate nothing for so many further nodes. May throw std::bad_alloc.
+  // append() and keep() allocate nothing for n_new further nodes. May throw std::bad_alloc.
   void reserve(int n_new);
-  // A pending node in the next slot. parent: -1 (the last kept token) or an earlier node's index.
-  // After reserve().
+  // Adds a pending node in the next slot. parent: -1 (the last kept token) or an earlier node's
+  // index. Call reserve() first.
   void append(int parent);
 
   int parent(int node) const { return parents_[static_cast<std::size_t>(node)]; }
   int depth(int node) const { return depths_[static_cast<std::size_t>(node)]; }
 
-  // What a pending node attends to: the kept tokens, its ancestors and itself, n_kept() + depth + 1
-  // positions. Of these the first so many are slots of that number ...
+  // A pending node attends to the kept tokens, its ancestors and itself: n_kept() + depth + 1
+  // positions. For the first n_in_place() of these, slot and position are the same ...
   int n_in_place(int node) const;
-  // ... and the others stand in these: in order of position, one each.
+  // ... and these are the slots of the others, one for each, in order of position.
   void others(int node, std::span<int> slots) const;
 
-  // The moves that keep(path) takes, to be made in this order: none writes to a slot that a later
+  // The moves that keep(path) needs, to be made in this order: none writes to a slot that a later
   // one reads. They write to the slots from the first move's `to` up to n_kept() + path.size().
-  // Changes nothing; valid until the next call. Throws Error unless the path is one: each node the
-  // parent of the next, the first a child of the last kept token.
+  // Changes nothing; valid until the next call. Throws Error unless each node is the parent of the
+  // next and the first is a child of the last kept token.
   std::span<const SlotMove> moves_to_keep(std::span<const int> path);
-  // After moves_to_keep(path), with n = path.size(): these are kept, all other nodes are gone.
+  // Called after moves_to_keep(path), with n = path.size(): keeps these nodes and drops all others.
   void keep(int n);
 
-  // Only the first n_tokens kept tokens are left, and no node. 0 <= n_tokens <= n_kept().
+  // Keeps the first n_tokens kept tokens and no node. 0 <= n_tokens <= n_kept().
   void rewind(int n_tokens);
 
-  // Of an empty tree: so many tokens are kept.
+  // For an empty tree: sets the number of kept tokens.
   void begin_with(int n_kept) { n_kept_ = n_kept; }
 
-  // The kept tokens alone: their slots are the same.
+  // A copy of the kept tokens alone, in the same slots.
   TokenTree fork() const;
 
  private:

@@ -1,6 +1,6 @@
 // DeepSeek-V2 and V3 (DeepSeek-AI 2024, arXiv 2405.04434 and 2412.19437) and models of their form:
-// latent attention, dense layers first, then layers of many small experts beside one that every row
-// uses.
+// latent attention; dense layers first, then layers of many small experts with a shared expert that
+// every row uses.
 #ifndef OUTRIDER_MODEL_FAMILIES_DEEPSEEK_H_
 #define OUTRIDER_MODEL_FAMILIES_DEEPSEEK_H_
 
@@ -13,11 +13,11 @@
 
 namespace outrider {
 
-// What these models say beside what all decoders do.
+// What these configurations add to ModelConfig.
 struct DeepSeekConfig {
   ModelConfig decoder;
-  int query_rank = 0;     // width of what queries are made of; 0: what the layer reads
-  int plain_dim = 0;      // of a query head, what RoPE does not turn
+  int query_rank = 0;     // width of the input of the query product; 0: the layer's input
+  int plain_dim = 0;      // elements of a query head without RoPE
   int value_dim = 0;      // of a head
   float score_scale = 0;  // of attention
   RoutedConfig routed;
@@ -39,8 +39,8 @@ class DeepSeek : public Family {
   DeepSeekConfig own_;
 };
 
-// V2 and V2-Lite; all GGUF files, those of models of V3's form, too, which call themselves
-// deepseek2.
+// V2 and V2-Lite; and all GGUF files, including those of models of V3's form, since their
+// architecture is deepseek2.
 class DeepSeekV2 final : public DeepSeek {
  public:
   explicit DeepSeekV2(const ConfigSource& source);

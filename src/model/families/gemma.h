@@ -1,5 +1,5 @@
-// What Gemma 2 and Gemma 3 share: norms before and behind each branch, stored as offsets from 1;
-// GELU; scaled embeddings; scores divided by a root of their own; soft caps; windows in all but
+// Shared by Gemma 2 and Gemma 3: norms before and after each branch, stored as offsets from 1;
+// GELU; scaled embeddings; an attention scale from the configuration; soft caps; windows in all but
 // every n-th layer.
 #ifndef OUTRIDER_MODEL_FAMILIES_GEMMA_H_
 #define OUTRIDER_MODEL_FAMILIES_GEMMA_H_
@@ -11,19 +11,19 @@
 
 namespace outrider {
 
-// How they differ in what their files say, and in what is meant where files are silent.
+// How they differ in their files, and their defaults.
 struct GemmaForm {
   const char* architecture = "";  // ModelConfig::architecture
   RopeKeys rope = {};             // of layers without a window
-  int layers_of_27b = 0;          // what tells that size in GGUF files
+  int layers_of_27b = 0;          // identifies that size in GGUF files
   ConfigKey whole_every;          // one layer in so many reads all tokens
   int default_whole_every = 1;
   double default_score_cap = 0;  // 0: none
   double default_logit_cap = 0;
 };
 
-// The cap at that key; `otherwise` where the file has none. null is none, where a file says so, and
-// so is 0, as in llama.cpp. Throws Error on other numbers outside of 1e-3 to 1e6.
+// The cap at that key; `otherwise` if the file has none. null and, as in llama.cpp, 0 mean none.
+// Throws Error on other numbers outside 1e-3 to 1e6.
 float read_soft_cap(const ConfigSource& source, const ConfigKey& key, double otherwise);
 
 class Gemma : public Family {
@@ -31,7 +31,7 @@ class Gemma : public Family {
   float embedding_scale() const override;
   LogitForm logit_form() const override { return {.softcap = logit_cap_}; }
   Norm load_norm(const LayerLoader& from, const TensorName& name, int width) const override;
-  // Its RoPE table is the first.
+  // Uses the first RoPE table.
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override {
     compose_post_norm(pass, layer);
@@ -39,7 +39,7 @@ class Gemma : public Family {
 
  protected:
   Gemma(const ConfigSource& source, const GemmaForm& form);
-  // Of the scores of layers with that RoPE table.
+  // The factor of the scores of layers with that RoPE table.
   float attention_scale(const RopeConfig& rope) const;
 
  private:

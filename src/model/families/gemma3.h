@@ -1,5 +1,5 @@
-// Gemma 3, text (Gemma Team 2025, arXiv 2503.19786): a Gemma with norms of query and key heads, and
-// five layers with a sliding window and a RoPE base of their own to each that reads all tokens.
+// Gemma 3, text (Gemma Team 2025, arXiv 2503.19786): a Gemma with norms of query and key heads. For
+// each layer that reads all tokens there are five with a sliding window and another RoPE base.
 #ifndef OUTRIDER_MODEL_FAMILIES_GEMMA3_H_
 #define OUTRIDER_MODEL_FAMILIES_GEMMA3_H_
 

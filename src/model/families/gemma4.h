@@ -1,8 +1,8 @@
-// Gemma 4, text (E2B, E4B, 31B, 26B-A4B; as transformers 5.12.1 and llama.cpp compute it): norms
-// before and behind each branch, and of heads of queries, keys and values; layers with a window and
-// layers without one, whose heads are wider and turn in part. What some models have beside that: a
-// second embedding for each layer's own input, last layers that read the keys and values of earlier
-// ones, values that are keys, experts beside each MLP.
+// Gemma 4, text (E2B, E4B, 31B, 26B-A4B; as transformers 5.12.1 and llama.cpp compute it). It has
+// norms before and after each branch, and of query, key and value heads. Layers have a window, or
+// none and wider, partly rotated heads. Some models also have: a second embedding for each layer's
+// input, last layers that read the keys and values of earlier ones, values that are keys, experts
+// beside each MLP.
 #ifndef OUTRIDER_MODEL_FAMILIES_GEMMA4_H_
 #define OUTRIDER_MODEL_FAMILIES_GEMMA4_H_
 
@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-// What its files say.
+// The contents of its configuration.
 struct Gemma4Config {
   ModelConfig decoder;           // of layers with a window
   ModelConfig whole;             // of the others: their heads and their RoPE
@@ -24,8 +24,8 @@ struct Gemma4Config {
   float logit_cap = 0;           // 0: none
 };
 
-// Of another model's layers those whose keys and values an assistant's layers read: with a window,
-// and without one. -1: there is none.
+// The layers of another model whose keys and values an assistant's layers read: one with a window,
+// and one without. -1: there is none.
 struct LentLayers {
   int windowed = -1;
   int whole = -1;
@@ -34,8 +34,8 @@ struct LentLayers {
 class Gemma4 final : public Family {
  public:
   explicit Gemma4(const ConfigSource& source);
-  // The layers of an assistant, none of which has keys and values of its own
-  // (heads/gemma4_assistant.h): reads_layer is a layer of the target.
+  // The layers of an assistant, none of which has its own keys and values
+  // (heads/gemma4_assistant.h); their reads_layer is a layer of the target.
   Gemma4(const ConfigSource& source, const LentLayers& lent);
   std::vector<RopeTable> ropes() const override;
   float embedding_scale() const override;

@@ -1,6 +1,6 @@
-// GLM-4.5, 4.6 and 4.7 (Zeng et al. 2025, arXiv 2508.06471): attention of which a part of each head
-// turns, with biases and, in the large models, norms of heads; experts as DeepSeek-V3 has them. And
-// GLM-4.7-Flash, which has DeepSeek's attention, too.
+// GLM-4.5, 4.6 and 4.7 (Zeng et al. 2025, arXiv 2508.06471): attention with partly rotated heads,
+// biases and, in the large models, norms of heads; experts as in DeepSeek-V3. And GLM-4.7-Flash,
+// which also has DeepSeek's attention.
 #ifndef OUTRIDER_MODEL_FAMILIES_GLM4_MOE_H_
 #define OUTRIDER_MODEL_FAMILIES_GLM4_MOE_H_
 
@@ -14,10 +14,10 @@
 
 namespace outrider {
 
-// What these models say beside what all decoders do.
+// What these configurations add to ModelConfig.
 struct Glm4MoeConfig {
   ModelConfig decoder;
-  bool has_head_norms = false;  // of directories; GGUF has the tensors or none
+  bool has_head_norms = false;  // for directories; GGUF files have the tensors or not
   RoutedConfig routed;
 };
 
@@ -34,7 +34,7 @@ class Glm4Moe final : public Family {
   Glm4MoeConfig own_;
 };
 
-// Directories; GGUF files call themselves deepseek2.
+// For directories; the architecture of GGUF files is deepseek2.
 class Glm4MoeLite final : public DeepSeek {
  public:
   explicit Glm4MoeLite(const ConfigSource& source);

@@ -1,6 +1,6 @@
 // GPT-NeoX and Pythia (Black et al., arXiv 2204.06745; Biderman et al., arXiv 2304.01373):
 // LayerNorm, RoPE of a part of each head, a plain MLP, and both branches of a layer reading the
-// same stream.
+// same input.
 #ifndef OUTRIDER_MODEL_FAMILIES_GPT_NEOX_H_
 #define OUTRIDER_MODEL_FAMILIES_GPT_NEOX_H_
 
@@ -21,7 +21,7 @@ class GptNeoX final : public Family {
 
  private:
   Activation activation_;
-  bool is_parallel_;  // x += attention(norm(x)) + mlp(norm(x)); else one after the other
+  bool is_parallel_;  // x += attention(norm(x)) + mlp(norm(x)); else sequentially
 };
 
 }  // namespace outrider

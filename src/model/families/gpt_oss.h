@@ -1,4 +1,4 @@
-// gpt-oss (OpenAI 2025, arXiv 2508.10925): layers with and without a window take turns, each query
+// gpt-oss (OpenAI 2025, arXiv 2508.10925): layers with and without a window alternate, each query
 // head has a sink, and every layer has experts, whose products all have biases.
 #ifndef OUTRIDER_MODEL_FAMILIES_GPT_OSS_H_
 #define OUTRIDER_MODEL_FAMILIES_GPT_OSS_H_
@@ -20,7 +20,7 @@ class GptOss final : public Family {
 
  private:
   std::vector<int> windows_;  // (n_layers) tokens; 0: all
-  float limit_;               // of the experts' gates and ups
+  float limit_;               // of the experts' gate and up products
 };
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
-// Granite 3 and 4, dense (IBM 2024): a Llama with four multipliers, of embeddings, scores, what
-// layers add and logits.
+// Granite 3 and 4, dense (IBM 2024): a Llama with four multipliers, for embeddings, scores,
+// residual branches and logits.
 #ifndef OUTRIDER_MODEL_FAMILIES_GRANITE_H_
 #define OUTRIDER_MODEL_FAMILIES_GRANITE_H_
 
@@ -12,13 +12,13 @@ namespace outrider {
 struct GraniteMultipliers {
   float embedding = 1;
   float scores = 1;    // of queries and keys
-  float residual = 1;  // of what layers add
+  float residual = 1;  // of residual branches
   float logits = 1;    // divides them
 };
-// Throws Error on numbers out of bounds. config: of the same source.
+// Throws Error on numbers out of bounds. config: from the same source.
 GraniteMultipliers read_granite_multipliers(const ConfigSource& source, const ModelConfig& config);
 
-// GGUF files of Granite say whether there is RoPE under the name of another switch.
+// Whether a GGUF file of Granite has RoPE; the file says it under the name of another switch.
 bool granite_gguf_has_rope(const ConfigSource& source);
 
 class Granite final : public Family {

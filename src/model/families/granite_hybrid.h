@@ -1,5 +1,5 @@
 // Granite 4 (IBM 2025): layers of Mamba-2 and of attention, with Granite's four multipliers;
-// experts beside an MLP that every row uses, or the MLP alone. Attention mostly has no RoPE.
+// experts with an MLP that every row uses, or the MLP alone. Attention mostly has no RoPE.
 #ifndef OUTRIDER_MODEL_FAMILIES_GRANITE_HYBRID_H_
 #define OUTRIDER_MODEL_FAMILIES_GRANITE_HYBRID_H_
 

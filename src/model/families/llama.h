@@ -8,26 +8,26 @@
 
 namespace outrider {
 
-// What a layer's tensors look like where they are not quite a Llama's.
+// How a layer's tensors differ from a Llama's.
 struct LlamaLayerForm {
   bool attention_norm = true;
   bool mlp_norm = true;
   bool mlp = true;
   int attention_width = 0;   // inputs of query, key and value products; 0: dim
-  bool interleaved = false;  // query and key rows of a rotated pair lie side by side
+  bool interleaved = false;  // query and key rows of a rotated pair are adjacent
 };
 
-// 1 / sqrt(head_dim), and what yarn multiplies turned queries and keys by.
+// 1 / sqrt(head_dim), times yarn's factor for rotated queries and keys.
 float default_attention_scale(const ModelConfig& config);
 
-// The heads of that configuration and the default scale; products and norms are still to come.
+// The heads of that configuration and the default scale, without products and norms.
 Attention attention_of(const ModelConfig& config);
 
-// Every layer but its norms of queries and keys.
+// Every layer except its norms of queries and keys.
 DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
                               const LlamaLayerForm& form = {});
 
-// x += attention(norm(x)); x += mlp(norm(x)), or the experts that the layer has in its place.
+// x += attention(norm(x)); x += mlp(norm(x)), or the layer's experts instead of the MLP.
 void compose_pre_norm(PassBuilder& pass, const DecoderLayer& layer);
 
 // x += norm(attention(norm(x))); x += norm(mlp(norm(x))). The inner norms may be empty.

@@ -1,6 +1,6 @@
-// Ministral 3 (Mistral AI 2025): a Mistral whose queries grow with the logarithm of their position
-// (Llama 4's scaling), over yarn. GGUF files of the architecture "mistral3" are also those of
-// Mistral Small 3's text part, which has neither.
+// Ministral 3 (Mistral AI 2025): a Mistral whose queries are scaled with the logarithm of their
+// position (Llama 4's scaling), besides yarn. GGUF files of the architecture "mistral3" also
+// include Mistral Small 3's text part, which has neither.
 #ifndef OUTRIDER_MODEL_FAMILIES_MINISTRAL3_H_
 #define OUTRIDER_MODEL_FAMILIES_MINISTRAL3_H_
 

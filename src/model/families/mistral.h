@@ -1,5 +1,5 @@
 // Mistral 7B and later (Jiang et al. 2023), NeMo and Small: a Llama whose layers may all have a
-// window. Their GGUF files call themselves Llamas.
+// window. The architecture of their GGUF files is llama.
 #ifndef OUTRIDER_MODEL_FAMILIES_MISTRAL_H_
 #define OUTRIDER_MODEL_FAMILIES_MISTRAL_H_
 

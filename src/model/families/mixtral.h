@@ -1,5 +1,5 @@
-// Mixtral (Jiang et al. 2024): a Mistral with experts, a row's weights those of a softmax over the
-// two that it uses. Its GGUF files call themselves Llamas.
+// Mixtral (Jiang et al. 2024): a Mistral with experts; a row's weights are a softmax over the two
+// that it uses. The architecture of its GGUF files is llama.
 #ifndef OUTRIDER_MODEL_FAMILIES_MIXTRAL_H_
 #define OUTRIDER_MODEL_FAMILIES_MIXTRAL_H_
 
@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// Whether a file that calls itself a Llama's is a Mixtral's.
+// Whether a file with a Llama's architecture is a Mixtral.
 bool is_mixtral(const ConfigSource& source);
 
 class Mixtral final : public Family {

@@ -1,6 +1,6 @@
-// Nemotron-H, Nemotron Nano 2 and Nemotron 3 (NVIDIA 2025, arXiv 2504.03624, 2508.14444): layers of
-// one block each behind one norm, which is Mamba-2, attention without RoPE, an MLP of squared
-// ReLUs, or a mixture of experts of that form.
+// Nemotron-H, Nemotron Nano 2 and Nemotron 3 (NVIDIA 2025, arXiv 2504.03624, 2508.14444): each
+// layer is one block after one norm. The block is Mamba-2, attention without RoPE, an MLP of
+// squared ReLUs, or a mixture of experts of that form.
 #ifndef OUTRIDER_MODEL_FAMILIES_NEMOTRON_H_H_
 #define OUTRIDER_MODEL_FAMILIES_NEMOTRON_H_H_
 
@@ -14,14 +14,14 @@
 
 namespace outrider {
 
-// What these models say beside what all decoders do.
+// What these configurations add to ModelConfig.
 struct NemotronHConfig {
   enum class Block { mamba, attention, mlp, experts };
   ModelConfig decoder;
   std::vector<Block> blocks;  // (n_layers)
   MambaForm mamba;
-  RoutedConfig routed;  // where some layer has experts
-  int latent_dim = 0;   // width of what experts read; 0: the stream's
+  RoutedConfig routed;  // if some layer has experts
+  int latent_dim = 0;   // width of the experts' input; 0: the stream's
 };
 
 class NemotronH final : public Family {

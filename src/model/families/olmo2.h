@@ -1,5 +1,5 @@
-// OLMo 2 (OLMo team 2024): norms of what attention and the MLP add instead of what they read, and
-// norms of all query and all key heads together before RoPE.
+// OLMo 2 (OLMo team 2024): norms of the outputs of attention and the MLP instead of their inputs,
+// and norms of all query and all key heads together before RoPE.
 #ifndef OUTRIDER_MODEL_FAMILIES_OLMO2_H_
 #define OUTRIDER_MODEL_FAMILIES_OLMO2_H_
 

@@ -1,6 +1,6 @@
-// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini (Abdin et al. 2024): a Llama whose query, key and value
-// rows are one stored matrix, and so are gate and up; RoPE may turn a part of each head, by
-// longrope in the models with long contexts.
+// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini (Abdin et al. 2024): a Llama whose query, key and value rows
+// are stored as one matrix, and so are gate and up. RoPE may rotate a part of each head; models
+// with long contexts use longrope.
 #ifndef OUTRIDER_MODEL_FAMILIES_PHI3_H_
 #define OUTRIDER_MODEL_FAMILIES_PHI3_H_
 

@@ -1,5 +1,5 @@
 // Qwen2 and Qwen2.5 (Yang et al. 2024): a Llama whose query, key and value products have biases, in
-// some checkpoints with sliding windows behind some layer.
+// some checkpoints with sliding windows from some layer on.
 #ifndef OUTRIDER_MODEL_FAMILIES_QWEN2_H_
 #define OUTRIDER_MODEL_FAMILIES_QWEN2_H_
 
@@ -19,8 +19,7 @@ class Qwen2 final : public Family {
   std::vector<int> windows_;  // (n_layers) tokens; 0: all
 };
 
-// The windows of a Qwen's layers (Qwen3's keys are the same): all of it 0 unless
-// use_sliding_window.
+// The windows of a Qwen's layers (Qwen3 has the same keys): all 0 unless use_sliding_window.
 std::vector<int> read_qwen_windows(const ConfigSource& source, int n_layers);
 
 }  // namespace outrider

@@ -1,5 +1,4 @@
-// Qwen3's mixtures of experts (Yang et al. 2025): a Qwen3 whose layers, or some of them, have
-// experts.
+// Qwen3's mixtures of experts (Yang et al. 2025): a Qwen3 in which some or all layers have experts.
 #ifndef OUTRIDER_MODEL_FAMILIES_QWEN3_MOE_H_
 #define OUTRIDER_MODEL_FAMILIES_QWEN3_MOE_H_
 
@@ -8,10 +7,10 @@
 
 namespace outrider {
 
-// (n_layers): every layer whose number, from 1, is a multiple of decoder_sparse_step, but for those
-// listed in mlp_only_layers.
+// (n_layers): true for every layer whose number, from 1, is a multiple of decoder_sparse_step,
+// except those in mlp_only_layers.
 std::vector<bool> read_layers_with_experts(const ConfigSource& source, int n_layers);
-// Sets the number of these layers; without any of them the model has no experts.
+// Sets the number of these layers; if it is 0, the model has no experts.
 void note_expert_layers(const std::vector<bool>& has_experts, ModelConfig& config);
 
 class Qwen3Moe final : public Family {

@@ -1,6 +1,5 @@
-// What Qwen3-Next and Qwen3.5 share: layers with a gated DeltaNet in place of attention but for
-// every fourth or so, attention whose output has a gate, and norms that are stored as an offset
-// from 1.
+// Shared by Qwen3-Next and Qwen3.5: a gated DeltaNet instead of attention in all but about every
+// fourth layer, attention whose output has a gate, and norms that are stored as an offset from 1.
 #ifndef OUTRIDER_MODEL_FAMILIES_QWEN_HYBRID_H_
 #define OUTRIDER_MODEL_FAMILIES_QWEN_HYBRID_H_
 
@@ -15,9 +14,9 @@ namespace outrider {
 
 struct QwenHybridForm {
   const char* architecture;
-  // A DeltaNet's products stand in two matrices, key head by key head; else in four.
+  // A DeltaNet's products are stored in two matrices, key head by key head; else in four.
   bool has_joined_products = false;
-  // GGUF files have the value heads of a key head n_key_heads apart.
+  // GGUF files place the value heads of a key head n_key_heads apart.
   bool is_tiled_in_gguf = false;
   bool has_rope_sections = false;
   // config.json has a width of MLPs without experts. Otherwise all layers have experts, or none.
@@ -47,7 +46,7 @@ class QwenHybrid : public Family {
   DeltaShape shape_;
   ExpertWeights weights_ = ExpertWeights::softmax_used;
   std::vector<bool> has_experts_;  // (n_layers)
-  int shared_dim_ = 0;             // width of the expert that every row uses
+  int shared_dim_ = 0;             // width of the shared expert that every row uses
 };
 
 // Qwen3-Next (Qwen team 2025).

@@ -1,4 +1,4 @@
-// The families that this build knows.
+// The families that this build supports.
 #ifndef OUTRIDER_MODEL_FAMILIES_REGISTRY_H_
 #define OUTRIDER_MODEL_FAMILIES_REGISTRY_H_
 
@@ -15,12 +15,12 @@
 
 namespace outrider {
 
-// What a family is called, and how it reads a configuration. One that GGUF has two names for has an
+// The names of a family, and its reader of configurations. A family with two names in GGUF has an
 // entry for each.
 struct FamilyEntry {
   const char* class_name;  // config.json: architectures
   const char* model_type;  // config.json: model_type
-  const char* gguf;        // general.architecture; null: its files are another family's
+  const char* gguf;        // general.architecture; null: its files have another family's
   std::unique_ptr<const Family> (*read)(const ConfigSource& source);
 };
 
@@ -28,14 +28,14 @@ struct FamilyEntry {
 std::span<const FamilyEntry> families();
 
 // The family of a Hugging Face directory's config.json (and generation_config.json), or of a GGUF
-// file. Throws Error naming the key on anything missing, malformed, out of bounds, not supported,
-// or of a meaning that the family does not know.
+// file. Throws Error, with the key, on anything missing, malformed, out of bounds, unsupported, or
+// with a value that the family does not know.
 std::unique_ptr<const Family> read_family(const std::filesystem::path& directory);
 std::unique_ptr<const Family> read_family(const FileFolder& folder);
 std::unique_ptr<const Family> read_family(const GgufFile& file);
 
-// What `json`, of that file, says of a head that drafts for a model: the shape of its decoder layer
-// under a Llama's keys, whatever architecture it names. Throws as read_family does.
+// Reads the configuration `json` of `file`, of a head that drafts for a model: the shape of its
+// decoder layer under a Llama's keys, whatever architecture it names. Throws as read_family does.
 ModelConfig read_head_config(nlohmann::json json, const std::filesystem::path& file);
 
 // "llama, qwen2, ...": model types.

@@ -1,5 +1,5 @@
-// SmolLM3 (Bakouch et al. 2025): a Llama with layers that know no positions (NoPE, Yang et al.,
-// arXiv 2501.18795).
+// SmolLM3 (Bakouch et al. 2025): a Llama in which some layers have no position embedding (NoPE,
+// Yang et al., arXiv 2501.18795).
 #ifndef OUTRIDER_MODEL_FAMILIES_SMOLLM3_H_
 #define OUTRIDER_MODEL_FAMILIES_SMOLLM3_H_
 

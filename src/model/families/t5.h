@@ -1,7 +1,7 @@
 // T5 (Raffel et al. 2020, arXiv 1910.10683), T5 v1.1 and Flan-T5: an encoder and a decoder of
-// pre-norm layers without biases. Scores are not scaled; they get a bias by distance, in buckets,
-// that all layers of a stack share. The first T5 ties its output matrix and scales what that reads
-// by dim^-0.5; its feed-forward layer is a ReLU's, v1.1's a gated GELU's.
+// pre-norm layers without biases. Scores are not scaled. They get a bias by distance, in buckets,
+// which all layers of a stack share. The first T5 ties its output matrix and scales that matrix's
+// input by dim^-0.5. Its feed-forward layer is a ReLU's, v1.1's a gated GELU's.
 #ifndef OUTRIDER_MODEL_FAMILIES_T5_H_
 #define OUTRIDER_MODEL_FAMILIES_T5_H_
 
@@ -16,10 +16,10 @@ namespace outrider {
 struct RelativeBuckets {
   int n = 32;               // even, at least 4
   int most_distance = 128;  // from there on all are in the last bucket; above n / 2
-  bool both_sides = true;   // a half of the buckets each; false: keys never stand behind queries
+  bool both_sides = true;   // half of the buckets for each; false: keys never follow queries
 };
 
-// The bucket of a distance, above 0 behind the query.
+// The bucket of a distance, which is above 0 for keys after the query.
 int bucket_of(int distance, const RelativeBuckets& buckets);
 
 class T5 final : public Family {

@@ -1,4 +1,4 @@
-// What the config.json of a head that drafts a block says, in the forms that public heads come in.
+// The config.json of a block head, in the forms of public heads.
 #ifndef OUTRIDER_MODEL_HEADS_BLOCK_HEAD_CONFIG_H_
 #define OUTRIDER_MODEL_HEADS_BLOCK_HEAD_CONFIG_H_
 
@@ -9,13 +9,13 @@
 
 namespace outrider {
 
-// dflash: slots know nothing of each other's tokens. dspark: a Markov head (markov_head.h) adds to
-// a slot's logits what the token before it says.
+// dflash: slots do not depend on each other's tokens. dspark: a Markov head (markov_head.h) adds
+// logits that depend on the previous token.
 enum class BlockHeadKind { dflash, dspark };
 
-// The forms, and where their keys stand:
-// - z-lab's (DFlash's authors) and SpecForge's: a decoder's keys and "block_size", beside them
-//   "dflash_config" with "mask_token_id" and "target_layer_ids"; any of these may stand in either
+// The forms, and the places of their keys:
+// - z-lab's (DFlash's authors) and SpecForge's: a decoder's keys and "block_size", and
+//   "dflash_config" with "mask_token_id" and "target_layer_ids"; any of these may be in either
 //   place;
 // - DeepSpec's (DSpark's authors): all keys at the top;
 // - speculators' (vLLM's): "speculators_model_type", the decoder's keys in
@@ -25,17 +25,17 @@ struct BlockHeadConfig {
   ModelConfig layers;  // their vocabulary is the target's
   // The target's hidden states that the head reads (ForwardRequest::feature_layers).
   std::vector<int> feature_layers;
-  int n_slots = 0;  // places of a block, the anchor's included
+  int n_slots = 0;  // slots of a block, including the anchor's
   TokenId mask = kNoToken;
-  // Whether a slot gives the token behind its place: n_slots drafted tokens, the anchor's slot the
-  // first. Otherwise each slot gives the token at its own place, and the anchor's nothing.
+  // true: a slot predicts the token after its place, so n_slots tokens are drafted, the first by
+  // the anchor's slot. false: each slot predicts the token at its place, and the anchor's none.
   bool gives_next = false;
   struct Layer {
     int window = 0;  // Attention::window
     bool reads_whole_block = true;
   };
   std::vector<Layer> attention;  // (layers.n_layers)
-  // Of dspark.
+  // For dspark.
   struct Markov {
     enum class Form { vanilla, gated, recurrent };
     Form form = Form::vanilla;
@@ -51,22 +51,23 @@ struct BlockHeadConfig {
   int n_drafted() const { return gives_next ? n_slots : n_slots - 1; }
 };
 
-// Most slots of a block: published heads have 5 to 16.
+// Limit of a block's slots: published heads have 5 to 16.
 inline constexpr int kMostBlockSlots = 64;
-// Most of a Markov head's rank: published heads have 256 and 512.
+// Limit of a Markov head's rank: published heads have 256 and 512.
 inline constexpr int kMostMarkovRank = 1 << 16;
 
-// Reads config.json of a head of that kind in `directory` for a target of that shape. Throws Error
-// naming file and key on what is missing, malformed, out of bounds, of another target, or of a
-// meaning that is not known.
+// Reads config.json of a head of that kind in `directory`, for a target of that shape. Throws Error
+// with file and key for values that are missing, malformed, out of bounds, of another target, or
+// unknown.
 //
-// "target_layer_ids" count layers whose output is read, -1 the embedding; speculators'
-// "aux_hidden_state_layer_ids" count residual streams. Without them: of a head of L layers on a
-// target of N, round(1 + i (N - 4) / (L - 1)) for i below L, or N/2 of one layer, as DFlash's
-// authors have it. "sample_from_anchor" says whether slots give the next token; without it DSpark's
-// do and DFlash's do not. Layers that "layer_types" gives a window are causal unless the file says
-// otherwise: "is_causal", which wins, or dflash_config's "causal". dflash_config's "use_swa" gives
-// all layers a window where none is listed; its "swa_window_size" wins over "sliding_window".
+// "target_layer_ids" count layers whose output is read, -1 being the embedding; speculators'
+// "aux_hidden_state_layer_ids" count residual streams. Without them, a head of L layers on a target
+// of N reads round(1 + i (N - 4) / (L - 1)) for i below L, or N/2 for one layer, as DFlash's
+// authors do. "sample_from_anchor" says whether slots predict the next token; by default DSpark's
+// do and DFlash's do not. Layers to which "layer_types" gives a window are causal unless
+// "is_causal", which has priority, or dflash_config's "causal" says otherwise. dflash_config's
+// "use_swa" gives all layers a window if none is listed; its "swa_window_size" has priority over
+// "sliding_window".
 BlockHeadConfig read_block_head_config(const std::filesystem::path& directory,
                                        const ModelConfig& target, BlockHeadKind kind);
 

@@ -1,4 +1,4 @@
-// The tokens that a head with an output matrix of its own can say.
+// The vocabulary of a head with its own output matrix.
 #ifndef OUTRIDER_MODEL_HEADS_DRAFT_VOCABULARY_H_
 #define OUTRIDER_MODEL_HEADS_DRAFT_VOCABULARY_H_
 
@@ -10,9 +10,9 @@
 
 namespace outrider {
 
-// The target's id of each draft id: by the tensor "d2t", what to add to a draft id; without one,
-// ids mean the same. n_tokens: the target's vocabulary size. Throws Error, of that operation, where
-// the tensor is none.
+// The target's id of each draft id. The tensor "d2t" holds what to add to a draft id; without it,
+// ids are equal. n_tokens: the target's vocabulary size. Throws Error, of that operation, for an
+// invalid tensor.
 std::vector<TokenId> read_draft_vocabulary(const TensorSource& source, int n_tokens,
                                            std::string_view operation);
 

@@ -1,5 +1,4 @@
-// How feature heads take the tensors of their layer out of a file: a Llama's, as Hugging Face names
-// them.
+// Reads the tensors of a feature head's layer from a file: a Llama's, with Hugging Face's names.
 #ifndef OUTRIDER_MODEL_HEADS_HEAD_WEIGHTS_H_
 #define OUTRIDER_MODEL_HEADS_HEAD_WEIGHTS_H_
 

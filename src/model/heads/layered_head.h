@@ -1,4 +1,4 @@
-// What heads of decoder layers, one as a rule, have in common (feature_head.h).
+// The base of heads that consist of decoder layers, usually one (feature_head.h).
 #ifndef OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_
 #define OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_
 
@@ -16,14 +16,15 @@
 
 namespace outrider {
 
-// A head composes its pass (build) and says what becomes of the states it gives (write_logits).
+// A subclass composes its pass (build) and computes logits from the states (write_logits).
 class LayeredHead : public FeatureHead {
  public:
   struct Parts {
     ModelConfig config;  // of a layer; the vocabulary is the target's
     std::vector<DecoderLayer> layers;
     LanguageModel* target = nullptr;  // outlives the head
-    // (vocabulary size, dim): the head's own embedding; null: the target's. `source` has its bytes.
+    // (vocabulary size, dim): the head's own embedding; null: the target's. `source` holds its
+    // bytes.
     const TensorView* embedding = nullptr;
     std::shared_ptr<const TensorSource> source;
     CpuPass::Machine machine;
@@ -36,30 +37,31 @@ class LayeredHead : public FeatureHead {
                ForwardOutput& output) override;
 
  protected:
-  // What a row of the head reads.
+  // The inputs of the head's rows.
   struct Inputs {
     Rows embedding;  // (n_rows, dim), of the row's token
-    Rows state;      // (n_rows, dim), that goes with it
+    Rows state;      // (n_rows, dim), of the row
   };
 
   explicit LayeredHead(Parts parts) : parts_(std::move(parts)) {}
-  // compose leaves in the stream the state that each row gives. Once, in the head's constructor:
-  // the list refers to the head's weights. given_norm: of the states that rows give; null: none.
+  // `compose` must leave in the stream the state that each row returns. Called once, in the head's
+  // constructor: the list refers to the head's weights. given_norm: of the states that rows return;
+  // null: none.
   void build(const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose,
              const Norm* given_norm = nullptr);
 
   const Parts& parts() const { return parts_; }
-  // states (n, dim), as the pass left them, to output's logits (n, the target's vocabulary size),
-  // n_rows and vocabulary_size. One thread, after the team.
+  // Maps states (n, dim), as the pass left them, to output's logits (n, the target's vocabulary
+  // size), n_rows and vocabulary_size. Runs on one thread, after the team.
   virtual void write_logits(std::span<const float> states, ForwardOutput& output) = 0;
 
  private:
-  // The embeddings of tokens_ to embeddings_.
+  // Writes the embeddings of tokens_ to embeddings_.
   void embed_tokens();
 
   Parts parts_;
   Inputs inputs_;
-  std::optional<CpuPass> pass_;  // looks into the head
+  std::optional<CpuPass> pass_;  // refers to the head
 
   // Reused from pass to pass.
   std::vector<TokenId> tokens_;

@@ -1,5 +1,5 @@
-// What makes a block's slots follow one another (DSpark: arXiv 2607.05147; as DeepSpec has it): a
-// matrix of low rank adds to a slot's logits what the token drawn at the slot before it says.
+// Makes a block's slots depend on each other (DSpark: arXiv 2607.05147; as in DeepSpec): a matrix
+// of low rank adds to a slot's logits a term of the token drawn at the previous slot.
 #ifndef OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_
 #define OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_
 
@@ -16,19 +16,19 @@
 
 namespace outrider {
 
-// With e = W1[token before], h what the slot gave and z the bits of both:
+// With e = W1[previous token] and h the slot's output:
 // - vanilla: logits += W2 e
 // - gated: logits += W2 (sigmoid(G [h; e] + b) * e)
-// - recurrent: (g, c, o) = J [s; e; h] + b; s' = sigmoid(g) s + (1 - sigmoid(g)) tanh(c);
-//   logits += W2 tanh(o). s is zero in front of the first slot.
+// - recurrent: (g, c, o) = J [s; e; h] + b; s' = sigmoid(g) s + (1 - sigmoid(g)) tanh(c); logits +=
+//   W2 tanh(o). s is zero before the first slot.
 // The confidence, sigmoid(w [h; e] + b), estimates whether the slot's token will be accepted if
-// those before it are; it never sees that token. A node's bits depend on its path and slot alone.
-// Not thread-safe.
+// those before it are; it does not depend on that token. A node's bits depend on its path and slot
+// alone. Not thread-safe.
 class MarkovHead {
  public:
   struct Parts {
     BlockHeadConfig::Markov form;
-    int dim = 0;  // of what slots give
+    int dim = 0;  // of slots' outputs
     int vocabulary_size = 0;
     const TensorView* before = nullptr;  // W1, (vocabulary_size, rank)
     Linear joint;                        // G or J, or empty
@@ -40,21 +40,21 @@ class MarkovHead {
   MarkovHead(Parts parts, const CpuPass::Machine& machine);
 
   int rank() const { return parts_.form.rank; }
-  std::int64_t n_weights() const;  // of the matrices that read() and give() multiply by
+  std::int64_t n_weights() const;  // of the matrices in read() and give()
   bool has_confidence() const { return !parts_.confidence.empty(); }
 
-  // A place of a draft whose slot's logits are wanted.
+  // A node of a draft for whose slot logits are computed.
   struct Node {
-    TokenId token = 0;             // the one before the slot
-    std::span<const float> given;  // (dim): what the slot gave
+    TokenId token = 0;             // the token before the slot
+    std::span<const float> given;  // (dim): the slot's output
     std::span<const float>
         state;  // (rank): of the node before, or empty in front of the first slot
   };
-  // states (n, rank): each node's own, for the nodes behind it. latents (n, rank): what W2 reads.
+  // states (n, rank): each node's own, for the nodes after it. latents (n, rank): the input of W2.
   void read(std::span<const Node> nodes, std::span<float> states, std::span<float> latents);
-  // latents (n, rank) to output's logits (n, the target's vocabulary size), to be added.
+  // Maps latents (n, rank) to output's logits (n, the target's vocabulary size), to be added.
   void give(std::span<const float> latents, ForwardOutput& output);
-  // In (0, 1). Needs has_confidence().
+  // In (0, 1). Requires has_confidence().
   double confidence(const Node& node);
 
  private:

@@ -1,4 +1,4 @@
-// Which activation a model's file names.
+// Reads which activation a model uses.
 #ifndef OUTRIDER_MODEL_LOAD_ACTIVATION_H_
 #define OUTRIDER_MODEL_LOAD_ACTIVATION_H_
 
@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// By Hugging Face's names; `otherwise` where the file has none, as GGUF files have. Throws Error on
-// one that no kernel computes.
+// By Hugging Face's names; `otherwise` if the file has none, as GGUF files. Throws Error for an
+// activation that no kernel computes.
 Activation read_activation(const ConfigSource& source, const char* hugging_face_key,
                            Activation otherwise);
 

@@ -1,4 +1,4 @@
-// The weights of a decoder, packed for one kernel table, and how they come out of a file. After
+// The weights of a decoder, packed for one kernel table, and their loading from a file. After
 // loading, Hugging Face directories and GGUF files are indistinguishable.
 #ifndef OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_
 #define OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_
@@ -17,28 +17,28 @@ namespace outrider {
 // Immutable once loaded.
 struct DecoderWeights {
   TensorView embedding;      // (vocabulary_size, dim), as stored; lives as long as the source
-  TensorView positions;      // (context_length, dim), likewise, where they are learned
-  LayerInputs layer_inputs;  // its table as long as the source lives
+  TensorView positions;      // (context_length, dim), the same, if they are learned
+  LayerInputs layer_inputs;  // its table lives as long as the source
   std::vector<DecoderLayer> layers;
   std::vector<DecoderLayer> encoder_layers;  // of an encoder-decoder
-  Norm encoder_norm;                         // (dim), behind them
+  Norm encoder_norm;                         // (dim), after them
   Norm final_norm;                           // (dim)
   Matrix head;                               // (vocabulary_size, dim), or a rank's part of it
   std::vector<int> head_parts;               // Linear::parts
-  TensorView head_as_stored;                 // the same, as long as the source lives
+  TensorView head_as_stored;                 // the same; lives as long as the source
   bool all_f32 = false;                      // every matrix is f32
-  std::vector<std::string> unread;  // names of weights outside of its layers that nothing reads
+  std::vector<std::string> unread;  // names of weights outside of its layers that are not read
 };
 
-// Whether the output matrix is the embedding: where the configuration says so, unless an output
-// matrix is stored that is another one.
+// Whether the output matrix is the embedding: as the configuration says, unless a different output
+// matrix is stored.
 bool has_tied_head(const TensorSource& source, const ModelConfig& config, const NamesInFile& names);
-// The same of a Hugging Face directory, by a Llama's names.
+// The same for a Hugging Face directory, by a Llama's names.
 bool has_tied_head(const TensorSource& source, const ModelConfig& config);
 
-// With options.share: the part of that rank (ranks/share_weights.h); what it does not have is not
-// read. Throws Error as WeightLoader does, and on a weight of one of its layers that the family
-// does not read: all of it before the first tensor is packed.
+// With options.share, loads the part of that rank (ranks/share_weights.h) and reads nothing else.
+// Throws Error as WeightLoader does, and for a weight of a layer that the family does not read; all
+// checks come before the first tensor is packed.
 DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
                                     const WeightOptions& options);
 

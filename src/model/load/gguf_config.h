@@ -10,10 +10,10 @@
 
 namespace outrider {
 
-// Keys are those behind "<architecture>.". What the metadata leave out, tensors' shapes say.
+// Keys are those after "<architecture>.". For missing metadata, shapes of tensors are used.
 class GgufConfig final : public ConfigSource {
  public:
-  // The file outlives it. Throws Error where it names no architecture.
+  // The file must outlive it. Throws Error if the file names no architecture.
   explicit GgufConfig(const GgufFile& file);
 
   const std::string& architecture() const { return architecture_; }
@@ -42,11 +42,11 @@ class GgufConfig final : public ConfigSource {
   void refuse_unread() const override;
 
  private:
-  // The key in full, noted as asked for; empty where the format has none.
+  // The full key, recorded as looked up; empty if the format has none.
   std::string full(const ConfigKey& key) const;
   std::vector<float> read_divisors(const char* name, int rotated_dim) const;
   std::optional<RopeConfig> read_longrope(RopeConfig rope, int rotated_dim) const;
-  // Tokens that the model was trained on before its context was stretched.
+  // The context that the model was trained on before it was extended.
   int original_context() const;
   RopeConfig read_scaling(const RopeKeys& keys, int rotated_dim) const;
   RopeConfig read_proportional(RopeConfig rope, int rotated_dim) const;

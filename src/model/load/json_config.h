@@ -13,14 +13,14 @@
 
 namespace outrider {
 
-// Old and new spellings are read (rope_theta / rope_parameters / rope_scaling).
+// Reads old and new spellings (rope_theta / rope_parameters / rope_scaling).
 class JsonConfig final : public ConfigSource {
  public:
-  // Throws Error on a file that is no JSON object, or of quantised weights.
+  // Throws Error for a file that is not a JSON object, and for quantised weights.
   explicit JsonConfig(const std::filesystem::path& file);
-  // What of `file` is `json`. is_text_part: the file is a multimodal model's.
+  // `json`: the part of `file` to read. is_text_part: the file is a multimodal model's.
   JsonConfig(nlohmann::json json, std::filesystem::path file, bool is_text_part = false);
-  // The same of a folder's config.json.
+  // The same for a folder's config.json.
   JsonConfig(nlohmann::json json, FileFolder folder, bool is_text_part);
 
   bool is_gguf() const override { return false; }
@@ -52,15 +52,15 @@ class JsonConfig final : public ConfigSource {
   JsonConfig(nlohmann::json json, std::filesystem::path file, FileFolder beside, bool is_text_part);
   // Null if absent.
   const nlohmann::json* find(const ConfigKey& key) const;
-  // read(entry): a T, or nothing where the entry is not `expected`.
+  // read(entry): returns a T, or nothing if the entry is not `expected`.
   template <typename T, typename Read>
   std::optional<std::vector<T>> array_of(const ConfigKey& key, const char* expected,
                                          const Read& read) const;
 
   std::filesystem::path file_;
-  FileFolder beside_;  // what stands beside it
+  FileFolder beside_;  // files beside config.json
   nlohmann::json json_;
-  ConfigSection section_;  // looks into json_
+  ConfigSection section_;  // refers to json_
   bool is_text_part_;
   mutable std::set<std::string, std::less<>> asked_;
 };

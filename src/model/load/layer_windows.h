@@ -1,4 +1,4 @@
-// Which layers of a model attend within a window: config.json's layer_types.
+// Reads which layers of a model have a sliding window: config.json's layer_types.
 #ifndef OUTRIDER_MODEL_LOAD_LAYER_WINDOWS_H_
 #define OUTRIDER_MODEL_LOAD_LAYER_WINDOWS_H_
 
@@ -9,11 +9,11 @@
 
 namespace outrider {
 
-// The window at that key, in tokens; `otherwise` where the file has none. Throws Error outside of 1
-// to 2^24, the bound of context lengths.
+// The window at that key, in tokens; `otherwise` if the file has none. Throws Error outside 1 to
+// 2^24, the limit of context lengths.
 int read_window(const ConfigSource& source, const ConfigKey& key, int otherwise);
 
-// (n_layers): `window` for "sliding_attention", 0 for "full_attention"; nullopt where the file does
+// (n_layers): `window` for "sliding_attention", 0 for "full_attention"; nullopt if the file does
 // not list its layers. Throws Error on another type, another number of layers, or a sliding layer
 // without a window.
 std::optional<std::vector<int>> read_layer_windows(const ConfigSource& source, int n_layers,

@@ -6,8 +6,8 @@
 
 namespace outrider {
 
-// How many of GGUF's block_count are modules, the last ones; 0 of config.json, whose layers are the
-// decoder's. Throws Error unless a layer is left.
+// The number of modules in GGUF's block_count, which are the last blocks; 0 for config.json, whose
+// count is the decoder's. Throws Error unless a layer is left.
 int read_n_modules_behind(const ConfigSource& source);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// How the tensors of a family are named in one file. Immutable; what `names` points to outlives it.
+// The names of a family's tensors in one file. Immutable; the strings in `names` must outlive it.
 #ifndef OUTRIDER_MODEL_LOAD_NAMES_IN_FILE_H_
 #define OUTRIDER_MODEL_LOAD_NAMES_IN_FILE_H_
 
@@ -31,13 +31,13 @@ class NamesInFile {
   std::string layers() const { return of(names_.layers); }
   std::string encoder_layers() const { return of(names_.encoder_layers); }
   TensorName encoder_norm() const { return names_.encoder_norm; }
-  // As LayerLoader takes it; lives as long as this.
+  // In the form of LayerLoader; lives as long as this object.
   TensorName final_norm() const {
     return {gguf_ ? nullptr : final_norm_.c_str(), names_.final_norm.gguf};
   }
 
  private:
-  // The first of the embedding's names that the file has tells what all others are.
+  // Finds which spelling the file uses by the first of the embedding's names that it has.
   void choose_spelling(const TensorSource& source) {
     for (const char* embedding : {names_.embedding.hugging_face, names_.other_embedding}) {
       for (const bool replaces : {false, true}) {
@@ -48,9 +48,9 @@ class NamesInFile {
         return;
       }
     }
-    replaces_prefix_ = false;  // of none: the first ones are missed by name
+    replaces_prefix_ = false;  // none found: errors will name the first spelling
   }
-  // Hugging Face's name, as this file has it.
+  // Hugging Face's name in this file's spelling.
   std::string spelled(std::string_view name) const {
     const std::string_view prefix = names_.optional_prefix == nullptr ? "" : names_.optional_prefix;
     if (!replaces_prefix_ || !name.starts_with(prefix)) return std::string(name);

@@ -1,4 +1,4 @@
-// A model's files, opened and told apart, before any weight is read.
+// Opens a model's files and identifies them, before any weight is read.
 #ifndef OUTRIDER_MODEL_LOAD_OPEN_MODEL_H_
 #define OUTRIDER_MODEL_LOAD_OPEN_MODEL_H_
 
@@ -17,18 +17,18 @@ namespace outrider {
 
 struct OpenedModel {
   std::unique_ptr<const Family> family;
-  // Of a multimodal directory the text part, under a text model's names.
+  // For a multimodal directory the text part, with a text model's names.
   std::unique_ptr<TensorSource> source;
   NamingScheme names;
   std::optional<Quantisation> quantisation = {};
 };
 
-// PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file or key, what was
-// expected and what came.
+// PATH: a Hugging Face directory or a GGUF file. Throws Error with the file or key, what was
+// expected and what was found.
 OpenedModel open_model(const std::filesystem::path& path);
 
-// A model of Hugging Face's form whose small files stand in the folder. open_source: its tensors,
-// asked for once the configuration has been read.
+// A model in Hugging Face's form whose small files are in the folder. open_source: returns its
+// tensors; called after the configuration has been read.
 OpenedModel open_model(const FileFolder& folder,
                        const std::function<std::unique_ptr<TensorSource>()>& open_source);
 

@@ -1,4 +1,4 @@
-// Files that look like a model's and are something else: each is called what it is.
+// Recognises files that resemble a model's, for error messages that say what they are.
 #ifndef OUTRIDER_MODEL_LOAD_OTHER_MODELS_H_
 #define OUTRIDER_MODEL_LOAD_OTHER_MODELS_H_
 
@@ -8,11 +8,11 @@
 
 namespace outrider {
 
-// A directory without config.json: throws Error where it holds an adapter or files of another
+// For a directory without config.json: throws Error if it holds an adapter or files of another
 // engine.
 void refuse_other_directory(const std::filesystem::path& directory);
 
-// A GGUF file: throws Error where it is an adapter, a projector or an importance matrix.
+// For a GGUF file: throws Error if it is an adapter, a projector or an importance matrix.
 void refuse_other_gguf(const GgufFile& file);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// Numbers that size things, read within bounds: far beyond any model's, so that no size overflows.
+// Reads sizes within bounds. The bounds are far above any model's, so that no size overflows.
 #ifndef OUTRIDER_MODEL_LOAD_READ_SIZE_H_
 #define OUTRIDER_MODEL_LOAD_READ_SIZE_H_
 
@@ -6,12 +6,12 @@
 
 namespace outrider {
 
-// Throws Error that names the key unless least <= value <= most.
+// Throws Error, with the key, unless least <= value <= most.
 void require_range(const ConfigSource& source, const ConfigKey& key, int value, int least,
                    int most);
 
-// The number at that key. config.json may leave it out, which means `otherwise`; GGUF must have it.
-// Throws Error that names the key where it is missing or out of bounds.
+// The number at that key. If it is missing, config.json means `otherwise`; GGUF must have it.
+// Throws Error, with the key, if it is missing or out of bounds.
 int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int least, int most);
 
 }  // namespace outrider

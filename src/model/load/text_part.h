@@ -1,4 +1,4 @@
-// The text model within a directory of a multimodal one.
+// The text model in a multimodal model's directory.
 #ifndef OUTRIDER_MODEL_LOAD_TEXT_PART_H_
 #define OUTRIDER_MODEL_LOAD_TEXT_PART_H_
 
@@ -11,13 +11,12 @@
 
 namespace outrider {
 
-// What a config.json (`file`, for messages) says of its text part, under a text model's keys;
-// nothing where it is a text model's own. Throws Error naming the class where its text part is not
-// known.
+// The text part of a config.json (`file`, for messages), with a text model's keys; empty if it is a
+// text model's. Throws Error, with the class, if its text part is not supported.
 std::optional<nlohmann::json> text_config_of(const nlohmann::json& config,
                                              const std::filesystem::path& file);
 
-// The tensors of the text part, under a text model's names ("model.layers.0...").
+// The tensors of the text part, with a text model's names ("model.layers.0...").
 std::unique_ptr<TensorSource> open_text_part(std::unique_ptr<TensorSource> whole);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// Matrices of MXFP4 as Hugging Face directories of gpt-oss have them.
+// MXFP4 matrices as stored in Hugging Face directories of gpt-oss.
 #ifndef OUTRIDER_MODEL_QUANTISED_MXFP4_BLOCKS_H_
 #define OUTRIDER_MODEL_QUANTISED_MXFP4_BLOCKS_H_
 
@@ -11,10 +11,10 @@
 
 namespace outrider {
 
-// Numbers of four bits (a sign, two bits of exponent, one of mantissa), 32 of a row under one power
-// of two (OCP Microscaling Formats 1.0, 2023): GGUF's type of that name in another order. Codes lie
-// two in a byte, element 2 i in the low half of byte i; a block's exponent less 127 is a byte of a
-// tensor of its own.
+// Four-bit numbers (a sign, two bits of exponent, one of mantissa), 32 of a row with one power of
+// two as scale (OCP Microscaling Formats 1.0, 2023). It is GGUF's type of that name in another
+// order. A byte holds two codes, element 2 i in the low half of byte i. A block's exponent plus 127
+// is a byte of a separate tensor.
 //
 // Immutable, thread-safe; the tensors' bytes must outlive it.
 class Mxfp4Blocks final : public WeightReader {
@@ -22,10 +22,10 @@ class Mxfp4Blocks final : public WeightReader {
   static constexpr int kBlock = 32;
   static constexpr int kBytes = kBlock / 2;  // of a block's codes
 
-  // The matrix's place in both tensors, whose outer dimensions count rows together.
+  // The matrix's place in both tensors, whose outer dimensions together count rows.
   struct Part {
-    std::int64_t first_row = 0;  // of all that are stored
-    std::int64_t n_rows = 0;     // that are read
+    std::int64_t first_row = 0;  // among all stored rows
+    std::int64_t n_rows = 0;     // to be read
     std::int64_t k = 0;          // a multiple of kBlock
   };
   // codes (..., k / 32, 16) and scales (..., k / 32): bytes. rows: not turned.
@@ -36,7 +36,7 @@ class Mxfp4Blocks final : public WeightReader {
   WeightKind kind() const override { return kind_; }
   std::int64_t n_rows() const override { return part_.n_rows; }
   std::int64_t k() const override { return part_.k; }
-  // As they are stored where the kind is mxfp4; otherwise decoded, exactly, and rounded.
+  // As stored if the kind is mxfp4; otherwise decoded, exactly, and rounded.
   void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const override;
 
  private:

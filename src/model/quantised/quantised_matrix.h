@@ -1,4 +1,4 @@
-// A quantised matrix of a Hugging Face directory, as the packer wants it.
+// A quantised matrix of a Hugging Face directory, in the form that the packer reads.
 #ifndef OUTRIDER_MODEL_QUANTISED_QUANTISED_MATRIX_H_
 #define OUTRIDER_MODEL_QUANTISED_QUANTISED_MATRIX_H_
 
@@ -14,10 +14,10 @@
 
 namespace outrider {
 
-// Codes of four bits in a stored int32.
+// Four-bit codes in a stored int32.
 inline constexpr std::int64_t kPerWord = 8;
 
-// Where the numbers of one quantised matrix are: checked by find_quantised.
+// The tensors of one quantised matrix, checked by find_quantised.
 struct QuantisedTensors {
   Quantisation quantisation;
   std::int64_t n_rows = 0;
@@ -25,17 +25,17 @@ struct QuantisedTensors {
   const TensorView* codes = nullptr;
   const TensorView* scales = nullptr;
   const TensorView* zeros = nullptr;  // null: none
-  std::vector<std::int32_t> groups;   // (k) each input's group, where a file says; or empty
-  std::vector<std::string> names;     // of all tensors that belong to it
+  std::vector<std::int32_t> groups;   // (k) each input's group, if stored; or empty
+  std::vector<std::string> names;     // of all tensors of the matrix
 };
 
-// The matrix "name" (n_rows, k); without codes where it is stored plain ("name.weight" of a float
-// type). Throws Error naming the tensor on a missing one, a wrong shape or type.
+// The matrix "name" (n_rows, k); without codes if it is stored plain ("name.weight" of a float
+// type). Throws Error with the tensor's name if it is missing or has a wrong shape or type.
 QuantisedTensors find_quantised(const TensorSource& source, const Quantisation& quantisation,
                                 const std::string& name, std::int64_t n_rows, std::int64_t k);
 
-// The kind that holds its values: int8 without loss, where its scales are f16 numbers and its
-// groups whole groups of the kernels'; bf16 for FP8, which rounds the scaled codes; otherwise f32.
+// The type that holds its values. int8 without loss, if its scales are f16 numbers and its groups
+// are whole groups of the kernels'; bf16 for FP8, which rounds the scaled codes; otherwise f32.
 WeightKind native_kind(const QuantisedTensors& tensors);
 
 // Immutable, thread-safe; the tensors' bytes must outlive it.
@@ -50,7 +50,7 @@ class QuantisedMatrix final : public WeightReader {
   void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const override;
 
  private:
-  // Codes less zeros of some stored rows, (rows.size(), k).
+  // Codes minus zeros of some stored rows, (rows.size(), k).
   void read_codes(std::span<const std::int64_t> rows, std::span<std::int8_t> codes) const;
   void read_floats(std::span<const std::int64_t> rows, std::span<float> values) const;
   void read_fp8(std::span<const std::int64_t> rows, std::span<float> values) const;
@@ -63,8 +63,8 @@ class QuantisedMatrix final : public WeightReader {
   bool keeps_codes_;  // as int8, without loss
 };
 
-// The value of an FP8 number of four bits of exponent and three of fraction: no infinities, and NaN
-// where all other bits are set (Micikevicius et al. 2022, arXiv 2209.05433).
+// The value of an FP8 number with four bits of exponent and three of fraction: no infinities, and
+// NaN if all other bits are set (Micikevicius et al. 2022, arXiv 2209.05433).
 float from_e4m3(std::uint8_t bits);
 
 }  // namespace outrider

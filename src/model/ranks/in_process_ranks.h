@@ -10,9 +10,9 @@
 
 namespace outrider {
 
-// One end for each rank. An end may be used by one thread at a time; different ends by different
-// threads. What is sent is copied, so that a sender never waits. Pieces are of most_bytes at most:
-// small ones show that long messages are cut.
+// One end for each rank. One thread at a time may use an end; different threads may use different
+// ends. Bytes sent are copied, so senders never wait. Pieces have at most most_bytes; a small value
+// tests that long messages are cut.
 std::vector<std::unique_ptr<Transport>> make_in_process_ranks(
     int n_ranks, std::size_t most_bytes = std::size_t{1} << 30);
 

@@ -1,4 +1,4 @@
-// Rank 0's face of a model that several ranks hold together: a language model like any other.
+// Rank 0's view of a model that several ranks hold together, as a LanguageModel.
 #ifndef OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
 #define OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
 
@@ -15,14 +15,13 @@
 namespace outrider {
 
 // Every pass runs on all ranks (follow_rank), each with its part of the matrices and of the KV
-// cache; the bits are those of one process. Passes throw LostRank where a rank is lost, and nothing
-// but that ever again. What one process alone can do is refused: sequences as bytes, and heads that
-// read the target's keys.
+// cache; the bits are those of one process. Passes throw LostRank if a rank is lost, and from then
+// on always. Not supported: saving sequences as bytes, and heads that read the target's keys.
 class LeadingModel final : public LanguageModel {
  public:
   // part: rank 0's, whose machine has these ranks.
   LeadingModel(std::unique_ptr<DecoderModel> part, std::shared_ptr<Communicator> ranks);
-  // The other ranks go on behind follow_rank().
+  // Ends follow_rank() on the other ranks.
   ~LeadingModel() override;
 
   const ModelConfig& config() const override { return part_->config(); }
@@ -53,15 +52,15 @@ class LeadingModel final : public LanguageModel {
 
   std::unique_ptr<DecoderModel> part_;
   std::shared_ptr<Communicator> ranks_;
-  std::shared_ptr<Commands> commands_;  // sequences put theirs there, too
+  std::shared_ptr<Commands> commands_;  // shared with sequences, which add theirs
   // Reused from pass to pass.
   std::vector<TokenBlock> blocks_;
   std::vector<int> numbers_;
   mutable std::vector<SequenceGrowth> growths_;
 };
 
-// What every other rank does: runs its part as rank 0 says, until that is done with the model.
-// Throws LostRank where another rank is lost; what this one cannot go on from, the others hear.
+// For every rank but 0: runs its part as rank 0 commands, until rank 0 has ended. Throws LostRank
+// if another rank is lost. Announces an error of its own to the others.
 void follow_rank(DecoderModel& part, Communicator& ranks);
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
-// Ranks that are processes: the module that talks MPI, loaded when it is asked for, so that no
-// other process needs the library.
+// Ranks that are processes: loads the module that uses MPI on demand, so that other processes do
+// not need the library.
 #ifndef OUTRIDER_MODEL_RANKS_MPI_MODULE_H_
 #define OUTRIDER_MODEL_RANKS_MPI_MODULE_H_
 
@@ -9,9 +9,8 @@
 
 namespace outrider {
 
-// Starts MPI in this process, once. Looks for outrider_mpi.so beside the program and where it is
-// installed. Throws Error where there is none, where it cannot be loaded, and where MPI does not
-// start.
+// Starts MPI in this process, once. Looks for outrider_mpi.so beside the program and in its place
+// of installation. Throws Error if it is missing or cannot be loaded, and if MPI does not start.
 std::unique_ptr<Transport> start_mpi();
 
 }  // namespace outrider

@@ -1,6 +1,6 @@
-// What rank 0 tells the others to do with their parts of a model: a stream of words, sent before
-// each pass. What needs no answer (opening, keeping, rewinding, forking, closing) waits for the
-// next pass, so that a round of decoding sends one message.
+// Rank 0's commands to the others: a stream of 32-bit words, sent before each pass. Commands
+// without a reply (open, keep, rewind, fork, close) are sent with the next pass, so a decode round
+// sends one message.
 #ifndef OUTRIDER_MODEL_RANKS_RANK_COMMANDS_H_
 #define OUTRIDER_MODEL_RANKS_RANK_COMMANDS_H_
 
@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-// Sequences have numbers, which rank 0 gives and never uses twice.
+// Rank 0 numbers sequences and never reuses a number.
 enum class RankCommand : std::int32_t {
   open,          // number, Prompt::n_reserved, Prompt::n_tokens
   keep,          // number, path
@@ -22,22 +22,22 @@ enum class RankCommand : std::int32_t {
   fork,          // number, the new one's number
   fork_without,  // number, the new one's number, layers
   close,         // number
-  pass,          // blocks, rows with logits, layers to skip: run a pass
-  project,       // features: run the output matrix's product
-  end,           // no more will come
+  pass,          // blocks, rows with logits, layers to skip: runs a pass
+  project,       // features: runs the output matrix's product
+  end,           // the last command
 };
 
 class CommandWriter {
  public:
   void put(RankCommand command) { put_int(static_cast<int>(command)); }
   void put_int(int value) { words_.push_back(value); }
-  void put_ints(std::span<const int> values);  // with their number
+  void put_ints(std::span<const int> values);  // preceded by their number
   void put_floats(std::span<const float> values);
   // A pass over blocks whose sequences have these numbers.
   void put_pass(std::span<const TokenBlock> blocks, std::span<const int> numbers,
                 const ForwardRequest& request);
 
-  // Sends what was put since the last call. Throws as Communicator does. Rank 0's.
+  // Called by rank 0: sends what was added since the last call. Throws as Communicator does.
   void send(Communicator& ranks);
 
  private:
@@ -45,10 +45,10 @@ class CommandWriter {
   std::vector<std::int32_t> frame_;
 };
 
-// What came, command by command.
+// Reads received commands one by one.
 class CommandReader {
  public:
-  // Waits for the next message, however long that takes. Throws as Communicator does.
+  // Waits without a limit for the next message. Throws as Communicator does.
   void receive(Communicator& ranks);
   bool is_at_end() const { return at_ == words_.size(); }
 
@@ -59,7 +59,7 @@ class CommandReader {
   std::span<const float> get_floats();
   struct Pass {
     std::vector<int> numbers;        // of the blocks' sequences
-    std::vector<TokenBlock> blocks;  // without sequences
+    std::vector<TokenBlock> blocks;  // their sequences are not set
     ForwardRequest request;
   };
   const Pass& get_pass();

@@ -8,19 +8,19 @@
 
 namespace outrider {
 
-// Throws UsageError that says what stands against so many ranks: a model whose layers cannot be
-// split (recurrent ones, latent attention, encoder-decoders, layers that read others' keys or have
-// a second embedding), or one with fewer heads or experts than ranks.
+// Throws UsageError, with the reason, if the model cannot be split over so many ranks. Its layers
+// may not be splittable (recurrent ones, latent attention, encoder-decoders, layers that read
+// others' keys or have a second embedding), or it has fewer heads or experts than ranks.
 void require_splittable(const Family& family, int n_ranks);
 
-// Every matrix of the layer that is described alone (Matrix::in_file) becomes this rank's columns
-// of it, packed: of query, key and value products whole heads, of experts whole experts, of others
-// what split_columns says. Biases and what attention keeps for each head follow. In the loader's
-// first walk, when matrices are empty, only checks. Throws UsageError where a product needs all
-// heads of a row at once.
+// Replaces every unpacked matrix of the layer (Matrix::in_file) by this rank's packed columns:
+// whole heads of query, key and value products, whole experts, and for other matrices the columns
+// of split_columns. Biases and per-head data of attention follow. In the loader's first walk, when
+// matrices are empty, it only checks. Throws UsageError if a product needs all heads of a row at
+// once.
 void share_layer(const RankShare& share, int n_threads, DecoderLayer& layer);
 
-// The same of one product.
+// The same for one product.
 void share_columns(const RankShare& share, int n_threads, Linear& linear);
 
 }  // namespace outrider

@@ -1,8 +1,8 @@
-// What moves bytes between ranks: threads of one process, or MPI (src/mpi). Everything else about
-// ranks stands on top of it (communicator.h).
+// The interface that moves bytes between ranks: threads of one process, or MPI (src/mpi). All other
+// communication builds on it (communicator.h).
 //
-// Whoever implements it may be a module of its own that is loaded at run time. So nothing here
-// throws, and nothing needs a symbol of the library.
+// An implementation may be a module that is loaded at run time. So nothing here throws, and nothing
+// needs a symbol of the library.
 #ifndef OUTRIDER_MODEL_RANKS_TRANSPORT_H_
 #define OUTRIDER_MODEL_RANKS_TRANSPORT_H_
 
@@ -10,8 +10,7 @@
 
 namespace outrider {
 
-// One exchange of a rank: it sends the same bytes to all of some peers, and receives from each of
-// some peers.
+// One exchange of a rank: it sends the same bytes to several peers, and receives from several.
 struct Exchange {
   enum class Peers { none, first, others };  // first: rank 0, for the other ranks
   struct Piece {
@@ -22,18 +21,19 @@ struct Exchange {
   const std::byte* sent = nullptr;  // (n_sent)
   std::size_t n_sent = 0;
   Peers from = Peers::none;
-  // (n_ranks) where the bytes of each rank go, and exactly how many come; its own is not used.
+  // (n_ranks) where to write the bytes of each rank, and their exact number; the own entry is
+  // unused.
   const Piece* received = nullptr;
 };
 
 // One rank's end. Every rank makes the same exchanges in the same order. Not thread-safe, but not
-// bound to one thread either.
+// bound to one thread.
 class Transport {
  public:
   enum class Status {
     done,
     silent,    // a peer sent nothing for too long
-    given_up,  // a peer said why it cannot go on
+    given_up,  // a peer announced that it cannot go on
     broken,    // a message did not fit, or the network failed
   };
 
@@ -41,22 +41,19 @@ class Transport {
   virtual int rank() const = 0;
   virtual int n_ranks() const = 0;
 
-  // No piece is larger than most_bytes(). Waits for peers that send nothing for so many seconds at
-  // most; 0: for ever. Behind any status but `done` the transport is of no use but for give_up()
-  // and finish().
+  // No piece may be larger than most_bytes(). most_seconds: how long to wait for silent peers; 0:
+  // for ever. After any status but `done`, only give_up() and finish() may be called.
   virtual Status exchange(const Exchange& exchange, double most_seconds) noexcept = 0;
   virtual std::size_t most_bytes() const = 0;
 
-  // Which peer the last status was about, or -1; and in words what it was. Stays until the next
-  // call.
+  // The peer that caused the last status, or -1; and a description. Valid until the next call.
   virtual int culprit() const = 0;
   virtual const char* reason() const = 0;
 
-  // Tells all peers, whatever they wait for, that this rank cannot go on, and why. Waits a moment
-  // at most.
+  // Tells all peers that this rank cannot go on, and why. Waits a moment at most.
   virtual void give_up(const char* why) noexcept = 0;
-  // The end of this rank's part, within so many seconds: a program that a peer's loss would keep
-  // from ending is ended.
+  // Ends this rank's part within most_seconds. If the loss of a peer would keep the program from
+  // ending, it is terminated.
   virtual void finish(double most_seconds) noexcept = 0;
 };
 
