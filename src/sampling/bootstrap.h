@@ -1,4 +1,4 @@
-// Intervals by resampling items.
+// Confidence intervals by resampling items.
 #ifndef OUTRIDER_SAMPLING_BOOTSTRAP_H_
 #define OUTRIDER_SAMPLING_BOOTSTRAP_H_
 
@@ -15,25 +15,25 @@ struct Interval {
 };
 
 struct BootstrapOptions {
-  // The ends of a 95% interval are then the 25th values from either side; between runs with other
-  // seeds they move by about a twentieth of the interval's width.
+  // The ends of a 95% interval are then the 25th values from either side. Runs with other seeds
+  // move them by about a twentieth of the interval's width.
   int n_resamples = 1000;
   double confidence = 0.95;  // in (0, 1)
   std::uint64_t seed = 12345;
 };
 
 // Percentile intervals (Efron 1979; for corpus metrics Koehn 2004, "Statistical significance tests
-// for machine translation evaluation"). counts: (n_items, n_counts), row by row. Each resample adds
-// up n_items rows drawn with replacement and asks `scores` for a vector of scores; the result has
-// one interval for each of them. NaN scores are left out; where nothing else is left both ends are
-// NaN. The same seed and counts give the same intervals on every machine, and resample r draws the
-// same items for every metric. n_items >= 1.
+// for machine translation evaluation"). counts: (n_items, n_counts), row by row. Each resample sums
+// n_items rows drawn with replacement and calls `scores` for a vector of scores; the result has one
+// interval for each. NaN scores are left out; if none is left, both ends are NaN. The same seed and
+// counts give the same intervals on every machine, and resample r draws the same items for every
+// metric. n_items >= 1.
 std::vector<Interval> bootstrap_intervals(
     std::span<const double> counts, std::size_t n_counts,
     const std::function<std::vector<double>(std::span<const double>)>& scores,
     const BootstrapOptions& options = {});
 
-// The middle value, or the mean of the two middle ones; NaN of none.
+// The middle value, or the mean of the two middle ones; NaN if there are none.
 double median(std::vector<double> values);
 
 // The interval of the median of `values`, from the same draws of items. At least one value.

@@ -10,9 +10,9 @@
 
 namespace outrider {
 
-// ids ascend strictly; probs[i] >= 0 belongs to ids[i]; tokens not listed have probability 0; the
-// probs sum to 1 but for rounding. Greedy decoding and top-k leave a handful of entries where a
-// dense vector would have the whole vocabulary; rules and residuals walk supports in step.
+// ids ascend strictly; probs[i] >= 0 belongs to ids[i]; tokens that are not listed have probability
+// 0; the probs sum to 1 up to rounding. Greedy decoding and top-k leave a few entries where a dense
+// vector would have the whole vocabulary. Rules and residuals iterate over two supports together.
 struct Distribution {
   std::vector<TokenId> ids;
   std::vector<double> probs;
@@ -20,13 +20,13 @@ struct Distribution {
   static Distribution point_mass(TokenId id) { return {{id}, {1.0}}; }
   static Distribution dense(std::span<const double> probs);  // ids 0..n-1
 
-  // Is the support 0..n-1, as softmax leaves it? Then probs[id] belongs to id.
+  // Whether the support is 0..n-1, as after softmax. Then probs[id] belongs to id.
   bool covers_range() const {
-    // The ids ascend strictly, so the first and the last one tell.
+    // The ids ascend strictly, so the first and the last one suffice.
     return !ids.empty() && ids.front() == 0 &&
            static_cast<std::size_t>(ids.back()) == ids.size() - 1;
   }
-  // Probability of one token: O(log support), O(1) where the support is 0..n-1.
+  // Probability of one token: O(log support), O(1) if the support is 0..n-1.
   double prob(TokenId id) const {
     if (!covers_range()) return searched_prob(id);
     return id >= 0 && id <= ids.back() ? probs[static_cast<std::size_t>(id)] : 0.0;
@@ -37,11 +37,11 @@ struct Distribution {
     ids.clear();
     probs.clear();
   }
-  // Room for n tokens. Supports vary from row to row, and vectors that grew with them would
-  // allocate again and again; of memory that is set aside and never written the system has given
-  // none.
+  // Reserves memory for n tokens. Supports vary from row to row, and vectors that grew with them
+  // would allocate again and again. Reserved memory that is never written costs nothing: the system
+  // provides pages only when they are written.
   void reserve(std::size_t n);
-  // What the other is, with as much room.
+  // Copies the other distribution, and reserves as much memory.
   void become(const Distribution& other);
 
  private:
@@ -74,8 +74,8 @@ void for_each_in_either(const Distribution& a, const Distribution& b, Visit&& vi
   }
 }
 
-// out <- combined(id, prob in a, prob in b) for every id in either support, but for those that get
-// nothing. out is neither a nor b.
+// out <- combined(id, prob in a, prob in b) for every id in either support; ids with 0 are left
+// out. out must be neither a nor b.
 template <class Combine>
 void combine(const Distribution& a, const Distribution& b, const Combine& combined,
              Distribution& out) {
@@ -83,7 +83,8 @@ void combine(const Distribution& a, const Distribution& b, const Combine& combin
   const std::size_t most = dense ? a.ids.size() : a.ids.size() + b.ids.size();
   out.ids.resize(most);
   out.probs.resize(most);
-  // Written in any case and kept by counting: which tokens get nothing no processor foresees.
+  // Branch-free: every entry is written and kept by counting, because the processor cannot predict
+  // which ids get 0.
   std::size_t n = 0;
   for_each_in_either(a, b, [&](TokenId id, double in_a, double in_b) {
     const double prob = combined(id, in_a, in_b);
@@ -95,15 +96,14 @@ void combine(const Distribution& a, const Distribution& b, const Combine& combin
   out.probs.resize(n);
 }
 
-// sum over x of min(a[x], b[x]): the chance that one draft token from b is accepted for a.
+// sum over x of min(a[x], b[x]): the probability that one draft token from b is accepted for a.
 double overlap(const Distribution& a, const Distribution& b);
 
 // sum over x of max(0, weight * from[x] - taken[x]).
 double remainder_mass(const Distribution& from, const Distribution& taken, double weight = 1);
 
-// from <- normalise(max(0, weight * from - taken)) in place, keeping only positive entries.
-// Returns the mass before normalisation; if that is 0 (nothing left but rounding) `from` stays as
-// it was.
+// from <- normalise(max(0, weight * from - taken)) in place, keeping only positive entries. Returns
+// the mass before normalisation; if that is 0 (nothing left but rounding), `from` is unchanged.
 double subtract_and_normalise(Distribution& from, const Distribution& taken, double weight = 1);
 
 }  // namespace outrider

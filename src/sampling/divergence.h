@@ -1,5 +1,5 @@
-// How sure a distribution is, and how far two lie apart. Natural logarithms: all in nats. Pure
-// functions over supports, O(size), with the same bits on every machine; thread-safe.
+// Entropy of a distribution and divergences between two, in nats. Pure functions over supports,
+// O(size), with the same bits on every machine; thread-safe.
 #ifndef OUTRIDER_SAMPLING_DIVERGENCE_H_
 #define OUTRIDER_SAMPLING_DIVERGENCE_H_
 
@@ -9,11 +9,11 @@
 
 namespace outrider {
 
-// The largest probability; 0 of an empty support.
+// The largest probability; 0 for an empty support.
 double largest_prob(const Distribution& distribution);
 
-// Writes the largest probabilities, falling, to the front of `room`; returns the part written,
-// which is shorter where the support is. O(size * room) at worst, and hardly ever.
+// Writes the largest probabilities, descending, to the front of `room`; returns the part written,
+// which is shorter if the support is. O(size * room) in the worst case, which is rare.
 std::span<double> largest_probs(const Distribution& distribution, std::span<double> room);
 
 double entropy(const Distribution& distribution);
@@ -21,10 +21,10 @@ double entropy(const Distribution& distribution);
 // Half the sum of |a - b|, from 0 to 1.
 double total_variation(const Distribution& a, const Distribution& b);
 
-// sum of a log(a / b), at least 0; infinite where a gives something to a token that b does not.
+// sum of a log(a / b), at least 0; infinite if a has mass on a token on which b has none.
 double kl_divergence(const Distribution& a, const Distribution& b);
 
-// The mean of both divergences from the middle of the two: from 0 to log 2, never infinite.
+// The mean of both divergences from the mean of the two: from 0 to log 2, never infinite.
 double jensen_shannon(const Distribution& a, const Distribution& b);
 
 }  // namespace outrider

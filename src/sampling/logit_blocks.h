@@ -1,5 +1,5 @@
-// A row of logits with the largest of each block: what selects few of many tokens without sorting
-// them, or looking at most of them twice.
+// A row of logits with the maximum of each block: selects few of many tokens without sorting, and
+// reads most of them only once.
 #ifndef OUTRIDER_SAMPLING_LOGIT_BLOCKS_H_
 #define OUTRIDER_SAMPLING_LOGIT_BLOCKS_H_
 
@@ -14,10 +14,11 @@
 
 namespace outrider {
 
-// "Likelier" as one integer: the order of keys is that of logits, among equals the lower id first.
-// Never asked of NaN.
+// Rank of a token as one integer: keys are ordered by logit, among equals the lower id has the
+// larger key. Not for NaN.
 inline std::uint64_t rank_key(float logit, TokenId id) {
-  // + 0 makes -0 equal to 0. Positive floats order as their bits do, negative ones the other way.
+  // + 0 makes -0 equal to 0. Positive floats have the order of their bits, negative ones the
+  // reverse.
   const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0F);
   const std::uint32_t ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
   return (static_cast<std::uint64_t>(ordered) << 32) | ~static_cast<std::uint32_t>(id);
@@ -28,28 +29,29 @@ inline float logit_of(std::uint64_t key) {
   return std::bit_cast<float>(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// Looks at a row that outlives it. Reused from row to row: allocates only while rows grow. NaN is
-// passed over everywhere. Not thread-safe.
+// Refers to a row that must outlive it. Reused from row to row: allocates only while rows grow. NaN
+// is ignored everywhere. Not thread-safe.
 class LogitBlocks {
  public:
-  // Logits in a block. A walk over the tokens above a bar looks at all of each block that holds
-  // one: short blocks waste less there, long ones make fewer maxima. Measured on 32k and 128k
-  // tokens, 32 to 128 differ by less than the noise.
+  // Logits in a block. Finding the tokens above a bar reads the whole of each block that has one:
+  // short blocks waste less there, long ones have fewer maxima. Measured on 32k and 128k tokens,
+  // sizes 32 to 128 differ by less than the noise.
   static constexpr std::size_t kBlock = 64;
 
   void scan(std::span<const float> logits);
 
   std::span<const float> logits() const { return logits_; }
-  float largest() const { return largest_; }  // -infinity where no logit is above that
+  float largest() const { return largest_; }                 // -infinity if no logit is above that
   std::span<const float> maxima() const { return maxima_; }  // of each block
-  // The token that temperature 0 takes: the first that has the largest logit; where that is
-  // -infinity the first that is a number, else 0.
+  // The token of temperature 0: the first with the largest logit. If that is -infinity, the first
+  // that is a number, else 0.
   TokenId likeliest() const;
 
-  // Calls visit(id, logit) for every logit of at least bar, ids ascending: for a few of many.
+  // Calls visit(id, logit) for every logit of at least bar, ids ascending: efficient for a few of
+  // many.
   template <class Visit>
   void for_each_from(float bar, const Visit& visit) const {
-    const float* const logits = logits_.data();  // visit might write anywhere, for all GCC knows
+    const float* const logits = logits_.data();  // GCC cannot exclude that visit writes to it
     const std::size_t n = logits_.size();
     for (std::size_t block = 0; block < maxima_.size(); ++block) {
       if (!(maxima_[block] >= bar)) continue;
@@ -59,32 +61,32 @@ class LogitBlocks {
       }
     }
   }
-  // Fills ids with those of the logits of at least bar, ascending, and returns true; or returns
-  // false, and ids may hold anything, where they are more than `most`. For any share of the row.
+  // Writes the ids of all logits of at least bar to `ids`, ascending, and returns true. If there
+  // are more than `most`, returns false, and ids are undefined. For any share of the row.
   bool collect_from(float bar, std::size_t most, std::vector<TokenId>& ids) const;
 
-  // The key of the k-th largest logit above -infinity; 0, which is below every key, where there are
-  // fewer. O(n) whatever k.
+  // The key of the k-th largest logit above -infinity; 0, below every key, if there are fewer. O(n)
+  // for any k.
   std::uint64_t top_k_cutoff(std::size_t k);
 
  private:
   std::span<const float> logits_;
   std::vector<float> maxima_;
   float largest_ = 0;
-  std::vector<float> ranked_;        // maxima by size, as far as they need to be
+  std::vector<float> ranked_;        // maxima, sorted as far as needed
   std::vector<std::uint64_t> best_;  // keys of candidates for the top k
 };
 
-// What rough_weight_below may be off by, as a share of its result (derived there), for rows of up
-// to kMostWeighed and temperatures between these two.
+// Bound on the relative error of rough_weight_below (derived there), for rows of up to kMostWeighed
+// and temperatures between these two.
 inline constexpr double kRoughError = 0x1p-15;
 inline constexpr std::size_t kMostWeighed = std::size_t{1} << 20;
 inline constexpr double kLeastWeighedTemperature = 0x1p-10;
 inline constexpr double kMostWeighedTemperature = 0x1p10;
 
-// The sum of e^((logit - largest) / temperature) over the logits below bar, NaN left out, in single
-// precision: roughly, and many times faster than exactly. `largest` is the largest of the row that
-// they are from, and finite. A logit that weighs less than e^-80 counts as nothing.
+// The approximate sum of e^((logit - largest) / temperature) over the logits below bar, without
+// NaN, in single precision; many times faster than exactly. `largest` is the largest of the row,
+// and finite. Logits with a weight below e^-80 count as 0.
 double rough_weight_below(std::span<const float> logits, float bar, float largest,
                           double temperature);
 

@@ -1,4 +1,4 @@
-// A request's bias, penalties and grammar on a row of logits, without a copy of the row.
+// Applies a request's bias, penalties and grammar to a row of logits, without a copy of the row.
 #ifndef OUTRIDER_SAMPLING_PENALISED_ROW_H_
 #define OUTRIDER_SAMPLING_PENALISED_ROW_H_
 
@@ -10,13 +10,12 @@
 
 namespace outrider {
 
-// As long as it lives, the row holds penalised logits (Transform::penalise); afterwards it holds
-// what it did before, to the bit. Only the logits of tokens that the request's bias, the text or
-// the path name are written, and those that its grammar forbids. Where there are none of these
-// nothing is. One at a time on a row.
+// While it exists, the row holds penalised logits (Transform::penalise); afterwards the row is
+// restored to the bit. It writes only the logits of tokens in the request's bias, the text or the
+// path, and those that the grammar forbids. At most one at a time for a row.
 class PenalisedRow {
  public:
-  // replaced: storage, overwritten; reused from row to row, it outlives the object.
+  // replaced: storage, overwritten; reused from row to row; must outlive the object.
   PenalisedRow(const Transform& transform, LogitRow row, const TokenHistory& history,
                std::span<const TokenId> path, std::vector<TokenLogit>& replaced);
   ~PenalisedRow();

@@ -8,13 +8,13 @@
 
 namespace outrider {
 
-// What Transform::raw_distribution() gives a token, to the bit, without the distribution: a level
-// of the small model in models/, whose rows have 4,096 logits, takes 51 us with it and 57 with a
-// distribution. Strange logits as there.
+// The probability that Transform::raw_distribution() gives a token, to the bit, without computing
+// the distribution. A level of the small model in models/, whose rows have 4,096 logits, takes 51
+// us with it and 57 with a distribution. Invalid logits as there.
 class RawProbs {
  public:
   RawProbs() = default;
-  // The logits outlive it.
+  // The logits must outlive it.
   explicit RawProbs(std::span<const float> penalised);
 
   double prob(TokenId token) const;
@@ -22,7 +22,7 @@ class RawProbs {
  private:
   std::span<const float> logits_;
   float largest_ = 0;
-  TokenId likeliest_ = kNoToken;  // of a row without a logit above -infinity: it has all
+  TokenId likeliest_ = kNoToken;  // for a row without a logit above -infinity: it has probability 1
   double scale_ = 0;              // 1 / (sum of the weights)
 };
 

@@ -1,4 +1,4 @@
-// Draws of a process that runs within another's round, with keys of their own.
+// Gives the draws of a process within another's round separate keys.
 #ifndef OUTRIDER_SAMPLING_REKEYED_CHANCE_H_
 #define OUTRIDER_SAMPLING_REKEYED_CHANCE_H_
 
@@ -9,17 +9,17 @@
 
 namespace outrider {
 
-// Passes every draw on under another key: node n becomes first + n * stride + lane. Draws of
+// Forwards every draw under another key: node n becomes first + n * stride + lane. Draws of
 // different lanes below `stride` never share a key, nor does any with nodes below `first` of the
-// process around it; and since the map is one to one, chances can stand behind each other.
-// Purpose::token, whose noise belongs to the token's position whoever draws it, keeps its key.
+// outer process. The map is one to one, so such chances can be nested. Purpose::token, whose noise
+// belongs to the token's position, keeps its key.
 class RekeyedChance final : public Chance {
  public:
   struct Key {
     int first = 0;
     int stride = 1;
     int lane = 0;
-    std::optional<std::int64_t> position = std::nullopt;  // in place of the draw's own
+    std::optional<std::int64_t> position = std::nullopt;  // replaces the draw's own
   };
 
   // `chance` must outlive the draws.

@@ -1,4 +1,4 @@
-// What a program's mask (outrider/token_mask.h) says of one text and of the drafts behind it.
+// The results of a program's mask (outrider/token_mask.h) for one text and its drafts.
 #ifndef OUTRIDER_SAMPLING_TEXT_MASKS_H_
 #define OUTRIDER_SAMPLING_TEXT_MASKS_H_
 
@@ -14,33 +14,33 @@
 
 namespace outrider {
 
-// Asks the mask once for each place and remembers its answers, until settle() says that the text
-// went on without them; of many the last kMostKept. Behind a token that was not allowed nothing is,
-// without asking. What the mask throws is kept: from then on all tokens are allowed, and nothing is
-// asked any more. Not thread-safe.
+// Calls the mask once for each position and caches its answers, at most the last kMostKept, until
+// settle() says that the text continued without them. After a token that was not allowed nothing is
+// allowed, without a call. An exception from the mask is kept: from then on all tokens are allowed,
+// and the mask is not called any more. Not thread-safe.
 class TextMasks {
  public:
-  static constexpr std::size_t kMostKept = 512;  // a round has 256 places at most
+  static constexpr std::size_t kMostKept = 512;  // a round has at most 256 positions
 
   TextMasks(TokenMask mask, std::span<const TokenId> prompt, int vocabulary_size);
 
   // A bit for each id (word id / 64, bit id % 64) that may follow the prompt, `generated` and
-  // `path`; nothing: all may. Valid until the next call.
+  // `path`; empty: all may. Valid until the next call.
   std::optional<std::span<const std::uint64_t>> allowed(std::span<const TokenId> generated,
                                                         std::span<const TokenId> path);
   bool is_allowed(std::span<const TokenId> generated, std::span<const TokenId> path, TokenId token);
 
-  // Tokens generated so far that stand.
+  // Reports the generated tokens that are committed.
   void settle(std::span<const TokenId> generated);
 
-  // What the mask has thrown; null: nothing.
+  // The exception of the mask; null: none.
   const std::exception_ptr& failure() const { return failure_; }
 
  private:
   struct Place {
-    std::vector<TokenId> behind;       // tokens from the settled ones on
-    bool all = false;                  // may follow
-    std::vector<std::uint64_t> words;  // (n_words_), else
+    std::vector<TokenId> behind;       // tokens after the settled ones
+    bool all = false;                  // all may follow
+    std::vector<std::uint64_t> words;  // (n_words_), otherwise
   };
 
   const Place* find(std::span<const TokenId> behind) const;
@@ -54,11 +54,11 @@ class TextMasks {
   std::vector<TokenId> settled_;  // prompt and generated tokens
   std::vector<Place> places_;     // the first n_places_ are in use
   std::size_t n_places_ = 0;
-  std::size_t next_ = 0;  // to be overwritten where all are in use
-  Place elsewhere_;       // of another text than the settled one: not remembered
+  std::size_t next_ = 0;  // to be overwritten if all are in use
+  Place elsewhere_;       // for a text that does not continue the settled one: not cached
   std::exception_ptr failure_;
 
-  // Reused from place to place.
+  // Reused from position to position.
   std::vector<TokenId> behind_;
   std::vector<TokenId> tokens_;
   std::vector<std::uint32_t> bits_;

@@ -1,4 +1,4 @@
-// The kernel table a process uses unless told otherwise.
+// The default kernel table of a process.
 #ifndef OUTRIDER_TENSOR_KERNELS_IN_USE_H_
 #define OUTRIDER_TENSOR_KERNELS_IN_USE_H_
 
@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// The table of that name; for an empty name, the one the environment variable OUTRIDER_KERNELS
-// names, or the fastest supported. Throws UsageError, listing the tables, if it is unknown or this
+// The table of that name. For an empty name, the one that the environment variable OUTRIDER_KERNELS
+// names, or the fastest supported. Throws UsageError, with the tables, if it is unknown or this
 // machine cannot run it.
 const kernels::KernelTable& choose_kernels(std::string_view name = {});
 

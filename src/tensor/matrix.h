@@ -18,23 +18,24 @@ namespace outrider {
 using kernels::KernelTable;
 using kernels::WeightKind;
 
-// Rows of a stored matrix in the form the packer takes them (kernels/table.h, TileSource).
-// Exactly the vectors that the kind needs are filled, as many numbers for every row.
+// Rows of a stored matrix in the form that the packer reads (kernels/table.h, TileSource). Exactly
+// the vectors of the kind are filled, with as many values for every row.
 struct WeightRows {
   std::vector<float> f32;               // f32: (n_rows, k)
   std::vector<std::uint16_t> bf16;      // bf16: (n_rows, k)
   std::vector<std::int8_t> int8;        // int8: (n_rows, k)
-  std::vector<std::uint8_t> int4;       // int4: (n_rows, k), 0..15 a byte
+  std::vector<std::uint8_t> int4;       // int4: (n_rows, k), one value 0..15 a byte
   std::vector<std::uint16_t> scales;    // int8, int4: f16 bits, (n_rows, groups_of(k))
   std::vector<std::uint16_t> minimums;  // int4: f16 bits, (n_rows, groups_of(k))
-  // Kinds of stored blocks; scales and minimums too, as many a row as kernels::RowNumbers says.
+  // For kinds of stored blocks, with scales and minimums: kernels::RowNumbers gives the number of
+  // each for a row.
   std::vector<std::uint8_t> codes;  // (n_rows, k)
   std::vector<std::int8_t> sub_scales;
   std::vector<std::uint8_t> sub_minimums;
   std::vector<float> f32_scales;
 };
 
-// Where a matrix comes from: hands out ranges of its rows (outputs), any order, any thread.
+// The source of a matrix: returns ranges of its rows (outputs), in any order, from any thread.
 class WeightReader {
  public:
   virtual ~WeightReader() = default;
@@ -44,35 +45,33 @@ class WeightReader {
   virtual void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const = 0;
 };
 
-// Rounds float rows (n_rows, k) to f32, bf16, int8 or int4, group by group along k; Error for
-// kinds that are only read from files. int8: scale =
-// f16(max|w| / 127), q = round-half-even(w / scale) within -127..127. int4: minimum = f16(min w),
-// scale = f16((max w - min w) / 15), q = round-half-even((w - minimum) / scale) within 0..15.
-// A scale that is 0 gives q = 0; a group with a NaN gets the scale NaN, so that its products show
-// it.
+// Rounds float rows (n_rows, k) to f32, bf16, int8 or int4, group by group along k; Error for kinds
+// that are only read from files. int8: scale = f16(max|w| / 127), q = round-half-even(w / scale)
+// within -127..127. int4: minimum = f16(min w), scale = f16((max w - min w) / 15), q =
+// round-half-even((w - minimum) / scale) within 0..15. A scale of 0 gives q = 0. A group with a NaN
+// gets a NaN scale, so that its products are NaN.
 void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::int64_t k,
                       WeightKind kind, WeightRows& rows);
 
-// The forms of their inputs that some matrices read beside plain floats.
+// The input forms that matrices read besides plain floats.
 struct InputForms {
   bool quantized = false;  // quantised weights with scales of groups
-  bool blocks = false;     // with scales of blocks
-  bool halves = false;     // some of which read the sums of half groups
-  bool rounded = false;    // bf16 weights, where the table multiplies bf16 by bf16
+  bool blocks = false;     // the same with scales of blocks
+  bool halves = false;     // the same with sums of half groups
+  bool rounded = false;    // bf16 weights, if the table multiplies bf16 by bf16
 
-  // What a matrix of that kind reads with that table.
+  // The forms that a matrix of that kind reads with that table.
   static InputForms of(WeightKind kind, const KernelTable& table);
   InputForms& operator|=(const InputForms& other);
   bool any() const { return quantized || blocks || rounded; }
 };
 
-// The inputs of a product, in every form that some weight kind reads. Written row by row by the
-// team; reused from pass to pass, growing only.
+// The inputs of a product, in every form that some weight kind reads. The team writes them row by
+// row; storage is reused from pass to pass and only grows.
 class Activations {
  public:
-  // Makes room for n_rows rows of k floats and for those forms. Called by one thread, outside the
-  // team's work.
-  // any_rows: products may begin at any of the rows, not at the first alone.
+  // Allocates n_rows rows of k floats and those forms. Called by one thread, outside the team's
+  // work. any_rows: products may begin at any row, not only at the first.
   enum class Reads { all_rows, any_rows };
   void resize(int n_rows, int k, const InputForms& forms, Reads reads = Reads::all_rows);
   float* row(int index) { return x_.data() + static_cast<std::size_t>(index) * k_; }
@@ -81,10 +80,10 @@ class Activations {
   int k() const { return k_; }
   // Elements that share a scale in one of the forms.
   int unit() const { return forms_.blocks ? kernels::kBlock : kernels::kGroup; }
-  // Brings one finished row into the other forms.
+  // Converts one finished row to the other forms.
   void finish_row(const KernelTable& table, int index);
-  // As much of it: n elements from first on, a multiple of unit(), up to another or to the row's
-  // end. Several threads may share a row so.
+  // Converts a part of it: n elements from `first` on, a multiple of unit(), up to another multiple
+  // or to the end of the row. Several threads may share a row in this way.
   void finish_part(const KernelTable& table, int index, int first, int n);
 
  private:
@@ -98,7 +97,7 @@ class Activations {
   std::vector<float> scales_;
   std::vector<std::int32_t> sums_;
   std::vector<float> scaled_sums_;
-  std::vector<std::int8_t> block_q_;  // and of blocks (kernels/table.h, QuantizedBlocks)
+  std::vector<std::int8_t> block_q_;  // and those of blocks (kernels/table.h, QuantizedBlocks)
   std::vector<float> block_scales_;
   std::vector<std::int16_t> group_sums_;
   std::vector<float> float_sums_;
@@ -110,20 +109,19 @@ class Activations {
 class Matrix {
  public:
   Matrix() = default;
-  // Reads and packs all rows, tiles shared out over n_threads.
+  // Reads and packs all rows, with tiles divided among n_threads.
   static Matrix pack(const WeightReader& reader, const KernelTable& table, int n_threads);
 
-  // One that is not packed, only described: no product with it. What goes on from it in memory,
-  // placed_at(), is packed by whoever wants it, tile by tile.
+  // A matrix that is described but not packed; no product with it is possible. Copies of it in
+  // memory, placed_at(), are packed tile by tile.
   static Matrix in_file(std::shared_ptr<const WeightReader> reader, const KernelTable& table);
   bool is_in_file() const { return tiles_ == nullptr; }
-  // Those rows (outputs) of such a matrix, packed: nothing of the others is read.
+  // These rows (outputs) of such a matrix, packed; reads nothing of the others.
   Matrix pack_rows(const Range& rows, int n_threads) const;
-  // The same matrix at packed_bytes() of memory, aligned to a cache line, whose tiles nobody has
-  // packed yet.
+  // The same matrix in packed_bytes() of memory, aligned to a cache line, with no tile packed yet.
   Matrix placed_at(PooledMemory memory) const;
-  // Packs these tiles of [0, n_tiles()); different ones at once from several threads. `rows` is
-  // room that may be used again.
+  // Packs these tiles of [0, n_tiles()); several threads may pack different ones. `rows` is
+  // reusable working memory.
   void pack_tiles(const Range& tiles, WeightRows& rows) const;
   std::int64_t n_tiles() const;
 
@@ -131,31 +129,31 @@ class Matrix {
   int k() const { return k_; }
   WeightKind kind() const { return kind_; }
   std::size_t packed_bytes() const { return n_bytes_; }
-  // The forms of its inputs that a product with it reads.
+  // The input forms that a product with it reads.
   InputForms reads() const { return InputForms::of(kind_, *table_); }
 
-  // y (x.n_rows(), n_columns()), rows y_stride apart, = x W^T: the tiles shared out over the team,
-  // a thread that is done with its part helping the others. The rows of x must be finished (a
+  // y (x.n_rows(), n_columns()), rows y_stride apart, = x W^T. Tiles are divided among the team; a
+  // thread that has finished its part takes tiles of others. The rows of x must be finished (a
   // barrier before); y is complete after a barrier.
   void multiply(const Team& team, const Activations& x, float* y, std::size_t y_stride) const;
 
-  // A part of such a product, of some rows and tiles alone (PartialProduct, multiply_each).
+  // A part of such a product: some rows and groups of tiles alone (PartialProduct, multiply_each).
   void multiply_part(const Activations& x, const Range& rows, const Range& groups, float* y,
                      std::size_t y_stride) const;
-  // In groups of tiles: how many there are, and how many a thread takes at once at least.
+  // The number of groups of tiles, and the least that a thread takes at once.
   std::int64_t n_groups() const;
   std::int64_t least_groups() const;
 
-  // The team's next product is with this matrix: whoever waits for it at a barrier may call for its
-  // weights.
+  // Announces that the team's next product is with this matrix: threads that wait at a barrier may
+  // prefetch its weights.
   void comes_next(const Team& team) const;
 
  private:
-  // Described only; throws Error on a shape that cannot be packed.
+  // Describes only; throws Error on a shape that cannot be packed.
   Matrix(const WeightReader& reader, const KernelTable& table);
   void pack_tiles(const WeightReader& reader, const Range& tiles, WeightRows& rows) const;
   std::int64_t tile_bytes() const { return static_cast<std::int64_t>(n_bytes_) / n_tiles(); }
-  // What is dealt out (Team::deal): n groups of n_tiles tiles, at least so many at once.
+  // How work is divided (Team::deal): n groups of n_tiles tiles, at least `least` at once.
   struct Parts {
     std::int64_t n;
     std::int64_t n_tiles;
@@ -171,21 +169,21 @@ class Matrix {
   int k_ = 0;
   std::size_t n_bytes_ = 0;
   PooledMemory tiles_;
-  std::shared_ptr<const WeightReader> reader_;  // of what is packed when it is wanted
+  std::shared_ptr<const WeightReader> reader_;  // for packing on demand
 };
 
-// y (rows of x, n_columns), rows y_stride apart, = x W^T of some rows of x, which has room for such
-// products (Activations::Reads).
+// y (rows of x, n_columns), rows y_stride apart, = x W^T of some rows of x, which must be resized
+// for any_rows (Activations::Reads).
 struct PartialProduct {
   const Matrix* matrix;
   const Activations* x;
   Range rows;
-  float* y;  // of the first of them
+  float* y;  // of the first of these rows
   std::size_t y_stride;
 };
 
-// n products with matrices of one shape, product(i) the i-th, shared out over the team as if they
-// were one, otherwise as Matrix::multiply.
+// n products with matrices of one shape, product(i) the i-th, divided among the team as one,
+// otherwise as Matrix::multiply.
 template <typename ProductOf>
 void multiply_each(const Team& team, std::size_t n, const ProductOf& product) {
   if (n == 0) return;

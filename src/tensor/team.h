@@ -1,6 +1,6 @@
 // The threads of one pass. A pass is written once, as a function that every thread of the team runs
-// (single program, multiple data): each op does this thread's share, and the author places barriers
-// between an op and those that read what all threads wrote.
+// (single program, multiple data). Each op does this thread's share; the author places barriers
+// between an op and the ops that read what all threads wrote.
 #ifndef OUTRIDER_TENSOR_TEAM_H_
 #define OUTRIDER_TENSOR_TEAM_H_
 
@@ -20,17 +20,17 @@ struct Range {
   std::int64_t end = 0;
 };
 
-// How far each of the last few deals of a team has come.
+// Progress counters of the last few dynamically divided loops of a team.
 class Deals {
  public:
-  // The next part of [n_taken, n) in the team's deal number `deal` (all threads count alike): half
+  // The next part of [n_taken, n) in the team's loop number `deal` (all threads count alike): half
   // of an even share of what is left, but at least `least`. Empty once nothing is left.
   Range next(std::int64_t deal, std::int64_t n_taken, std::int64_t n, std::int64_t least,
              int n_threads);
 
  private:
-  // A deal's number and, in the low bits, how much of it is dealt. A thread leaves a deal only when
-  // all of it is dealt, so a slot that a later deal has taken says that nothing is left.
+  // A loop's number and, in the low bits, how much of it is taken. A thread leaves a loop only when
+  // all of it is taken, so a slot reused by a later loop means that nothing is left.
   static constexpr int kDealtBits = 32;
   struct alignas(64) Slot {
     std::atomic<std::int64_t> dealt{0};
@@ -38,27 +38,27 @@ class Deals {
   std::array<Slot, 8> slots_;
 };
 
-// What the threads of a team share.
+// State shared by the threads of a team.
 struct TeamRoom {
   Deals deals;
   Barrier barrier;
 };
 
-// One thread's view of the team it runs in. Valid only inside run_team.
+// One thread's view of its team. Valid only inside run_team.
 class Team {
  public:
   Team(int index, int size, TeamRoom* room) : index_(index), size_(size), room_(room) {}
   int index() const { return index_; }
   int size() const { return size_; }
 
-  // This thread's share of [0, n): contiguous, in order of index, sizes differing by one at most.
+  // This thread's share of [0, n): contiguous, in order of index; sizes differ by at most one.
   Range share(std::int64_t n) const { return {n * index_ / size_, n * (index_ + 1) / size_}; }
 
-  // Deals [0, n), n below 2^31, out in parts of `least` or more (or even shares, where those are
-  // smaller): first to each thread its first_part, then whoever comes next gets the next. Where
-  // threads are not equally fast (their cores are other programs' too) none waits long for another.
-  // Calls work(part) for each part that falls to this thread. All threads must call it, in the same
-  // order as other deals.
+  // Divides [0, n), n below 2^31, dynamically into parts of at least `least` (or even shares, if
+  // those are smaller). Each thread first gets its first_part; after that, each free thread takes
+  // the next part. So no thread waits long for a slow one (other programs may use its core). Calls
+  // work(part) for each part of this thread. All threads must call it, in the same order as other
+  // such loops.
   template <typename Work>
   void deal(std::int64_t n, std::int64_t least, const Work& work) const {
     ++n_deals_;
@@ -73,55 +73,55 @@ class Team {
     }
   }
 
-  // What such a deal begins with for this thread, whoever comes first; so it is known before.
+  // The first part of such a loop for this thread, which is fixed and known in advance.
   Range first_part(std::int64_t n, std::int64_t least) const {
     const std::int64_t size = first_size(n, least);
     return {std::min(n, size * index_), std::min(n, size * (index_ + 1))};
   }
 
-  // Waits for all threads; what they wrote before is seen after. All threads must call it. Whoever
-  // waits calls for what it will read next (reads_next) into its caches.
+  // Waits for all threads; what they wrote before is visible after. All threads must call it. A
+  // waiting thread prefetches what it will read next (reads_next).
   void barrier() const {
     if (size_ > 1) room_->barrier.wait(size_, [this] { return call_ahead(); });
   }
 
-  // The n_bytes at `from`, which never change and which this thread reads from memory behind one of
-  // the next barriers. While some threads work on what little there is between two products, the
-  // memory would stand idle.
+  // Announces n_bytes at `from`, constant data that this thread reads from memory after one of the
+  // next barriers. Otherwise memory would be idle while threads do the little work between two
+  // products.
   void reads_next(const std::byte* from, std::size_t n_bytes) const {
-    if (from + n_bytes == ahead_end_) return;  // said before: what is called for is
+    if (from + n_bytes == ahead_end_) return;  // announced before; its prefetch goes on
     ahead_ = from;
     ahead_end_ = from + n_bytes;
   }
 
  private:
-  // Three quarters of an even share, at least `least`: of two threads one at 0.6 of the other's
-  // speed holds nobody up, and there are fewer parts, each of which begins before its weights are
-  // called for. (Qwen2.5-Coder 1.5B, Q4_K_M, two threads, medians of four turns beside half of an
+  // Three quarters of an even share, at least `least`. If one of two threads has 0.6 of the other's
+  // speed, neither waits; and there are fewer parts, each of which begins before its weights are
+  // prefetched. (Qwen2.5-Coder 1.5B, Q4_K_M, two threads, medians of four turns against half of an
   // even share: one row 0.98 of the time, four 0.95, eight 0.94.)
   std::int64_t first_size(std::int64_t n, std::int64_t least) const {
     if (size_ == 1) return n;
     return std::min(std::max(3 * n / (4 * size_), least), (n + size_ - 1) / size_);
   }
 
-  // Some lines more of what this thread reads next. False: there are none.
+  // Prefetches some more lines of what this thread reads next. False: there are none.
   bool call_ahead() const;
 
   int index_;
   int size_;
   TeamRoom* room_;
   mutable std::int64_t n_deals_ = 0;          // this thread's own count
-  mutable const std::byte* ahead_ = nullptr;  // what it reads next and has not called for
+  mutable const std::byte* ahead_ = nullptr;  // announced and not prefetched yet
   mutable const std::byte* ahead_end_ = nullptr;
 };
 
 // Runs body on n_threads threads (this one included) and waits. Every thread runs with the default
-// float environment (MXCSR: round to nearest, subnormals kept), the caller's own restored
+// float environment (MXCSR: round to nearest, subnormals kept); the caller's is restored
 // afterwards. body must not throw.
 void run_team(int n_threads, const std::function<void(const Team&)>& body);
 
-// The number of threads to use where nobody says: the processors this process may run on, or
-// OMP_NUM_THREADS if that is fewer.
+// The default number of threads: the processors that this process may use, or OMP_NUM_THREADS if
+// that is fewer.
 int default_threads();
 
 }  // namespace outrider
