@@ -1,4 +1,4 @@
-// Texts of no meaning: what a pass costs does not depend on its tokens.
+// Arbitrary tokens: the cost of a pass does not depend on them.
 #ifndef OUTRIDER_MEASURE_ARBITRARY_TOKENS_H_
 #define OUTRIDER_MEASURE_ARBITRARY_TOKENS_H_
 
@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// n_tokens ids below vocabulary_size, always the same, spread over all of it: rows of the embedding
-// come from all over the file, as those of a text do.
+// n_tokens ids below vocabulary_size, always the same, spread over the whole vocabulary: as with
+// real text, embedding rows come from all over the file.
 std::vector<TokenId> arbitrary_tokens(int n_tokens, int vocabulary_size);
 
 }  // namespace outrider

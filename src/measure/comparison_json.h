@@ -1,4 +1,4 @@
-// A comparison of methods as JSON: what is written of it, and what is read back.
+// Writes a comparison of methods as JSON, and reads it back.
 #ifndef OUTRIDER_MEASURE_COMPARISON_JSON_H_
 #define OUTRIDER_MEASURE_COMPARISON_JSON_H_
 
@@ -12,11 +12,10 @@ namespace outrider {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Numbers that are not known are null. Bytes that are no UTF-8 become U+FFFD. indentation -1: one
-// line.
+// Unknown numbers are null. Bytes that are not UTF-8 become U+FFFD. indentation -1: one line.
 std::string json_text(const OrderedJson& value, int indentation = -1);
 
-// Everything that decides what a round says: methods, prompts, settings, model, machine, version.
+// Everything that determines a round's result: methods, prompts, settings, model, machine, version.
 OrderedJson settings_json(const MethodComparison& comparison);
 
 OrderedJson round_json(const ComparedRound& round);
@@ -24,7 +23,7 @@ OrderedJson round_json(const ComparedRound& round);
 ComparedRound read_round(const OrderedJson& value);
 
 OrderedJson passes_json(const PassCosts& passes, int context);
-// Likewise. Gives the passes alone, with their spreads.
+// The passes alone, with their spreads. Throws likewise.
 PassCosts read_passes(const OrderedJson& value);
 
 OrderedJson figures_json(const MethodFigures& figures, const MethodComparison& comparison);

@@ -1,4 +1,4 @@
-// Figures as people read them, the same in every report.
+// Formats figures for users, the same in every report.
 #ifndef OUTRIDER_MEASURE_FIGURE_TEXT_H_
 #define OUTRIDER_MEASURE_FIGURE_TEXT_H_
 
@@ -10,24 +10,24 @@
 
 namespace outrider {
 
-// What stands for a figure that is not known.
+// An unknown figure.
 inline constexpr const char* kNoFigure = "-";
 
-// "1.21" with that many digits behind the point; kNoFigure for NaN.
+// "1.21" with that many decimals; kNoFigure for NaN.
 std::string show_value(double value, int digits);
-// "1.21 (1.10 to 1.31)"; without the interval where that is not known.
+// "1.21 (1.10 to 1.31)"; without the interval if that is unknown.
 std::string show_estimate(const Estimate& estimate, int digits);
-// "23% (21 to 26)" of 0.23.
+// "23% (21 to 26)" for 0.23.
 std::string show_share(const Estimate& share);
 // "7" tokens; kNoFigure for -1.
 std::string show_length(int length);
-// "12 of 12", or "not comparable" where the method draws other texts of the same distribution.
+// "12 of 12", or "not comparable" if the method draws other texts of the same distribution.
 std::string show_same_texts(const MethodFigures& figures);
 // "all" for all prompts.
 std::string show_category(const std::string& category);
 
-// What reports call the methods: their names without the folders of paths, where all of these
-// differ; else the names.
+// The labels of methods in reports: their names without the folders of paths, if these are
+// distinct; else the names.
 std::vector<std::string> method_labels(const CompareOptions& options);
 
 // "1 prompt", "2 prompts".

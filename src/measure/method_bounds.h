@@ -1,8 +1,9 @@
-// What drafting could gain at most, from what passes and drafts cost and from what was accepted.
+// Upper bounds on the gain from drafting, by the costs of passes and drafts and by the accepted
+// tokens.
 //
 // Costs are in plain passes: ĉ(n) is a pass of the target over n rows divided by one over one row,
-// d̂ a drafted level. Judging and all else is free in the bounds. A round r had a draft of n_r nodes
-// of which a_r stood; it gave a_r + 1 tokens.
+// d̂ a drafted level. Verification and everything else is free in the bounds. Round r had a draft
+// of n_r nodes of which a_r were accepted; it gave a_r + 1 tokens.
 //
 //   oracle length      sum_r (a_r + 1) / sum_r (ĉ(a_r + 1) + a_r d̂)
 //   perfect drafter    max over L of (L + 1) / (ĉ(L + 1) + L d̂)
@@ -16,10 +17,10 @@
 
 namespace outrider {
 
-// ĉ: in passes of one row, which is the first of these.
+// ĉ: costs in passes of one row, which is the first of these.
 PassTimes relative_costs(const PassCosts& costs);
 
-// Sums over rounds; the bounds are ratios of them, so that resamples of prompts add up.
+// Sums over rounds. The bounds are ratios of them, so resamples of prompts can be added up.
 struct BoundSums {
   double tokens = 0;        // sum of a_r + 1
   double levels = 0;        // sum of a_r
@@ -35,7 +36,7 @@ struct PerfectDraft {
   int length = 0;
   double speedup = 1;
 };
-// Over lengths whose passes are among the measured widths.
+// Over lengths whose passes are within the measured widths.
 PerfectDraft perfect_draft(const PassTimes& costs, double level_cost);
 
 }  // namespace outrider

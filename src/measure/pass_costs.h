@@ -1,4 +1,4 @@
-// From what the rounds of a measurement gave to what passes cost.
+// Computes the costs of passes from the samples of a measurement.
 #ifndef OUTRIDER_MEASURE_PASS_COSTS_H_
 #define OUTRIDER_MEASURE_PASS_COSTS_H_
 
@@ -9,13 +9,13 @@
 
 namespace outrider {
 
-// One value a round, but for the bandwidth, which is read before every width.
+// One value a round, except the bandwidth, which is read before every width.
 struct PassSamples {
   std::vector<int> rows;                     // ascending, 1 first
   std::vector<std::vector<double>> seconds;  // (rows, rounds)
   std::vector<double> experts = {};          // (rows): PassCost::experts; empty: no experts
   std::vector<double> bandwidth;             // bytes per second
-  std::vector<double> one_stream;            // likewise, by one stream a thread
+  std::vector<double> one_stream;            // the same with one stream a thread
   int prefill_tokens = 0;
   std::vector<double> prefill_seconds;  // empty: not measured
 };

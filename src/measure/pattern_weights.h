@@ -1,5 +1,5 @@
-// Weights that cost nothing to make, of any kind and shape: for timing products, whose time does
-// not depend on the values.
+// Synthetic weights of any kind and shape that are cheap to make, for timing products: their time
+// does not depend on the values.
 #ifndef OUTRIDER_MEASURE_PATTERN_WEIGHTS_H_
 #define OUTRIDER_MEASURE_PATTERN_WEIGHTS_H_
 
@@ -11,7 +11,7 @@ namespace outrider {
 
 class PatternWeights : public WeightReader {
  public:
-  // (n_rows, k). k is a multiple of 256 where the kind's blocks are that long.
+  // (n_rows, k). k must be a multiple of 256 if the kind's blocks are that long.
   PatternWeights(WeightKind kind, std::int64_t n_rows, std::int64_t k);
 
   WeightKind kind() const override { return kind_; }

@@ -1,4 +1,4 @@
-// What the target's passes cost a tree's or a chain's plan.
+// Measures the target's passes for the plan of a tree or a chain.
 #ifndef OUTRIDER_MEASURE_PROFILE_PASSES_H_
 #define OUTRIDER_MEASURE_PROFILE_PASSES_H_
 
@@ -10,8 +10,8 @@
 
 namespace outrider {
 
-// Medians over so many rounds of passes over chains of so many rows (ascending from 1), in the
-// middle of the continuations.
+// Medians over so many rounds of passes over chains of these rows (ascending from 1), at the middle
+// of the continuations.
 std::vector<TreeProfile::Pass> profile_passes(const Model& model, const ContinuedTexts& texts,
                                               std::vector<int> rows, int rounds,
                                               MeasureProgress progress);

@@ -1,4 +1,4 @@
-// What the simulation insists on.
+// A check of the simulation.
 #ifndef OUTRIDER_MEASURE_SIMULATED_ACCEPTANCE_H_
 #define OUTRIDER_MEASURE_SIMULATED_ACCEPTANCE_H_
 
@@ -9,8 +9,8 @@
 
 namespace outrider {
 
-// Throws Error naming the first place where ids differ from plain decoding's: speed is no figure
-// for another text.
+// Throws Error with the first position where ids differ from plain decoding's: the speed of another
+// text would be meaningless.
 void require_plain_text(std::span<const TokenId> ids, std::span<const TokenId> plain,
                         const std::string& tree);
 

@@ -1,4 +1,4 @@
-// A drafter that costs what another costs and is right as often as one says.
+// A drafter with the cost of another one and a given acceptance rate.
 #ifndef OUTRIDER_MEASURE_SIMULATED_DRAFTER_H_
 #define OUTRIDER_MEASURE_SIMULATED_DRAFTER_H_
 
@@ -12,17 +12,18 @@
 
 namespace outrider {
 
-// Another drafter makes its draft, with all its passes; then each token of it is replaced by the
-// one that stands at its place in a text known beforehand, or spoiled: by some other token, with
-// probability 1 - acceptance. Whether a place is spoiled depends on the seed and its position, not
-// on the round or the draft it is drafted in. The other drafter keeps state as if its own tokens
-// had been judged: the same number of them stands, and it sees the text as it is committed.
+// Another drafter makes its draft, with all its passes. Then each token of it is replaced by the
+// one at its position in a text known beforehand, or spoiled: replaced by some other token, with
+// probability 1 - acceptance. Whether a position is spoiled depends on the seed and the position,
+// not on the round or the draft. The other drafter keeps its state as if its own tokens had been
+// judged: the same number of them is accepted, and it sees the text as it is committed.
 //
-// Drafts are named outright (point masses). Nothing of it is taken on trust: it goes through the
-// ordinary loop, which emits the target's own tokens whatever is drafted.
+// Draft tokens are named (point masses). They go through the ordinary loop, which emits the
+// target's own tokens for any draft.
 class SimulatedDrafter final : public Drafter {
  public:
-  // text: prompt and continuation, to the last token that may be drafted. inner outlives this.
+  // text: prompt and continuation, up to the last token that may be drafted. inner must outlive
+  // this.
   SimulatedDrafter(Drafter& inner, std::vector<TokenId> text, int vocabulary_size,
                    double acceptance, std::uint64_t seed);
 
@@ -35,13 +36,13 @@ class SimulatedDrafter final : public Drafter {
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
-  // Throws Error where the inner drafter drafts anything but a chain, or beyond the text.
+  // Throws Error if the inner drafter drafts anything but a chain, or beyond the text.
   void propose(std::span<DraftJob> jobs) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
   std::int64_t n_passes() const override { return inner_->n_passes(); }
 
-  // What it drafts for the token at this position of the text.
+  // Its draft for the token at this position of the text.
   TokenId token_at(std::int64_t position);
 
  private:
@@ -50,7 +51,7 @@ class SimulatedDrafter final : public Drafter {
   int vocabulary_size_;
   double acceptance_;
   CounterChance chance_;
-  std::unordered_map<SequenceId, DraftTree> drafts_;  // the inner drafter's own of this round
+  std::unordered_map<SequenceId, DraftTree> drafts_;  // the inner drafter's, of this round
 
   // Reused from round to round.
   std::vector<DraftJob> jobs_;

@@ -1,9 +1,9 @@
-// Looking for the best subset of a model's layers to leave out, a trial at a time.
+// Searches the best subset of a model's layers to leave out, one trial at a time.
 //
 // Source: the tree-structured Parzen estimator of Bergstra, Bardenet, Bengio and Kegl, "Algorithms
-// for hyper-parameter optimization" (2011), section 4, over independent yes-or-no choices: the
+// for hyper-parameter optimization" (2011), section 4, over independent yes-or-no choices. The
 // better quarter of the trials gives each layer a probability l of being left out, the others a
-// probability g; of candidates drawn from l the one with the largest l / g is tried next.
+// probability g. Of candidates drawn from l, the one with the largest l / g is tried next.
 #ifndef OUTRIDER_MEASURE_SKIP_SEARCH_H_
 #define OUTRIDER_MEASURE_SKIP_SEARCH_H_
 
@@ -13,9 +13,10 @@
 
 namespace outrider {
 
-// Calls `score` (more is better) for at most n_trials different subsets of the layers 0 to
-// n_layers - 1, ascending, neither none nor all of them: every one there is if they are no more;
-// else every single layer first. n_layers >= 2. A function of its arguments and the scores.
+// Calls `score` (higher is better) for at most n_trials different subsets of the layers 0 to
+// n_layers - 1, ascending, neither empty nor all. Tries every subset if there are no more than
+// n_trials; otherwise every single layer first. n_layers >= 2. The calls are a function of the
+// arguments and the scores.
 void search_subsets(int n_layers, int n_trials, std::uint64_t seed,
                     const std::function<double(const std::vector<int>&)>& score);
 

@@ -1,4 +1,4 @@
-// What the rounds of a measurement come to.
+// The spread of a measurement's rounds.
 #ifndef OUTRIDER_MEASURE_SPREAD_H_
 #define OUTRIDER_MEASURE_SPREAD_H_
 
@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// At least one value; of an even number the median is the mean of the middle two.
+// At least one value; for an even number the median is the mean of the middle two.
 Spread spread_of(std::vector<double> values);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// Beginnings of texts, for measurements on what a user's models really read.
+// Beginnings of texts, for measurements on the user's kind of text.
 #ifndef OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
 #define OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
 
@@ -12,20 +12,20 @@
 
 namespace outrider {
 
-// Throws UsageError, which names `operation`, for counts below 1, for continuations of fewer than
-// least_tokens, and where a pass over n_rows behind half a continuation does not fit the model's
-// context: before the texts are worked on.
+// Throws UsageError, with `operation`, for counts below 1, for continuations of fewer than
+// least_tokens, and if a pass over n_rows after half a continuation exceeds the model's context.
+// Call it before working on the texts.
 void check_texts(const Model& model, const ContinuedTexts& texts, int least_tokens, int n_rows,
                  const char* operation);
 
-// Tokens in the middle of the continuations: what passes are timed behind.
+// Tokens at the middle of the continuations: the context of timed passes.
 std::int64_t middle_of(const ContinuedTexts& texts);
 
-// The first tokens, those the tokenizer puts before a text counted, of places in the texts: of
-// documents, and of every piece that a long one is cut into (text_documents.h), evenly chosen from
-// all; those too short are replaced by others. Pieces are as long as they may be for so many
-// places, so that a text of a few pages will do. `operation` is named in errors.
-// Throws Error where texts cannot be read or have fewer such places.
+// The first tokens, including those that the tokenizer puts before a text, of places in the texts:
+// of documents, and of the pieces of long ones (text_documents.h), evenly chosen from all. Places
+// that are too short are replaced by others. Pieces are as long as possible for that many places,
+// so a text of a few pages suffices. `operation` is named in errors. Throws Error if texts cannot
+// be read or have fewer such places.
 std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
                                                   const ContinuedTexts& texts,
                                                   const char* operation);

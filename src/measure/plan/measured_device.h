@@ -1,5 +1,5 @@
-// This machine as a Device: what its memory, its products and the work of rows take, each measured
-// by itself.
+// This machine as a Device: its memory, its products and the work on rows, each measured
+// separately.
 #ifndef OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_
 #define OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_
 
@@ -12,24 +12,24 @@
 
 namespace outrider {
 
-// Rows at which products are timed. Between them lie straight lines, but for the step from 8 to 9,
-// where the matrix units begin to be used (src/kernels/amx.cc). Those of int8 begin at 7, where
-// they are as fast as what comes before; no rows of their own are timed for that.
+// Rows at which products are timed. Times between them are interpolated linearly, except for the
+// step from 8 to 9, where the matrix units come into use (src/kernels/amx.cc). For int8 they do so
+// at 7 rows, where they are as fast as the code before; this needs no further point.
 inline constexpr int kTimedRows[] = {1, 2, 4, 8, 9, 16, 32};
 
-// Weights of the kinds, numbers and bytes that a model has, so that caches hold as much of them
-// from one pass to the next, in matrices of an MLP's shapes: two of (hidden_dim, dim), one of (dim,
-// hidden_dim). What a product takes beside its weights is per row of k, so that k matters. Not
+// Weights of the kinds, numbers and bytes of the model, so that caches hold the same share of them
+// between passes. They are in matrices of an MLP's shapes: two of (hidden_dim, dim), one of (dim,
+// hidden_dim). The cost of a product besides its weights is per row of k, so k matters. Not
 // thread-safe; nothing else may compute meanwhile.
 class MeasuredDevice {
  public:
-  // Packs the weights. The table outlives it. Throws Error where there is no memory.
+  // Packs the weights. The table must outlive it. Throws Error if there is not enough memory.
   MeasuredDevice(const ModelShape& shape, const KernelTable& table, int n_threads);
 
-  // The next figure, in turn: the memory, the products of each number of rows, the rows' own work.
-  // So that a machine which drifts does so alike for these and for what is timed between calls.
+  // Measures the next figure, in turn: the memory, the products of each number of rows, the work on
+  // rows. So a machine's drift affects these in the same way as what is timed between calls.
   void measure_next();
-  // Of the medians of all calls; every figure was measured.
+  // From the medians of all calls; every figure must have been measured.
   Device device() const;
   static constexpr int kFigures = 2 + static_cast<int>(std::size(kTimedRows));
 
@@ -39,7 +39,7 @@ class MeasuredDevice {
     std::vector<Matrix> matrices;
     double n_weights = 0;
     int narrow = 0;  // dim, whole blocks of the kind
-    int wide = 0;    // hidden_dim, likewise
+    int wide = 0;    // hidden_dim, in the same way
   };
 
   void measure_products(std::size_t timed);
@@ -54,10 +54,10 @@ class MeasuredDevice {
   int next_ = 0;  // of kFigures
   std::vector<double> bandwidths_;
   std::vector<double> row_rates_;
-  std::vector<std::vector<std::vector<double>>> seconds_;  // (kinds, timed rows, calls) a weight
+  std::vector<std::vector<std::vector<double>>> seconds_;  // (kinds, timed rows, calls) per weight
 };
 
-// What one row of a pass reads and writes between products, in numbers.
+// Elements that one row of a pass reads and writes between products.
 double row_elements(const ModelShape& shape);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// The shape of a model at hand: of its files' headers, or loaded.
+// The shape of a model, from its files' headers or from the loaded model.
 #ifndef OUTRIDER_MEASURE_PLAN_SHAPE_OF_FILE_H_
 #define OUTRIDER_MEASURE_PLAN_SHAPE_OF_FILE_H_
 
@@ -9,13 +9,13 @@
 
 namespace outrider {
 
-// PATH as for Model::load. Weights count as they are stored, not as they would be held: those of
-// the layers and of the output matrix. Headers are read as far as all families have the same:
-// windows are left out. Throws Error, also for weights of other types than floats and GGUF's,
-// for models with recurrent layers, and with experts in some layers alone.
+// PATH as for Model::load. Weights of the layers and of the output matrix count as they are stored,
+// not as they would be loaded. Headers are read as far as all families have the same: windows are
+// left out. Throws Error; also for weights of types other than floats and GGUF's, for recurrent
+// layers, and for models in which only some layers have experts.
 ModelShape shape_of_file(const std::filesystem::path& path);
 
-// Weights as they are held: packed bytes by kind. Throws Error for the same models.
+// Weights as they are loaded: packed bytes by kind. Throws Error for the same models.
 ModelShape shape_of_model(const Model& model);
 
 }  // namespace outrider
