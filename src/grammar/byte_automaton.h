@@ -1,14 +1,13 @@
-// How a grammar reads a text byte by byte, all ways of reading it at once.
+// Reads a text byte by byte by a grammar, in all possible ways at once.
 //
-// A way to read is a position that waits for a byte, and the stack of positions to go on from once
-// its rule ends. Stacks share what they have in common: a frame is the set of all that may lie on
-// top of the stack of a rule (where to go on, a count of repetitions, the frame below). Calls of a
-// rule at one place of the text share one frame, as in Tomita's graph-structured stack, so that the
-// number of ways is bounded by the grammar and the length of the text, however ambiguous it is. A
-// call that is the last thing its rule does leaves no frame behind: lists written by recursion on
-// the right do not nest.
+// A way of reading is a position that waits for a byte, and the stack of positions to continue from
+// when its rule ends. Stacks share common parts: a frame is the set of all entries that may be on
+// top of a rule's stack (the position to continue from, a count of repetitions, the frame below).
+// Calls of a rule at one place of the text share one frame, as in Tomita's graph-structured stack.
+// So the number of ways is bounded by the grammar and the length of the text, however ambiguous the
+// grammar is. A tail call leaves no frame: lists written by right recursion do not nest.
 //
-// Frames and states are kept once each and never change, so that going on from one state in many
+// Frames and states are stored once each and never change, so continuing one state in many
 // directions (a tree of drafts) costs nothing. Not thread-safe.
 #ifndef OUTRIDER_GRAMMAR_BYTE_AUTOMATON_H_
 #define OUTRIDER_GRAMMAR_BYTE_AUTOMATON_H_
@@ -31,12 +30,12 @@ class ByteAutomaton {
  public:
   explicit ByteAutomaton(std::shared_ptr<const CompiledGrammar> grammar);
 
-  // A state of another automaton of the same grammar, in this one's own numbers.
+  // Translates a state of another automaton of the same grammar to this one's numbers.
   int take_over(const ByteAutomaton& other, int state);
 
-  static constexpr int kDead = -1;  // no text of the language begins so
+  static constexpr int kDead = -1;  // no text of the language begins like this
   int start() const { return start_; }
-  // The state behind one more byte, or kDead.
+  // The state after one more byte, or kDead.
   int step(int state, std::uint8_t byte) {
     const State& from = states_[static_cast<std::size_t>(state)];
     const std::uint8_t kind = tables_[static_cast<std::size_t>(from.table)].kinds[byte];
@@ -45,18 +44,17 @@ class ByteAutomaton {
   }
   // Whether the text may end there.
   bool accepts(int state) const { return states_[static_cast<std::size_t>(state)].accepts; }
-  // The byte that must follow, or -1 where there are several, none, or the text may end.
+  // The only byte that may follow; -1 if there are several or none, or the text may end.
   int only_byte(int state) const;
-  // A state that goes on in the same way for n_bytes more bytes: counts of repetitions are the same
-  // for all states that are that far from where counts matter. Calls name the same n_bytes.
+  // A state that behaves the same for n_bytes more bytes. It merges counts of repetitions that
+  // cannot matter within these bytes. All calls must use the same n_bytes.
   int alike(int state, int n_bytes);
 
-  // Why steps since allow_steps() are kDead: a limit that was met. Empty: none was.
+  // The limit that made steps since allow_steps() kDead; empty: none.
   const std::string& failure() const { return failure_; }
   // Whether some way was dropped because it nested too deeply.
   bool met_nesting_limit() const { return met_nesting_limit_; }
-  // From now on, so many steps may be taken (limits.h) before it fails; earlier failures are
-  // forgotten.
+  // From now on, so many steps may be taken (limits.h) before it fails; clears earlier failures.
   void allow_steps(std::int64_t n_steps) {
     n_steps_left_ = n_steps;
     failure_.clear();
@@ -72,7 +70,7 @@ class ByteAutomaton {
     bool operator==(const Entry&) const = default;
     auto operator<=>(const Entry&) const = default;
   };
-  struct Top {  // a way to read: a position of bytes, or that of acceptance
+  struct Top {  // a way of reading: a position of bytes, or that of acceptance
     std::int32_t position;
     std::int32_t frame;
     bool operator==(const Top&) const = default;
@@ -85,20 +83,20 @@ class ByteAutomaton {
   static constexpr std::int32_t kTooDeep = -1;  // frame
 
   struct State {
-    std::size_t first_next = 0;  // in next_, one for each kind of byte
+    std::size_t first_next = 0;  // in next_, one entry for each kind of byte
     std::int32_t table = 0;
     bool accepts = false;
   };
-  // Bytes that no position of a state tells apart are of one kind.
+  // Bytes that no position of a state distinguishes are of one kind.
   struct Table {
     std::array<std::uint8_t, 256> kinds;
-    std::vector<std::int32_t> next;  // of each kind: kDead or kUnknown
-    int only_byte = -1;              // that is not dead
+    std::vector<std::int32_t> next;  // for each kind: kDead or kUnknown
+    int only_byte = -1;              // the only one that is not dead
   };
-  // A rule that is called while the ways to go on are looked for: its frame as it comes to be.
+  // A rule that is called during the search for continuations, with the frame under construction.
   struct Call {
     std::vector<Entry> entries;
-    std::vector<std::int32_t> same_as;  // frames, all of whose entries it has as well
+    std::vector<std::int32_t> same_as;  // frames whose entries it includes
     std::int32_t frame = kUnknown;      // once it is complete
   };
 
@@ -130,7 +128,7 @@ class ByteAutomaton {
   bool met_nesting_limit_ = false;
   std::int64_t n_steps_left_ = 0;
 
-  // Of one step. Frames below 0 are calls: ~index.
+  // State of one step. Frames below 0 are calls: ~index.
   std::int64_t n_steps_ = 0;
   bool accepts_ = false;
   std::vector<Entry> work_;
@@ -139,7 +137,7 @@ class ByteAutomaton {
   std::size_t n_calls_ = 0;
   std::vector<std::int32_t> call_of_rule_;  // of this step, or -1
   std::vector<std::int32_t> called_;        // rules
-  std::vector<std::int32_t> waiting_;       // calls whose frames are wanted
+  std::vector<std::int32_t> waiting_;       // calls whose frames are needed
   std::vector<Top> found_;
   std::vector<std::int32_t> key_;
 };

@@ -1,4 +1,4 @@
-// Sets of characters, and the bytes of UTF-8 that spell them.
+// Sets of characters, and their bytes in UTF-8.
 #ifndef OUTRIDER_GRAMMAR_CODE_POINTS_H_
 #define OUTRIDER_GRAMMAR_CODE_POINTS_H_
 
@@ -17,17 +17,17 @@ struct SpelledCharacter {
   char32_t value = 0;
   std::size_t n_bytes = 0;
 };
-// The character at text[at]; the text is UTF-8 and `at` the start of a character.
+// The character at text[at]; text must be UTF-8 and `at` the start of a character.
 SpelledCharacter character_at(std::string_view text, std::size_t at);
 void append_character(char32_t value, std::string& out);
 
-struct CodePointRange {  // both ends included
+struct CodePointRange {  // both ends inclusive
   char32_t first = 0;
   char32_t last = 0;
   bool operator==(const CodePointRange&) const = default;
 };
 
-// A set of characters. Surrogates are no characters: they are left out of whatever is added.
+// A set of characters. Surrogates are not characters: add() leaves them out.
 class CodePoints {
  public:
   CodePoints() = default;
@@ -42,20 +42,20 @@ class CodePoints {
 
   bool contains(char32_t value) const;
   bool empty() const { return ranges_.empty(); }
-  const std::vector<CodePointRange>& ranges() const { return ranges_; }  // ascending, apart
+  const std::vector<CodePointRange>& ranges() const { return ranges_; }  // ascending, disjoint
 
  private:
   std::vector<CodePointRange> ranges_;
 };
 
-struct ByteRange {  // both ends included
+struct ByteRange {  // both ends inclusive
   std::uint8_t first = 0;
   std::uint8_t last = 0;
   bool operator==(const ByteRange&) const = default;
 };
 
-// One to four ranges, any bytes of which in a row spell a character. Every character of the set has
-// one sequence.
+// One to four ranges; any bytes from them, in order, encode a character. Every character of the set
+// has one sequence.
 using ByteSequence = std::vector<ByteRange>;
 std::vector<ByteSequence> utf8_sequences(const CodePoints& set);
 

@@ -1,4 +1,4 @@
-// A set of small values that is emptied often.
+// A set of small values for frequent clearing.
 #ifndef OUTRIDER_GRAMMAR_FLAT_SET_H_
 #define OUTRIDER_GRAMMAR_FLAT_SET_H_
 
@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// T has == and hash_of(T). Emptying it costs nothing. Not thread-safe.
+// T needs == and hash_of(T). clear() takes constant time. Not thread-safe.
 template <typename T>
 class FlatSet {
  public:
@@ -20,7 +20,7 @@ class FlatSet {
     round_ = 1;
   }
 
-  // false: it is there already.
+  // Returns false if the value is already in the set.
   bool insert(const T& value) {
     if (2 * (n_ + 1) > places_.size()) grow();
     if (!put(value)) return false;
@@ -31,7 +31,7 @@ class FlatSet {
  private:
   struct Place {
     T value;
-    std::uint32_t round = 0;  // in which it was written; of another round it is free
+    std::uint32_t round = 0;  // of its writing; in another round the place is free
   };
 
   bool put(const T& value) {
@@ -55,7 +55,7 @@ class FlatSet {
     }
   }
 
-  std::vector<Place> places_;  // a power of two of them, half of them free at least
+  std::vector<Place> places_;  // a power of two, at least half of them free
   std::size_t n_ = 0;
   std::uint32_t round_ = 1;
 };

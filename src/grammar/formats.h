@@ -1,4 +1,4 @@
-// The values of `format` that JSON Schema names, as regular expressions.
+// The values of JSON Schema's `format`, as regular expressions.
 #ifndef OUTRIDER_GRAMMAR_FORMATS_H_
 #define OUTRIDER_GRAMMAR_FORMATS_H_
 
@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// The texts of a format, or nothing for one that is not known.
+// The expression of a format; empty for an unknown one.
 std::optional<std::string> expression_of_format(std::string_view format);
 std::vector<std::string_view> known_formats();
 

@@ -1,4 +1,4 @@
-// Grammars as llama.cpp writes them (GBNF): docs/grammar.md describes what is read.
+// Grammars in llama.cpp's notation (GBNF): docs/grammar.md describes the supported syntax.
 #ifndef OUTRIDER_GRAMMAR_GBNF_H_
 #define OUTRIDER_GRAMMAR_GBNF_H_
 
@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// The rule `root` is the language. Throws Error naming line and column. Thread-safe.
+// The rule `root` is the language. Throws Error with line and column. Thread-safe.
 CompiledGrammar read_gbnf(std::string_view text);
 // The same with rules that the text does not define.
 CompiledGrammar read_gbnf(std::string_view text, std::span<const GrammarSchema> schemas);

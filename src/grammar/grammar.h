@@ -1,10 +1,12 @@
-// A grammar ready to judge texts: an automaton over bytes with a stack.
+// A compiled grammar: an automaton over bytes with a stack.
 //
 // Each rule is a graph of positions between two bytes. A text is in the language if it leads from
-// the root rule's start to its end, where calls of rules push the position to go on from and ends
-// of rules pop it. Invariants of a compiled grammar: from every position that is alive the end of
-// its rule can be reached, so that whatever a matcher has let pass can be completed; no rule comes
-// back to itself before a byte was read (left recursion). Immutable; thread-safe.
+// the root rule's start to its end; a call of a rule pushes the position to continue from, and the
+// end of a rule pops it. Invariants of a compiled grammar:
+// - From every live position the end of its rule can be reached, so that everything a matcher
+//   accepts can be completed.
+// - No rule calls itself before a byte is read (left recursion).
+// Immutable; thread-safe.
 #ifndef OUTRIDER_GRAMMAR_GRAMMAR_H_
 #define OUTRIDER_GRAMMAR_GRAMMAR_H_
 
@@ -16,38 +18,38 @@
 
 namespace outrider {
 
-// A place within a rule, and what may be done there.
+// A place within a rule, and what may happen there.
 struct Position {
   enum class Kind : std::uint8_t {
-    bytes,   // read a byte of `set`, go on at `next`
-    either,  // go on at `next` or at `other`
-    call,    // pass through the rule, go on at `next`
-    repeat,  // pass through the rule `least` to `most` times, go on at `next`
+    bytes,   // read a byte of `set`, continue at `next`
+    either,  // continue at `next` or at `other`
+    call,    // match the rule, continue at `next`
+    repeat,  // match the rule `least` to `most` times, continue at `next`
     end,     // of the rule
   };
   Kind kind = Kind::end;
   bool alive = false;  // the rule's end can be reached
   int next = -1;
-  int other = -1;  // of either: a position; of bytes: the set; of call and repeat: the rule
-  int least = 0;   // of repeat
-  int most = 0;    // of repeat; kUnlimited: any number
+  int other = -1;  // for either: a position; for bytes: the set; for call and repeat: the rule
+  int least = 0;   // for repeat
+  int most = 0;    // for repeat; kUnlimited: any number
 };
 
 class CompiledGrammar {
  public:
-  // Throws Error for a rule that is not defined, left recursion, a language without texts, and
-  // grammars beyond the limits (limits.h). `operation` begins the messages.
+  // Throws Error for an undefined rule, left recursion, a language without texts, and grammars
+  // beyond the limits (limits.h). `operation` begins the messages.
   CompiledGrammar(const GrammarParts& parts, int root, const char* operation);
 
-  // A text of one or of the other.
+  // A text of either.
   static CompiledGrammar choice(const CompiledGrammar& one, const CompiledGrammar& other);
-  // A text of the first, and then one of the second.
+  // A text of the first followed by one of the second.
   static CompiledGrammar sequence(const CompiledGrammar& first, const CompiledGrammar& second);
 
   struct Rule {
     int start = -1;         // a position
-    bool nullable = false;  // the empty text passes through it
-    bool alive = false;     // some text does
+    bool nullable = false;  // it matches the empty text
+    bool alive = false;     // it matches some text
     std::string name = {};
   };
   const Rule& rule(int index) const { return rules_[static_cast<std::size_t>(index)]; }

@@ -1,4 +1,4 @@
-// JSON texts as parts of a grammar: docs/grammar.md says how they are spelled.
+// JSON texts as parts of a grammar: docs/grammar.md describes their spelling.
 #ifndef OUTRIDER_GRAMMAR_JSON_PARTS_H_
 #define OUTRIDER_GRAMMAR_JSON_PARTS_H_
 
@@ -11,34 +11,34 @@
 
 namespace outrider {
 
-// Rules that many parts need are made when they are first asked for. Not thread-safe.
+// Shared rules are made on first use. Not thread-safe.
 class JsonParts {
  public:
   explicit JsonParts(GrammarParts& parts) : parts_(parts) {}
 
-  // Between the signs of a text: nothing, a blank, or a new line and up to 32 blanks.
+  // White space between tokens of JSON: nothing, a blank, or a new line and up to 32 blanks.
   int blank();
   int value();                      // any
   int object();                     // any
   int array();                      // any
-  int string();                     // any, escapes in every way that JSON has
+  int string();                     // any, with all of JSON's escapes
   int string(int least, int most);  // of so many characters
-  int number();                     // any of at most 16 digits before and behind the point
+  int number();                     // any with at most 16 digits before and after the point
   int integer();                    // of at most 18 digits
   int boolean();
   int null() { return parts_.text("null"); }
 
-  // One character of a set within a string, spelled in the one way that this writes it: as itself,
-  // or escaped where JSON demands it.
+  // One character of a set within a string, in a unique spelling: as itself, or escaped if JSON
+  // demands it.
   int character(const CodePoints& set);
-  // A string whose characters a part of character()s makes.
+  // A string whose content is a part made of character()s.
   int quoted(int content);
   int quoted(std::string_view content);  // UTF-8
-  // A key that is none of these, as itself, without characters that would have to be escaped.
+  // A key other than these names, unescaped, without characters that would need escapes.
   int other_key(std::vector<std::string> names);
 
-  // An object: members in their order, each with what is written before its colon. Behind them, if
-  // `other` is a part, any number of members that it makes.
+  // An object: members in this order, each with its key before the colon. After them, if `other` is
+  // a part, any number of members that it matches.
   struct Member {
     int key = -1;    // a part
     int value = -1;  // likewise
@@ -48,8 +48,8 @@ class JsonParts {
   int object_of(std::span<const Member> members, int other);
   int member(int key, int value);
 
-  // An array: first the parts of `first`, then any number of `rest` (kNone: nothing); of at least
-  // `least` and at most `most` items altogether.
+  // An array: first the parts of `first`, then any number of `rest` (kNone: none); `least` to
+  // `most` items in all.
   int array_of(std::span<const int> first, int rest, int least, int most);
 
  private:

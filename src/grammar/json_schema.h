@@ -1,4 +1,4 @@
-// JSON Schema: docs/grammar.md lists the keywords that are supported.
+// JSON Schema: docs/grammar.md lists the supported keywords.
 #ifndef OUTRIDER_GRAMMAR_JSON_SCHEMA_H_
 #define OUTRIDER_GRAMMAR_JSON_SCHEMA_H_
 
@@ -12,11 +12,11 @@
 
 namespace outrider {
 
-// Texts of JSON that are valid by the schema: not all of them, since values have one order of
-// members and few ways to be spelled. Throws Error naming what is not supported. Thread-safe.
+// JSON texts that are valid by the schema. Not all of them: members have one order, and values few
+// spellings. Throws Error with what is not supported. Thread-safe.
 CompiledGrammar read_json_schema(std::string_view text);
-// The same as rules among others, one for each of these places of the document, which are written
-// as `$ref` writes them ("#": all of it); returns them.
+// The same as rules among others, one for each of these places of the document, given in the
+// notation of `$ref` ("#": all of it). Returns the rules.
 std::vector<int> add_json_schema(std::string_view text, std::span<const std::string> places,
                                  GrammarParts& parts);
 // Any JSON object.

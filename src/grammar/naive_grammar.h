@@ -1,4 +1,4 @@
-// Grammars for tests: written out as GBNF, and matched by trying everything.
+// Grammars for tests: written as GBNF, and matched by exhaustive search.
 //
 // Shares no code with the readers and the automaton.
 #ifndef OUTRIDER_GRAMMAR_NAIVE_GRAMMAR_H_
@@ -43,7 +43,7 @@ class NaiveGrammar {
     return ends(rules[0], 0).contains(text.size());
   }
 
-  // Whether some text of the language begins so.
+  // Whether some text of the language begins with this one.
   bool begins(const std::string& text) {
     look_at(text);
     return opens(rules[0], 0);
@@ -88,7 +88,7 @@ class NaiveGrammar {
     }
   }
 
-  // Whether some text passes through the part.
+  // Whether the part matches some text.
   bool is_productive(const NaiveNode& node) const {
     const auto productive = [this](const NaiveNode& part) { return is_productive(part); };
     switch (node.kind) {
@@ -107,7 +107,7 @@ class NaiveGrammar {
     return productive_[static_cast<std::size_t>(node.rule)];
   }
 
-  // Whether what is left of the text from `from` on begins some text that passes through the part.
+  // Whether the rest of the text from `from` on is the beginning of a text that the part matches.
   bool opens(const NaiveNode& node, std::size_t from) {
     if (from == text_.size()) return is_productive(node);
     switch (node.kind) {
@@ -154,7 +154,8 @@ class NaiveGrammar {
     return opens_of_rule_[key] = result;
   }
 
-  // Where a part that begins at `from` may end. Without left recursion this ends.
+  // Where a match of the part from `from` on may end. Terminates because there is no left
+  // recursion.
   std::set<std::size_t> ends(const NaiveNode& node, std::size_t from) {
     std::set<std::size_t> result;
     switch (node.kind) {
@@ -207,8 +208,8 @@ class NaiveGrammar {
   std::vector<bool> productive_;  // of rules
 };
 
-// Any grammar over the letters a to c, without left recursion: a rule is called behind a letter, or
-// from a rule before it.
+// A random grammar over the letters a to c, without left recursion: a rule is called after a
+// letter, or from an earlier rule.
 inline NaiveGrammar random_grammar(std::mt19937& random) {
   const auto below = [&random](int n) {
     return static_cast<int>(random() % static_cast<unsigned>(n));
@@ -226,7 +227,7 @@ inline NaiveGrammar random_grammar(std::mt19937& random) {
     if (kind == 1) return {.kind = NaiveNode::Kind::one_of, .text = letters(3)};
     if (kind <= 3) {
       NaiveNode result{.kind = NaiveNode::Kind::sequence};
-      const bool starts = below(2) == 0;  // with a letter: then any rule may be called
+      const bool starts = below(2) == 0;  // with a letter; then any rule may be called
       if (starts) result.nodes.push_back({.kind = NaiveNode::Kind::literal, .text = letters(1)});
       for (int n = below(3); n > 0; --n)
         result.nodes.push_back(node(rule, depth + 1, behind || starts));

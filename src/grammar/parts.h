@@ -1,4 +1,4 @@
-// What the languages that grammars are written in have in common: a grammar as it is put together.
+// Building blocks of grammars, shared by the readers of all notations.
 #ifndef OUTRIDER_GRAMMAR_PARTS_H_
 #define OUTRIDER_GRAMMAR_PARTS_H_
 
@@ -15,18 +15,18 @@ namespace outrider {
 using ByteSet = std::bitset<256>;
 inline constexpr int kUnlimited = -1;
 
-// Parts of a grammar, made of one another, and rules, which may be called before they are defined.
-// A part may be used in many places. Not thread-safe.
+// Parts of a grammar, built from one another, and rules, which may be called before they are
+// defined. A part may be used in many places. Not thread-safe.
 class GrammarParts {
  public:
   enum class Kind { nothing, bytes, sequence, choice, repetition, call };
   struct Part {
     Kind kind = Kind::nothing;
-    ByteSet bytes = {};           // of bytes: any one of them
-    std::vector<int> parts = {};  // of a sequence, a choice, a repetition (one)
-    int rule = -1;                // of a call
-    int least = 0;                // of a repetition
-    int most = 0;                 // likewise, or kUnlimited
+    ByteSet bytes = {};           // for bytes: any one of them
+    std::vector<int> parts = {};  // for a sequence, a choice, a repetition (one)
+    int rule = -1;                // for a call
+    int least = 0;                // for a repetition
+    int most = 0;                 // for a repetition, or kUnlimited
   };
   struct Rule {
     std::string name;
@@ -40,14 +40,14 @@ class GrammarParts {
   int character(const CodePoints& set);       // one character, in UTF-8
   int sequence(std::vector<int> parts);       // one after the other
   int choice(std::vector<int> parts);         // any one of them
-  int repeat(int part, int least, int most);  // so many times, or more (kUnlimited)
+  int repeat(int part, int least, int most);  // so many times; most may be kUnlimited
   int optional(int part) { return repeat(part, 0, 1); }
   int call(int rule);
 
-  int declare(std::string name);  // a rule
+  int declare(std::string name);  // declares a rule
   void define(int rule, int part);
-  // A rule for a part that is used in many places.
-  int shared(std::string name, int part);  // returns a call of it
+  // Makes a rule for a part that is used in many places.
+  int shared(std::string name, int part);  // returns a call of the rule
 
   const Part& part(int index) const { return parts_[static_cast<std::size_t>(index)]; }
   const std::vector<Part>& parts() const { return parts_; }

@@ -1,4 +1,4 @@
-// For tests: texts of a grammar at random.
+// For tests: random texts of a grammar.
 #ifndef OUTRIDER_GRAMMAR_RANDOM_TEXT_H_
 #define OUTRIDER_GRAMMAR_RANDOM_TEXT_H_
 
@@ -15,7 +15,7 @@
 
 namespace outrider {
 
-// The shortest text from a state to where it may end.
+// The shortest text from a state to an end.
 inline std::string shortest_rest(ByteAutomaton& automaton, int state) {
   struct Step {
     int state;
@@ -40,7 +40,7 @@ inline std::string shortest_rest(ByteAutomaton& automaton, int state) {
   throw std::logic_error("a state from which no text ends");
 }
 
-// A text of the language at random; after some bytes, the shortest way to its end.
+// A random text of the language; after some bytes, the shortest way to its end.
 inline std::string random_text(const TextsOf& texts, std::mt19937& random) {
   constexpr std::size_t kLong = 80;
   ByteAutomaton& automaton = texts.automaton();
@@ -57,7 +57,7 @@ inline std::string random_text(const TextsOf& texts, std::mt19937& random) {
     if (automaton.accepts(state) && (bytes.empty() || random() % 3 == 0)) return text;
     if (text.size() > kLong || bytes.empty()) return text + shortest_rest(automaton, state);
     char next = bytes[random() % bytes.size()];
-    // Letters outnumber all else.
+    // Prefers JSON's signs, because letters outnumber them.
     const std::size_t sign = bytes.find_first_of("\"\\{}[]:,");
     if (random() % 4 == 0 && sign != std::string::npos) next = bytes[sign];
     text += next;

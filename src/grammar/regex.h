@@ -1,4 +1,4 @@
-// Regular expressions: docs/grammar.md describes the part of ECMA-262's that is read.
+// Regular expressions: docs/grammar.md describes the supported part of ECMA-262.
 #ifndef OUTRIDER_GRAMMAR_REGEX_H_
 #define OUTRIDER_GRAMMAR_REGEX_H_
 
@@ -10,16 +10,16 @@
 
 namespace outrider {
 
-// The texts that the expression matches whole. Throws Error naming line and column. Thread-safe.
+// The texts that the expression matches whole. Throws Error with line and column. Thread-safe.
 CompiledGrammar read_regex(std::string_view text);
 
 // Where an expression without ^ at its beginning or $ at its end may begin and end.
 enum class Anchors {
   implied,  // at the text's ends
-  stated,   // anywhere, as a search would have it
+  stated,   // anywhere, as in a search
 };
-// A part for the texts that the expression matches; character: a part for one character of a set,
-// spelled as the texts are.
+// A part for the texts that the expression matches. character: makes a part for one character of a
+// set, in the spelling of the texts.
 int regex_part(std::string_view text, Anchors anchors, GrammarParts& parts,
                const std::function<int(const CodePoints&)>& character, const char* operation);
 

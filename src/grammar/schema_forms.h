@@ -1,5 +1,5 @@
-// JSON Schema in a form without references and combinations: a list of alternatives, each of which
-// says all of what it asks for by itself.
+// JSON Schema without references and combinations: a list of alternatives, each of which is
+// complete in itself.
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_FORMS_H_
 #define OUTRIDER_GRAMMAR_SCHEMA_FORMS_H_
 
@@ -16,12 +16,11 @@ inline constexpr const char* kReadSchema = "read JSON schema";
 
 using SchemaJson = nlohmann::ordered_json;
 
-// A text that values have in common that are the same: whatever the order of their members, and 1
-// is 1.0.
+// A canonical text: equal for equal values. The order of members does not matter, and 1 equals 1.0.
 std::string text_of_value(const SchemaJson& value);
-// Of all values of a list.
+// Those of all values of a list.
 std::unordered_set<std::string> texts_of_values(const SchemaJson& list);
-// What a keyword's list of strings holds; nothing where it is not there.
+// The strings in a keyword's list; empty if the keyword is missing.
 std::unordered_set<std::string> names_in(const SchemaJson& schema, const char* keyword);
 
 // A schema document. Not thread-safe.
@@ -32,28 +31,28 @@ class SchemaForms {
 
   const SchemaJson& root() const { return root_; }
 
-  // Throws Error for a keyword that is not supported, naming it and `place`, and for a value that a
-  // keyword cannot have.
+  // Throws Error for an unsupported keyword, with its name and `place`, and for invalid values of
+  // keywords.
   void check(const SchemaJson& schema, const std::string& place) const;
 
-  // Counts the handling of a schema, or of a list of values. Throws Error where all that was
-  // handled is more than kMostSchemaWork.
+  // Counts the processing of a schema, or of a list of values. Throws Error if the total exceeds
+  // kMostSchemaWork.
   void count_work(const SchemaJson& schema, const std::string& place) const;
 
-  // What $ref names; throws Error for what is not in the document.
+  // The target of $ref; throws Error if it is not in the document.
   const SchemaJson& referred(const std::string& ref, const std::string& place) const;
 
-  // Alternatives that together allow what the schema allows: objects with the keywords type (a
-  // list), enum, properties, required, additionalProperties, items, prefixItems, minItems,
+  // Alternatives that together allow what the schema allows. They are objects with the keywords
+  // type (a list), enum, properties, required, additionalProperties, items, prefixItems, minItems,
   // maxItems, minLength, maxLength, pattern, format, minimum, maximum, exclusiveMinimum,
-  // exclusiveMaximum, multipleOf, no others. None: nothing is allowed. Throws Error for
-  // combinations that cannot be merged, and for oneOf whose branches are not seen to exclude each
+  // exclusiveMaximum, multipleOf, and no others. Empty: nothing is allowed. Throws Error for
+  // combinations that cannot be merged, and for oneOf whose branches do not evidently exclude each
   // other.
   std::vector<SchemaJson> alternatives(const SchemaJson& schema, const std::string& place) const {
     return alternatives(schema, place, 0);
   }
 
-  // A schema without the keywords that say nothing about values.
+  // A schema without the keywords that do not constrain values.
   static SchemaJson without_annotations(const SchemaJson& schema);
 
  private:
@@ -68,8 +67,8 @@ class SchemaForms {
   mutable std::int64_t n_work_ = 0;
 };
 
-// What both of two such alternatives allow; null where that is nothing. Throws Error where it
-// cannot be said in one.
+// What both of two such alternatives allow; null if that is nothing. Throws Error if it cannot be
+// expressed in one alternative.
 SchemaJson merged_schemas(const SchemaJson& a, const SchemaJson& b, const std::string& place);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// References of JSON Schema within one document.
+// References within one JSON Schema document.
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_REFERENCE_H_
 #define OUTRIDER_GRAMMAR_SCHEMA_REFERENCE_H_
 
@@ -8,12 +8,12 @@
 
 namespace outrider {
 
-// What `$ref` names: "#" is the document, "#/a/b" a place in it, with percent signs decoded. Null:
-// there is no such place, or the reference leads elsewhere. Pure; thread-safe.
+// The target of `$ref`: "#" is the document, "#/a/b" a place in it, with percent signs decoded.
+// Null: there is no such place, or the reference leads out of the document. Pure; thread-safe.
 const nlohmann::ordered_json* referred_schema(const nlohmann::ordered_json& document,
                                               std::string_view reference);
 
-// The reference of a member of what `reference` names.
+// The reference of a member of the target of `reference`.
 std::string reference_of_member(std::string_view reference, std::string_view name);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// Short lists of small values, each kept once and known by a number.
+// Short lists of small values, each stored once and identified by a number.
 #ifndef OUTRIDER_GRAMMAR_SPAN_TABLE_H_
 #define OUTRIDER_GRAMMAR_SPAN_TABLE_H_
 
@@ -14,11 +14,11 @@ constexpr std::uint64_t hash_of(std::int32_t value) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(value)) * 0xD6E8FEB86659FD93u;
 }
 
-// T has == and hash_of(T). Numbers count from 0 in the order of first appearance. Not thread-safe.
+// T needs == and hash_of(T). Numbers count from 0 in order of first appearance. Not thread-safe.
 template <typename T>
 class SpanTable {
  public:
-  // The list's number; a new one is copied. Spans that were given out before are no longer valid.
+  // The list's number; a new list is copied. Invalidates spans returned before.
   int intern(std::span<const T> list) {
     if (2 * (static_cast<std::size_t>(size()) + 1) > places_.size()) grow();
     std::int32_t& place = places_[place_of(list)];
@@ -38,7 +38,7 @@ class SpanTable {
   std::size_t n_items() const { return items_.size(); }
 
  private:
-  // Open addressing: the list's own place, or the free one it would get.
+  // Open addressing: the list's place, or the free one that it would get.
   std::size_t place_of(std::span<const T> list) const {
     std::uint64_t hash = list.size();
     for (const T& item : list) {
@@ -62,7 +62,7 @@ class SpanTable {
 
   std::vector<T> items_;
   std::vector<std::size_t> first_ = {0};
-  std::vector<std::int32_t> places_;  // a power of two of them, half of them free at least
+  std::vector<std::int32_t> places_;  // a power of two, at least half of them free
 };
 
 }  // namespace outrider

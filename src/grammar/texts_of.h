@@ -1,4 +1,4 @@
-// For tests: which texts a grammar has.
+// For tests: membership in a grammar's language.
 #ifndef OUTRIDER_GRAMMAR_TEXTS_OF_H_
 #define OUTRIDER_GRAMMAR_TEXTS_OF_H_
 
@@ -17,7 +17,7 @@ class TextsOf {
   explicit TextsOf(CompiledGrammar grammar)
       : automaton_(std::make_shared<const CompiledGrammar>(std::move(grammar))) {}
 
-  // The state behind a text; below 0 if none begins so.
+  // The state after a text; below 0 if no text of the language begins with it.
   int behind(std::string_view text) const {
     int state = automaton_.start();
     for (const char c : text) {

@@ -1,7 +1,7 @@
 // A vocabulary as a trie of bytes.
 //
-// Made once for a model and shared by all that is matched for it. Special and added tokens are not
-// in it, nor are those without bytes: no grammar speaks of them. Immutable; thread-safe.
+// Made once for a model and shared by all of its matchers. It omits special and added tokens and
+// those without bytes, which grammars cannot mention. Immutable; thread-safe.
 #ifndef OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
 #define OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
 
@@ -20,22 +20,22 @@ namespace outrider {
 
 class TokenTrie {
  public:
-  // n_ids: of the model, whose rows may be more than the tokenizer's tokens. end_tokens: what ends
-  // a text; in no other way part of it.
+  // n_ids: the model's rows, which may outnumber the tokenizer's tokens. end_tokens: they end a
+  // text and are no other part of it.
   TokenTrie(const Tokenizer& tokenizer, int n_ids, std::span<const TokenId> end_tokens);
-  // The same of tokens given by their bytes; empty ones are not in the trie.
+  // The same for tokens given by their bytes; empty ones are not in the trie.
   TokenTrie(const std::vector<std::string>& tokens, std::span<const TokenId> end_tokens);
 
   // The tokens of at most kLongestShortToken_bytes, or the others.
   //
-  // Nodes in the order of a walk in depth: a node's first child, if it has one, follows it, and
-  // `end` is the node behind all that are below it. The root is not among them.
+  // Nodes are in depth-first order: a node's first child, if any, follows it, and `end` is the node
+  // after its subtree. The root is not included.
   class Part {
    public:
     struct Node {
       std::int32_t end = 0;
-      std::int32_t first_token = 0;  // of those that end here: up to the next node's first
-      std::uint16_t depth = 0;       // bytes up to here, less one
+      std::int32_t first_token = 0;  // of those that end here, up to the next node's first
+      std::uint16_t depth = 0;       // bytes up to here, minus one
       std::uint8_t byte = 0;
     };
     std::span<const Node> nodes() const { return {nodes_.data(), nodes_.size() - 1}; }
@@ -51,7 +51,7 @@ class TokenTrie {
     friend class TokenTrie;
     void build(const TokenTrie& trie, std::vector<TokenId> tokens);
 
-    std::vector<Node> nodes_;  // and one behind the last
+    std::vector<Node> nodes_;  // and a sentinel
     std::vector<TokenId> tokens_;
     int depth_ = 0;
   };
@@ -62,9 +62,9 @@ class TokenTrie {
   int n_ids() const { return static_cast<int>(first_byte_.size()) - 1; }
   // 64-bit words of a mask over ids.
   std::size_t n_words() const { return (first_byte_.size() - 1 + 63) / 64; }
-  // Empty for tokens that are not in the trie, and for ids that are none.
+  // Empty for tokens outside the trie, and for invalid ids.
   std::string_view bytes(TokenId id) const;
-  // The longest token that the text begins with; kNoToken: none.
+  // The longest token that is a prefix of the text; kNoToken: none.
   TokenId longest(std::string_view text) const;
   bool is_end(TokenId id) const;
   std::span<const TokenId> end_tokens() const { return end_tokens_; }
