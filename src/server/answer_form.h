@@ -1,4 +1,4 @@
-// The form that a request asks of its answer: JSON, a schema, a regular expression, a grammar.
+// The form that a request demands of its answer: JSON, a schema, a regular expression, a grammar.
 #ifndef OUTRIDER_SERVER_ANSWER_FORM_H_
 #define OUTRIDER_SERVER_ANSWER_FORM_H_
 
@@ -11,11 +11,11 @@ namespace outrider::server {
 
 // Reads OpenAI's `response_format` (types text, json_object and json_schema, and as an extension
 // regex with `pattern` and grammar with `grammar`), and llama-server's `json_schema` and `grammar`.
-// Null: any text. Throws ApiError (400) for more than one of them, and for a form that cannot be
-// read: the message names the keyword that is not supported.
+// Null: any text. Throws ApiError (400) for more than one of them, and for an invalid form, with
+// the unsupported keyword.
 std::shared_ptr<const Grammar> read_answer_form(JsonFields& body);
 
-// Of a schema in a request; `name` is what errors call it. Throws ApiError (400).
+// The form of a schema in a request; `name` identifies it in errors. Throws ApiError (400).
 std::shared_ptr<const Grammar> schema_form(const JsonFields& fields, std::string_view name,
                                            const Json& schema);
 

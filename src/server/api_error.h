@@ -1,4 +1,4 @@
-// What a client is told of a request that cannot be answered.
+// Errors of requests, as clients see them.
 #ifndef OUTRIDER_SERVER_API_ERROR_H_
 #define OUTRIDER_SERVER_API_ERROR_H_
 
@@ -11,14 +11,14 @@
 
 namespace outrider::server {
 
-// The forms in which the two families of clients read errors.
+// The error formats of the two families of clients.
 enum class ErrorForm { openai, anthropic };
 
-// Thrown by whatever reads or runs a request.
+// Thrown by code that reads or runs a request.
 class ApiError : public std::runtime_error {
  public:
-  // param: the field of the request that is meant; code: what programs tell errors apart by. Both
-  // may be empty.
+  // param: the field of the request that caused it; code: an identifier for programs. Both may be
+  // empty.
   ApiError(int status, const std::string& message, std::string param = {}, std::string code = {})
       : std::runtime_error(message),
         status_(status),
@@ -35,15 +35,15 @@ class ApiError : public std::runtime_error {
   std::string code_;
 };
 
-// The same for whatever was thrown: the library's Error and UsageError are a request's own fault
-// (400), but for LostRank (503); anything else is not (500).
+// Converts any exception. The library's Error and UsageError are the request's fault (400), except
+// LostRank (503); others are the server's (500).
 ApiError api_error_of(const std::exception_ptr& thrown);
 
 // A JSON object: {"error": {"message", "type", "param", "code"}}, or Anthropic's {"type": "error",
 // "error": {"type", "message"}}.
 std::string error_body(const ApiError& error, ErrorForm form = ErrorForm::openai);
 
-// The whole response; with Retry-After where trying again later may help (429, 503).
+// The whole response; with Retry-After if a later attempt may succeed (429, 503).
 HttpResponse error_response(const ApiError& error, ErrorForm form = ErrorForm::openai);
 
 }  // namespace outrider::server

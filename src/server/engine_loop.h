@@ -18,8 +18,8 @@
 
 namespace outrider::server {
 
-// Lets one of several loops step at a time, in the order in which they asked: the threads of two
-// models' passes would wait for each other's processors.
+// Lets one of several loops step at a time, in order of request: threads of two models' passes
+// would compete for processors.
 class StepTurn {
  public:
   void take();
@@ -33,12 +33,12 @@ class StepTurn {
 };
 
 struct LoopOptions {
-  std::size_t most_waiting = 256;  // requests beyond those that run (BatchOptions::most_running)
-  // What loops of one process share; null: there is no other.
+  std::size_t most_waiting = 256;  // requests besides the running ones (BatchOptions::most_running)
+  // Shared by the loops of one process; null: this is the only one.
   std::shared_ptr<StepTurn> turn = nullptr;
-  // Where there are drafters: makes the batch know what passes cost, before the first request, and
-  // keeps what it knows, behind the last one, on the loop's thread. Neither may throw. Null:
-  // passes are measured, and nothing is kept.
+  // With drafters: `prepare` provides the costs of passes before the first request; `finish` saves
+  // what the batch has learnt after the last one. Both run on the loop's thread and must not throw.
+  // Null: passes are measured, and nothing is saved.
   std::function<void(Batch&)> prepare = {};
   std::function<void(const Batch&)> finish = {};
 };
@@ -49,26 +49,26 @@ class EngineLoop {
   EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
              const ModelOptions& drafter_options, const BatchOptions& options,
              const LoopOptions& loop);
-  // Cancels what runs and waits for it. On the loop's own thread (whoever holds the loop last may
-  // be a callback) it does not wait: the thread ends behind the pass in progress.
+  // Cancels running requests and waits for them. On the loop's own thread (a callback may hold the
+  // last reference) it does not wait: the thread ends after the pass in progress.
   ~EngineLoop();
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;
 
-  // Batch::submit(); callbacks are called on the loop's thread, on_end exactly once. Throws
-  // ApiError with status 429 where the queue is full, or 503 after the loop's end and where the
-  // model is of no use any more (Model::failure), besides what submit() throws.
+  // Batch::submit(). Callbacks are called on the loop's thread, on_end exactly once. Throws
+  // ApiError with status 429 if the queue is full, and 503 after the loop's end or if the model
+  // cannot be used any more (Model::failure), besides what submit() throws.
   RequestId submit(GenerateRequest request, const SpeculationOptions& speculation,
                    Batch::OnEnd on_end);
   void cancel(RequestId id);
 
-  // Work with the batch or its model that is no text: its slices are called on the loop's thread,
-  // one between two steps of the batch, until one says that there is no more. Throws ApiError as
-  // submit() does. What a slice throws is its end: catch it there.
+  // Other work with the batch or its model. Slices run on the loop's thread, one between two steps
+  // of the batch, until one returns false. Throws ApiError as submit() does. An exception from a
+  // slice ends the work, so catch errors within it.
   using Slice = std::function<bool(Batch&)>;
   void post(Slice slice);
-  // Waits until no request is in flight and the callbacks of all have been let go. Not to be called
-  // in one.
+  // Waits until no request is in flight and all callbacks have been released. Must not be called
+  // from a callback.
   void wait_until_idle() const;
 
   BatchLoad load() const { return state_->batch.load(); }
@@ -77,11 +77,11 @@ class EngineLoop {
   const std::shared_ptr<const Model>& model() const { return state_->model; }
 
  private:
-  struct State {  // the thread's, too
+  struct State {  // shared with the thread
     State(std::shared_ptr<const Model> target, std::span<const std::string> drafters,
           const ModelOptions& drafter_options, const BatchOptions& options,
           const LoopOptions& loop);
-    std::size_t n_in_flight() const;  // with the mutex held
+    std::size_t n_in_flight() const;  // call it with the mutex held
     void work();
     void run();
 
@@ -89,7 +89,7 @@ class EngineLoop {
     Batch batch;
     std::shared_ptr<StepTurn> turn;
     std::function<void(const Batch&)> finish;
-    std::mutex mutex;  // guards what follows
+    std::mutex mutex;  // guards the members after it
     std::condition_variable changed;
     std::set<RequestId> in_flight;
     std::size_t n_submitting = 0;

@@ -1,4 +1,4 @@
-// How a text is to be generated, as the fields of a request say it.
+// Reads from a request's fields how a text is to be generated.
 #ifndef OUTRIDER_SERVER_GENERATION_FIELDS_H_
 #define OUTRIDER_SERVER_GENERATION_FIELDS_H_
 
@@ -18,15 +18,15 @@ struct GenerationFields {
   int slot = -1;  // llama-server's id_slot; -1: none
 };
 
-// Choices of one request at most: each is a text of the batch.
+// Limit of a request's choices: each is a text of the batch.
 inline constexpr int kMostChoices = 64;
 
-// Reads what OpenAI's endpoints have in common, llama-server's and vLLM's names for what those
-// lack, and `speculation`. Without a seed the text's is drawn at random. Throws ApiError (400).
+// Reads the fields that OpenAI's endpoints share, further ones under llama-server's and vLLM's
+// names, and `speculation`. Without a seed, a random one is drawn. Throws ApiError (400).
 GenerationFields read_generation_fields(JsonFields& body, const ServedModel& model);
 
 // `speculation`: false, or an object with drafter, rule, tree, verify and adaptive. A request with
-// a seed is verified by "coupled" unless it, or the server, says otherwise.
+// a seed is verified by "coupled" unless the request or the server says otherwise.
 SpeculationOptions read_speculation(JsonFields& body, const ServedModel& model, bool has_seed);
 
 }  // namespace outrider::server

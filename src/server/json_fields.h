@@ -1,5 +1,5 @@
-// The fields of a JSON object from a client, each read by the type it has to have. What is not read
-// by the end is an error: nothing of meaning is ignored.
+// Reads the fields of a client's JSON object, each with its type. An unread field is an error at
+// the end, so no meaningful field is ignored.
 #ifndef OUTRIDER_SERVER_JSON_FIELDS_H_
 #define OUTRIDER_SERVER_JSON_FIELDS_H_
 
@@ -17,19 +17,19 @@ namespace outrider::server {
 
 using Json = nlohmann::ordered_json;
 
-// Parses a body. Throws ApiError (400) for what is no JSON, and for JSON nested more deeply than
-// 100 levels: what reads, copies and writes values recurses.
+// Parses a body. Throws ApiError (400) for invalid JSON, and for more than 100 levels of nesting:
+// code that reads, copies and writes values recurses.
 Json parse_json(std::string_view text);
 
-// Throws ApiError (400) that names the field by its path. A null counts as a field that is absent.
-// The object outlives it. Not thread-safe.
+// Throws ApiError (400) with the path of the field. A null counts as absent. The object must
+// outlive it. Not thread-safe.
 class JsonFields {
  public:
-  // path: what the object is called in errors; empty for the body itself.
+  // path: the object's path in errors; empty for the body itself.
   explicit JsonFields(const Json& object, std::string path = {});
 
-  bool has(std::string_view name);  // and it is not null
-  // The field, or nullptr; it counts as read.
+  bool has(std::string_view name);  // and is not null
+  // The field, or nullptr. Marks it as read.
   const Json* find(std::string_view name);
   const Json& require(std::string_view name);
 
@@ -42,13 +42,14 @@ class JsonFields {
   std::optional<double> number(std::string_view name, double least, double most);
   // A text, or a list of at most `most` texts.
   std::vector<std::string> texts(std::string_view name, std::size_t most);
-  // A list; an empty one where the field is absent.
+  // A list; empty if the field is absent.
   const Json& list(std::string_view name);
   std::optional<JsonFields> object(std::string_view name);
 
-  // Fields that say nothing of the text that comes back (who asks, what for): taken and left.
+  // Accepts fields that do not affect the result (for example the user and the purpose) without
+  // reading them.
   void accept(std::initializer_list<std::string_view> names);
-  // Throws where a field has not been read.
+  // Throws if a field has not been read.
   void finish() const;
 
   std::string path_of(std::string_view name) const;

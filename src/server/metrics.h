@@ -1,5 +1,5 @@
-// What /metrics says: counts and times since the start, in Prometheus' text form. docs/serve.md
-// lists the names. All functions are thread-safe.
+// The content of /metrics: counts and times since the start, in Prometheus' text format.
+// docs/serve.md lists the names. All functions are thread-safe.
 #ifndef OUTRIDER_SERVER_METRICS_H_
 #define OUTRIDER_SERVER_METRICS_H_
 
@@ -13,12 +13,12 @@
 
 namespace outrider::server {
 
-// Of the texts of one model.
+// Metrics of one model's texts.
 class TextMetrics {
  public:
   virtual ~TextMetrics() = default;
-  // From a request's arrival to its first token, and from one token to the next. Tokens that one
-  // pass accepts come together: all but the first have waited for nothing.
+  // The time from a request's arrival to its first token, and from one token to the next. Tokens
+  // accepted by one pass come together: all but the first have a wait of 0.
   virtual void first_token(std::chrono::duration<double> waited) = 0;
   virtual void next_token(std::chrono::duration<double> waited) = 0;
   virtual void ended(const GenerateResult& result, std::size_t n_prompt) = 0;
@@ -32,10 +32,10 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // A request that was answered: `path` as the router knows it.
+  // Counts an answered request; `path` is a path of the router.
   void answered(std::string_view path, int status);
-  // The metrics of a model's texts. load is asked each time that the metrics are, until the
-  // returned pointer has been let go.
+  // The metrics of a model's texts. `load` is called for each text() as long as the returned
+  // pointer is held.
   std::shared_ptr<TextMetrics> of_model(const std::string& name, std::function<BatchLoad()> load);
   // Prometheus' text format, version 0.0.4.
   std::string text() const;

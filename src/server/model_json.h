@@ -1,4 +1,4 @@
-// A served model as /v1/models lists it.
+// A served model's entry in /v1/models.
 #ifndef OUTRIDER_SERVER_MODEL_JSON_H_
 #define OUTRIDER_SERVER_MODEL_JSON_H_
 
@@ -9,15 +9,16 @@
 
 namespace outrider::server {
 
-// OpenAI's entry, with an extension field that says what requests may ask for:
+// OpenAI's entry, with an extension field that lists what requests may use:
 //
 //   "outrider": {"context": 2048, "chat": true, "temperature": 1, "rule": "exact",
 //                "default_drafter": "suffix",
 //                "drafters": [{"drafter": "suffix", "rules": ["exact", "typical", "fly"]}, ...]}
 //
-// `chat` says whether the model has a template, `rules` the kinds of rules that the drafter allows.
+// `chat` says whether the model has a template, `rules` lists the kinds of rules that the drafter
+// supports.
 Json model_json(const ServedModel& model);
-// The entry of a model that is loaded when it is asked for. "loaded" says which of the two it is.
+// The entry of a model that is loaded on demand and is not loaded now; its field "loaded" says so.
 Json unloaded_model_json(const std::string& name);
 
 }  // namespace outrider::server

@@ -1,4 +1,4 @@
-// The models that a server answers with: one, or those of a folder, loaded when they are asked for.
+// The models of a server: one, or those of a folder, loaded on demand.
 #ifndef OUTRIDER_SERVER_MODEL_SHELF_H_
 #define OUTRIDER_SERVER_MODEL_SHELF_H_
 
@@ -19,20 +19,20 @@ namespace outrider::server {
 // Thread-safe.
 class ModelShelf {
  public:
-  // Loads a model by its name; throws what loading throws.
+  // Loads a model by name; throws what loading throws.
   using Load = std::function<std::shared_ptr<const ServedModel>(const std::string& name)>;
 
-  // One model, which answers whatever name is asked for.
+  // One model, which serves requests with any model name.
   explicit ModelShelf(std::shared_ptr<const ServedModel> model);
-  // names: of the models that there are. Of them most_loaded are loaded at a time, at least 1.
+  // names: the available models. At most most_loaded >= 1 of them are loaded at a time.
   ModelShelf(std::vector<std::string> names, std::size_t most_loaded, Load load,
              std::shared_ptr<Metrics> metrics);
 
-  // The model if it needs no loading; null: it does. An empty name means the only one. Throws
-  // ApiError (404, or 400 where there are several and none is named).
+  // The model if it is loaded; null: it must be loaded first. An empty name means the only one.
+  // Throws ApiError (404 for an unknown name; 400 if there are several and none is named).
   std::shared_ptr<const ServedModel> loaded(const std::string& name);
-  // The model, loaded now where it is not: the one that was longest not asked for makes room, once
-  // its requests have ended. Waits for both. Throws ApiError, and 503 where loading fails.
+  // The model, loaded if necessary. To make room, the least recently requested one is unloaded once
+  // its requests have ended. Waits for both. Throws ApiError; 503 if loading fails.
   std::shared_ptr<const ServedModel> get(const std::string& name);
 
   // EngineLoop::wait_until_idle() of all models.
@@ -40,7 +40,7 @@ class ModelShelf {
 
   struct Entry {
     std::string name;
-    std::shared_ptr<const ServedModel> model;  // null: it is not loaded
+    std::shared_ptr<const ServedModel> model;  // null: not loaded
   };
   std::vector<Entry> list() const;
   // Model::failure() of the first loaded model that has one.
@@ -50,8 +50,8 @@ class ModelShelf {
  private:
   struct Place {
     std::shared_ptr<const ServedModel> model;
-    bool loads = false;         // some thread loads it
-    std::int64_t last_use = 0;  // counts up
+    bool loads = false;         // a thread is loading it
+    std::int64_t last_use = 0;  // value of clock_
   };
   Place& place_of(const std::string& name);
   void make_room(std::unique_lock<std::mutex>& lock);
@@ -66,9 +66,9 @@ class ModelShelf {
   std::int64_t clock_ = 0;
 };
 
-// Models in a folder: GGUF files, by their names without ".gguf" (of a split file the first part),
-// and directories with a config.json. Names that begin with a point are left out. Throws Error for
-// a folder that cannot be read, and one without models.
+// Models in a folder: GGUF files, by name without ".gguf" (of a split file the first part), and
+// directories with a config.json. Names that begin with a dot are left out. Throws Error for a
+// folder that cannot be read, and for one without models.
 std::map<std::string, std::string> models_in(const std::string& folder);
 
 }  // namespace outrider::server

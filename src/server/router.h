@@ -1,4 +1,4 @@
-// From a path to what answers it: keys, methods, the body's JSON, and errors as responses.
+// Routes requests by path: API keys, methods, the body's JSON, and errors as responses.
 #ifndef OUTRIDER_SERVER_ROUTER_H_
 #define OUTRIDER_SERVER_ROUTER_H_
 
@@ -19,28 +19,28 @@ namespace outrider::server {
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 struct RouterOptions {
-  std::vector<std::string> api_keys = {};  // none: everybody may ask
+  std::vector<std::string> api_keys = {};  // empty: no key is required
   std::string cors_origin = {};            // Access-Control-Allow-Origin; empty: no such header
 };
 
 // Thread-safe.
 class Router {
  public:
-  // work runs what may take longer than a look at a table, on other threads; load what waits for a
-  // model to be loaded, on another still.
+  // work: runs tasks that may take long on other threads. load: runs tasks that wait for a model to
+  // be loaded, on yet other threads.
   using Work = std::function<void(std::function<void()>)>;
   Router(std::shared_ptr<ModelShelf> models, RouterOptions options, Work work, Work load);
 
   void handle(HttpRequest request, const std::shared_ptr<HttpReply>& client) const;
-  // From now on /ready says no, and other requests get 503.
+  // From now on /ready reports not ready, and other requests get 503.
   void drain() { drains_ = true; }
 
  private:
   struct Route {
     std::string_view method;
     std::string_view path;
-    bool open = false;                   // answers without a key
-    void (*run)(const Call&) = nullptr;  // of a POST, with a body; null: answered by the router
+    bool open = false;                   // requires no key
+    void (*run)(const Call&) = nullptr;  // for a POST with a body; null: the router answers
   };
   static const std::vector<Route>& routes();
   struct Request;

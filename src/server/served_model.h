@@ -1,5 +1,4 @@
-// A model as the endpoints see it: its name, its loop, and what requests take where they say
-// nothing.
+// A model as the endpoints see it: its name, its loop, and the defaults of requests.
 #ifndef OUTRIDER_SERVER_SERVED_MODEL_H_
 #define OUTRIDER_SERVER_SERVED_MODEL_H_
 
@@ -24,24 +23,24 @@
 namespace outrider::server {
 
 struct ServedOptions {
-  std::string name;                     // what clients call it
-  std::string chat_template = {};       // in the place of the model's own; empty: that
+  std::string name;                     // the name for clients
+  std::string chat_template = {};       // instead of the model's own; empty: the model's
   std::vector<std::string> drafters;    // specs that requests may name; the first is the default
-  SpeculationOptions speculation = {};  // rule, tree and verify where a request says nothing
-  SamplingParams sampling = {};         // likewise
+  SpeculationOptions speculation = {};  // default rule, tree and verify
+  SamplingParams sampling = {};         // default
   BatchOptions batch = {};
   std::size_t most_waiting = 256;
-  std::shared_ptr<Metrics> metrics = nullptr;     // of the server; null: the model's own
-  std::shared_ptr<StepTurn> turn = nullptr;       // of models that run in one process
+  std::shared_ptr<Metrics> metrics = nullptr;     // of the server; null: separate ones
+  std::shared_ptr<StepTurn> turn = nullptr;       // shared by the models of one process
   std::function<void(Batch&)> prepare = {};       // LoopOptions::prepare
   std::function<void(const Batch&)> finish = {};  // LoopOptions::finish
-  int context = 0;         // most tokens of a prompt and its answer together; 0: the model's own
-  double max_seconds = 0;  // of a request (GenerateOptions::max_seconds); 0: no bound
-  MessageGuard guard = MessageGuard::none;  // against special tokens that messages spell
-  std::string slot_folder = {};             // where texts are saved; empty: nowhere
+  int context = 0;         // limit of a prompt and its answer together; 0: the model's own
+  double max_seconds = 0;  // of a request (GenerateOptions::max_seconds); 0: no limit
+  MessageGuard guard = MessageGuard::none;  // against special tokens in messages
+  std::string slot_folder = {};             // where texts are saved; empty: saving is disabled
 };
 
-// Immutable but for what its loop does. Thread-safe.
+// Immutable, except for the state of its loop. Thread-safe.
 class ServedModel {
  public:
   ServedModel(std::shared_ptr<const Model> model, const ServedOptions& options);
@@ -58,15 +57,15 @@ class ServedModel {
   std::time_t loaded_at() const { return loaded_at_; }
 
   bool has_chat_template() const { return template_.has_value(); }
-  // Throws ApiError (400) where the model has none.
+  // Throws ApiError (400) if the model has none.
   const ChatTemplate& chat_template(bool with_tools) const;
-  // How that template takes what was said before.
+  // How that template expects earlier turns.
   const HistoryForm& history_form(bool with_tools) const {
     return with_tools ? tool_history_form_ : history_form_;
   }
-  // How it writes calls of tools and reasoning.
+  // The model's form of tool calls and reasoning.
   const ReplyFormat& reply_format() const { return reply_format_; }
-  // What ends the assistant's turn besides end tokens: as tokens where they are tokens.
+  // What ends the assistant's turn besides end tokens; as tokens where possible.
   std::span<const TokenId> turn_end_tokens() const { return turn_end_tokens_; }
   std::span<const std::string> turn_end_texts() const { return turn_end_texts_; }
 

@@ -1,4 +1,4 @@
-// The server as a program runs it.
+// The HTTP server with its router.
 #ifndef OUTRIDER_SERVER_SERVER_H_
 #define OUTRIDER_SERVER_SERVER_H_
 
@@ -22,7 +22,7 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Listens from here on. Throws Error for an address that cannot be listened at.
+  // Starts to listen. Throws Error if it cannot listen at the address.
   Server(std::shared_ptr<ModelShelf> models, const ServerOptions& options);
   // With one model.
   Server(std::shared_ptr<const ServedModel> model, const ServerOptions& options)
@@ -32,7 +32,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   int port() const;
-  // Serves until drain() and the last reply, or stop(). Both may be called from any thread.
+  // Serves until drain() and the last reply, or stop(). Any thread may call drain() and stop().
   void run();
   void drain();
   void stop();

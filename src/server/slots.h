@@ -1,4 +1,4 @@
-// Numbers by which clients name ended texts, to have them saved: llama-server's slots.
+// llama-server's slots: numbers by which clients name ended texts in order to save them.
 #ifndef OUTRIDER_SERVER_SLOTS_H_
 #define OUTRIDER_SERVER_SLOTS_H_
 
@@ -11,7 +11,7 @@
 
 namespace outrider::server {
 
-// Each has the text that was put there last, running or ended. Thread-safe.
+// Each slot has the last text put there, running or ended. Thread-safe.
 class Slots {
  public:
   explicit Slots(std::size_t n_slots) : texts_(n_slots) {}
@@ -21,7 +21,7 @@ class Slots {
     const std::lock_guard lock(mutex_);
     texts_[static_cast<std::size_t>(slot)] = text;
   }
-  // None: nothing was put there, or it was taken.
+  // Empty: nothing was put there, or it was cleared.
   std::optional<RequestId> at(int slot) const {
     const std::lock_guard lock(mutex_);
     return texts_[static_cast<std::size_t>(slot)];

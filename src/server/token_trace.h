@@ -1,4 +1,4 @@
-// How the tokens of a request's texts came, for who watches: the extension field `trace` of
+// The origin of a request's tokens, for clients that watch drafting: the extension field `trace` of
 // streams.
 //
 //   "trace": {"rounds": [{"round": 3, "seconds": 0.05,
@@ -9,9 +9,9 @@
 //             "statistics": {"rounds", "tokens", "drafted", "accepted", "seconds",
 //                            "tokens_per_second", "tau", "acceptance"}}
 //
-// A round whose tokens come in several chunks stands in each of them by its number, and its draft
-// and time (since the first round's end) in the first alone. `text` is what became certain with the
-// token (TokenEvent::text), `token` the token's own.
+// If a round's tokens come in several chunks, each chunk has the round's number, and the first
+// alone has its draft and its time (since the end of the first round). `text` is the text that
+// became certain with the token (TokenEvent::text), `token` the token's own.
 #ifndef OUTRIDER_SERVER_TOKEN_TRACE_H_
 #define OUTRIDER_SERVER_TOKEN_TRACE_H_
 
@@ -27,23 +27,23 @@
 
 namespace outrider::server {
 
-// All of it is called on the thread that runs the texts.
+// All functions are called on the thread that runs the texts.
 class TokenTrace {
  public:
-  // Watches the texts, one for each choice, from their first token on: sets their on_draft and
-  // on_token. Once.
+  // Called once: observes the texts, one for each choice, from their first token on, by setting
+  // their on_draft and on_token.
   static void watch(const std::shared_ptr<TokenTrace>& trace,
                     const std::shared_ptr<const ServedModel>& model,
                     std::span<GenerateRequest> requests);
 
-  // What has come of a choice since the last call; null: nothing.
+  // The trace of a choice since the last call; null: nothing.
   Json take(int choice);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Choice {
     Json rounds = Json::array();  // not taken yet
-    bool in_round = false;        // the last of them is the one whose tokens come
+    bool in_round = false;        // tokens of the last round are still coming
     std::int64_t n_rounds = 0;
     std::int64_t n_tokens = 0;
     std::int64_t n_drafted = 0;

@@ -33,7 +33,7 @@ class ChatSink final : public ReplySink {
     std::string content;
     std::string reasoning;
     std::vector<ToolCall> calls;
-    Json log_probs = Json::array();  // entries that have not been sent
+    Json log_probs = Json::array();  // entries not sent yet
     const char* reason = nullptr;
     bool has_role = false;  // the stream's first chunk has been sent
   };

@@ -16,7 +16,7 @@ namespace outrider::server {
 
 class CompletionSink final : public TextSink {
  public:
-  // echo: what stands before each text.
+  // echo: text before each text.
   CompletionSink(std::shared_ptr<const ServedModel> model, std::shared_ptr<HttpReply> reply,
                  const OpenAiStyle& style, std::int64_t prompt_tokens, int n_choices,
                  std::string echo);
@@ -29,7 +29,7 @@ class CompletionSink final : public TextSink {
  private:
   struct Choice {
     std::string text;
-    Json log_probs = Json::array();  // entries that have not been sent
+    Json log_probs = Json::array();  // entries not sent yet
     std::size_t n_offset = 0;        // of text_offset: bytes of the text so far
     std::size_t n_streamed = 0;      // bytes of the text
     FinishReason reason = FinishReason::length;

@@ -1,5 +1,5 @@
-// What is done for each path. Each reads the body, and answers now or when texts have ended; throws
-// ApiError, Error or UsageError for what cannot be answered.
+// The endpoints, one function for each path. Each reads the body, and replies at once or when its
+// texts have ended. Throws ApiError, Error or UsageError for requests that cannot be served.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_ENDPOINTS_H_
 #define OUTRIDER_SERVER_ENDPOINTS_ENDPOINTS_H_
 

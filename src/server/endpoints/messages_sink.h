@@ -25,7 +25,7 @@ class MessagesSink final : public ReplySink {
   void failed(const ApiError& error) override;
 
  private:
-  // Content comes in blocks, one after the other.
+  // Content consists of blocks, one after the other.
   enum class Block { none, text, thinking, tool_use };
   void open(Block kind, Json head);
   void close();
@@ -42,9 +42,9 @@ class MessagesSink final : public ReplySink {
   std::string id_;
   Usage usage_;
   Block block_ = Block::none;
-  int n_blocks_ = 0;  // that have begun, of a stream
+  int n_blocks_ = 0;  // of a stream, begun so far
   Json content_ = Json::array();
-  std::string input_;  // of the call under way
+  std::string input_;  // of the current call
   const char* stop_reason_ = nullptr;
   Json stop_sequence_;
   bool begun_ = false;

@@ -1,5 +1,5 @@
-// What OpenAI's chat completions and completions have in common: how an answer is asked for, and
-// the frame around its choices.
+// Shared by OpenAI's chat completions and completions: options of the answer, and the frame around
+// its choices.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_OPENAI_STYLE_H_
 #define OUTRIDER_SERVER_ENDPOINTS_OPENAI_STYLE_H_
 
@@ -20,25 +20,25 @@ struct OpenAiStyle {
   bool streams = false;
   bool include_usage = false;                   // stream_options.include_usage
   int log_probs = -1;                           // GenerateOptions::log_probs
-  std::shared_ptr<TokenTrace> trace = nullptr;  // where it is asked for: `trace`
+  std::shared_ptr<TokenTrace> trace = nullptr;  // if requested: `trace`
 };
 
 // Reads `stream`, `stream_options` and `trace`. Throws ApiError (400).
 OpenAiStyle read_openai_style(JsonFields& body);
 
-// The frame: id, object, time and model around choices. Not thread-safe.
+// Writes the frame: id, object, time and model around choices. Not thread-safe.
 class OpenAiWriter {
  public:
   OpenAiWriter(std::shared_ptr<HttpReply> reply, std::string model, const char* id_prefix,
                const char* object, const char* chunk_object);
 
-  // From now on, chunks carry what it has of their choices; null: they do not.
+  // From now on, chunks include the trace of their choices; null: none.
   void show(std::shared_ptr<TokenTrace> trace) { trace_ = std::move(trace); }
   // The whole answer.
   void send(Json choices, const Usage& usage);
-  // A chunk of a stream, which begins with the first.
+  // A chunk of a stream; the first one begins it.
   void write_choice(Json choice, bool with_null_usage);
-  // usage: a chunk of its own; null: none.
+  // usage: sent as a separate chunk; null: none.
   void end_stream(const Usage* usage);
   void fail(const ApiError& error);
 

@@ -25,14 +25,14 @@ class ResponsesSink final : public ReplySink {
   void failed(const ApiError& error) override;
 
  private:
-  // The output comes in items, one after the other.
+  // The output consists of items, one after the other.
   enum class Item { none, message, reasoning, call };
   void open(Item kind);
   void open_call(const ReplyEvent& event);
   void close(bool complete);
   void add(const char* type, std::string_view text);
   void write(const char* type, Json event);
-  Json at_item() const;  // where the item under way is, for events
+  Json at_item() const;  // the place of the current item, for events
   void begin_stream();
   Json response(const char* status) const;
 
@@ -44,14 +44,14 @@ class ResponsesSink final : public ReplySink {
   std::time_t created_;
   Usage usage_;
   Item kind_ = Item::none;
-  Json item_;         // under way, without its text
+  Json item_;         // the current one, without its text
   std::string text_;  // of the item
   Json output_ = Json::array();
-  int n_items_ = 0;  // that have begun: more than the output has where a call broke off
+  int n_items_ = 0;  // begun so far: more than the output has if a call was incomplete
   const char* status_ = "completed";
   std::int64_t n_events_ = 0;
   std::int64_t n_untold_ = 0;     // tokens since the last event
-  std::int64_t n_reasoning_ = 0;  // tokens that came as reasoning, its opening marker with them
+  std::int64_t n_reasoning_ = 0;  // tokens of reasoning, including its opening marker
   bool begun_ = false;
 };
 

@@ -1,10 +1,10 @@
-// HTTP/1.1 over TCP: connections, limits and time-outs. Knows nothing of models.
+// HTTP/1.1 over TCP: connections, limits and time-outs. Independent of models.
 //
 //   HttpServer server(limits, [](HttpRequest request, std::shared_ptr<HttpReply> reply) {
 //     reply->send({.status = 200, .body = "{}"});
 //   });
 //   const int port = server.listen("127.0.0.1", 0);
-//   server.run();  // until drain() has let the last reply out, or stop()
+//   server.run();  // until drain() and the end of the last reply, or stop()
 #ifndef OUTRIDER_SERVER_HTTP_HTTP_SERVER_H_
 #define OUTRIDER_SERVER_HTTP_HTTP_SERVER_H_
 
@@ -23,8 +23,8 @@ namespace outrider::server {
 struct HttpLimits {
   std::size_t header_bytes = 16 * 1024;
   std::size_t body_bytes = 8 * 1024 * 1024;
-  int connections = 1024;  // one more is closed at once
-  // Bytes of a reply that wait for its client; one that reads more slowly is cut off.
+  int connections = 1024;  // further ones are closed at once
+  // Bytes of a reply that may wait for its client; slower clients are disconnected.
   std::size_t unsent_bytes = 4 * 1024 * 1024;
   std::chrono::milliseconds header_time{10'000};  // from a request's first byte to its last header
   std::chrono::milliseconds body_time{60'000};    // for the body
@@ -34,13 +34,13 @@ struct HttpLimits {
 
 struct HttpRequest {
   std::string method;
-  std::string path;   // without the query, as it was sent (no decoding of %XX)
-  std::string query;  // behind the question mark
+  std::string path;   // without the query, as sent (%XX is not decoded)
+  std::string query;  // after the question mark
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string peer;  // the client's address
 
-  // The header's value by a name in small letters; empty where there is none.
+  // The value of a header by its name in lower case; empty if there is none.
   std::string_view header(std::string_view name) const;
 };
 
@@ -51,26 +51,26 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-// What is answered to one request: one response, or a stream of parts. Thread-safe. Calls after the
-// end, and for a client that has gone away, do nothing. One that is dropped without an answer is
-// answered with 500; one that is dropped in the middle of a stream ends the connection, so that the
-// client sees that something is missing. A reply may outlive its server.
+// The reply to one request: one response, or a stream of parts. Thread-safe. Calls after the end,
+// and for a disconnected client, do nothing. A reply destroyed without an answer sends status 500.
+// One destroyed within a stream closes the connection, so that the client notices the missing end.
+// A reply may outlive its server.
 class HttpReply {
  public:
   virtual ~HttpReply() = default;
   virtual void send(HttpResponse response) = 0;
-  // A response in chunks; head.body is not read.
+  // A response in chunks; head.body is ignored.
   virtual void begin_stream(HttpResponse head) = 0;
   virtual void write(std::string part) = 0;
   virtual void end_stream() = 0;
-  // Calls back once, on any thread, when the client goes away before the reply is complete, or the
-  // server is destroyed; at once if it has.
+  // Calls back once, on any thread, if the client disconnects before the reply is complete or the
+  // server is destroyed; at once if that has happened.
   virtual void on_gone(std::function<void()> callback) = 0;
 };
 
-// Called on the thread of run(): it must not wait.
+// Called on the thread of run(): it must not block.
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpReply> reply)>;
-// The body of a reply to what is no request (400, 413, 431), and to a dropped reply (500).
+// The body of a reply to an invalid request (400, 413, 431), and to a dropped reply (500).
 using HttpErrorBody = std::function<std::string(int status, std::string_view problem)>;
 
 class HttpServer {
@@ -80,12 +80,13 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Returns the port, which the system chooses for 0. Throws Error for an address that cannot be
-  // listened at.
+  // Returns the port; for port 0 the system chooses one. Throws Error if it cannot listen at the
+  // address.
   int listen(const std::string& host, int port);
-  // Serves until stop(), or until drain() and the last reply's end.
+  // Serves until stop(), or until drain() and the end of the last reply.
   void run();
-  // Thread-safe, both. drain() accepts nothing new and closes connections that wait for a request.
+  // Both are thread-safe. drain() accepts nothing new and closes connections that wait for a
+  // request.
   void drain();
   void stop();
 

@@ -7,8 +7,8 @@
 
 namespace outrider::server {
 
-// The path and query of a target, which may name scheme and host, too, as proxies are sent it (RFC
-// 9112, 3.2.2).
+// The path and query of a target. The target may also contain scheme and host, as sent to proxies
+// (RFC 9112, 3.2.2).
 std::string origin_form(std::string_view target);
 
 }  // namespace outrider::server
