@@ -1,55 +1,65 @@
-// Every kernel, once, over a vector type V of 16 floats and types Dots and Words of integer dot
-// products. Each instruction set's file defines these and calls make_table<V, Dots, Words>(name).
+// Every kernel, written once over a vector type V of 16 floats and types Dots and Words of integer
+// dot products. Each instruction set's file defines these and calls make_table<V, Dots,
+// Words>(name).
 //
-// V offers: zero, broadcast(float), load(const float*), load_first and store_first of n < 16
-// elements (zeros behind what is loaded), load_f16(const uint16_t*), store(float*),
-// store_int8(int8_t*) of integers in -128..127, store_int16(int16_t*) of numbers in that range of
-// 16 bits, rounded to nearest even; load_bytes and load_signed_bytes(const std::byte*) of sixteen
-// bytes; Integers, sums of exact floats: zero(), add_exact(V) and rounded(), as a V; where there
-// are products of bf16, store_bf16(uint16_t*) of what bf16 holds; + - * /; fma(a, b, c) = a * b + c
-// rounded once; max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b (so a NaN in b passes, as
-// in the x86 instructions); absolute; shift_left_23 of the bits; reduce_add by the tree of table.h,
-// and reduce_max; load_mixed, of weights, float or bf16, in whatever order of lanes is quickest,
-// and in_order<Element>, which puts right what was computed from it; load_even and load_odd, of
-// sixteen pairs of bf16 the first and the second ones. And how much of it the registers hold:
-// kMaxRows, rows of a product with one tile; kAccumulators, sums of a product with several tiles;
-// kOneRowTiles, tiles that one row takes together; kSumsBesideInputs, up to how many sums inputs
-// stay in registers from tile to tile, while above that they are read with broadcast_anew;
-// kAttentionSums, a power of two, sums of products with keys or values; kWalksWeighed, a power of
-// two, walks over keys whose scores become weights together; kDoubles, how many doubles go
-// together; multiply_low_halves of so many 64-bit integers.
+// V offers:
+// - zero, broadcast(float), load(const float*), load_f16(const uint16_t*), store(float*);
+//   load_first and store_first of n < 16 elements (zeros after the loaded ones)
+// - store_int8(int8_t*) of integers in -128..127; store_int16(int16_t*) of numbers in the 16-bit
+//   range, rounded to nearest even
+// - load_bytes and load_signed_bytes(const std::byte*) of sixteen bytes
+// - Integers, sums of exact floats: zero(), add_exact(V) and rounded(), as a V
+// - where there are bf16 products, store_bf16(uint16_t*) of values that bf16 can represent
+// - + - * /; fma(a, b, c) = a * b + c rounded once
+// - max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b (so a NaN in b passes, as in the x86
+//   instructions)
+// - absolute; shift_left_23 of the bits; reduce_add by the tree of table.h, and reduce_max
+// - load_mixed, of weights, float or bf16, in the fastest order of lanes, and in_order<Element>,
+//   which restores the order of results computed from it
+// - load_even and load_odd, the first and the second of sixteen pairs of bf16
+// - multiply_low_halves of kDoubles 64-bit integers
+// and how many values the registers hold:
+// - kMaxRows: rows of a product with one tile
+// - kAccumulators: sums of a product with several tiles
+// - kOneRowTiles: tiles that one row takes together
+// - kSumsBesideInputs: up to how many sums inputs stay in registers from tile to tile; above that
+//   they are read with broadcast_anew
+// - kAttentionSums, a power of two: sums of products with keys or values
+// - kWalksWeighed, a power of two: queries whose scores become weights together
+// - kDoubles: doubles processed together
 //
-// Dots offers: kMaxRows and, for R rows and T tiles at a time, at most kMaxRows of them together,
-// the exact dot products of one group's 16 outputs with each row's 32 quantised inputs, or with
-// each half of these, as floats (below 2^24, so exact): dots<Codes, kParts, R, T>(weights, inputs,
-// use), use(t, dots) with those of tile t and all kParts parts and R rows; and, measured,
-// kFixedWayRows, up to how many rows weights are called for a fixed way ahead (beyond: CallAhead),
-// and kOneRowAhead, that way in bytes for one row. TileByTile makes them of one tile's: dots<Codes,
-// kParts, R>(weights, inputs, dots).
+// Dots offers:
+// - kMaxRows, the most rows at a time
+// - dots<Codes, kParts, R, T>(weights, inputs, use), for R <= kMaxRows rows and T tiles: the exact
+//   dot products of one group's 16 outputs with each row's 32 quantised inputs, or with each half
+//   of these, as floats (below 2^24, so exact); use(t, dots) gets those of tile t and all kParts
+//   parts and R rows
+// - measured: kFixedWayRows, the most rows for which weights are prefetched at a fixed distance
+//   (above it: CallAhead), and kOneRowAhead, that distance in bytes for one row
+// TileByTile computes them one tile at a time: dots<Codes, kParts, R>(weights, inputs, dots).
 //
-// Products of attention, of some kKind of keys and values, offer dots<R, T>(cells, row_bytes, n,
-// rows, ahead, use): use(r, t, dots) of R rows of n numbers (rows.at(r), the first one's address)
-// with T vectors of 16 columns of cells, side by side in rows row_bytes apart (kv_layout.h),
-// calling ahead.row<T> for every row of cells. R is at most kRows, and so many rows may be read; T
-// at most vectors(R). Both are powers of two. What stands in cells beyond n has no effect. Words,
-// which make_table takes, are those of int8 with words of 16 bits: exact, rounded once. Products of
-// int8 say what their rows consist of: Number; kTogether of them, zeros at the end; kDigits of them
-// to a word, 1 where they are the words themselves, else those that to_digits(words, n, row) makes
-// of n.
+// Products of attention, for keys and values of some kKind, offer dots<R, T>(cells, row_bytes, n,
+// rows, ahead, use). It calls use(r, t, dots) with the dot products of R rows of n numbers
+// (rows.at(r) is the address of the first) with T vectors of 16 columns of cells. The vectors are
+// adjacent in rows row_bytes apart (kv_layout.h); ahead.row<T> is called for every row of cells. R
+// is at most kRows, and that many rows may be read; T is at most vectors(R). Both are powers of
+// two. Cells beyond n have no effect. Words, an argument of make_table, is the type for int8 with
+// 16-bit words: exact, rounded once. Products of int8 declare what their rows consist of: Number;
+// kTogether of them, zeros at the end; kDigits for each word, 1 if they are the words themselves,
+// else the digits from to_digits(words, n, row) of n words.
 //
 // Numbers of attention say how queries and weights become rows of such numbers:
 //
 //   Weight                     what weigh() takes: the last step of a weight
-//   query(walk, x)             a walk's query, x (head_dim); queries(walk): those from there on
-//   begin_keys(block)          of one chunk
-//   score(walk, vector, dots)  the walk's scores of 16 of its keys
-//   begin_values(block, n)     of n tokens
-//   weights<R>(from)           R walks' weights of a chunk, (R, kChunkKeys)
-//   sum(r, dots, so_far)       so_far and the r-th of those walks' sums of the chunk's values
+//   query(walk, x)             sets a walk's query, x (head_dim); queries(walk): those from there
+//   on begin_keys(block)          of one chunk score(walk, vector, dots)  the walk's scores of 16
+//   of its keys begin_values(block, n)     of n tokens weights<R>(from)           R walks' weights
+//   of a chunk, (R, kChunkKeys) sum(r, dots, so_far)       so_far plus the r-th of those walks'
+//   sums of the chunk's values
 //
-// The algorithms stand in products.h, rows.h, delta_rule.h, attention.h, float_attention.h,
+// The algorithms are in products.h, rows.h, delta_rule.h, attention.h, float_attention.h,
 // int8_attention.h, bf16_attention.h, double_functions.h and philox.h; here they become a table.
-// Everything in them has internal linkage, and no function of the standard library is used that
+// Everything in them has internal linkage, and they use no function of the standard library that
 // could be emitted out of line: a copy compiled with AVX flags must never be linked into code that
 // runs everywhere.
 #ifndef OUTRIDER_KERNELS_ALGORITHMS_H_

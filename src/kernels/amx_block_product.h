@@ -1,16 +1,16 @@
-// Products of machines with matrix units (Intel AMX: INT8 tiles) with weights in blocks of 256
+// Products on machines with matrix units (Intel AMX: INT8 tiles) with weights in blocks of 256
 // (formats/block_formats.h, WholeBlockFormats). Internal linkage, as everything compiled with
 // instruction-set flags.
 //
 // The sum of s * dot over a block is one product if s is multiplied into the weights. s * w takes
-// up to 13 bits, so it goes into the tiles as two planes of bytes: s * w = 256 * high + low, low
-// unsigned. 64 elements of both planes are two instructions, and nothing leaves the tiles before
-// the block's end. Where neither has a sign, scales have six bits and codes few, the planes are the
-// code times the scale's upper and lower three bits: s * w = 8 * high + low. Bytes of 16 bits then
-// multiply side by side without carrying. Scaled group by group, what the tiles hold has to be
-// stored and read again for every 32 elements. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX cores, whole
-// passes, milliseconds by groups and by blocks: 16 rows 74 and 62, 32 rows 126 and 91, 64 rows 243
-// and 157.)
+// up to 13 bits, so it is split into two planes of bytes: s * w = 256 * high + low, low unsigned.
+// 64 elements of both planes are two instructions, and nothing leaves the tiles before the block's
+// end. If codes and scales are unsigned, scales have six bits and codes few, the planes are the
+// code times the scale's upper and lower three bits: s * w = 8 * high + low. Bytes of 16-bit lanes
+// then multiply side by side without carry. If scaled group by group instead, the contents of the
+// tiles must be stored and loaded again for every 32 elements. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX
+// cores, whole passes, milliseconds by groups and by blocks: 16 rows 74 and 62, 32 rows 126 and 91,
+// 64 rows 243 and 157.)
 #ifndef OUTRIDER_KERNELS_AMX_BLOCK_PRODUCT_H_
 #define OUTRIDER_KERNELS_AMX_BLOCK_PRODUCT_H_
 
@@ -26,12 +26,12 @@
 namespace outrider::kernels {
 namespace {
 
-// Row tiles that go together over a block's planes: 256 rows, whose inputs of a block are 64 KB.
+// Row tiles processed together over a block's planes: 256 rows, whose inputs of a block are 64 KB.
 constexpr int kMostBlockRowTiles = 16;
-// Of more row tiles than these, so many tiles of weights go together, block by block: inputs that
-// the second cache has no room for (256 rows of 8,960 elements are 2.3 MB) are read once for all of
-// them. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX cores, a prompt of 512 tokens, five turns: one tile
-// after the other 390 to 409 tokens a second, so 411 to 442.)
+// With more row tiles than these, kTilesTogether tiles of weights are processed together, block by
+// block. Inputs that exceed the L2 cache (256 rows of 8,960 elements are 2.3 MB) are then read once
+// for all of them. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX cores, a prompt of 512 tokens, five turns:
+// one tile after the other 390 to 409 tokens a second, together 411 to 442.)
 constexpr int kMostRowTilesOfOneTile = 4;
 constexpr int kTilesTogether = 4;
 
@@ -56,16 +56,16 @@ class BlockTileProduct {
   using Scales = typename Format::Scales;
   static constexpr int kParts = Scales::kParts;
   static constexpr int kSteps = kBlock / kBlockRun;
-  static constexpr int kPairs = kBlockGroups * kParts / 2;  // of parts, whose minimums lie together
-  // What is taken off a code: of signed bytes, which are taken with their sign bit flipped, 128.
+  static constexpr int kPairs = kBlockGroups * kParts / 2;  // of parts, whose minimums are adjacent
+  // The offset of codes. Signed bytes are used with their sign bit flipped, so theirs is 128.
   static constexpr int kOffset = Codes::kSigned ? 128 : Codes::kOffset;
-  // Weights are called for so many blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1 GB of it
+  // Weights are prefetched so many blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1 GB of it
   // over 16, 32 and 64 rows, ms, medians of three turns: 4 blocks 69, 95 and 162, 8 66, 90 and 165,
   // 16 65, 94 and 168.)
   static constexpr int kCalledBlocks = 8;
   static constexpr int kRowsAStep = R / kSteps;  // of scale_rows()
   static constexpr int kGroupPairs = kBlockGroups / 2;
-  // The planes are of the scale's digits, of so many bits each.
+  // Planes of the scale's digits, of so many bits each.
   static constexpr int kDigitBits = 3;
   static constexpr int kMostDigit = (1 << kDigitBits) - 1;
   static constexpr bool kByDigits = !Codes::kSigned && kOffset == 0 && !Scales::kSigned &&
@@ -84,12 +84,12 @@ class BlockTileProduct {
     alignas(64) std::int32_t high[R][kTileColumns];
   };
 
-  // One or two row tiles of a block of a tile: what goes through the tile registers together.
+  // One or two row tiles of a block of a tile: the work that uses the tile registers together.
   struct Turn {
     const std::byte* weights;
     int block;
-    int tile;      // of those that go together
-    int place;     // of all pairs of a block and a tile, in their order
+    int tile;      // index among those processed together
+    int place;     // index among all (block, tile) pairs, in order
     int row_tile;  // and the next one, if there is one
   };
 
@@ -120,8 +120,8 @@ class BlockTileProduct {
       }
       for (int row_tile = 0; row_tile < n_row_tiles_; row_tile += 2) {
         const Turn turn{at, place / T, place % T, place, row_tile};
-        // The vectors' work while the tiles are multiplied: the next planes, of up to two row tiles
-        // two groups in each step, and a share of what the turn before left.
+        // Vector work while the tiles are multiplied: unpacks the next planes (with up to two row
+        // tiles, two groups in each step), and does a share of the previous turn's scaling.
         const auto vectors = [&]<int kStep>() __attribute__((always_inline)) {
           ahead_.step();
           const int pair = n_row_tiles_ <= 2 ? kStep : row_tile + kStep / 2;
@@ -145,8 +145,9 @@ class BlockTileProduct {
     }
   }
 
-  // One tile's blocks follow one another, and tiles, too: what is behind a block may be the next
-  // tile's. Several tiles are for many rows, and multiplying takes longer than the memory.
+  // Prefetches. Blocks of a tile are contiguous, and so are tiles: the data after a block may be
+  // the next tile's. Several tiles are used with many rows, where multiplication takes longer than
+  // memory.
   template <int T>
   void call_ahead(const std::byte* block) {
     constexpr int kCalled = T == 1 ? kCalledBlocks : 1;
@@ -165,11 +166,11 @@ class BlockTileProduct {
     use.template operator()<3>();
   }
 
-  // Leaves the sums of a turn's row tiles, kRowTiles of them, in sums. Behind each step, vectors:
-  // what these store waits in the core's buffer of stores until the tiles before it are multiplied.
-  // It has room for 64 of them, not for the planes' 128. (These instructions alone, 16 rows, ns:
-  // the products of a block 44; then 64 stores 44 to 46; 128 stores 60 to 99, a quarter behind each
-  // step 40 to 44.)
+  // Writes the sums of a turn's kRowTiles row tiles to sums. After each step calls vectors, whose
+  // stores wait in the core's store buffer until the tiles before them are multiplied. The buffer
+  // has room for 64 stores, not for the planes' 128. (These instructions alone, 16 rows, ns: the
+  // products of a block 44; then 64 stores 44 to 46; 128 stores 60 to 99, a quarter after each step
+  // 40 to 44.)
   template <int kRowTiles, class Vectors>
   void multiply(const Turn& turn, Sums (&sums)[2], const Vectors& vectors) {
     const Planes& planes = planes_[turn.place % 2];
@@ -184,7 +185,7 @@ class BlockTileProduct {
     in_steps([&]<int kStep>() __attribute__((always_inline)) {
       const std::size_t run = static_cast<std::size_t>(turn.block * kSteps + kStep) * slots + row;
       const std::int8_t* inputs = args_.block_values + run * kBlockRun;
-      // Loading a tile is an instruction of which the compiler does not know that it reads memory.
+      // The compiler does not know that loading a tile reads memory.
       __asm__ volatile("" ::: "memory");
       _tile_loadd(4, planes.low[kStep * (kBlockRun / kQuad)], kRowBytes);
       _tile_loadd(5, planes.high[kStep * (kBlockRun / kQuad)], kRowBytes);
@@ -204,7 +205,7 @@ class BlockTileProduct {
           _tile_dpbssd(3, 7, 5);
         }
       }
-      __asm__ volatile("" ::: "memory");  // what vectors store stays behind it
+      __asm__ volatile("" ::: "memory");  // keeps the stores of vectors after it
       vectors.template operator()<kStep>();
     });
     _tile_stored(0, sums[0].low, kTileColumns * 4);
@@ -231,8 +232,8 @@ class BlockTileProduct {
     if constexpr (Scales::kMinimums) unpack_minimums(at, minimums_[0]);
   }
 
-  // Two groups. (Inlined it would stand in 16 places: four steps, one and two row tiles, one and
-  // several tiles of weights; and once more for the first block.)
+  // Unpacks two groups. (Inlined it would be emitted in 16 places: four steps, one and two row
+  // tiles, one and several tiles of weights; and once more for the first block.)
   [[gnu::noinline]] static void unpack_groups(const std::byte* at, int pair, Planes& planes) {
 #pragma GCC unroll 2
     for (int group = 2 * pair; group < 2 * pair + 2; ++group) {
@@ -249,7 +250,7 @@ class BlockTileProduct {
     }
   }
 
-  // A column's scale is repeated over the bytes of its quad; the digits stand in the lower byte of
+  // A column's scale is repeated over the bytes of its quad; the digits are in the lower byte of
   // two.
   [[gnu::always_inline]] static void unpack_digits(const std::byte* codes,
                                                    const std::byte* of_group, int group,
@@ -275,7 +276,7 @@ class BlockTileProduct {
     const __m512i low_bytes = _mm512_set1_epi16(0xff);
     for (int part = 0; part < kParts; ++part) {
       const __m512i scales = for_quads(of_group + static_cast<std::size_t>(part) * kByteOfEach);
-      // One product of the pair that the instruction adds up is 0.
+      // One product of the pair that the instruction adds is 0.
       const __m512i of_even = _mm512_and_si512(scales, low_bytes);
       const __m512i of_odd = _mm512_andnot_si512(low_bytes, scales);
       const __m512i off = _mm512_mullo_epi16(_mm512_srai_epi16(_mm512_slli_epi16(scales, 8), 8),
@@ -291,7 +292,7 @@ class BlockTileProduct {
           even = _mm512_sub_epi16(even, off);
           odd = _mm512_sub_epi16(odd, off);
         }
-        // (low_bytes & a) | (~low_bytes & b), by the table of this function's truth.
+        // (low_bytes & a) | (~low_bytes & b), as a truth table.
         constexpr int kSelect = 0xca;
         const int row = group * kQuads + quad;
         _mm512_store_si512(
@@ -317,7 +318,7 @@ class BlockTileProduct {
     }
   }
 
-  // What scale_rows() reads of a row tile.
+  // The arguments of scale_rows() for a row tile.
   struct RowsOfBlock {
     const Sums* sums;
     const Minimums* minimums;
@@ -327,7 +328,7 @@ class BlockTileProduct {
     float (*running)[kTileColumns];
   };
 
-  // A share of what a turn left.
+  // A share of the previous turn's scaling.
   template <int kShare>
   [[gnu::always_inline]] void scale_share(const Turn& turn, const Sums (&sums)[2]) {
     scale<kShare>(turn, turn.row_tile, sums[0]);
@@ -349,8 +350,8 @@ class BlockTileProduct {
                         .running = running_ + (turn.tile * n_row_tiles_ + row_tile) * R});
   }
 
-  // The float combination of a block, in the order that the format's scales fix. A function of its
-  // own has registers enough for its addresses.
+  // The float combination of a block, in the order that the format's scales fix. It is a separate
+  // function so that it has enough registers for its addresses.
   template <int kShare>
   [[gnu::noinline]] static void scale_rows(const RowsOfBlock& of) {
     const Sums& sums = *of.sums;
@@ -392,7 +393,8 @@ class BlockTileProduct {
   int n_called_ = 0;  // blocks
   CallAhead ahead_{nullptr, 0, 0, 1, 1};
   Planes planes_[2];
-  // A block's are asked for while the next one is multiplied and the one behind that is unpacked.
+  // A block's minimums are needed while the next block is multiplied and the one after it is
+  // unpacked.
   alignas(64) Minimums minimums_[3];
   Sums sums_[2][2];  // of two turns
   alignas(64) float running_[kTilesTogether * kMostBlockRowTiles * R][kTileColumns];
@@ -409,7 +411,7 @@ void multiply_block_tiles(const MatmulArgs& args) {
   }
 }
 
-// By tiles, whatever the number of rows.
+// By tiles, for any number of rows.
 template <class Format>
 void matmul_blocks_by_tiles(const MatmulArgs& args) {
   with_row_tile_height(args.n_rows, [&args]<int R>() { multiply_block_tiles<Format, R>(args); });

@@ -1,11 +1,11 @@
-// Quantised products of machines with matrix units (Intel AMX: INT8 tiles), of the formats with
+// Quantised products on machines with matrix units (Intel AMX: INT8 tiles), for the formats with
 // scales of groups (formats/block_formats.h). Internal linkage, as everything compiled with
 // instruction-set flags.
 //
-// 32 products of bytes, one group, are one instruction; what costs is bringing the exact integers
-// back and scaling them, row by row. So the next few groups' tiles are multiplied while those
-// before them are scaled: neither waits for the other. Codes of fewer bits are unpacked once, for
-// all rows.
+// 32 products of bytes, one group, are one instruction. The cost is in loading the exact integers
+// back and scaling them, row by row. So the next few groups' tiles are multiplied while earlier
+// ones are scaled, and neither waits for the other. Codes of fewer bits are unpacked once, for all
+// rows.
 #ifndef OUTRIDER_KERNELS_AMX_PRODUCT_H_
 #define OUTRIDER_KERNELS_AMX_PRODUCT_H_
 
@@ -22,7 +22,7 @@
 namespace outrider::kernels {
 namespace {
 
-// Row tiles that go together over the weights: 64 rows' inputs and running sums stay in the second
+// Row tiles processed together over the weights: inputs and running sums of 64 rows stay in the L2
 // cache beside a block of weights.
 constexpr int kMostRowTiles = 4;
 
@@ -36,8 +36,8 @@ class TileProduct {
   void run() {
     const std::size_t tile_bytes = Format::tile_bytes(args_.k);
     const int n_groups = group_count(args_.k);
-    // Weights are called for a block ahead, short tiles several together: streams within one would
-    // end before the prefetcher has caught up with them.
+    // Weights are prefetched one block ahead; several short tiles count as one block, since streams
+    // within one would end before the prefetcher has caught up with them.
     const int together = n_groups < kGroups ? kGroups / n_groups : 1;
     for (int tile = args_.first_tile; tile < args_.first_tile + args_.n_tiles; ++tile) {
       const std::byte* weights =
@@ -47,7 +47,7 @@ class TileProduct {
         const int n = n_groups - first < kGroups ? n_groups - first : kGroups;
         const std::size_t at = Format::block_at(first);
         const std::byte* block = weights + at;
-        // As many bytes as this block has, padding and all, a whole block further on.
+        // The bytes of this block, padding included, one whole block further on.
         const std::size_t n_bytes = first + n == n_groups ? tile_bytes - at : kWholeBytes;
         const std::size_t ahead = n_groups < kGroups ? tile_bytes : kWholeBytes;
         const Next next =
@@ -62,25 +62,25 @@ class TileProduct {
  private:
   using Codes = typename Format::Codes;
   using Scales = typename Format::Scales;
-  // Signed bytes are multiplied where they lie.
+  // Signed bytes are multiplied in place.
   static constexpr bool kUnpacks = !std::is_same_v<Codes, WholeBytes>;
 
-  // Groups whose dots are on their way while an earlier one's are scaled: their way through the
-  // tiles and the memory is long (52 cycles and as much again), and neither work waits for the
-  // other.
+  // Groups whose dots are in flight while an earlier group's are scaled. The latency through tiles
+  // and memory is long (52 cycles and as much again), so neither work waits for the other.
   static constexpr int kAhead = 3;
   static constexpr int kDots = kAhead + 1;
-  // How many groups ahead of scaling the first row tile unpacks: a tile would wait long for lines
-  // just written.
+  // The number of groups that the first row tile unpacks ahead of scaling: loading a tile from
+  // lines just written would stall.
   static constexpr int kUnpackAhead = 8;
-  // Groups that all row tiles pass before the next ones come. Long, so that inputs and weights are
-  // read in long runs from the second cache (8 groups of int8: a seventh slower for 32 rows); of
-  // what the first row tile unpacks, no more than leave room for inputs in the first cache.
+  // Groups that all row tiles process before the next ones. Many, so that inputs and weights are
+  // read in long runs from the L2 cache (8 groups of int8: a seventh slower for 32 rows). For
+  // formats that are unpacked, few enough that the unpacked bytes leave room for inputs in the L1
+  // cache.
   static constexpr int kGroups = kUnpacks ? 32 : 64;
   static_assert(kGroups % Format::kGroups == 0, "whole blocks of the format");
   static constexpr std::size_t kWholeBytes = kGroups / Format::kGroups * Format::kBlockBytes;
 
-  // The weights to call for during a block: one of some shares of these.
+  // The weights to prefetch during a block, divided into shares.
   struct Next {
     const std::byte* weights;
     std::size_t n_bytes;
@@ -88,19 +88,19 @@ class TileProduct {
     int n_shares;
   };
 
-  // Where a row tile's operands of a block stand. Values of their own in registers, not members:
-  // what lies in memory is read again after every instruction that stores a tile.
+  // The addresses of a row tile's operands of a block. Values in registers, not members: data in
+  // memory is read again after every instruction that stores a tile.
   struct Place {
     const std::byte* weights;
     const std::int8_t* inputs;
     ScaledInputs scaled;
     std::size_t slots;
     int n;            // groups
-    int unpacked;     // of them, by an earlier row tile
+    int unpacked;     // of these, by an earlier row tile
     CallAhead ahead;  // for this row tile's share of the next block
   };
 
-  // All row tiles past the n groups of a tile that begin at `first`.
+  // Processes n groups of a tile from group `first` on, for all row tiles.
   void run_block(const std::byte* block, int tile, int first, int n, const Next& next) {
     const int n_groups = group_count(args_.k);
     for (int row_tile = 0; row_tile < n_row_tiles_; ++row_tile) {
@@ -139,7 +139,7 @@ class TileProduct {
     for (int r = 0; r < R; ++r) sums[r] = result[r];
     CallAhead ahead = place.ahead;
     for (int i = 0; i < kUnpackAhead; ++i) unpack(place, i);
-    // Loading a tile is an instruction of which the compiler does not know that it reads memory.
+    // The compiler does not know that loading a tile reads memory.
     __asm__ volatile("" ::: "memory");
     for (int i = 0; i < kAhead && i < place.n; ++i) multiply(place, i, dots_[i % kDots]);
     for (int i = 0; i < place.n; ++i) {
@@ -164,7 +164,7 @@ class TileProduct {
     _tile_stored(0, dots, kTileColumns * 4);
   }
 
-  // The block's i-th group, if there is one and it is not unpacked yet.
+  // Unpacks the block's i-th group, if there is one and it is not unpacked yet.
   void unpack(const Place& place, int i) {
     if (!kUnpacks || i < place.unpacked || i >= place.n) return;
     const std::byte* packed = place.weights + Format::weights_at(i);
@@ -215,7 +215,7 @@ void multiply_tiles(const MatmulArgs& args) {
   }
 }
 
-// By tiles, whatever the number of rows.
+// By tiles, for any number of rows.
 template <class Format>
 void matmul_by_tiles(const MatmulArgs& args) {
   with_row_tile_height(args.n_rows, [&args]<int R>() { multiply_tiles<Format, R>(args); });

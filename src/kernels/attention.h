@@ -1,7 +1,7 @@
-// Attention over keys and values that stand in the cache as they are multiplied (kv_layout.h): the
-// online softmax over a vector type V, chunk by chunk, and the order in which several rows read
-// what they share once. What the products are, and what numbers they are of, stands in
-// float_attention.h, int8_attention.h and bf16_attention.h (algorithms.h says what they offer).
+// Attention over keys and values stored in the layout of their products (kv_layout.h): the online
+// softmax over a vector type V, chunk by chunk, and the order in which several rows read shared
+// chunks once. The products and their numbers are in float_attention.h, int8_attention.h and
+// bf16_attention.h (algorithms.h describes what these offer).
 #ifndef OUTRIDER_KERNELS_ATTENTION_H_
 #define OUTRIDER_KERNELS_ATTENTION_H_
 
@@ -16,7 +16,7 @@
 namespace outrider::kernels {
 namespace {
 
-// Query heads that are worked on together.
+// Query heads processed together.
 constexpr int kMostQueries = kMostAttendQueries;
 constexpr int kMostWalks = kMostAttendRows * kMostQueries;
 
@@ -25,7 +25,7 @@ struct PlainWeight {
   [[gnu::always_inline]] static V of(V x) { return exponential_of_negative(x); }
 };
 
-// One query's way over the keys.
+// A walk: one query's state while it reads the keys.
 struct Walk {
   const float* query;
   float* out;     // the running sum of weights times values
@@ -33,8 +33,8 @@ struct Walk {
   float total;    // of the weights
 };
 
-// The walks of all rows of a call, of query heads [first_query, first_query + n_queries), row after
-// row.
+// The walks of all rows of a call, for query heads [first_query, first_query + n_queries), row
+// after row.
 class Walks {
  public:
   Walks(const AttendArgs& args, int first_query, int n_queries) : n_queries_(n_queries) {
@@ -52,7 +52,7 @@ class Walks {
     }
   }
 
-  // The place of a row's first walk, and how many n_rows rows have.
+  // The index of a row's first walk; the row of a walk; and the number of walks of n_rows rows.
   int first_of(int row) const { return row * n_queries_; }
   int row_of(int walk) const { return walk / n_queries_; }
   int of_rows(int n_rows) const { return n_rows * n_queries_; }
@@ -70,7 +70,7 @@ class Walks {
   Walk walks_[kMostWalks];
 };
 
-// step<R>(at) over all walks [at, at + n), R of them at a time: Most, and fewer for the last.
+// Calls step<R>(at) over all walks [at, at + n), R of them at a time: Most, and fewer for the last.
 template <int Most, class Step>
 void for_walks(int at, int n, const Step& step) {
   for (; n >= Most; n -= Most, at += Most) step.template operator()<Most>(at);
@@ -79,7 +79,7 @@ void for_walks(int at, int n, const Step& step) {
   }
 }
 
-// e^x of x <= 0, and the same as a vector.
+// e^x for x <= 0, as a number and as a vector.
 template <class V>
 struct Factor {
   explicit Factor(float x) : of_all(exponential_of_negative(V::broadcast(x))) {
@@ -91,14 +91,14 @@ struct Factor {
   float of_one;
 };
 
-// What scores of which the highest is so much are weighed beside: where none is above -infinity,
-// something finite, beside which they weigh nothing.
+// The reference value for weights of scores with this maximum: a finite value if no score is above
+// -infinity, so that all weights are 0.
 inline float weighed_beside(float highest) { return highest == -__builtin_inff() ? 0.0F : highest; }
 
-// The scores of a chunk of n keys (a row for each walk) become weights, and the walks' sums are
-// brought to the new highest scores. Weight::of(V): e^x, as exactly as it is to count. Several
-// walks at a time: each is a long chain of operations that wait for one another, and those of
-// others fill the gaps.
+// Turns the scores of a chunk of n keys (a row for each walk) into weights, and rescales the walks'
+// sums to the new highest scores. Weight::of(V): e^x, at the required precision. Several walks are
+// processed together: each is a chain of dependent operations, and those of other walks fill the
+// latency.
 template <class V, class Weight, int Q>
 void weigh(int value_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
   V highest_lanes[Q];
@@ -129,7 +129,7 @@ void weigh(int value_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
     Walk& walk = walks[q];
     float factor = 1.0F;
     if (highest[q] != walk.highest) {
-      // What the chunks before count for now that the highest score is known better: 0 at first.
+      // The factor of earlier chunks under the new highest score: 0 at first.
       const Factor<V> shrink(walk.highest - highest[q]);
       factor = shrink.of_one;
       walk.highest = highest[q];
@@ -141,7 +141,7 @@ void weigh(int value_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
   }
 }
 
-// Rows of numbers that products take: of one array, a stride apart.
+// Rows of numbers for products: of one array, a stride apart.
 template <class Number>
 struct StridedRows {
   const Number* first;
@@ -149,17 +149,16 @@ struct StridedRows {
   [[gnu::always_inline]] const Number* at(int r) const { return first + r * stride; }
 };
 
-// A block of cells (kv_layout.h), and where the same one of the next chunk stands: keys and values
-// are called for a chunk ahead, row by row, so that they are under way while this one's scores and
-// sums are computed.
+// A block of cells (kv_layout.h), and the same block of the next chunk. Keys and values are
+// prefetched one chunk ahead, row by row, while this chunk's scores and sums are computed.
 struct Cells {
   const std::byte* at;
   std::size_t row_bytes;
   const std::byte* ahead;
 };
 
-// The calls, for one row of cells each: into the second cache. Where a block is read again nobody
-// calls; in the last chunk, with none behind it, they are for its own block.
+// Prefetches one row of cells per call into the L2 cache. Does nothing where a block is read again.
+// In the last chunk, which has no successor, it prefetches its own block.
 template <bool kCalls>
 struct CellsAhead {
   const std::byte* at;
@@ -171,8 +170,8 @@ struct CellsAhead {
   }
 };
 
-// use(r, vector, dots): of vectors [vector, n_vectors) of 16 columns of cells, the dot products
-// with R rows of n numbers.
+// Calls use(r, vector, dots) with the dot products of R rows of n numbers and vectors [vector,
+// n_vectors) of 16 columns of cells.
 template <class V, class Products, bool kCalls, int R, int T, class Rows, class Use>
 void for_dots(const Cells& cells, int n, const Rows& rows, int vector, int n_vectors,
               const Use& use) {
@@ -189,7 +188,7 @@ void for_dots(const Cells& cells, int n, const Rows& rows, int vector, int n_vec
   }
 }
 
-// use(r, t) for all of R rows and T vectors, written out, so that sums stay in registers.
+// Calls use(r, t) for all of R rows and T vectors, unrolled, so that sums stay in registers.
 template <int R, int T, class Use>
 [[gnu::always_inline]] inline void for_sums(const Use& use) {
 #pragma GCC unroll 8
@@ -199,21 +198,21 @@ template <int R, int T, class Use>
   }
 }
 
-// A chunk of which not all positions are slots of their own, put together for one row of a tree.
+// A chunk in which not all positions are slots of the same number, assembled for one row of a tree.
 class AssembledChunk {
  public:
   AssembledChunk(const KvLayout& layout, void* room)
       : layout_(layout), keys_(static_cast<std::byte*>(room)) {}
 
-  // keys(slot chunk), values(slot chunk): where the blocks of the slots stand; has_values: there
-  // are any of values. The first n_in_place of the chunk's n positions are there, the others in the
-  // given slots.
+  // keys(slot chunk), values(slot chunk): the addresses of the slots' blocks; has_values: whether
+  // there are blocks of values. The first n_in_place of the chunk's n positions are in place, the
+  // others are in the given slots.
   template <class Keys, class Values>
   void assemble(int chunk, int n_in_place, int n, const int* slots, const Keys& keys,
                 const Values& values, bool has_values) {
     if (chunk != chunk_) n_same_ = 0;
     chunk_ = chunk;
-    // What the row before found in place stands here already.
+    // Positions that the previous row had in place are here already.
     if (n_in_place > n_same_) {
       layout_.copy_first_keys(keys(chunk), keys_, n_in_place);
       if (has_values) layout_.copy_first_values(values(chunk), values_at(), n_in_place);
@@ -238,16 +237,16 @@ class AssembledChunk {
   int n_same_ = 0;
 };
 
-// The values of a chunk whose keys hold them: the keys' first dims, transposed into a block of
-// values, so that sums are those of values that stand in the cache, bit by bit. What that costs is
-// shared by all walks that read the chunk.
+// The values of a chunk whose keys contain them: the keys' first dims, transposed into a block of
+// values. So sums have the bits of values stored in the cache. All walks that read the chunk share
+// the cost.
 class ValuesOfKeys {
  public:
-  // room: for two blocks (AttendArgs), of which the first is AssembledChunk's.
+  // room: memory for two blocks (AttendArgs), of which the first is AssembledChunk's.
   ValuesOfKeys(const KvLayout& layout, void* room, int n_dims)
       : layout_(layout), values_(static_cast<std::byte*>(room)), n_dims_(n_dims) {}
 
-  // Of the chunk's first n tokens. stays: the same keys next time, if it is the same place.
+  // The values of the chunk's first n tokens. stays: the address will hold the same keys next time.
   const std::byte* transposed(const std::byte* keys, int n, bool stays) {
     std::byte* const values = values_ + layout_.block_bytes();
     const int n_done = keys == of_ ? n_done_ : 0;
@@ -265,9 +264,9 @@ class ValuesOfKeys {
   int n_done_ = 0;
 };
 
-// Softmax while reading (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
-// one chunk of positions at a time. Chunks begin at fixed positions, so that a position's
-// arithmetic does not depend on how the keys came to be there, nor on who walks along.
+// Online softmax (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"), one
+// chunk of positions at a time. Chunks begin at fixed positions. So a position's arithmetic does
+// not depend on how the keys were written, nor on the other walks.
 template <class V, class Products, class Numbers>
 class Attention {
  public:
@@ -318,9 +317,9 @@ class Attention {
     const int first = args_.rows[r].first_key / kChunkKeys;
     return first <= split_chunk_ ? split_chunk_ : least(first, split_chunk_ + kChunksOfSplit);
   }
-  // The chunk of the split behind row r's last.
+  // The end of row r's chunks in the split (exclusive).
   int end_chunk_of(int r) const { return least(chunks_of(r), split_chunk_ + kChunksOfSplit); }
-  // Before that, whole chunks whose positions are their own slots for every row.
+  // The end of the whole chunks whose positions are slots of the same number for every row.
   int end_of_shared_chunks() const {
     int n = args_.rows[0].n_in_place;
     for (int r = 1; r < args_.n_rows; ++r) n = least(n, args_.rows[r].n_in_place);
@@ -354,15 +353,15 @@ class Attention {
     step(r, 1, n, assembled_.keys(), own, chunk);
   }
 
-  // n_rows rows from `row` on take in a chunk of n positions.
+  // Processes a chunk of n positions for n_rows rows from `row` on.
   void step(int row, int n_rows, int n, const std::byte* keys_at, const std::byte* values_at,
             int chunk) {
-    // Where a split ends, the next one's first chunk: who reads a split reads that one next, as a
-    // rule.
+    // After the last chunk of a split comes the next split's first: the same thread usually reads
+    // that next.
     const int next = chunk + 1 < n_chunks_ ? chunk + 1 : chunk;
     const int walk = walks_.first_of(row);
     const int n_walks = walks_.of_rows(n_rows);
-    // The first walk calls for what comes next.
+    // The first walk prefetches the next chunk.
     numbers_.begin_keys(keys_at);
     const Cells key_cells{keys_at, kKeyRowBytes, keys(next)};
     for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
@@ -379,7 +378,7 @@ class Attention {
       }
     });
     numbers_.begin_values(values_at, n);
-    // Values that are keys are called for with these.
+    // Values that are keys are prefetched with these.
     const Cells value_cells{values_at, layout_.value_row_bytes(),
                             has_values() ? values(next) : values_at};
     for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
@@ -387,8 +386,8 @@ class Attention {
     });
   }
 
-  // Once a chunk and walk, over scores that are stored anyway; not inlined, so that who has no cap
-  // pays for the question alone.
+  // Once for each chunk and walk, over scores that are stored in any case. Not inlined, so that
+  // calls without a cap only pay for the test.
   [[gnu::noinline]] void cap_scores(int first_walk, int n_walks, int n) {
     const SoftCap<V> capped(args_.softcap);
     for (int walk = first_walk; walk < first_walk + n_walks; ++walk) {
@@ -399,7 +398,7 @@ class Attention {
     }
   }
 
-  // Likewise.
+  // Not inlined, for the same reason.
   [[gnu::noinline]] void add_bias(int first_walk, int n_walks, int chunk, int n) {
     for (int walk = first_walk; walk < first_walk + n_walks; ++walk) {
       const int row = walks_.row_of(walk);
@@ -414,7 +413,7 @@ class Attention {
     }
   }
 
-  // Keys before a row's window score minus infinity, and so weigh nothing.
+  // Keys before a row's window get the score minus infinity, and so the weight 0.
   void mask_before_window(int walk, int chunk, int n) {
     const int before = args_.rows[walks_.row_of(walk)].first_key - chunk * kChunkKeys;
     for (int i = 0; i < least(before, n); ++i) weights_[walk][i] = -__builtin_inff();
@@ -450,7 +449,7 @@ class Attention {
   int split_chunk_;          // the split's first
   int first_chunk_;          // the first that some row reads
   int n_chunks_;             // of the longest row, over all splits
-  bool has_window_ = false;  // of some row, which does not read all keys
+  bool has_window_ = false;  // some row does not read all keys
   Walks walks_;
   Numbers numbers_;
   AssembledChunk assembled_;

@@ -1,6 +1,6 @@
-// The numbers of attention over keys and values in bf16 by products of bf16 (attention.h):
-// queries and weights are rounded to bf16, as inputs of products with bf16 weights are. A weight
-// counts as rounded in the total too, so that what they are divided by is what they add up to.
+// The numbers of attention over keys and values in bf16 by products of bf16 (attention.h). Queries
+// and weights are rounded to bf16, as inputs of products with bf16 weights are. The total also adds
+// rounded weights, so that the divisor is the sum of the weights in use.
 #ifndef OUTRIDER_KERNELS_BF16_ATTENTION_H_
 #define OUTRIDER_KERNELS_BF16_ATTENTION_H_
 
@@ -20,10 +20,10 @@ namespace {
 template <class V, class Pairs>
 class Bf16Numbers {
  public:
-  // e^x of x <= 0, rounded to eight bits. The Taylor polynomial of degree 4 leaves 0.3466^5 / 120 =
-  // 2^-14, a thirtieth of what rounding may take. It rounds by taking off and adding again what
-  // leaves no room for the other sixteen bits (Dekker 1971, "A floating-point technique for
-  // extending the available precision", section 5); nothing overflows, since no weight is above 1.
+  // e^x for x <= 0, rounded to eight bits. The Taylor polynomial of degree 4 leaves 0.3466^5 / 120
+  // = 2^-14, a thirtieth of the rounding error. Rounding adds and subtracts a number that leaves no
+  // room for the other sixteen bits (Dekker 1971, "A floating-point technique for extending the
+  // available precision", section 5). Nothing overflows, since no weight is above 1.
   struct Weight {
     [[gnu::always_inline]] static V of(V x) {
       x = max(V::broadcast(-88.0F), x);  // as in exponential_of_negative
@@ -72,7 +72,7 @@ class Bf16Numbers {
   int query_stride_;
   float scale_;
   alignas(kLineBytes) std::uint16_t weights_[Pairs::kRows][kChunkKeys];
-  // Behind the last walk's, what is read and has no effect where so many rows go together.
+  // Includes padding after the last walk's, which is read without effect by kRows rows at a time.
   alignas(kLineBytes) std::uint16_t queries_[(kMostWalks + Pairs::kRows - 1) * kMostRoundedHeadDim];
 };
 

@@ -1,9 +1,9 @@
-// Thirty-two bytes of AVX2, as formats/codes.h wants them: a quad of eight columns. Internal
-// linkage, as everything compiled with instruction-set flags.
+// Thirty-two bytes of AVX2 for formats/codes.h: a quad of eight columns. Internal linkage, as
+// everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_BYTES256_H_
 #define OUTRIDER_KERNELS_BYTES256_H_
 
-// GCC 12 takes its own header's "undefined" registers for a mistake of ours (GCC bug 105593).
+// GCC 12 warns about its own header's "undefined" registers (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"

@@ -11,7 +11,7 @@
 namespace outrider::kernels {
 namespace {
 
-// Sixteen quads, as formats/codes.h wants them.
+// Sixteen quads, for formats/codes.h.
 struct Bytes512 {
   __m512i bytes;
 

@@ -12,12 +12,12 @@
 namespace outrider::kernels {
 namespace {
 
-// Vectors of columns that go together: one independent sum for each cycle of a fused multiply-add's
-// latency (4), with one load a cycle. By reckoning; other numbers are unmeasured.
+// Vectors of columns processed together: one independent sum for each cycle of a fused
+// multiply-add's latency (4), with one load a cycle. Calculated; other numbers are unmeasured.
 constexpr int kDeltaVectors = 4;
 
-// Columns [at, at + 16 kVectors) of the step, however many of the n there are; with what the state
-// says of the key subtracted from the value or not, with the output or without.
+// Columns [at, at + 16 kVectors) of the step, up to n. kSubtracts: subtracts from the value what
+// the state gives for the key. kHasOutput: computes the output.
 template <class V, int kVectors, bool kSubtracts, bool kHasOutput>
 void step_columns(const DeltaStep& step, int at) {
   const V decay = V::broadcast(step.decay);

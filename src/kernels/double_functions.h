@@ -1,8 +1,7 @@
 // Softmax weights and log x in double over as many lanes as the instruction set has: portable_exp
 // and portable_log of base/elementary.h, operation for operation, so that the bits are the same
-// (double_functions_test.cc compares them). What the steps are for stands in base/elementary.cc.
-// In GCC's and Clang's notation for vectors, which each file's flags turn into its own
-// instructions.
+// (double_functions_test.cc compares them). base/elementary.cc explains the steps. Written in GCC's
+// and Clang's vector notation, which each file's flags turn into its instructions.
 #ifndef OUTRIDER_KERNELS_DOUBLE_FUNCTIONS_H_
 #define OUTRIDER_KERNELS_DOUBLE_FUNCTIONS_H_
 
@@ -17,7 +16,7 @@ namespace {
 template <int kLanesOfDoubles>
 struct Doubles {
   static constexpr int kLanes = kLanesOfDoubles;
-  // No `using`: there GCC 12 ignores an attribute that depends on a parameter.
+  // Not `using`: GCC 12 ignores there an attribute that depends on a parameter.
   typedef double Value __attribute__((vector_size(8 * kLanesOfDoubles)));           // NOLINT
   typedef std::uint64_t Bits __attribute__((vector_size(8 * kLanesOfDoubles)));     // NOLINT
   typedef float Floats __attribute__((vector_size(4 * kLanesOfDoubles)));           // NOLINT
@@ -29,7 +28,7 @@ struct Doubles {
 constexpr double kLog2Upper = 0x1.62e42fefa3800p-1;
 constexpr double kLog2Lower = 0x1.ef35793c76730p-45;
 
-// Of x <= 0 or NaN.
+// For x <= 0 or NaN.
 template <class D>
 typename D::Value exponential_of_doubles(typename D::Value x) {
   using Value = typename D::Value;
@@ -63,7 +62,7 @@ typename D::Value exponential_of_doubles(typename D::Value x) {
          __builtin_bit_cast(Value, (rest - 1) << 52);
 }
 
-// Of normal x > 0.
+// For normal x > 0.
 template <class D>
 typename D::Value logarithm_of_doubles(typename D::Value x) {
   using Value = typename D::Value;
@@ -93,8 +92,8 @@ typename D::Value logarithm_of_doubles(typename D::Value x) {
   return exponent * kLog2Upper - ((half_square - correction) - f);
 }
 
-// A vector of weights from one of logits, and its buckets if anybody wants them; adds what weighs
-// nothing to n_weightless, lane by lane.
+// Computes a vector of weights from one of logits, and its buckets if requested; counts zero
+// weights in n_weightless, lane by lane.
 template <class D>
 void weigh_logits(const SoftmaxArgs& args, const float* logits, double* weights,
                   std::uint16_t* buckets, typename D::Bits& n_weightless) {
@@ -106,13 +105,13 @@ void weigh_logits(const SoftmaxArgs& args, const float* logits, double* weights,
   if (buckets != nullptr) {
     const Value last = Value{} + static_cast<double>(args.last_bucket);
     Value bucket = x * -args.buckets_per_unit;
-    bucket = bucket < last ? bucket : last;  // NaN is not
+    bucket = bucket < last ? bucket : last;  // false for NaN
     const auto words = __builtin_convertvector(bucket, typename D::Integers);
     const auto halves = __builtin_convertvector(words, typename D::Halves);
     __builtin_memcpy(buckets, &halves, sizeof halves);
   }
   Value weight = exponential_of_doubles<D>(x);
-  weight = weight > 0.0 ? weight : Value{};  // NaN is not
+  weight = weight > 0.0 ? weight : Value{};  // false for NaN
   n_weightless += weight > 0.0 ? typename D::Bits{} : typename D::Bits{} + 1;
   __builtin_memcpy(weights, &weight, sizeof weight);
 }
@@ -127,7 +126,7 @@ int softmax_weights(const SoftmaxArgs& args) {
                     args.buckets == nullptr ? nullptr : args.buckets + i, n_weightless);
   }
   if (i < args.n) {
-    // Behind the last logit the largest, which is weightless for nobody.
+    // Padding after the last logit is the largest one, which is never weightless.
     float logits[kDoubles];
     double weights[kDoubles];
     std::uint16_t buckets[kDoubles];
@@ -148,7 +147,7 @@ template <int kDoubles>
 void logarithms(double* values, int n) {
   using D = Doubles<kDoubles>;
   const auto replace = [](double* at, std::size_t n_bytes) {
-    typename D::Value x = typename D::Value{} + 1.0;  // behind the last one: log 1
+    typename D::Value x = typename D::Value{} + 1.0;  // padding: log 1
     __builtin_memcpy(&x, at, n_bytes);
     x = logarithm_of_doubles<D>(x);
     __builtin_memcpy(at, &x, n_bytes);

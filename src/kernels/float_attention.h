@@ -1,5 +1,5 @@
-// Attention over keys and values in f32 and bf16, in floats: a score adds the products of its dims
-// in their order, a chunk's sum those of its values in theirs, each with one fused multiply-add, as
+// Attention over keys and values in f32 and bf16, in floats. A score adds the products of its dims
+// in order, a chunk's sum those of its values in order, each with one fused multiply-add, as
 // products with f32 and bf16 weights do (attention.h has the rest).
 #ifndef OUTRIDER_KERNELS_FLOAT_ATTENTION_H_
 #define OUTRIDER_KERNELS_FLOAT_ATTENTION_H_
@@ -15,8 +15,8 @@
 namespace outrider::kernels {
 namespace {
 
-// Four rows, and as many vectors of columns beside each other as the registers hold sums for: a
-// single row's sums, too, wait little for their own last additions.
+// Four rows, and as many adjacent vectors of columns as the registers hold sums for, so that even a
+// single row's sums wait little for their previous additions.
 template <class V, KvKind kind>
 struct FloatProducts {
   static_assert(kind != KvKind::int8);
@@ -65,7 +65,7 @@ struct FloatProducts {
   }
 };
 
-// Queries and weights as they are.
+// Queries and weights unchanged.
 template <class V>
 class FloatNumbers {
  public:

@@ -1,7 +1,7 @@
-// The numbers of attention over keys and values in int8 (attention.h): queries, and the
-// weights of a chunk's values, become integers of 14 bits and a scale, so that scores and sums of
-// values are exact sums of integers, converted to floats once. What that takes off a query or a
-// weight is a hundredth of what int8 takes off keys and values.
+// The numbers of attention over keys and values in int8 (attention.h). Queries, and the weights of
+// a chunk's values, become integers of 14 bits and a scale. So scores and sums of values are exact
+// sums of integers, converted to floats once. The rounding error of a query or a weight is a
+// hundredth of that of int8 keys and values.
 #ifndef OUTRIDER_KERNELS_INT8_ATTENTION_H_
 #define OUTRIDER_KERNELS_INT8_ATTENTION_H_
 
@@ -17,13 +17,12 @@
 namespace outrider::kernels {
 namespace {
 
-// The largest element becomes this: two digits of at most 127 each to the base 128, for units
-// that multiply nothing but bytes. Sums stay within 32 bits: over 576 dims 2^30.2, over 64 values
-// 2^27.
+// The largest element becomes this: two digits of at most 127 each to the base 128, for units that
+// multiply only bytes. Sums stay within 32 bits: over 576 dims 2^30.2, over 64 values 2^27.
 constexpr float kMostWord = 127 * 128;
 
-// What the words of something count for whose largest element is `largest` in size, and what its
-// elements are multiplied by; both 0 where the latter overflows.
+// The scale of words whose largest element has size `largest`, and the factor that turns elements
+// into words; both 0 if the factor overflows.
 struct WordScale {
   explicit WordScale(float largest) : inverse(kMostWord / largest), scale(largest / kMostWord) {
     if (inverse > 3.402823466e38F) inverse = scale = 0.0F;
@@ -32,9 +31,8 @@ struct WordScale {
   float scale;
 };
 
-// x (n) -> words (n_words, a multiple of 16), zeros behind; the return value is what one counts
-// for: NaN where an element is infinite or NaN, so that what comes of it shows what went in (as
-// quantize_row does).
+// x (n) -> words (n_words, a multiple of 16), zeros after them. Returns the scale of the words: NaN
+// if an element is infinite or NaN, so that results are NaN, too (as in quantize_row).
 template <class V>
 float query_to_words(const float* x, int n, std::int16_t* words, int n_words) {
   V largest = V::zero();
@@ -48,7 +46,7 @@ float query_to_words(const float* x, int n, std::int16_t* words, int n_words) {
   const WordScale word(reduce_max(largest));
   const V inverse = V::broadcast(taint != taint ? 0.0F : word.inverse);
   for (int i = 0; i < n; i += kLanes) {
-    // 0 in the place of NaN.
+    // 0 instead of NaN.
     const V value = taint != taint ? V::zero() : load_at<V>(x, i, n);
     (value * inverse).store_int16(words + i);
   }
@@ -56,15 +54,15 @@ float query_to_words(const float* x, int n, std::int16_t* words, int n_words) {
   return taint != taint ? taint : word.scale;
 }
 
-// The same of a chunk's weights times the scales of their values, none of which are negative. A
-// weight that is NaN shows in their total; a value's scale that is, in the caller's.
+// The same for a chunk's weights times the scales of their values, none of which is negative. A NaN
+// weight appears in the weights' total; a NaN scale of a value is handled by the caller.
 template <class V>
 float weights_to_words(const float* weights, const float* scales, std::int16_t* words) {
   V products[kChunkKeys / kLanes];
   V largest = V::zero();
   for (int i = 0; i < kChunkKeys; i += kLanes) {
     V& product = products[i / kLanes];
-    product = max(V::load(weights + i) * V::load(scales + i), V::zero());  // 0 in the place of NaN
+    product = max(V::load(weights + i) * V::load(scales + i), V::zero());  // 0 instead of NaN
     largest = max(largest, product);
   }
   const WordScale word(reduce_max(largest));
@@ -75,7 +73,7 @@ float weights_to_words(const float* weights, const float* scales, std::int16_t* 
   return word.scale;
 }
 
-// What products of words take from int8 keys and values: each word as it is, in rows of whole
+// Numbers for products of words with int8 keys and values: each word unchanged, in rows of whole
 // vectors.
 struct WordNumbers {
   static constexpr KvKind kKind = KvKind::int8;
@@ -111,7 +109,7 @@ class Int8Numbers {
     const V scaled = dots * V::load(key_scales_ + vector * kLanes);
     return scaled * V::broadcast(score_scales_[walk]);
   }
-  // Of n values: 0 for what stands behind them.
+  // For n values: 0 after them.
   void begin_values(const std::byte* values, int n) {
     const auto* const scales = reinterpret_cast<const float*>(values + scales_at_);
     V taint = V::zero();
@@ -141,7 +139,7 @@ class Int8Numbers {
  private:
   int stride() const { return n_words_ * Products::kDigits; }
 
-  // to_words(words): n of them, which become the row's numbers.
+  // to_words(words): writes n of them, which become the row's numbers.
   template <class ToWords>
   static float fill(Number* row, int n, const ToWords& to_words) {
     if constexpr (Products::kDigits == 1) {
@@ -156,14 +154,14 @@ class Int8Numbers {
 
   const AttendArgs& args_;
   std::size_t scales_at_;
-  int n_words_;  // of a query, zeros behind it included
+  int n_words_;  // of a query, including the zeros after it
   float score_scales_[kMostWalks];
   const float* key_scales_ = nullptr;
   alignas(kLineBytes) float value_scales_[kChunkKeys];
-  float taint_ = 0.0F;  // NaN where a scale of the chunk's values is
+  float taint_ = 0.0F;  // NaN if a scale of the chunk's values is
   float sum_scales_[Products::kRows];
   alignas(kLineBytes) Number weights_[Products::kRows][kChunkKeys * Products::kDigits];
-  // Behind the last walk's, what is read and has no effect where so many rows go together.
+  // Includes padding after the last walk's, which is read without effect by kRows rows at a time.
   alignas(kLineBytes)
       Number queries_[(kMostWalks + Products::kRows - 1) * kMostRoundedHeadDim * Products::kDigits];
 };

@@ -13,7 +13,7 @@
 namespace outrider::kernels {
 namespace {
 
-// Four cells: vectors that every processor here has, so that all tables share this.
+// Four cells: vectors that every supported processor has, so that all tables share this code.
 using FourCells = std::uint32_t __attribute__((vector_size(16)));
 constexpr int kCellsTogether = 4;
 
@@ -34,8 +34,8 @@ inline void transpose(FourCells (&rows)[kCellsTogether]) {
   rows[3] = __builtin_shufflevector(high_01, high_23, 2, 3, 6, 7);
 }
 
-// Of four dims, in cells of as many tokens as the kind has: by cell, four cells behind one another.
-// row(i): where the i-th of the dims' rows of keys stands, at the first token.
+// Four dims of four cells of tokens each, in the order of the kind's cells. row(i): the address of
+// the i-th of the dims' rows of keys, at the first token.
 template <KvKind kKind, class Row>
 void cells_of_dims(const Row& row, FourCells (&dims)[kCellsTogether]) {
   if constexpr (kKind == KvKind::f32) {
@@ -69,12 +69,12 @@ template <KvKind kKind>
 void transpose_keys(const KvLayout& layout, const std::byte* keys, std::byte* values, int n_dims,
                     int begin, int end) {
   const int n_of_cell = layout.cell();
-  const int n_together = kCellsTogether * n_of_cell;  // tokens, and a divisor of a chunk's
+  const int n_together = kCellsTogether * n_of_cell;  // tokens; divides a chunk's
   const int first_token = begin / n_together * n_together;
   for (int dim = 0; dim < n_dims; dim += kCellsTogether) {
     for (int token = first_token; token < end; token += n_together) {
       FourCells cells[kCellsTogether];
-      // Behind the last row of keys that one again: what it gives pads values.
+      // After the last row of keys it is repeated: the result pads values.
       const auto row = [&](int i) {
         const int at = dim / n_of_cell + i;
         const int last = layout.key_rows() - 1;
@@ -91,8 +91,8 @@ void transpose_keys(const KvLayout& layout, const std::byte* keys, std::byte* va
   }
 }
 
-// The first n_dims dims of the keys of tokens [begin, end), into a block of values; of tokens
-// beside them, and of dims up to a multiple of four, something. Scales as well.
+// Copies the first n_dims dims of the keys of tokens [begin, end), with their scales, into a block
+// of values. Neighbouring tokens, and dims up to a multiple of four, become undefined.
 inline void copy_keys_to_values(const KvLayout& layout, const std::byte* keys, std::byte* values,
                                 int n_dims, int begin, int end) {
   switch (layout.kind) {

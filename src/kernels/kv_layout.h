@@ -1,15 +1,15 @@
-// How keys and values stand in the cache: as the kernels multiply them. One head's of kChunkKeys
-// consecutive tokens are a block of cells of four bytes, what a lane of a product takes at a time:
-// one f32, two bf16 or four int8.
+// The layout of keys and values in the KV cache, which is that of their products. One head's keys
+// (or values) of kChunkKeys consecutive tokens are a block of cells of four bytes. A cell is what a
+// lane of a product takes at a time: one f32, two bf16 or four int8.
 //
 //   keys     [cells of dims][64 tokens]    a cell is dims of one token
 //   values   [cells of tokens][dims]       a cell is one dim of consecutive tokens; dims padded
-//   int8     [64] float scales behind either
+//   int8     [64] float scales after either
 //
-// So sixteen keys of a chunk, or sixteen dims of its values, are a cache line for every cell, side
-// by side, and nothing is to be transposed, dealt or called from far apart. A cell of four stands
-// in the order 0, 2, 1, 3: its even bytes are one pair of words when widened, its odd ones the
-// next. What pads is never read, or has no effect.
+// So sixteen keys of a chunk, or sixteen dims of its values, are one cache line for every cell, in
+// sequence. No transposition, permutation or strided access is needed. A cell of four is in the
+// order 0, 2, 1, 3: its even bytes are one pair of words when widened, its odd ones the next.
+// Padding is never read, or has no effect.
 //
 // Internal linkage, as layout.h.
 #ifndef OUTRIDER_KERNELS_KV_LAYOUT_H_
@@ -39,7 +39,7 @@ struct KvLayout {
     return static_cast<std::size_t>((head_dim + kLanes - 1) / kLanes * kLanes) * kCellBytes;
   }
   constexpr int value_rows(int n_tokens) const { return (n_tokens + cell() - 1) / cell(); }
-  // From the beginning of a block, in bytes.
+  // Offsets in bytes from the start of a block.
   constexpr std::size_t key_at(int token, int dim) const {
     return static_cast<std::size_t>(dim / cell()) * kKeyRowBytes +
            static_cast<std::size_t>(token) * kCellBytes + within_cell(dim);
@@ -54,13 +54,13 @@ struct KvLayout {
   constexpr std::size_t scales_at() const {
     return static_cast<std::size_t>(value_rows(kChunkKeys)) * value_row_bytes();
   }
-  // Of a block of keys, or one of values: whole cache lines.
+  // Bytes of a block of keys, or of values: whole cache lines.
   constexpr std::size_t block_bytes() const {
     return scales_at() + (kind == KvKind::int8 ? kChunkKeys * sizeof(float) : 0);
   }
 
-  // The first n tokens' keys, or values, from one block to another; of the tokens behind them,
-  // some.
+  // Copies the first n tokens' keys, or values, from one block to another. Some of the tokens after
+  // them are copied, too.
   void copy_first_keys(const std::byte* from, std::byte* to, int n) const {
     const std::size_t n_bytes = static_cast<std::size_t>(n) * kCellBytes;
     for (int row = 0; row < key_rows(); ++row) {
@@ -74,7 +74,7 @@ struct KvLayout {
     copy_first_scales(from, to, n);
   }
 
-  // The same without what pads, and nothing of the tokens behind them.
+  // The same without padding and without any later token.
   void copy_only_keys(const std::byte* from, std::byte* to, int n) const {
     const int n_whole = n_without_padding(n);
     copy_first_keys(from, to, n_whole);
@@ -91,7 +91,7 @@ struct KvLayout {
     for (int token = n_whole; token < n; ++token) copy_value(from, token, to, token);
   }
 
-  // One token's keys, or values, from one block to another.
+  // Copies one token's keys, or values, from one block to another.
   void copy_key(const std::byte* from, int from_token, std::byte* to, int to_token) const {
     const std::byte* source = from + key_at(from_token, 0);
     std::byte* target = to + key_at(to_token, 0);
@@ -114,7 +114,7 @@ struct KvLayout {
   }
 
  private:
-  // Tokens that fill cells, where dims fill lanes.
+  // The tokens in whole cells, if dims fill whole vectors; else 0.
   constexpr int n_without_padding(int n) const {
     return head_dim % kLanes == 0 ? n / cell() * cell() : 0;
   }

@@ -1,16 +1,16 @@
-// Where things lie inside a packed tile (16 outputs times all of k); shared by all tables.
+// The layout of a packed tile (16 outputs times all of k), shared by all tables.
 //
 //   f32   [k][16] float                                                        64 k bytes
 //   bf16  [k][16] bf16, padded to a whole cache line                           32 k bytes
 //   int8  per two groups: 2 x [8][16][4] int8, then 2 x [16] f16 scales        1088 bytes
 //   int4  per group: [4][16][4] bytes, [16] f16 scales, [16] f16 minimums      320 bytes
 //
-// (Blocks as files store them: formats/block_formats.h, of which these two are cases.)
+// (Blocks as files store them: formats/block_formats.h, of which the last two are cases.)
 //
-// The quantised weights stand in quads: four consecutive k of one output, what one 32-bit lane of
-// an integer dot product takes. A byte of int4 holds quad r in its low and quad r + 4 in its high
-// half. A group of int8 is 544 bytes, 8.5 cache lines: groups go in pairs so that every 64-byte
-// load stays within one line and the tile is still one forward stream. An odd last group has a zero
+// Quantised weights are in quads: four consecutive k of one output, the operand of one 32-bit lane
+// of an integer dot product. A byte of int4 holds quad r in its low and quad r + 4 in its high
+// half. A group of int8 is 544 bytes, 8.5 cache lines: groups are in pairs so that every 64-byte
+// load stays within one line and the tile is one sequential stream. An odd last group has a zero
 // partner.
 //
 // Internal linkage on purpose: these functions are compiled into files with instruction-set flags,
@@ -26,7 +26,7 @@ namespace outrider::kernels {
 namespace {
 
 constexpr std::size_t kLineBytes = 64;
-constexpr int kQuad = 4;                     // k of one output that stand together
+constexpr int kQuad = 4;                     // consecutive k of one output
 constexpr int kQuads = kGroup / kQuad;       // in one group
 constexpr int kRowBytes = kTileColumns * 4;  // one quad of all 16 outputs: one line
 
@@ -42,7 +42,7 @@ static_assert(kInt8PairBytes % kLineBytes == 0 && kInt4GroupBytes % kLineBytes =
   return (n_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
-// Of f32 (Element float) or bf16 (Element uint16_t).
+// For f32 (Element float) or bf16 (Element uint16_t).
 template <class Element>
 constexpr std::size_t plain_tile_bytes(int k) {
   return whole_lines(static_cast<std::size_t>(k) * kTileColumns * sizeof(Element));

@@ -1,5 +1,5 @@
-// The products of rows with cells of pairs of 16-bit numbers (algorithms.h) of the files compiled
-// for AVX-512. Internal linkage, as everything compiled with instruction-set flags.
+// Products of rows with cells of pairs of 16-bit numbers (algorithms.h), for the files compiled for
+// AVX-512. Internal linkage, as everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_PAIRS512_H_
 #define OUTRIDER_KERNELS_PAIRS512_H_
 
@@ -10,8 +10,8 @@
 namespace outrider::kernels {
 namespace {
 
-// At most 16 sums, of eight rows and two vectors of columns or of fewer rows and four, and what is
-// multiplied with them (docs/performance.md has other shapes).
+// At most 16 sums (eight rows and two vectors of columns, or fewer rows and four vectors) and their
+// operands (docs/performance.md has other shapes).
 struct SumsOfPairs512 {
   static constexpr int kRows = 8;
   static constexpr int vectors(int n) { return n > 4 ? 2 : 4; }

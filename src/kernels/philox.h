@@ -1,6 +1,6 @@
 // Blocks of Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011), as many together as the
-// instruction set has 64-bit lanes for, and the uniform numbers made of them: those of
-// sampling/counter_chance.h, bit by bit (philox_test.cc holds them against a plain one).
+// instruction set has 64-bit lanes, and their uniform numbers: those of sampling/counter_chance.h,
+// bit for bit (philox_test.cc compares them with a plain implementation).
 #ifndef OUTRIDER_KERNELS_PHILOX_H_
 #define OUTRIDER_KERNELS_PHILOX_H_
 
@@ -12,7 +12,7 @@
 namespace outrider::kernels {
 namespace {
 
-// A word stands in the low half of each lane; V multiplies low halves to whole lanes.
+// A word is in the low half of each lane; V multiplies low halves to whole lanes.
 template <class V>
 void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t first,
                      std::uint32_t purpose, int n_blocks, double* out) {
@@ -20,11 +20,11 @@ void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t fi
   using Bits = typename D::Bits;
   using Value = typename D::Value;
   constexpr int kLanes = V::kDoubles;
-  // Side by side: each round of one waits for its products. (1, 2, 4 and 8 on a Zen 4, 4,096
-  // numbers: 5.5, 4.8, 4.3 and 4.5 us with AVX-512, 7.2, 5.9, 5.5 and 6.0 with AVX2.)
+  // Vectors in parallel, since each round of one waits for its products. (1, 2, 4 and 8 on a Zen 4,
+  // 4,096 numbers: 5.5, 4.8, 4.3 and 4.5 us with AVX-512, 7.2, 5.9, 5.5 and 6.0 with AVX2.)
   constexpr int kVectors = 4;
   constexpr int kTogether = kVectors * kLanes;
-  // The paper's table 2, and the steps of the keys (section 3.3).
+  // The paper's table 2, and the increments of the keys (section 3.3).
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53u;
   constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57u;
   constexpr std::uint32_t kStep0 = 0x9E3779B9u;
@@ -56,7 +56,7 @@ void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t fi
       key0 += kStep0;
       key1 += kStep1;
     }
-    // (k + 1/2) 2^-52 of the upper 52 bits k: as the fraction of a number from 1 to 2.
+    // (k + 1/2) 2^-52 with the upper 52 bits k: as the fraction of a number from 1 to 2.
     double pairs[kTogether][2];
     for (int v = 0; v < kVectors; ++v) {
       const Bits even = (((word0[v] << 32) | word1[v]) >> 12) | kOneBits;

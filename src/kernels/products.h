@@ -1,5 +1,6 @@
-// Matrix products over a vector type V and integer dot products Dots (algorithms.h): y = x W^T for
-// weights of every kind, in the order of additions that table.h fixes.
+// Matrix products (GEMV and GEMM) over a vector type V and integer dot products Dots
+// (algorithms.h): y = x W^T for weights of every kind, in the order of additions that table.h
+// fixes.
 #ifndef OUTRIDER_KERNELS_PRODUCTS_H_
 #define OUTRIDER_KERNELS_PRODUCTS_H_
 
@@ -15,18 +16,18 @@
 namespace outrider::kernels {
 namespace {
 
-// Tiles that few rows take at a time, each a stream of weights of its own: the hardware's
-// prefetcher follows every one by itself and draws more from the memory than from one (one row over
-// four streams: 1.35 times the bytes a second).
+// Tiles that few rows process at a time, each a separate stream of weights. The hardware prefetcher
+// follows each stream, and several reach a higher bandwidth than one (one row over four streams:
+// 1.35 times the bytes a second).
 constexpr int kMostStreams = 4;
 
-// However many rows there are (kFixedWayRows of Dots, algorithms.h).
+// For any number of rows (kFixedWayRows of Dots, algorithms.h).
 constexpr int kAnyRows = 1 << 30;
 
-// All tiles as kStreams walks side by side, each through its own share of them from tile to tile:
+// Processes all tiles in kStreams parallel streams, each over a contiguous share of the tiles:
 // step<kStreams>(tile, apart) for tiles tile, tile + apart, ... together, step<1>(tile, 1) for each
-// of those left over. (Streams that lie in adjacent tiles jump at every tile's end, and whoever
-// follows them begins anew: without, tiles of 10 KB came 1.05 to 1.35 times as fast, long ones 1.05
+// of those left over. (Streams in adjacent tiles would jump at every tile's end, and the prefetcher
+// would start again. With shares, tiles of 10 KB were 1.05 to 1.35 times as fast, long ones 1.05
 // times.)
 template <int kStreams, class Step>
 void walk_in_streams(const MatmulArgs& args, const Step& step) {
@@ -39,18 +40,17 @@ void walk_in_streams(const MatmulArgs& args, const Step& step) {
   }
 }
 
-// How far ahead of the loads the weights are called for: about 100 ns of latency at 20 GB/s a
-// thread are 2 KB, and as much again for its spread. (A page boundary stops the hardware's own
-// prefetcher.)
+// The prefetch distance of weights: about 100 ns of latency at 20 GB/s a thread are 2 KB, and as
+// much again for its variation. (The hardware prefetcher stops at page boundaries.)
 constexpr std::size_t kPrefetchBytes = 4608;
 
-// Calls for each stream's weights a fixed way ahead. The lines are to come into the second cache:
-// on its way into the first one, each keeps one of that cache's few miss buffers busy for all of
-// the memory's latency (24 lines in 100 ns are 15 GB/s).
+// Prefetches each stream's weights at a fixed distance into the L2 cache. A prefetch into the L1
+// cache would keep one of its few miss buffers busy for the whole memory latency (24 lines in 100
+// ns are 15 GB/s).
 template <std::size_t kAhead>
 struct FixedWayAhead {
   void step() {}
-  // n_bytes at `at` are being read.
+  // Called when n_bytes at `at` are read.
   static void read(const std::byte* at, std::size_t n_bytes) {
     for (std::size_t line = 0; line < n_bytes; line += kLineBytes) {
       __builtin_prefetch(at + kAhead + line, 0, 2);
@@ -58,16 +58,16 @@ struct FixedWayAhead {
   }
 };
 
-// Weights that will be multiplied soon, called for into the second cache while others are. Calling
-// for every line in turn moves no more than a core's few miss buffers hold (16 lines in 90 ns are
-// 11 GB/s); the second cache's own prefetcher has three times as many requests under way, but it
-// follows lines within a page and no further. So four parts of what is to come are called for side
-// by side: the prefetcher runs ahead in all of them, and most calls find their line there. (16 rows
-// of int8 over 1 GB, beside one row's 33 ms: one stream 48 ms, two 44, four 40; eight 39, but a
-// short block has too few lines for so many.)
+// Prefetches weights that will be multiplied soon into the L2 cache while others are multiplied.
+// Prefetching every line in sequence is limited by a core's few miss buffers (16 lines in 90 ns are
+// 11 GB/s). The L2 cache's own prefetcher has three times as many requests in flight, but follows
+// lines only within a page. So four parts of the coming weights are prefetched in parallel: the
+// hardware prefetcher runs ahead in all of them, and most prefetches find their line there. (16
+// rows of int8 over 1 GB, against one row's 33 ms: one stream 48 ms, two 44, four 40; eight 39, but
+// a short block has too few lines for so many.)
 class CallAhead {
  public:
-  // A share of the n_bytes at `from`, the share-th of n_shares, in n_steps steps.
+  // Prefetches the share-th of n_shares of the n_bytes at `from`, in n_steps steps.
   CallAhead(const std::byte* from, std::size_t n_bytes, int share, int n_shares, int n_steps)
       : n_steps_(n_steps) {
     const auto n_lines = static_cast<int>(n_bytes / kLineBytes);
@@ -99,13 +99,13 @@ class CallAhead {
   std::size_t stride_;
 };
 
-// Where weights come by themselves, or are called for otherwise.
+// For weights that need no prefetch here.
 struct NothingAhead {
   void step() {}
   static void read(const std::byte*, std::size_t) {}
 };
 
-// Columns of the whole matrix that tile has, 16 but for the last.
+// Columns of the whole matrix in a tile: 16, or fewer in the last.
 inline int tile_columns(const MatmulArgs& args, int tile) {
   const int left = args.n_columns - tile * kTileColumns;
   return left < kTileColumns ? left : kTileColumns;
@@ -117,7 +117,7 @@ void store_tile(V value, const MatmulArgs& args, int row, int tile) {
   store_at(value, y, tile * kTileColumns, tile * kTileColumns + tile_columns(args, tile));
 }
 
-// step.run<n_rows>(row), n_rows in 1..Most.
+// Calls step.run<n_rows>(row), n_rows in 1..Most.
 template <int Most, class Step>
 void run_rows(int n_rows, int row, const Step& step) {
   if constexpr (Most > 1) {
@@ -126,8 +126,8 @@ void run_rows(int n_rows, int row, const Step& step) {
   step.template run<Most>(row);
 }
 
-// Calls step.run<R>(row) over all rows in as few blocks of at most Most as there can be, all of one
-// height or one less: a last block of few rows would read all weights for them alone.
+// Calls step.run<R>(row) over all rows in the fewest blocks of at most Most rows, whose heights
+// differ by at most one: a short last block would read all weights for few rows.
 template <int Most, class Step>
 void for_row_blocks(int n_rows, const Step& step) {
   int row = 0;
@@ -180,13 +180,13 @@ void multiply_plain(const MatmulArgs& args, int tile, int apart, int row) {
   }
 }
 
-// How many of n_tiles tiles go together where registers have room for so many.
+// How many of n_tiles tiles are processed together if registers have room for `room`.
 constexpr int tiles_together(int room, int n_tiles) {
   if (room >= n_tiles) return n_tiles;
   return room >= 2 && n_tiles % 2 == 0 ? 2 : 1;
 }
 
-// kTiles adjacent tiles, as many of them together as the registers hold sums for.
+// kTiles adjacent tiles, as many together as the registers hold sums for.
 template <class V, class Element, int kTiles>
 struct PlainStep {
   const MatmulArgs& args;
@@ -200,8 +200,8 @@ struct PlainStep {
   }
 };
 
-// All tiles with R rows, which are all there are. Several tiles at a time: with one row, a single
-// chain of dependent additions would be slower than the memory.
+// All tiles with R rows, which are all rows. Several tiles at a time: with one row, a single chain
+// of dependent additions would be slower than memory.
 template <class V, class Element>
 struct PlainStreamStep {
   const MatmulArgs& args;
@@ -214,7 +214,7 @@ struct PlainStreamStep {
   }
 };
 
-// More rows read tiles again for each of their blocks, out of the cache if they are few.
+// With more rows, each block of rows reads a tile again, from the cache if tiles are few.
 template <class V, class Element>
 void matmul_plain(const MatmulArgs& args) {
   if (args.n_rows <= V::kMaxRows) {
@@ -234,7 +234,7 @@ struct GroupInputs {
   const std::int32_t* sums;      // (R)
 
   const std::int8_t* row(int r) const { return quantized + r * kGroup; }
-  // Of all of its one part.
+  // Of the one part: the whole group.
   template <int kParts>
   std::int32_t sum(int r, int /*part*/) const {
     static_assert(kParts == 1);
@@ -250,7 +250,7 @@ struct GroupWeights {
   const std::byte* tile(int t) const { return first + static_cast<std::size_t>(t) * apart_bytes; }
 };
 
-// The dot products (algorithms.h) of several tiles out of those of one, where multiplying several
+// The dot products (algorithms.h) of several tiles from those of one, where multiplying several
 // together gains nothing.
 template <class V, class OneTile>
 struct TileByTile {
@@ -268,8 +268,8 @@ struct TileByTile {
   }
 };
 
-// The same with four rows at most together, for the formats of files: a function for each of eight
-// row counts, ten formats and every way of calling ahead would be most of the library's code.
+// The same with at most four rows together, for the formats of files: a function for each of eight
+// row counts, ten formats and every kind of prefetch would be most of the library's code.
 template <class Dots>
 struct FourRows : Dots {
   static constexpr int kMaxRows = Dots::kMaxRows < 4 ? Dots::kMaxRows : 4;
@@ -314,7 +314,7 @@ void multiply_groups(const MatmulArgs& args, int tile, int apart, int row, Ahead
 // The quantised inputs of R adjacent rows at one group of a block.
 struct BlockInputs {
   const std::int8_t* values;  // of row r at 64 r: 32
-  const std::int16_t* sums;   // of the parts of row r's block, from those of the group on
+  const std::int16_t* sums;   // of the parts of row r's block, from this group on
   int n_sums;                 // of a block
 
   const std::int8_t* row(int r) const { return values + r * kBlockRun; }
@@ -324,7 +324,8 @@ struct BlockInputs {
   }
 };
 
-// How many groups' sums of s * dot, added up as floats, are exact: below 2^24. A power of two.
+// The number of groups whose sums of s * dot, added as floats, are exact: below 2^24. A power of
+// two.
 template <class Format>
 constexpr int exact_groups() {
   const long long of_group = 32LL * Format::Codes::kMostSize * 127 * Format::Scales::kMostScale;
@@ -333,7 +334,7 @@ constexpr int exact_groups() {
   return n;
 }
 
-// The same of weights in blocks. Sums that are exact as floats, added up as integers.
+// The same for weights in blocks. Sums that are exact as floats are added as integers.
 template <class V, class Dots, class Format, int R, int T, class Ahead>
 void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
   using Scales = typename Format::Scales;
@@ -436,16 +437,15 @@ void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ah
   }
 }
 
-// All tiles with R rows, which are all there are, in as many streams as the registers hold sums
-// for.
+// All tiles with R rows, which are all rows, in as many streams as the registers hold sums for.
 template <class V, class Dots, class Format>
 struct StreamStep {
   const MatmulArgs& args;
   template <int R>
   void run(int row) const {
     constexpr int kStreams = tiles_together(Dots::kMaxRows / R, kMostStreams);
-    // One row reads as fast as the memory gives. Between the lines of more there is arithmetic,
-    // behind which what was called for early has time to come.
+    // One row reads at the memory's bandwidth. With more rows there is arithmetic between the
+    // lines, so prefetches have more time.
     using Ahead = FixedWayAhead<R == 1 ? Dots::kOneRowAhead : kPrefetchBytes>;
     walk_in_streams<kStreams>(args, [&]<int T>(int tile, int apart) {
       multiply_quantized<V, Dots, Format, R, T>(args, tile, apart, row, Ahead{});
@@ -453,7 +453,7 @@ struct StreamStep {
   }
 };
 
-// One tile. The first rows call for it, the others find it in the cache.
+// One tile. The first rows prefetch it, the others find it in the cache.
 template <class V, class Dots, class Format>
 struct OneTileStep {
   const MatmulArgs& args;
@@ -483,7 +483,7 @@ void multiply_fixed_way_ahead(const MatmulArgs& args) {
   }
 }
 
-// kTiles adjacent tiles, as many of them together as the registers hold sums for.
+// kTiles adjacent tiles, as many together as the registers hold sums for.
 template <class V, class Dots, class Format, int kTiles>
 struct BlockStep {
   const MatmulArgs& args;
@@ -497,8 +497,8 @@ struct BlockStep {
     }
   }
 
-  // Calls for the weights behind those of the T tiles from tile + t on: as much as these, or, where
-  // tiles are short, for their share of what lies behind all kTiles.
+  // Prefetches the weights after those of the T tiles from tile + t on: as many bytes, or, if tiles
+  // are short, their share of what follows all kTiles.
   template <int T>
   CallAhead behind(int t, int row) const {
     const std::size_t tile_bytes = Format::tile_bytes(args.k);
@@ -510,11 +510,11 @@ struct BlockStep {
     }
     const auto* from = static_cast<const std::byte*>(args.tiles) +
                        static_cast<std::size_t>(tile + begin + n_tiles) * tile_bytes;
-    // The first rows call for all the others.
+    // The first rows prefetch for all others.
     const std::size_t n_bytes = row == 0 ? static_cast<std::size_t>(n_tiles) * tile_bytes : 0;
     return CallAhead(from, n_bytes, (t - begin) / T, n_tiles / T, group_count(args.k));
   }
-  // A part of the second cache that is small on every machine.
+  // A part of the L2 cache that is small on every machine.
   static constexpr std::size_t kMostSharedBytes = std::size_t{64} << 10;
 };
 

@@ -1,4 +1,4 @@
-// What is done to single rows, over a vector type V (algorithms.h): quantising and rounding of
+// Operations on single rows over a vector type V (algorithms.h): quantisation and rounding of
 // inputs, norm, rotation, gate, caps, sums.
 #ifndef OUTRIDER_KERNELS_ROWS_H_
 #define OUTRIDER_KERNELS_ROWS_H_
@@ -26,12 +26,11 @@ struct GroupOfInputs {
     high = n > kLanes ? load_at<V>(x + at, kLanes, n) : V::zero();
   }
   V largest() const { return max(absolute(low), absolute(high)); }
-  // 0, but NaN where an element is infinite or NaN.
+  // 0, or NaN if an element is infinite or NaN.
   V taint() const { return low * V::zero() + high * V::zero(); }
 };
 
-// Sixteen groups at a time: their scales are divisions of one vector, and whether something is
-// tainted is asked once.
+// Sixteen groups at a time: their scales are divisions of one vector, and taint is tested once.
 template <class V>
 void quantize_row(const float* x, int k, const QuantizedRow& out) {
   const int n_groups = group_count(k);
@@ -57,7 +56,7 @@ void quantize_row(const float* x, int k, const QuantizedRow& out) {
       const float taint = any_taint != any_taint ? reduce_add(group.taint()) : 0.0F;
       if (zero || taint != taint) {
         for (int j = 0; j < kGroup; ++j) q[j] = 0;
-        // NaN where tainted, so that its products show what went in.
+        // NaN if tainted, so that its products are NaN.
         out.scales[place] = taint != taint ? taint : 0.0F;
         out.sums[place] = 0;
         out.scaled_sums[place] = out.scales[place];
@@ -75,7 +74,8 @@ void quantize_row(const float* x, int k, const QuantizedRow& out) {
   }
 }
 
-// x (kBlock). The largest element's size, and a NaN in `taint` where one is infinite or NaN.
+// x (kBlock). Returns the largest absolute value; `taint` becomes NaN if an element is infinite or
+// NaN.
 template <class V>
 float largest_of_block(const float* x, float& taint) {
   V largest = V::zero();
@@ -149,7 +149,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, int n, f
   V squares = V::zero();
   for (int i = 0; i < n; i += kLanes) {
     store_at(load_at<V>(x, i, n) - mean, y, i, n);
-    const V centred = load_at<V>(y, i, n);  // zeros, and no means, behind the end
+    const V centred = load_at<V>(y, i, n);  // zeros, without the mean subtracted, after the end
     squares = fma(centred, centred, squares);
   }
   const float variance = reduce_add(squares) / static_cast<float>(n);
@@ -182,7 +182,7 @@ void silu_multiply(const float* gate, const float* up, int n, float* out) {
   }
 }
 
-// NaN stays NaN: min and max of two give the second one where it is none.
+// NaN stays NaN: min and max return their second argument if the first is NaN.
 template <class V>
 void clamped_swish_multiply(const float* gate, const float* up, int n, float limit, float* out) {
   const V one = V::broadcast(1.0F);
@@ -219,7 +219,7 @@ void gelu_multiply(const float* gate, const float* up, int n, float* out) {
   }
 }
 
-// x Phi(x) = max(x, 0) - |x| Phi(-|x|): nothing cancels, however far below zero x is.
+// x Phi(x) = max(x, 0) - |x| Phi(-|x|): no cancellation, however far below zero x is.
 template <class V>
 void gelu_erf_multiply(const float* gate, const float* up, int n, float* out) {
   const V farthest = V::broadcast(15.0F);
@@ -244,7 +244,7 @@ void add_to(float* x, const float* y, int n) {
   }
 }
 
-// Integer arithmetic that compilers turn into vectors by themselves.
+// Integer arithmetic that compilers vectorise.
 template <class V>
 void round_to_bf16(const float* x, int n, std::uint16_t* out) {
   for (int i = 0; i < n; ++i) {
@@ -256,7 +256,7 @@ void round_to_bf16(const float* x, int n, std::uint16_t* out) {
   }
 }
 
-// A row of bf16 in groups, as round_row (table.h).
+// A row of bf16 in groups, for round_row (table.h).
 template <class V>
 void round_row(const float* x, int k, std::uint16_t* out, int slots) {
   for (int group = 0; group < group_count(k); ++group) {
@@ -299,8 +299,7 @@ void round_to_int8(const float* x, int n, std::int8_t* out, float* scale) {
   *scale = largest / 127.0F;
 }
 
-// use(dim, element): of x (head_dim) as it is stored; the return value is the scale, where there is
-// one.
+// Calls use(dim, element) with the stored form of x (head_dim); returns the scale, if there is one.
 template <class V, KvKind kind, class Use>
 [[gnu::always_inline]] inline float for_stored(const float* x, int head_dim, const Use& use) {
   if constexpr (kind == KvKind::f32) {
@@ -323,7 +322,7 @@ template <class V, KvKind kind, class Use>
   }
 }
 
-// at(layout, dim): where an element stands.
+// at(layout, dim): the offset of an element.
 template <class V, KvKind kind, class At>
 [[gnu::always_inline]] inline void store_in_block(const float* x, int head_dim, std::byte* block,
                                                   int token, const At& at) {

@@ -1,4 +1,4 @@
-// The shape of the tile registers of matrix units (Intel AMX), for the files that use them.
+// The configuration of the tile registers of matrix units (Intel AMX), for the files that use them.
 // Internal linkage, as everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_TILE_SHAPE_H_
 #define OUTRIDER_KERNELS_TILE_SHAPE_H_
@@ -11,7 +11,7 @@
 namespace outrider::kernels {
 namespace {
 
-// What the eight tile registers are for: 0 to 3 sums, 4 and 5 weights, 6 and 7 inputs. (The
+// The use of the eight tile registers: 0 to 3 sums, 4 and 5 weights, 6 and 7 inputs. (The
 // instructions take their registers as literals.)
 struct alignas(64) TileConfig {
   std::uint8_t palette;
@@ -21,8 +21,8 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16];
 };
 
-// The shape of the tiles for as long as it lives. Released at the end: a thread with tiles in use
-// has 8 KB more to save at every context switch.
+// Configures the tiles for its lifetime. Released at the end: a thread with tiles in use has 8 KB
+// more to save at every context switch.
 class TileShape {
  public:
   TileShape(int input_rows, int input_row_bytes, int weight_rows) {
@@ -34,7 +34,7 @@ class TileShape {
       config.rows[tile] = static_cast<std::uint8_t>(weights ? weight_rows : input_rows);
       config.row_bytes[tile] = static_cast<std::uint16_t>(inputs ? input_row_bytes : 64);
     }
-    // GCC before 13.2.1 takes the instruction to read 8 bytes and drops the other stores.
+    // GCC before 13.2.1 assumes that the instruction reads 8 bytes, and drops the other stores.
     __asm__ volatile("" ::"m"(config));
     _tile_loadconfig(&config);
   }
@@ -43,7 +43,7 @@ class TileShape {
   ~TileShape() { _tile_release(); }
 };
 
-// use.operator()<R>(), R the height of the tiles of n_rows rows; nothing where there are none.
+// Calls use.operator()<R>() with the height R of the tiles of n_rows rows; does nothing for 0 rows.
 template <class Use>
 void with_row_tile_height(int n_rows, const Use& use) {
   switch (row_tile_height(n_rows)) {

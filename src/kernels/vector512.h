@@ -3,7 +3,7 @@
 #ifndef OUTRIDER_KERNELS_VECTOR512_H_
 #define OUTRIDER_KERNELS_VECTOR512_H_
 
-// GCC 12 takes its own header's "undefined" registers for a mistake of ours (GCC bug 105593).
+// GCC 12 warns about its own header's "undefined" registers (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -37,7 +37,7 @@ struct Vector {
 
   __m512 lanes;
 
-  // Sums of whole numbers below 2^31 that are exact as floats one by one.
+  // Sums of integers below 2^31, each term exact as a float.
   struct Integers {
     __m512i lanes;
 

@@ -1,5 +1,5 @@
-// What the kernels' algorithms have in common over a vector type V of 16 floats (algorithms.h says
-// what V offers): ragged ends, rounding, e^x, the normal distribution's tail, tanh.
+// Shared by the kernels' algorithms, over a vector type V of 16 floats (algorithms.h describes what
+// V offers): ragged ends, rounding, e^x, the normal distribution's tail, tanh.
 #ifndef OUTRIDER_KERNELS_VECTOR_MATH_H_
 #define OUTRIDER_KERNELS_VECTOR_MATH_H_
 
@@ -8,7 +8,7 @@
 namespace outrider::kernels {
 namespace {
 
-// Elements [at, at + 16) of n, however many of them there are.
+// Elements [at, at + 16), up to n.
 template <class V>
 V load_at(const float* from, int at, int n) {
   return at + kLanes <= n ? V::load(from + at) : V::load_first(from + at, n - at);
@@ -23,8 +23,8 @@ void store_at(V value, float* to, int at, int n) {
   }
 }
 
-// 1.5 * 2^23: added to |x| < 2^22 it leaves no bit for a fraction, so the sum is rounded to the
-// nearest integer, ties to even, which then stands in the low mantissa bits.
+// 1.5 * 2^23: added to |x| < 2^22 it leaves no bit for a fraction. So the sum is rounded to the
+// nearest integer, ties to even, which is then in the low mantissa bits.
 constexpr float kRoundingShift = 0x1.8p23F;
 
 template <class V>
@@ -33,22 +33,22 @@ V round_even(V x) {
   return (x + shift) - shift;
 }
 
-// 2^n for integral n in -126..127: n plus the exponent's bias, moved to where the exponent stands.
+// 2^n for integral n in -126..127: n plus the exponent's bias, shifted to the exponent.
 template <class V>
 V power_of_two(V n) {
   return shift_left_23(n + V::broadcast(kRoundingShift + 127.0F));
 }
 
-// r, x being n ln 2 + r. ln 2 in two parts; the first has 16 bits, so that its product with n is
-// exact.
+// r, with x = n ln 2 + r. ln 2 is in two parts; the first has 16 bits, so that its product with n
+// is exact.
 template <class V>
 [[gnu::always_inline]] inline V rest_of(V x, V n) {
   const V r = fma(n, V::broadcast(-0x1.62e4p-1F), x);
   return fma(n, V::broadcast(-0x1.7f7d1cp-20F), r);
 }
 
-// (e^r - 1) / r of |r| <= ln(2) / 2, by e^r's Taylor polynomial of degree 7: its remainder r^8 / 8!
-// is below 6e-9, a tenth of the float rounding at 1.
+// (e^r - 1) / r for |r| <= ln(2) / 2, by e^r's Taylor polynomial of degree 7: its remainder r^8 /
+// 8! is below 6e-9, a tenth of the float rounding at 1.
 template <class V>
 [[gnu::always_inline]] inline V growth_of_rest(V r) {
   V e = V::broadcast(1.0F / 5040);
@@ -60,7 +60,7 @@ template <class V>
   return fma(e, r, V::broadcast(1.0F));
 }
 
-// e^r, x being n ln 2 + r.
+// e^r, with x = n ln 2 + r.
 template <class V>
 [[gnu::always_inline]] inline V exponential_of_rest(V x, V n) {
   const V r = rest_of(x, n);
@@ -69,7 +69,7 @@ template <class V>
 
 constexpr float kInverseOfLn2 = 0x1.715476p+0F;
 
-// e^x = 2^n * e^r with n = round(x / ln 2). Right for all x: subnormal results are rounded once,
+// e^x = 2^n * e^r with n = round(x / ln 2). Correct for all x: subnormal results are rounded once,
 // -inf gives 0, large x infinity, NaN stays NaN.
 template <class V>  // a call would pass a V of two registers through memory
 [[gnu::always_inline]] inline V exponential(V x) {
@@ -77,13 +77,13 @@ template <class V>  // a call would pass a V of two registers through memory
   x = min(V::broadcast(89.0F), x);    // e^89 > 2^128, which is infinity
   const V n = round_even(x * V::broadcast(kInverseOfLn2));
   const V e = exponential_of_rest(x, n);
-  // n goes down to -150 and up to 128, past what one exponent holds: two exact powers, of which
-  // only the second multiplication can round.
+  // n is from -150 to 128, beyond what one exponent holds: two exact powers, of which only the
+  // second multiplication can round.
   const V half = round_even(n * V::broadcast(0.5F));
   return e * power_of_two(half) * power_of_two(n - half);
 }
 
-// e^x of x <= 0 (or NaN, which stays NaN) where 0 will do for results below 2^-126: one power is
+// e^x for x <= 0 (or NaN, which stays NaN), where results below 2^-126 may be 0: one power is
 // enough, n = -127 making it 0.
 template <class V>
 [[gnu::always_inline]] inline V exponential_of_negative(V x) {
@@ -92,18 +92,18 @@ template <class V>
   return exponential_of_rest(x, n) * power_of_two(n);
 }
 
-// erfc(x / sqrt(2)) / 2 of 0 <= x <= 15 (or NaN, which stays NaN): what the normal distribution has
+// erfc(x / sqrt(2)) / 2 for 0 <= x <= 15 (or NaN, which stays NaN): the normal distribution's mass
 // above x, 0 from 14.4 on.
 //
-// It is e^(-x^2 / 2) t P(t) with t = 1 / (1 + 0.268 x): over that range the quotient of the two
-// sides but P lies between 0.1 and 0.5, nearly straight in t. P interpolates it at the nine
+// It is e^(-x^2 / 2) t P(t) with t = 1 / (1 + 0.268 x). Over that range the quotient of the two
+// sides without P is between 0.1 and 0.5, and nearly linear in t. P interpolates it at the nine
 // Chebyshev points, which leaves a relative error of 2.3e-8, less than half of a float's last
 // place; other scales of x than 0.268 leave more.
 template <class V>
 [[gnu::always_inline]] inline V normal_tail(V x) {
   const V one = V::broadcast(1.0F);
   const V minus_half = V::broadcast(-0.5F);
-  // e^-y multiplies an error of y by y's size, so what rounding the square loses is put back.
+  // e^-y multiplies an error of y by y's size, so the rounding error of the square is added back.
   const V square = x * x;
   const V lost = fma(x, x, V::zero() - square);
   const V e = exponential(square * minus_half);
@@ -121,8 +121,8 @@ template <class V>
   return bell * (p * t);
 }
 
-// tanh u of all u: -e / (2 + e) of e = e^(-2 |u|) - 1, with the sign of u. That difference is taken
-// before e^r is rounded, so that small u lose nothing. NaN stays NaN.
+// tanh u for all u: -e / (2 + e) with e = e^(-2 |u|) - 1, with the sign of u. The difference is
+// formed before e^r is rounded, so small u lose no precision. NaN stays NaN.
 template <class V>
 [[gnu::always_inline]] inline V hyperbolic_tangent(V u) {
   // As in exponential_of_negative.
@@ -132,12 +132,12 @@ template <class V>
   const V power = power_of_two(n);
   const V e = fma(growth_of_rest(r) * r, power, power - V::broadcast(1.0F));
   const V size = (V::zero() - e) / (V::broadcast(2.0F) + e);
-  // tanh u lies between u and 0: u limited to its size has its sign.
+  // tanh u is between u and 0: u clamped to its size has its sign.
   return min(size, max(V::zero() - size, u));
 }
 
 // cap * tanh(x / cap) (Bello et al. 2016, arXiv 1611.09940; Gemma Team 2024, arXiv 2408.00118,
-// section 2): about x where that is small beside the cap, never beyond it.
+// section 2): about x if that is small against the cap, never beyond the cap.
 template <class V>
 class SoftCap {
  public:

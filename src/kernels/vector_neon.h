@@ -13,8 +13,8 @@ namespace outrider::kernels {
 namespace {
 
 struct Vector {
-  // 32 registers, four to a vector: as many vectors as AVX2 has room for, so the numbers are
-  // avx2.cc's. (None is measured on a processor of this kind.)
+  // 32 registers, four to a vector: as many vectors as AVX2 has, so the numbers are avx2.cc's. (Not
+  // measured on such a processor.)
   static constexpr int kAccumulators = 6;
   static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 6;
@@ -36,7 +36,7 @@ struct Vector {
     return {{function(0), function(1), function(2), function(3)}};
   }
 
-  // Sums of whole numbers below 2^31 that are exact as floats one by one.
+  // Sums of integers below 2^31, each term exact as a float.
   struct Integers {
     int32x4_t quarter[kQuarters];
 
@@ -55,8 +55,8 @@ struct Vector {
   static Vector broadcast(float value) {
     return from([=](int) { return vdupq_n_f32(value); });
   }
-  // Read where it is needed: the compiler does not know that the pointer stays as it was, so it
-  // merges the load with no other, whose result it would have to keep.
+  // Loads at the place of use: the asm makes the pointer unknown to the compiler, so it cannot
+  // merge the load with another, whose result it would have to keep.
   static Vector broadcast_anew(const float* p) {
     __asm__ volatile("" : "+r"(p));
     return broadcast(*p);
@@ -70,7 +70,7 @@ struct Vector {
     return load(all);
   }
   static Vector load_mixed(const float* p) { return load(p); }
-  // Here in order, which costs nothing: an instruction widens four.
+  // In order here, which costs nothing: an instruction widens four.
   static Vector load_mixed(const std::uint16_t* p) {
     return from([=](int i) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p + 4 * i), 16)); });
   }
@@ -123,14 +123,14 @@ struct Vector {
   static uint32x4_t load_pairs(const std::uint16_t* p, int i) {
     return vreinterpretq_u32_u16(vld1q_u16(p + 8 * i));
   }
-  // Of two registers, rounded to nearest even.
+  // Two registers as 16-bit words, rounded to nearest even.
   int16x8_t words(int first) const {
     return vmovn_high_s32(vmovn_s32(vcvtnq_s32_f32(quarter[first])),
                           vcvtnq_s32_f32(quarter[first + 1]));
   }
 };
 
-// a > b ? a : b, as algorithms.h wants it: a NaN in b passes, one in a does not. (The instructions
+// a > b ? a : b, as algorithms.h requires: a NaN in b passes, one in a does not. (The instructions
 // of that name let either pass.)
 [[maybe_unused]] float32x4_t larger(float32x4_t a, float32x4_t b) {
   return vbslq_f32(vcgtq_f32(a, b), a, b);
@@ -169,7 +169,7 @@ struct Vector {
   });
 }
 
-// Lane j takes in lane j + 8, then j + 4, j + 2, j + 1 (table.h).
+// Lane j adds lane j + 8, then j + 4, j + 2, j + 1 (table.h).
 [[maybe_unused]] float reduce_add(Vector a) {
   const float32x4_t four =
       vaddq_f32(vaddq_f32(a.quarter[0], a.quarter[2]), vaddq_f32(a.quarter[1], a.quarter[3]));

@@ -28,7 +28,7 @@ float from_f16(std::uint16_t bits) {
 }
 
 struct Vector {
-  // Nothing to gain from many rows at once here; these keep the code small.
+  // Many rows at once gain nothing here; these numbers keep the code small.
   static constexpr int kAccumulators = 4;
   static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 4;
@@ -44,7 +44,7 @@ struct Vector {
 
   float lane[kLanes];
 
-  // Sums of whole numbers below 2^31 that are exact as floats one by one.
+  // Sums of integers below 2^31, each term exact as a float.
   struct Integers {
     std::int32_t lane[kLanes];
 

@@ -1,6 +1,6 @@
-// The products of words (algorithms.h) of the files compiled for AVX-512: MultiplyAdd says how two
-// products are added to each of sixteen sums. Internal linkage, as everything compiled with
-// instruction-set flags.
+// Products of words (algorithms.h), for the files compiled for AVX-512. MultiplyAdd adds two
+// products to each of sixteen sums. Internal linkage, as everything compiled with instruction-set
+// flags.
 #ifndef OUTRIDER_KERNELS_WORDS512_H_
 #define OUTRIDER_KERNELS_WORDS512_H_
 

@@ -1,8 +1,8 @@
-// The formats of quantised weights: codes (codes.h) under scales (scales.h). A new one is a line
+// The formats of quantised weights: codes (codes.h) with scales (scales.h). A new format is a line
 // here, in table.h (WeightKind and its name), and in pack.cc, avx512_vnni.cc and neon_i8mm.cc,
 // which instantiate.
 //
-// Bytes of a block of 16 columns, bits of a weight, and in brackets those in a file where it has
+// Bytes of a block of 16 columns, bits of a weight, and in brackets those in a file if it has
 // fewer:
 //
 //   int8     2 groups   1088   8.5      q8_0
@@ -33,9 +33,9 @@
 namespace outrider::kernels {
 namespace {
 
-// Where things lie in a tile: block after block, each of the codes of kTheGroups groups, then their
-// sub-scales, then what the block has once, and zeros up to a whole line. A last block may have
-// groups beyond k, which are zero.
+// The layout of a tile: block after block. Each has the codes of kTheGroups groups, then their
+// sub-scales, then the data that the block has once, and zeros up to a whole line. A last block may
+// have groups beyond k, which are zero.
 template <WeightKind kTheKind, class TheCodes, class TheScales, int kTheGroups>
 struct BlockFormat {
   using Codes = TheCodes;
@@ -63,7 +63,7 @@ struct BlockFormat {
   }
   static std::size_t block_scales_at(int group) { return block_at(group) + kBlockScalesAt; }
 
-  // A group's share of its block, for those who call for weights in time.
+  // A group's share of its block, for prefetching.
   static constexpr std::size_t kReadBytes = kBlockBytes / kGroups;
   static std::size_t read_at(int group) {
     return kGroups <= 2 ? weights_at(group)
@@ -71,7 +71,7 @@ struct BlockFormat {
   }
 };
 
-// Twice the numbers of a float of four bits: sign, two bits of exponent, one of mantissa.
+// Twice the values of a 4-bit float: sign, two bits of exponent, one of mantissa.
 struct TwiceFloatsOfFourBits {
   static constexpr std::int8_t kValues[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                               0, -1, -2, -3, -4, -6, -8, -12};
@@ -97,12 +97,12 @@ using Mxfp4 = BlockFormat<WeightKind::mxfp4, TableOfSixteen<TwiceFloatsOfFourBit
 
 template <class... F>
 struct FormatList {};
-// Of files, with scales of groups (but int8 and int4, which some tables multiply in ways of their
-// own), and with scales of scales.
+// Formats of files: with scales of groups (except int8 and int4, for which some tables have special
+// products), and with scales of scales.
 using GroupFormats = FormatList<Q50, Q51, Iq4Nl, Mxfp4>;
 using WholeBlockFormats = FormatList<Q2K, Q3K, Q4K, Q5K, Q6K, Iq4Xs>;
 
-// The one of a kind.
+// The format of a kind.
 template <WeightKind kKind, class Format, class... Others>
 constexpr auto find_format(FormatList<Format, Others...>) {
   if constexpr (Format::kKind == kKind) {

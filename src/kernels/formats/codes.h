@@ -1,20 +1,21 @@
-// How the codes of a group of quantised weights lie in a tile, 16 columns times 32 elements, in
-// rows of one quad of each column (layout.h), and how they become bytes again.
+// How the codes of a group of quantised weights, 16 columns times 32 elements, are laid out in a
+// tile, in rows of one quad of each column (layout.h), and how they become bytes.
 //
-// B is a vector of bytes of some instruction set: load(p), &, |, low_bits<n>() (bytes with the n
-// lowest bits set), shift_right(b, n) and shift_left(b, n), which may carry bits over to a
-// neighbouring byte and so go before &, and lookup(table, b), table[b] for b below 16.
+// B is a vector of bytes of some instruction set. It offers load(p), &, |, low_bits<n>() (bytes
+// with the n lowest bits set), and lookup(table, b), table[b] for b below 16. It also offers
+// shift_right(b, n) and shift_left(b, n), which may carry bits into a neighbouring byte and must be
+// followed by &.
 //
 // Each of the codes offers:
 //   kBytes       of a group, of all columns
 //   quad<B>(p, quad)   the bytes of quad 0..7 of the columns whose bytes begin at p
-//   quad_at<B, kAt>(p, quad)   of those that are upper bits: the same, kAt bits further up
+//   quad_at<B, kAt>(p, quad)   for upper bits: the same, shifted up by kAt bits
 //   kSigned      whether these bytes are signed; if not, they are at most kMost, and the weight is
 //                the byte - kOffset
 //   kMostSize    of |weight|
 //   put(p, quad, place, code)   sets a code in a cleared group; place: column * 4 + element of the
 //                quad
-//   code(weight) for tests and for what is no stored code
+//   code(weight) for tests and for values that are no stored code
 // Internal linkage, as everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_FORMATS_CODES_H_
 #define OUTRIDER_KERNELS_FORMATS_CODES_H_
@@ -31,7 +32,7 @@ inline void put_bits(std::byte* p, int row, int place, int bits) {
   p[row * kRowBytes + place] |= static_cast<std::byte>(bits);
 }
 
-// Bits that stand `from` bits up in their bytes, `to` bits up, with neighbours' bits around them.
+// Moves bits from position `from` of their bytes to position `to`; other bits are undefined.
 template <class B>
 [[gnu::always_inline]] inline B moved(const B& bits, int from, int to) {
   if (from == to) return bits;
@@ -96,7 +97,7 @@ struct TwoBits {
   }
 };
 
-// One row of bytes, a bit for each quad.
+// One row of bytes, with one bit for each quad.
 struct OneBit {
   static constexpr std::size_t kBytes = kRowBytes;
 
@@ -109,7 +110,7 @@ struct OneBit {
   }
 };
 
-// The kLowBits lower bits as Low has them, then the upper ones as High has them.
+// The kLowBits lower bits in Low's layout, then the upper ones in High's.
 template <class Low, class High, int kLowBits, int kBits, int kTheOffset>
 struct TwoPlanes {
   static constexpr std::size_t kBytes = Low::kBytes + High::kBytes;
@@ -136,7 +137,7 @@ using FiveBits = TwoPlanes<FourBits<0>, OneBit, 4, 5, kTheOffset>;
 template <int kTheOffset>
 using SixBits = TwoPlanes<FourBits<0>, TwoBits<0>, 4, 6, kTheOffset>;
 
-// Four bits that choose one of sixteen signed bytes, Table::kValues.
+// Four bits that select one of sixteen signed bytes, Table::kValues.
 template <class Table>
 struct TableOfSixteen {
   static constexpr std::size_t kBytes = FourBits<0>::kBytes;

@@ -1,10 +1,10 @@
-// The scales of quantised weights: how they lie in a tile and how they turn the exact integer dot
+// The scales of quantised weights: their layout in a tile, and how they turn the exact integer dot
 // products of a group into floats. Each fixes an order of float operations, the same on every
-// table; x_scale, x_sum (of the group's quantised inputs) and x_scaled_sum = x_sum * x_scale are
-// the inputs'. A product of an f16 and an integer of at most 13 bits is exact in f32.
+// table. x_scale, x_sum (of the group's quantised inputs) and x_scaled_sum = x_sum * x_scale belong
+// to the inputs. A product of an f16 and an integer of at most 13 bits is exact in f32.
 //
 // A block is kGroups groups: the codes of all, then the sub-scales of all (kGroupBytes each), then
-// what the block has but once (kBlockBytes). Each of the scales of groups offers:
+// the data that the block has once (kBlockBytes). Each of the scales of groups offers:
 //   put_group(p, column, parts, group), put_block(p, column, parts, block): from a row's numbers
 //   add<V, R>(group_scales, block_scales, inputs, dots, sum): adds a group to sum(r), r < R
 // Internal linkage, as everything compiled with instruction-set flags.
@@ -34,7 +34,7 @@ template <class V>
   return V::load_f16(reinterpret_cast<const std::uint16_t*>(p));
 }
 
-// What the float steps read of R adjacent rows of inputs at one group.
+// The inputs of the float steps: R adjacent rows at one group.
 struct ScaledInputs {
   const float* scales;       // (R)
   const float* scaled_sums;  // (R)
@@ -116,21 +116,21 @@ struct F32Scale {
 
 // --- Scales of scales: blocks of 256, integers exact within each ------------------------------
 //
-// The inputs have one scale for a block, too, so that all of it is two exact integers: I, the sum
-// over parts of s * dot, and, where there are minimums, M, the sum of m * x_sum. With d the block's
-// f16 scale, and e that of its minimums with its sign changed:
+// The inputs have one scale for a block, too, so that a block is two exact integers: I, the sum
+// over parts of s * dot, and, with minimums, M, the sum of m * x_sum. With d the block's f16 scale,
+// and e that of its minimums with its sign changed:
 //
 //   sum = fma(float(I) * d, x_scale, sum)                    without minimums
 //   sum = fma(fma(float(M), e, float(I) * d), x_scale, sum)  with them
 //
-// float(I) is rounded once, to nearest even. |I| is below 2^31: 256 * 32 * 127 * 128 for q6_k.
-// Each of these offers:
-//   kParts        dot products that it takes of a group: 1 of all 32 elements, 2 of 16 each
+// float(I) is rounded once, to nearest even. |I| is below 2^31: 256 * 32 * 127 * 128 for q6_k. Each
+// of these offers:
+//   kParts        dot products for each group: 1 of all 32 elements, 2 of 16 each
 //   kMostScale    of |s|
 //   kMinimums     whether there are any
 //   scale<V>(of_group, part), minimum<V>(of_group, part)   s and m of the columns, as floats
 //   block_scale<V>(of_block), block_minimum<V>(of_block)   d and e
-// and where they lie: kSigned, whether s is signed; s of all parts first, then m.
+// and the layout: kSigned, whether s is signed; s of all parts first, then m.
 
 template <int kTheParts, bool kTheSigned, int kTheMostScale, bool kTheMinimums>
 struct BlockScales {
