@@ -1,5 +1,4 @@
-// Memory that is streamed through: aligned to cache lines and, where it fills several, in huge
-// pages.
+// Memory for streaming: aligned to cache lines and, if large enough, in huge pages.
 #ifndef OUTRIDER_BASE_BIG_MEMORY_H_
 #define OUTRIDER_BASE_BIG_MEMORY_H_
 
@@ -14,13 +13,13 @@ struct FreeBigMemory {
 };
 using BigMemory = std::unique_ptr<std::byte, FreeBigMemory>;
 
-// n_bytes, at least 1, that nobody has written to. From 8 MB on they ask for huge pages: streaming
-// through those of 4 KB costs an address translation every 64 lines. Throws std::bad_alloc.
+// Allocates n_bytes >= 1 of untouched memory. From 8 MB on it requests huge pages: with pages of 4
+// KB, streaming costs an address translation every 64 lines. Throws std::bad_alloc.
 BigMemory allocate_big_memory(std::size_t n_bytes);
 
-// Of n_bytes that allocate_big_memory gave, or a part of them: the whole system pages among them
-// take no memory until they are written to again. What they held is lost. A wish, as huge pages
-// are: where the system refuses it, the bytes stay.
+// Returns the whole system pages within n_bytes from allocate_big_memory, or a part of them, to the
+// system until they are written again. Their contents are lost. A request, as for huge pages: if
+// the system refuses, the bytes stay.
 void give_back_memory(std::byte* bytes, std::size_t n_bytes);
 
 }  // namespace outrider

@@ -9,7 +9,7 @@ namespace outrider {
 inline constexpr std::string_view kBlanks = " \t\r\n";  // JSON's, and those of lines of text
 inline bool is_blank(char byte) { return kBlanks.find(byte) != std::string_view::npos; }
 
-// The text without the blanks at its ends.
+// The text without blanks at its ends.
 inline std::string_view without_blanks(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};

@@ -1,4 +1,4 @@
-// A plain value as the bytes that it has in memory, for files of this machine's order.
+// A plain value as its bytes in memory, for files in this machine's byte order.
 #ifndef OUTRIDER_BASE_BYTES_OF_H_
 #define OUTRIDER_BASE_BYTES_OF_H_
 

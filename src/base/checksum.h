@@ -1,5 +1,5 @@
-// A number that tells whether bytes are still those that were written: against disks, transfers and
-// mistakes, not against people.
+// A checksum that detects changed bytes: against errors of disks and transfers and mistakes, not
+// against attacks.
 #ifndef OUTRIDER_BASE_CHECKSUM_H_
 #define OUTRIDER_BASE_CHECKSUM_H_
 
@@ -11,11 +11,11 @@
 
 namespace outrider {
 
-// Goes on from `start`, the checksum of what stands before. One word of eight bytes a step, in the
-// manner of FNV-1a (its offset basis and prime), the last filled up with zeros and followed by the
-// length. Every step is a bijection of what it goes on from, so bytes that differ within one word
-// only never have the same checksum; the shift lets high bits reach the low ones, which a product
-// alone does not. On little-endian machines.
+// Continues from `start`, the checksum of the preceding bytes. It is similar to FNV-1a (with its
+// offset basis and prime) over words of eight bytes; the last word is padded with zeros and
+// followed by the length. Every step is a bijection of its input state. So bytes that differ within
+// only one word never have the same checksum. The shift propagates high bits to low ones, which a
+// product alone does not. For little-endian machines.
 inline std::uint64_t checksum(std::span<const std::byte> bytes,
                               std::uint64_t start = 0xcbf29ce484222325ULL) {
   constexpr std::uint64_t kPrime = 0x100000001b3ULL;

@@ -1,5 +1,4 @@
-// The small files that stand side by side and describe a model: in a directory, or in memory under
-// the names that they would have there.
+// The small files that describe a model: in a directory, or in memory under the same names.
 #ifndef OUTRIDER_BASE_FILE_FOLDER_H_
 #define OUTRIDER_BASE_FILE_FOLDER_H_
 
@@ -37,14 +36,14 @@ class FileFolder {
   using Contents = std::map<std::string, std::string, std::less<>>;  // by name
 
   explicit FileFolder(std::filesystem::path directory) : directory_(std::move(directory)) {}
-  // name: in the place of a directory's path, for messages.
+  // name: used instead of a directory's path in messages.
   FileFolder(std::string_view name, const Contents& contents);
 
   // As is_named().
   bool has(std::string_view name) const;
-  // Throws Error where there is no such file.
+  // Throws Error if there is no such file.
   FileText read(std::string_view name) const;
-  // What messages call a file that is, or would be, there.
+  // The name of a file there, existing or not, in messages.
   std::string place(std::string_view name) const { return (directory_ / name).string(); }
   const std::filesystem::path& directory() const { return directory_; }
 
@@ -52,7 +51,7 @@ class FileFolder {
   using Held = std::map<std::string, std::shared_ptr<const std::string>, std::less<>>;
 
   std::filesystem::path directory_;
-  std::shared_ptr<const Held> held_;  // null: they are in the directory
+  std::shared_ptr<const Held> held_;  // null: the files are in the directory
 };
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // The two 16-bit float formats, to and from float. Rounding is to nearest, ties to even; NaN stays
-// NaN; f16 overflows to infinity and keeps subnormals. Pure integer arithmetic where it rounds, so
+// NaN; f16 overflows to infinity and keeps subnormals. Rounding uses integer arithmetic only, so
 // the bits are the same on every machine. All functions are thread-safe.
 #ifndef OUTRIDER_BASE_FLOAT16_H_
 #define OUTRIDER_BASE_FLOAT16_H_
@@ -22,7 +22,7 @@ inline float to_float(Bf16 value) {
 
 inline Bf16 to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) {  // NaN: keep it one, and quiet
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {  // NaN: keep it NaN, and quiet
     return Bf16{static_cast<std::uint16_t>((bits >> 16) | 0x40u)};
   }
   return Bf16{static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};

@@ -1,4 +1,4 @@
-// Pictures: gnuplot, run as a child.
+// Draws pictures by running gnuplot as a child process.
 #ifndef OUTRIDER_BASE_GNUPLOT_H_
 #define OUTRIDER_BASE_GNUPLOT_H_
 
@@ -8,14 +8,14 @@
 
 namespace outrider {
 
-// Draws `picture` (SVG, or PNG where its name ends in .png) of a size in pixels by a script that
-// says nothing about terminal and output. The script stands beside the picture meanwhile. False if
-// there is no gnuplot or it fails: no run depends on its picture. Throws Error where the script
-// cannot be written.
+// Draws `picture` (SVG, or PNG if its name ends in .png) with a size in pixels, by a script that
+// sets neither terminal nor output. The script is in a file beside the picture meanwhile. Returns
+// false if gnuplot is missing or fails, so that no run depends on its picture. Throws Error if the
+// script cannot be written.
 bool draw_with_gnuplot(const std::filesystem::path& picture, int width, int height,
                        std::string_view script);
 
-// `text` as a string of the script, in quotes, that means itself.
+// `text` as a quoted, escaped string of the script.
 std::string gnuplot_text(std::string_view text);
 
 }  // namespace outrider

@@ -1,6 +1,6 @@
-// Where the files of a model are that Hugging Face's hub cache holds: the cache has a folder for
-// each model, "models--OWNER--NAME", with a folder of links for each revision, "snapshots/HASH",
-// and the hash of each branch in "refs/BRANCH".
+// Finds a model's files in the Hugging Face hub cache. The cache has a folder for each model,
+// "models--OWNER--NAME". In it are a folder of links for each revision, "snapshots/HASH", and the
+// hash of each branch in "refs/BRANCH".
 #ifndef OUTRIDER_BASE_HUB_CACHE_H_
 #define OUTRIDER_BASE_HUB_CACHE_H_
 
@@ -8,9 +8,9 @@
 
 namespace outrider {
 
-// The snapshot that "refs/main" names, or the only one, where `path` is such a model's folder;
-// otherwise `path` as it is. Throws Error where there are several snapshots and none is named, or
-// the named one is not there. Thread-safe.
+// If `path` is such a model's folder, returns the snapshot that "refs/main" names, or the only one;
+// otherwise `path` unchanged. Throws Error if there are several snapshots and none is named, or the
+// named one is missing. Thread-safe.
 std::filesystem::path without_hub_cache(const std::filesystem::path& path);
 
 }  // namespace outrider

@@ -1,7 +1,7 @@
-// A sum of many doubles in an order of its own, the same on every machine: number i goes into lane
-// i mod 8, and the lanes end in one tree. Eight chains of additions do not wait for one another, as
-// a single one does at every step; and where i is a token's id, a sum over a support is the sum
-// over the whole vocabulary, zeros being no matter.
+// A sum of many doubles in a fixed order, the same on every machine: number i is added to lane i
+// mod 8, and one tree adds the lanes. The eight chains of additions are independent, so their
+// latencies overlap. If i is a token's id, a sum over a support equals the sum over the whole
+// vocabulary, since zeros do not matter.
 #ifndef OUTRIDER_BASE_LANE_SUM_H_
 #define OUTRIDER_BASE_LANE_SUM_H_
 
@@ -16,7 +16,7 @@ class LaneSum {
 
   void add(std::size_t i, double value) { lanes_[i % kLanes] += value; }
 
-  // Numbers 0..n-1, each asked for once, in this order.
+  // Adds numbers 0..n-1; calls value once for each, in this order.
   template <class Value>
   void add_each(std::size_t n, const Value& value) {
     std::array<double, kLanes> lanes = lanes_;  // in registers, whatever `value` writes

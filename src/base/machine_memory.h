@@ -1,4 +1,4 @@
-// How much memory there is.
+// The amount of memory.
 #ifndef OUTRIDER_BASE_MACHINE_MEMORY_H_
 #define OUTRIDER_BASE_MACHINE_MEMORY_H_
 
@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// In bytes: the machine's, or the limit of this process's control group where that is less
-// (containers have one). groups: where the system shows control groups.
+// In bytes: the machine's, or the limit of this process's control group if that is less (containers
+// have one). groups: where the system shows control groups.
 std::uint64_t machine_memory(const std::filesystem::path& groups = "/sys/fs/cgroup");
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// A file, read-only, mapped into memory.
+// A file mapped read-only into memory.
 #ifndef OUTRIDER_BASE_MAPPED_FILE_H_
 #define OUTRIDER_BASE_MAPPED_FILE_H_
 
@@ -8,17 +8,17 @@
 
 namespace outrider {
 
-// Whether something bears this name: of files that may be missing, those that are to be read. A
-// link that leads nowhere, as an interrupted download leaves it, is no missing file.
+// Whether a path exists, for optional files. A dangling link, such as an interrupted download
+// leaves, counts as existing.
 bool is_named(const std::filesystem::path& path);
 
 // Owns a read-only private mapping of a regular file; an empty file gives an empty span. The bytes
-// stay valid and at their address until the object dies, also when it is moved. Thread-safe to
+// stay valid at their address during the object's lifetime, also when it is moved. Thread-safe to
 // read.
 class MappedFile {
  public:
-  // Throws Error if the path is no readable regular file, or a Git LFS pointer: the few lines that
-  // stand for a large file until it is downloaded.
+  // Throws Error if the path is not a readable regular file, or is a Git LFS pointer (the few lines
+  // that replace a large file until it is downloaded).
   explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -28,9 +28,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Gives the memory behind a part of these bytes back to the system; whoever reads them, meanwhile
-  // or afterwards, has them fetched from the file again. A wish: nothing happens where the system
-  // does not listen, nor to bytes from elsewhere.
+  // Returns the memory of a part of these bytes to the system; later or concurrent reads fetch them
+  // from the file again. A request: no effect without the system's support, or for bytes from
+  // elsewhere.
   void release(std::span<const std::byte> part) const;
 
  private:

@@ -1,4 +1,4 @@
-// A hash of 64 bits.
+// A 64-bit hash.
 #ifndef OUTRIDER_BASE_MIX_BITS_H_
 #define OUTRIDER_BASE_MIX_BITS_H_
 
@@ -10,7 +10,7 @@ namespace outrider {
 inline constexpr std::uint64_t kMixIncrement = 0x9e3779b97f4a7c15ULL;
 
 // SplitMix64's output function (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
-// generators"): a bijection in which each bit of x has a part in every bit of what comes out.
+// generators"): a bijection in which each bit of x affects every bit of the result.
 inline std::uint64_t mix_bits(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;

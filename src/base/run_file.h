@@ -1,4 +1,4 @@
-// A file that a long run writes line by line, so that a run that was cut off goes on where it was.
+// A file that a long run writes line by line, so that an interrupted run can continue.
 #ifndef OUTRIDER_BASE_RUN_FILE_H_
 #define OUTRIDER_BASE_RUN_FILE_H_
 
@@ -12,19 +12,19 @@
 namespace outrider {
 
 // A JSONL file. Its first line is the head: {"format", "version", "run"}, where "run" is everything
-// that decides what the other lines say. Each line is written at once and whole. A run that is
-// killed leaves at most one line unfinished, which the next run drops. One writer at a time, over
-// all processes. Not thread-safe.
+// that determines the other lines. Each line is written at once and whole. A killed run leaves at
+// most one incomplete line, which the next run drops. One writer at a time, over all processes. Not
+// thread-safe.
 class RunFile {
  public:
-  // Called for each line behind the head that stands in the file, in order; `place` is "FILE, line
-  // 17". Throws Error for a line that is none of its kind.
+  // Called for each line after the head in the file, in order; `place` is "FILE, line 17". Throws
+  // Error for a line of another kind.
   using ReadLine = std::function<void(std::string_view line, std::string_view place)>;
 
-  // Makes the file or goes on with it. `format` names the kind of file: "outrider-eval". Throws
-  // Error: a file of another kind, of another `run` (naming the first member that differs), another
-  // process that writes, a file that cannot be written; and what `read_line` throws. The file is
-  // then as it was.
+  // Creates the file or continues it. `format` names the kind of file: "outrider-eval". Throws
+  // Error for a file of another kind or of another `run` (with the first member that differs), if
+  // another process writes it, or if it cannot be written; and what `read_line` throws. The file is
+  // unchanged then.
   RunFile(std::filesystem::path path, std::string format, const nlohmann::ordered_json& run,
           const ReadLine& read_line);
   ~RunFile();

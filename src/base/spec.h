@@ -14,9 +14,9 @@
 
 namespace outrider {
 
-// "model:PATH,confidence=0.4" -> name "model", value "PATH", keys {confidence: 0.4}. Values stand
-// before the keys; a part is a value unless it is a key=value whose key is a plain word. A
-// backslash takes the next character literally.
+// "model:PATH,confidence=0.4" -> name "model", value "PATH", keys {confidence: 0.4}. Values come
+// before keys; a part is a value unless it is a key=value whose key is a plain word. A backslash
+// takes the next character literally.
 class Spec {
  public:
   // `what` names the kind of spec in error messages ("drafter", "rule", "tree"). Throws UsageError
@@ -32,33 +32,33 @@ class Spec {
   // For names that take a list. "name:" alone has one empty value.
   const std::vector<std::string>& values() const { return values_; }
 
-  // Throws UsageError, listing the known names.
+  // Throws UsageError, with the known names, if the name is not among them.
   void require_name(const std::vector<std::string_view>& known) const;
-  // Throws UsageError if there is a value: names that take none would otherwise pass over it.
+  // Throws UsageError if there is a value, for names that take none.
   void require_no_value() const;
-  // Throws UsageError if a key is given that is not among these, or given twice unless it is among
+  // Throws UsageError for a key that is not among `known`, or is given twice and is not among
   // `repeatable`.
   void require_keys(const std::vector<std::string_view>& known,
                     const std::vector<std::string_view>& repeatable = {}) const;
-  // The same by descriptions: a key that nobody has described is refused.
+  // The same by descriptions: a key without a description is refused.
   void require_described_keys(std::span<const KeyDescription> known) const;
 
-  // The number behind a key, nullopt if it is not given. Throws UsageError if it is no number or
+  // The number of a key, nullopt if it is not given. Throws UsageError if it is not a number or
   // outside [least, most]; NaN is outside.
   std::optional<double> number(std::string_view key, double least, double most) const;
   std::optional<int> integer(std::string_view key, int least, int most) const;
-  // The text behind a key, nullopt if it is not given.
+  // The text of a key, nullopt if it is not given.
   std::optional<std::string> text(std::string_view key) const;
-  // The texts behind a key that may be given several times, in their order.
+  // The texts of a key that may be given several times, in order.
   std::vector<std::string> texts(std::string_view key) const;
-  // The same, one of `known`. Throws UsageError, listing them, if it is another.
+  // The same, one of `known`. Throws UsageError, with these, for another.
   std::optional<std::string> choice(std::string_view key,
                                     std::initializer_list<std::string_view> known) const;
-  // This spec with another value behind a key, which it may have had or not; it stands last.
+  // This spec with the key set to another value, placed last.
   std::string with(std::string_view key, std::string_view value) const;
   // This spec without a key.
   std::string without(std::string_view key) const;
-  // values() as whole numbers. Throws UsageError if one of them is none or outside [least, most].
+  // values() as whole numbers. Throws UsageError if one is not whole or outside [least, most].
   std::vector<int> integers(int least, int most) const;
 
  private:
@@ -72,11 +72,11 @@ class Spec {
   std::vector<std::pair<std::string, std::string>> keys_;
 };
 
-// The specs of a list, "A,B" or "A+B". An unescaped separator parts them. At commas the parts stay
-// as they were written, for the specs they are to resolve, and a key=value continues the spec
-// before it: "ngram:min=2,max=4,suffix" has two. A plus sign means nothing within a spec, so that
-// its backslash goes here: a part may be a list joined by plus signs in its turn. An empty list has
-// no parts.
+// The specs of a list, "A,B" or "A+B", separated at unescaped separators. At commas the parts stay
+// as written, since each spec resolves its own escapes, and a key=value continues the spec before
+// it: "ngram:min=2,max=4,suffix" has two specs. A plus sign has no meaning within a spec, so its
+// backslash is removed here: a part may itself be a list joined by plus signs. An empty list has no
+// parts.
 std::vector<std::string> split_specs(std::string_view list, char separator);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// Which vocabulary token ids are of: what files of tokens say, so that no other model reads them.
+// Identifies the vocabulary of token ids, so that files of tokens are not read with another model.
 #ifndef OUTRIDER_BASE_VOCABULARY_ID_H_
 #define OUTRIDER_BASE_VOCABULARY_ID_H_
 
@@ -6,8 +6,8 @@
 
 namespace outrider {
 
-// Two vocabularies with the same are taken to mean the same by every id. Made from a tokenizer by
-// vocabulary_id() (tokenizer/same_vocabulary.h).
+// Two vocabularies with equal ids are assumed to give every id the same meaning. Made from a
+// tokenizer by vocabulary_id() (tokenizer/same_vocabulary.h).
 struct VocabularyId {
   std::uint64_t fingerprint = 0;
   int size = 0;  // tokens

@@ -1,15 +1,15 @@
-// GGUF's quantised blocks: where the numbers of one block stand, and what the elements are.
+// GGUF's quantised blocks: their layout, and the meaning of their numbers.
 //
 // A block holds a code of a few bits for each element, one or two scales in f16 and, in most types
-// of 256 elements, a small integer for every group of elements beside them. split() takes them
-// apart without rounding; decode_block() makes floats of them, in one order of float operations, so
-// that the bits are those of the format's reference (the Python package gguf):
+// of 256 elements, a small integer for every group of elements. split() separates them without
+// rounding. decode_block() converts them to floats, in one order of float operations, with the bits
+// of the format's reference (the Python package gguf):
 //
-//   value = step * (code or what stands for it) [- or + minimum], each operation rounded to f32
+//   value = step * (code or its table value) [- or + minimum], each operation rounded to f32
 //   step = scale, or scale * sub_scale; minimum = minimum, or minimum * sub_minimum
 //
-// All functions are thread-safe and read bytes of any alignment. Scales that are infinite or NaN
-// give elements that are.
+// All functions are thread-safe and read bytes of any alignment. Infinite or NaN scales give such
+// elements.
 #ifndef OUTRIDER_IO_BLOCK_FORMATS_H_
 #define OUTRIDER_IO_BLOCK_FORMATS_H_
 
@@ -26,7 +26,7 @@ namespace outrider {
 inline constexpr int kMostBlockElements = 256;
 inline constexpr int kMostBlockGroups = 16;
 
-// The numbers of one block. What a type does not have is left as it was.
+// The numbers of one block. Members that a type does not have are left unchanged.
 struct BlockParts {
   std::array<std::uint8_t, kMostBlockElements> codes;  // in the order of the elements
   std::uint16_t scale;                                 // f16; mxfp4: an exponent (scale_of)
@@ -42,15 +42,15 @@ struct BlockFormat {
   std::string_view name;
   int elements;          // of a block
   std::size_t bytes;     // of a block
-  int group;             // elements that share a sub-scale; all of them where there are none
-  bool has_sub_scales;   // and sub-minimums, where there are minimums
+  int group;             // elements that share a sub-scale; all if there are none
+  bool has_sub_scales;   // and sub-minimums, if there are minimums
   BlockMinimum minimum;  // of the elements
   void (*split)(const std::byte* block, BlockParts& parts);
-  std::array<std::int8_t, 256> values;  // what each code stands for
-  bool power_of_two_scale = false;      // the scale is no f16 but an exponent
+  std::array<std::int8_t, 256> values;  // the value of each code
+  bool power_of_two_scale = false;      // the scale is an exponent instead of an f16
 };
 
-// Null for types that are no quantised blocks.
+// Null for types that are not quantised blocks.
 const BlockFormat* find_block_format(ElementType type);
 
 // The scale as a float, exactly.

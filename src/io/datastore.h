@@ -1,7 +1,7 @@
-// A text as token ids with suffix arrays over it: where does a run of tokens occur, and what comes
-// behind it there?
+// A text as token ids with suffix arrays: finds where a run of tokens occurs, and what follows it
+// there.
 //
-// The file, with numbers little-endian but for tokens:
+// The file, with little-endian numbers except for tokens:
 //
 //   header, kHeader_bytes
 //      0   8 bytes  "ORDSTORE"
@@ -12,22 +12,21 @@
 //     28   u32      0
 //     32   u64      number of suffixes in all segments
 //     40   u64      number of documents
-//     48   u64      where the table begins
+//     48   u64      offset of the table
 //     56   u64      checksum (base/checksum.h) of the table
 //     64   u64      checksum of the 64 bytes before
-//   segments, one behind the other
-//      n_tokens x 4 bytes     tokens, big-endian, so that bytes compare as tokens do; kNoToken
-//      (four
-//                             times 0xFF) stands behind every document
-//      n_suffixes x u32       the suffix array: places of the segment's tokens, in the order of
-//                             what begins there
+//   segments, contiguous
+//      n_tokens x 4 bytes   tokens, big-endian, so that bytes compare as tokens do; kNoToken (four
+//                           times 0xFF) follows every document
+//      n_suffixes x u32     the suffix array: positions of the segment's tokens, sorted by the
+//                           suffixes that begin there
 //   table, to the end of the file, for each segment
-//      u32 n_tokens, u32 n_suffixes, u64 checksum of the tokens and, going on from it, the array
+//      u32 n_tokens, u32 n_suffixes, u64 checksum of the tokens continued over the array
 //
-// A segment holds the tokens of its own part of the text and the kOverlap_tokens behind it, which
-// are the next one's first: suffixes begin in its own part only, each where a token stands, and are
-// sorted with the overlap before their eyes. So a run of up to kLongestPattern tokens is found, in
-// order, wherever a segment ends, and a draft read from behind it is as long as anywhere else.
+// A segment holds the tokens of its part of the text and the kOverlap_tokens after it, which are
+// the next segment's first. Suffixes begin in its own part only, each at a token, and are sorted
+// including the overlap. So a run of up to kLongestPattern tokens is found, in order, wherever a
+// segment ends, and a draft read after it is as long as anywhere else.
 #ifndef OUTRIDER_IO_DATASTORE_H_
 #define OUTRIDER_IO_DATASTORE_H_
 
@@ -46,17 +45,17 @@
 
 namespace outrider {
 
-// Read-only over mapped bytes. Every field of header and table has been checked by the time it
-// exists; the tokens and arrays themselves only against their checksums, and only by check():
-// reading them all would take a second a gigabyte. Whatever stands in them, the functions below
-// touch nothing outside the file. Thread-safe.
+// Read-only over mapped bytes. The constructor checks every field of header and table. Only check()
+// verifies the tokens and arrays, by their checksums: reading them all would take a second a
+// gigabyte. Whatever they contain, the functions below access nothing outside the file.
+// Thread-safe.
 class Datastore {
  public:
-  // REST (He et al., 2024, section 4.2) looks for the last 16 tokens, then fewer.
+  // REST (He et al., 2024, section 4.2) searches the last 16 tokens, then fewer.
   static constexpr int kLongestPattern = 16;
-  // A pattern, and the deepest draft there is behind it (kMostDraftNodes, 255), rounded up.
+  // A pattern and the deepest draft after it (kMostDraftNodes, 255), rounded up.
   static constexpr std::uint32_t kOverlap_tokens = 272;
-  // So that the bytes of a segment with its overlap are counted by the sorter's int32.
+  // Keeps the bytes of a segment with its overlap within the sorter's int32.
   static constexpr std::uint32_t kMostSegment_tokens = (1U << 29) - 1 - kOverlap_tokens;
 
   static constexpr std::size_t kHeader_bytes = 72;
@@ -64,9 +63,10 @@ class Datastore {
   static constexpr std::string_view kMagic = "ORDSTORE";
   static constexpr std::uint32_t kVersion = 1;
 
-  // Throws Error if the file cannot be read or is no whole datastore.
+  // Throws Error if the file cannot be read or is not a whole datastore.
   explicit Datastore(const std::filesystem::path& path);
-  // The same over bytes that outlive it, for fuzzing and tests; `description` names them in errors.
+  // The same over bytes in memory, which must outlive it, for fuzzing and tests; `description`
+  // names them in errors.
   Datastore(std::span<const std::byte> bytes, std::string description);
 
   const VocabularyId& vocabulary() const { return vocabulary_; }
@@ -78,23 +78,23 @@ class Datastore {
   // Suffixes of one segment by rank.
   struct Ranks {
     std::uint32_t first = 0;
-    std::uint32_t last = 0;  // one behind
+    std::uint32_t last = 0;  // exclusive
     std::uint32_t count() const { return last - first; }
   };
-  // Those that begin with `pattern`, of 1 to kLongestPattern tokens, none below 0.
+  // The suffixes that begin with `pattern`, of 1 to kLongestPattern tokens, none below 0.
   Ranks find(int segment, std::span<const TokenId> pattern) const;
-  // Whether any does: the half of find() that most questions need.
+  // Whether there are any, in half the time of find().
   bool contains(int segment, std::span<const TokenId> pattern) const;
 
-  // Where a suffix begins; rank < the segment's number of suffixes.
+  // The position of a suffix; rank < the segment's number of suffixes.
   std::uint32_t place(int segment, std::uint32_t rank) const;
-  // The token at a place, any number; kNoToken behind a document and behind the segment.
+  // The token at any position; kNoToken after a document and after the segment.
   TokenId token(int segment, std::uint64_t place) const {
     const Segment& read = segments_[static_cast<std::size_t>(segment)];
     return place < read.n_tokens ? token_at(read, place) : kNoToken;
   }
 
-  // Throws Error naming the first segment whose bytes are not those that were written.
+  // Throws Error with the first segment whose bytes have changed.
   void check() const;
 
  private:

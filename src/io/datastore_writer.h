@@ -1,4 +1,4 @@
-// Writes a datastore (io/datastore.h) from tokens as they come, in bounded memory.
+// Writes a datastore (io/datastore.h) from a stream of tokens, in bounded memory.
 #ifndef OUTRIDER_IO_DATASTORE_WRITER_H_
 #define OUTRIDER_IO_DATASTORE_WRITER_H_
 
@@ -15,29 +15,29 @@
 
 namespace outrider {
 
-// Sorts and writes a segment whenever enough tokens are there for one. Memory, per token of a
-// segment: 4 bytes for it and 16 for the array of its bytes' suffixes that libdivsufsort fills, of
-// which a quarter begin tokens and are kept. The file appears on commit(), whole (AtomicFile). Not
-// thread-safe.
+// Sorts and writes a segment whenever there are enough tokens for one. Memory for each token of a
+// segment: 4 bytes, and 16 for the suffix array over bytes from libdivsufsort, of which the quarter
+// that begins tokens is kept. The file appears on commit(), whole (AtomicFile). Not thread-safe.
 class DatastoreWriter {
  public:
-  // 320 MiB while a segment is sorted; a gigabyte of English makes about fifteen of them, and a
+  // 320 MiB while a segment is sorted. A gigabyte of English has about fifteen segments, and a
   // query searches each.
   static constexpr std::uint32_t kDefaultSegment_tokens = 1U << 24;
 
-  // segment_tokens: 1 to Datastore::kMostSegment_tokens. Throws Error if the file cannot be made.
+  // segment_tokens: 1 to Datastore::kMostSegment_tokens. Throws Error if the file cannot be
+  // created.
   DatastoreWriter(std::filesystem::path path, const VocabularyId& vocabulary,
                   std::uint32_t segment_tokens = kDefaultSegment_tokens);
 
-  // The next tokens of the document under way, all of them ids of the vocabulary (Error).
+  // Adds the next tokens of the current document; throws Error for ids outside the vocabulary.
   void add(std::span<const TokenId> tokens);
   void end_document();
-  // Ends the document under way, if there is one. Throws Error if there were no tokens.
+  // Ends the current document, if any. Throws Error if there were no tokens.
   void commit();
 
   std::uint64_t n_tokens() const { return n_added_; }
   std::uint64_t n_documents() const { return n_documents_; }
-  // Tokens that have been sorted and written, separators among them.
+  // Tokens sorted and written so far, separators included.
   std::uint64_t n_written() const { return n_written_; }
   int n_segments() const { return static_cast<int>(table_.size() / Datastore::kTableEntry_bytes); }
 
@@ -50,7 +50,7 @@ class DatastoreWriter {
   AtomicFile file_;
   VocabularyId vocabulary_;
   std::size_t segment_tokens_;
-  std::vector<std::byte> tokens_;  // of the segment under way, as the file has them
+  std::vector<std::byte> tokens_;  // of the current segment, in the file's format
   std::vector<std::int32_t> suffixes_;
   std::vector<std::byte> table_;
   std::uint64_t offset_ = Datastore::kHeader_bytes;

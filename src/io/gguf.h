@@ -1,4 +1,4 @@
-// Reader for GGUF version 3 (and 2, which differs in nothing we read): metadata and tensors.
+// Reader for GGUF version 3 (and 2, which does not differ in what is read): metadata and tensors.
 #ifndef OUTRIDER_IO_GGUF_H_
 #define OUTRIDER_IO_GGUF_H_
 
@@ -18,9 +18,9 @@
 
 namespace outrider {
 
-// A metadata value. All integer kinds widen to int64 (uint64 above its range is kept as a double,
-// so that asking for an integer is an error), both float kinds to double; arrays are homogeneous,
-// and arrays of arrays are refused.
+// A metadata value. Integers widen to int64 (a uint64 above its range becomes a double, so that
+// reading it as an integer is an error), floats to double. Arrays are homogeneous; arrays of arrays
+// are refused.
 using GgufValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>,
                                std::vector<double>, std::vector<bool>, std::vector<std::string>>;
 
@@ -28,14 +28,13 @@ class GgufFile : public TensorSource {
  public:
   // In file order.
   virtual std::span<const std::pair<std::string, GgufValue>> metadata() const = 0;
-  // The same as the file has them, byte for byte: key, number of the value's type, value. For who
-  // copies them.
+  // The raw bytes of each entry: key, type number, value. For copying.
   virtual std::span<const std::span<const std::byte>> entries() const = 0;
   virtual const GgufValue* find_metadata(std::string_view key) const = 0;
-  // What was opened: several files of a split one, none over bytes in memory.
+  // The opened files: several for a split one, none for bytes in memory.
   virtual std::vector<std::filesystem::path> files() const = 0;
 
-  // Typed look-ups: nullopt (or null) if the key is absent; Error if it is there with another type.
+  // Typed look-ups: nullopt (or null) if the key is absent; Error if it has another type.
   std::optional<std::int64_t> integer(std::string_view key) const;
   std::optional<double> real(std::string_view key) const;  // accepts integers too
   std::optional<bool> boolean(std::string_view key) const;
@@ -48,12 +47,12 @@ class GgufFile : public TensorSource {
 // Whether a regular file begins as GGUF files do, whatever its name. False if it cannot be read.
 bool is_gguf(const std::filesystem::path& file);
 
-// Maps a GGUF file. A file with no tensors (vocabulary only) is fine. Throws Error on anything
-// malformed: magic, version, counts and lengths beyond the file, duplicate keys or tensor names,
-// more than 4 dimensions, zero, negative or overflowing sizes, bad alignment, tensors that overlap
-// or lie outside. A tensor of a type that this build does not know is foreign (TensorView): an
-// Error for whoever asks for its values. A split file is opened by its first part; the others are
-// found beside it by their names, and have to be there.
+// Maps a GGUF file, with or without tensors (vocabulary only). Throws Error on anything malformed:
+// magic, version, counts and lengths beyond the file, duplicate keys or tensor names, more than 4
+// dimensions, zero, negative or overflowing sizes, bad alignment, tensors that overlap or lie
+// outside the file. A tensor of an unsupported type is foreign (TensorView): reading its values is
+// an Error. A split file is opened by its first part; the others must be beside it under their
+// names.
 std::unique_ptr<GgufFile> open_gguf(const std::filesystem::path& file);
 
 // The same over bytes in memory (for fuzzing and tests); `bytes` must outlive the result.

@@ -1,4 +1,4 @@
-// The numbers by which GGUF files name what they hold: shared by reader and writer.
+// Type numbers of GGUF files, shared by reader and writer.
 #ifndef OUTRIDER_IO_GGUF_TYPES_H_
 #define OUTRIDER_IO_GGUF_TYPES_H_
 
@@ -12,7 +12,7 @@ namespace outrider {
 
 inline constexpr std::string_view kGgufMagic = "GGUF";
 inline constexpr std::string_view kGgufAlignmentKey = "general.alignment";
-inline constexpr std::uint64_t kDefaultGgufAlignment = 32;  // where that key is absent
+inline constexpr std::uint64_t kDefaultGgufAlignment = 32;  // if that key is absent
 
 enum class GgufValueType : std::uint32_t {
   kU8,
@@ -34,7 +34,7 @@ struct GgufTensorType {
   std::uint32_t number;
   ElementType type;
 };
-// Those that can be decoded here.
+// The types that can be decoded.
 inline constexpr std::array kGgufTensorTypes = {
     GgufTensorType{0, ElementType::f32},     GgufTensorType{1, ElementType::f16},
     GgufTensorType{2, ElementType::q4_0},    GgufTensorType{3, ElementType::q4_1},

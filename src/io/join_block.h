@@ -1,4 +1,4 @@
-// The way back from io/block_formats.h's parts to a block's bytes.
+// The inverse of split() in io/block_formats.h: joins parts to a block's bytes.
 #ifndef OUTRIDER_IO_JOIN_BLOCK_H_
 #define OUTRIDER_IO_JOIN_BLOCK_H_
 
@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// Of the types that are written here (io/block_encoder.h), what split() takes apart:
-// join(split(bytes)) is bytes. Codes, sub-scales and sub-minimums are in their ranges. Thread-safe.
+// For the types that can be written (io/block_encoder.h): join(split(bytes)) equals bytes. Codes,
+// sub-scales and sub-minimums must be within their ranges. Thread-safe.
 void join_q8_0(const BlockParts& parts, std::byte* block);
 void join_q4_0(const BlockParts& parts, std::byte* block);
 void join_q5_0(const BlockParts& parts, std::byte* block);

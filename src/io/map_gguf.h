@@ -1,4 +1,4 @@
-// One GGUF file by itself, be it a part of a split one.
+// Opens a single GGUF file, possibly a part of a split one.
 #ifndef OUTRIDER_IO_MAP_GGUF_H_
 #define OUTRIDER_IO_MAP_GGUF_H_
 
@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// As open_gguf(), but that a part of a split file is what it holds itself.
+// As open_gguf(), but a part of a split file gives only its own contents.
 std::unique_ptr<GgufFile> map_gguf(const std::filesystem::path& file);
 
 }  // namespace outrider

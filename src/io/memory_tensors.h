@@ -1,4 +1,4 @@
-// Tensors that a program has in its memory, and those that a model keeps there, as sources.
+// Tensor sources in memory: tensors of a program, and those that a model keeps.
 #ifndef OUTRIDER_IO_MEMORY_TENSORS_H_
 #define OUTRIDER_IO_MEMORY_TENSORS_H_
 
@@ -16,15 +16,15 @@
 
 namespace outrider {
 
-// The type of that name, "f32", "bf16", "i64", ...; nothing for another name and for GGUF's blocks.
+// The type of that name, "f32", "bf16", "i64", ...; empty for other names and for GGUF's blocks.
 std::optional<ElementType> plain_type_named(std::string_view name);
 
-// Borrowed bytes: they outlive it.
+// Borrowed bytes, which must outlive it.
 class MemoryTensors final : public TensorSource {
  public:
-  // description: in the place of a path, for messages. Throws Error for what no file can say
-  // either: a name twice, sizes below 0, and bytes that type and shape do not ask for (of a foreign
-  // type: any will do).
+  // description: used instead of a path in messages. Throws Error for invalid tensors: a duplicate
+  // name, negative sizes, and a number of bytes that does not fit type and shape (any number is
+  // accepted for a foreign type).
   MemoryTensors(std::vector<TensorView> tensors, std::string description);
 
   std::span<const TensorView> tensors() const override { return table_.tensors(); }
@@ -37,12 +37,13 @@ class MemoryTensors final : public TensorSource {
   TensorTable table_;
 };
 
-// Owned bytes, of no tensor that could be found by name.
+// Owned bytes of tensors that cannot be found by name.
 class KeptTensors final : public TensorSource {
  public:
   explicit KeptTensors(std::string description) : description_(std::move(description)) {}
 
-  // Copies the bytes of a view and turns it to the copy; the same bytes once. Not const.
+  // Copies the bytes of a view and makes it refer to the copy; equal bytes are copied once. Not for
+  // concurrent use.
   void keep(TensorView& view);
 
   std::span<const TensorView> tensors() const override { return {}; }

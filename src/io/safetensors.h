@@ -14,12 +14,12 @@
 namespace outrider {
 
 // Maps one .safetensors file. Throws Error on anything malformed: short file, header length beyond
-// the file or absurd, JSON that is no such header, unknown dtype, negative or overflowing shapes,
-// offsets that are reversed, outside, overlapping, leave holes or do not fit dtype x shape.
+// the file or absurd, invalid JSON header, unknown dtype, negative or overflowing shapes, offsets
+// that are reversed, outside, overlapping, leave holes or do not fit dtype x shape.
 std::unique_ptr<TensorSource> open_safetensors(const std::filesystem::path& file);
 
 // A Hugging Face directory: model.safetensors, or the shards named by model.safetensors.index.json.
-// Throws Error when neither is there, a shard is missing, or the index and the shards disagree.
+// Throws Error if neither exists, a shard is missing, or the index and the shards disagree.
 std::unique_ptr<TensorSource> open_safetensors_directory(const std::filesystem::path& directory);
 
 // The same checks over bytes in memory (for fuzzing and tests); `bytes` must outlive the result.

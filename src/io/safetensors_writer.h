@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// A tensor on its way into a file. Its values, row-major, as many as the shape says, outlive the
+// A tensor to be written. Its values, row-major and as many as the shape says, must outlive the
 // call; they are in one of the three spans.
 struct NamedValues {
   std::string name;
@@ -22,11 +22,11 @@ struct NamedValues {
   std::span<const std::uint8_t> flags = {};  // 0 or 1
 };
 
-// Writes `tensors`, the floats as f32 or bf16 (rounded to nearest, ties to even), integers as i64
-// and flags as booleans, with the metadata that Hugging Face's readers ask for. They stand in the
-// order given, but integers first and flags last, so that all are aligned to their size. The file
+// Writes `tensors`: floats as f32 or bf16 (rounded to nearest, ties to even), integers as i64,
+// flags as booleans, with the metadata that Hugging Face's readers require. They keep their order,
+// except that integers come first and flags last, so that all are aligned to their size. The file
 // appears whole or not at all. Throws Error if it cannot be written, a name occurs twice, a shape
-// and its values disagree, or the type is another one.
+// does not fit its values, or the type is another one.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedValues> tensors,
                        ElementType type);
 

@@ -1,25 +1,27 @@
-// Scales and codes for blocks of 256 elements, found by search: what comes nearest to given floats
-// in GGUF's types with sub-scales.
+// Searches scales and codes for blocks of 256 elements: the nearest values to given floats in
+// GGUF's types with sub-scales.
 //
-// Nearest means the least sum of squares of value - x, all elements alike. (Weights that grow with
-// |x|, as llama.cpp has them, are no better: of the shipped target with q4_k throughout, its
-// channels in six random orders, the laws of tokens diverge from those of the weights in f32 by
-// 0.01467 nats, with weights of |x| plus once the root mean square 0.01484, plus three times that
-// 0.01476, all
-// +- 0.0001; by llama.cpp's blocks 0.01538.)
+// Nearest means the least sum of squares of value - x, with equal weights. (Weights that grow with
+// |x|, as in llama.cpp, are no better. Measured on the shipped target with q4_k throughout, with
+// its channels in six random orders, as divergence of token distributions from those of f32
+// weights: equal weights 0.01467 nats, |x| plus once the root mean square 0.01484, plus three times
+// that 0.01476, all +- 0.0001; llama.cpp's blocks 0.01538.)
 //
-// 1. Each group by itself, scales as real numbers: the codes of the group are spread over its range
-//    in some ways, each gives a least-squares fit of step (and minimum), and the best of these is
-//    repeated from its own codes for as long as it gets better.
-// 2. The block's f16 scales are those whose multiples come nearest to these steps (and minimums).
-// 3. Each group's integers are the best of the nearest and its neighbours, with the codes that are
-//    nearest then.
-// 4. With these integers and codes, the scales by least squares; from there 3 again. The best round
-//    of three stands.
+// 1. For each group separately, with real scales: several ways spread the codes over the group's
+// range. Each gives a least-squares fit of step (and minimum), and the best of these is repeated
+// from its own codes as long as it improves.
 //
-// Values are finite and at most largest_encodable() (io/block_encoder.h). A block whose values all
-// are below half of what the type can show is zeros. All sums have one order: the same bits on
-// every machine. Thread-safe.
+// 2. The block's f16 scales are those whose multiples are nearest to these steps (and minimums).
+//
+// 3. Each group's integers are the best among the nearest and its neighbours, with the nearest
+// codes.
+//
+// 4. With these integers and codes, the scales by least squares; then 3 again. The best of three
+// rounds is taken.
+//
+// Values must be finite and at most largest_encodable() (io/block_encoder.h). A block whose values
+// are all below half of the smallest magnitude of the type is zeros. All sums have one order: the
+// same bits on every machine. Thread-safe.
 #ifndef OUTRIDER_IO_SUPER_BLOCK_FIT_H_
 #define OUTRIDER_IO_SUPER_BLOCK_FIT_H_
 

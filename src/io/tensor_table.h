@@ -1,7 +1,7 @@
-// The tensors of one opened file, findable by name: what every TensorSource holds.
+// The tensors of one opened file, found by name: part of every TensorSource.
 //
-// Invariants: names are unique; the list never changes after construction, so that views and
-// pointers into it stay valid as long as the table. Immutable, hence thread-safe.
+// Invariants: names are unique; the list never changes after construction, so views and pointers
+// into it are valid as long as the table. Immutable, hence thread-safe.
 #ifndef OUTRIDER_IO_TENSOR_TABLE_H_
 #define OUTRIDER_IO_TENSOR_TABLE_H_
 
@@ -22,7 +22,7 @@ class TensorTable {
   // Throws Error(operation, description, ...) when two tensors share a name.
   TensorTable(std::vector<TensorView> tensors, std::string_view operation,
               std::string_view description);
-  // The index holds string_views into the names: copying would leave them behind.
+  // The index holds string_views of the names, which a copy would leave behind.
   TensorTable(const TensorTable&) = delete;
   TensorTable& operator=(const TensorTable&) = delete;
 
@@ -34,11 +34,11 @@ class TensorTable {
   std::unordered_map<std::string_view, std::size_t> index_;
 };
 
-// Sizes that headers claim, in checked arithmetic. Every dimension must be >= 0.
-// Number of elements of `shape` (1 for a scalar, 0 if any dimension is); nullopt when the product
-// of the non-zero dimensions leaves int64: then even a part of the shape would overflow.
+// Sizes from headers, in checked arithmetic. Every dimension must be >= 0. Number of elements of
+// `shape` (1 for a scalar, 0 if any dimension is 0); nullopt if the product of the non-zero
+// dimensions overflows int64, so that even a part of the shape would overflow.
 std::optional<std::int64_t> checked_n_elements(std::span<const std::int64_t> shape);
-// Bytes of that many elements, which must be whole blocks; 0 of a foreign type; nullopt on
+// Bytes of that many elements, which must be whole blocks; 0 for a foreign type; nullopt on
 // overflow.
 std::optional<std::uint64_t> checked_n_bytes(ElementType type, std::int64_t n_elements);
 

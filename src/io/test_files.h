@@ -1,6 +1,5 @@
-// Builders of small safetensors, GGUF and SentencePiece files in memory, for tests, fuzz corpora
-// and nothing else. They write whatever they are told: a wrong file is as easy to build as a right
-// one.
+// Builders of small safetensors, GGUF and SentencePiece files in memory, for tests and fuzz corpora
+// only. They do not check their input, so that invalid files are as easy to build as valid ones.
 #ifndef OUTRIDER_IO_TEST_FILES_H_
 #define OUTRIDER_IO_TEST_FILES_H_
 
@@ -66,7 +65,7 @@ enum GgufType : std::uint32_t {
 class Gguf {
  public:
   std::uint32_t version = 3;
-  std::uint64_t alignment = 32;  // what the data is padded to; not written as a key
+  std::uint64_t alignment = 32;  // the padding of the data; not written as a key
 
   // A scalar of a type, given as T.
   template <typename T>
@@ -95,7 +94,7 @@ class Gguf {
     for (const std::string& value : values) append_text(entries_, value);
     return *this;
   }
-  // An entry whose bytes after the type are given as they are.
+  // An entry whose bytes after the type are given.
   Gguf& raw(std::string_view key, std::uint32_t type, const Bytes& bytes) {
     start_key(key, type);
     entries_.insert(entries_.end(), bytes.begin(), bytes.end());
@@ -110,7 +109,7 @@ class Gguf {
     data_.insert(data_.end(), data.begin(), data.end());
     return *this;
   }
-  // A tensor header alone.
+  // A tensor header without data.
   Gguf& claim(std::string_view name, const std::vector<std::uint64_t>& sizes, std::uint32_t type,
               std::uint64_t offset) {
     ++n_tensors_;
@@ -123,7 +122,7 @@ class Gguf {
   }
 
   Bytes bytes() const { return bytes(n_tensors_, n_entries_); }
-  // With other counts in the header than there are.
+  // With given counts in the header, right or wrong.
   Bytes bytes(std::uint64_t n_tensors, std::uint64_t n_entries) const {
     Bytes file = to_bytes("GGUF");
     append(file, version);
@@ -195,7 +194,7 @@ class Protobuf {
   std::string bytes_;
 };
 
-// A SentencePiece model: pieces, then how texts are rewritten before.
+// A SentencePiece model: pieces, then the normaliser's rules.
 class SentencePieces {
  public:
   // type: 1 ordinary, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 a byte
@@ -220,8 +219,8 @@ class SentencePieces {
   Protobuf model_;
 };
 
-// A table of character rewrites (src/tokenizer/charsmap.h): a tree laid out in the plainest way,
-// each unit's children in a block of 256 of their own.
+// A table of character rewrites (src/tokenizer/charsmap.h): a tree in the simplest layout, where
+// each unit's children have a separate block of 256.
 inline std::string charsmap(const std::vector<std::pair<std::string, std::string>>& rules) {
   struct Node {
     std::vector<std::pair<unsigned char, std::size_t>> children;
@@ -247,13 +246,13 @@ inline std::string charsmap(const std::vector<std::pair<std::string, std::string
     nodes[node].text = static_cast<std::ptrdiff_t>(texts.size());
     texts.append(to).push_back('\0');
   }
-  // The children of node n stand at 256 (n + 1) ^ label, its value at 256 (n + 1).
+  // The children of node n are at 256 (n + 1) ^ label, its value at 256 (n + 1).
   std::vector<std::uint32_t> units(256 * (nodes.size() + 1));
   const auto fill = [&](std::size_t at, unsigned char label, std::size_t node) {
     const auto base = static_cast<std::uint32_t>(256 * (node + 1));
     const auto offset = static_cast<std::uint32_t>(at) ^ base;
-    // An offset of 21 bits, or one of 256 times as much; with bits below it does not fit the
-    // second.
+    // An offset has 21 bits, or is 256 times as large; with bits below 8 it does not fit the second
+    // form.
     units[at] = offset << 10 | (nodes[node].text >= 0 ? 0x100u : 0u) | label;
   };
   fill(0, 0, 0);
