@@ -1,5 +1,5 @@
-// Which of the classes that cutting patterns ask for a character is in: as PCRE2 has them, whatever
-// its version of Unicode, so that a hand-written scanner and a compiled pattern agree. Thread-safe.
+// The character classes that cutting patterns use, as PCRE2 defines them with its version of
+// Unicode, so that a hand-written scanner and a compiled pattern agree. Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_CHARACTER_CLASS_H_
 #define OUTRIDER_TOKENIZER_CHARACTER_CLASS_H_
 
@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// A character has the bits of all classes it is in.
+// Bits of the classes; a character has the bits of all its classes.
 enum CharacterClass : std::uint16_t {
   kLetter = 1,     // \p{L}
   kCapital = 2,    // \p{Lu}, \p{Lt}; letters too
@@ -44,10 +44,10 @@ constexpr std::array<std::uint16_t, 128> make_ascii_classes() {
 inline constexpr std::array<std::uint16_t, 128> kAsciiClasses = make_ascii_classes();
 
 // The character at text[at], which is not ASCII. The first call in a process takes some
-// milliseconds: it asks PCRE2 about all characters.
+// milliseconds to query PCRE2 about all characters.
 ClassifiedCharacter classify_beyond_ascii(std::string_view text, std::size_t at);
 
-// The character at text[at]; text is well-formed and `at` the start of a character.
+// The character at text[at]; text must be well-formed and `at` the start of a character.
 inline ClassifiedCharacter classify(std::string_view text, std::size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
   if (byte < 0x80) return {kAsciiClasses[byte], 1};

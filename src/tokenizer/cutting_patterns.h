@@ -1,6 +1,6 @@
 // The patterns that cut text into words, in the dialect of tokenizer.json (pattern.h): those of
-// GGUF's names for pre-tokenisers (gguf_patterns.cc says which), and some as tokenizer.json files
-// spell them, for which there are scanners (pattern_scanner.h).
+// GGUF's names for pre-tokenisers (mapped in gguf_patterns.cc), and some as spelled in
+// tokenizer.json files, for which there are scanners (pattern_scanner.h).
 #ifndef OUTRIDER_TOKENIZER_CUTTING_PATTERNS_H_
 #define OUTRIDER_TOKENIZER_CUTTING_PATTERNS_H_
 
@@ -11,14 +11,14 @@ namespace outrider::cut {
 inline constexpr std::string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// Line ends with the blanks before them; runs of blanks, all but the last, which belongs to the
-// word behind; blanks.
+// Line ends with the blanks before them; runs of blanks except the last, which belongs to the next
+// word; blanks.
 #define OUTRIDER_SPACES R"(|\s*[\r\n]+|\s+(?!\S)|\s+)"
 #define OUTRIDER_CONTRACTION R"('(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL]))"
 // Words with one leading character that is neither letter nor digit nor line end.
 #define OUTRIDER_LEADING R"([^\r\n\p{L}\p{N}]?)"
 #define OUTRIDER_WORD OUTRIDER_LEADING R"(\p{L}+)"
-// Other characters with one blank before and the line ends behind them.
+// Other characters with one blank before and the line ends after them.
 #define OUTRIDER_OTHERS R"(| ?[^\s\p{L}\p{N}]+[\r\n]*)"
 #define OUTRIDER_OTHERS_AND_SLASHES R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*)"
 
@@ -36,7 +36,7 @@ inline constexpr std::string_view kQwen35 = OUTRIDER_CONTRACTION
 inline constexpr std::string_view kK2Horizon = OUTRIDER_CONTRACTION
     "|" OUTRIDER_LEADING
     R"([\p{L}\p{M}\x{200c}\x{200d}]+|\p{N}{1,3})" OUTRIDER_OTHERS OUTRIDER_SPACES;
-// Line ends are pieces of their own.
+// Line ends are separate pieces.
 inline constexpr std::string_view kSeedCoder =
     OUTRIDER_CONTRACTION "|" OUTRIDER_WORD R"(|\p{N}| ?[^\s\p{L}\p{N}]+)" OUTRIDER_SPACES;
 // Runs of blanks in powers of two.
@@ -44,11 +44,12 @@ inline constexpr std::string_view kJais2 = OUTRIDER_CONTRACTION
     "|" OUTRIDER_WORD R"(|\p{N}{1,3})" OUTRIDER_OTHERS
     R"(|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S))"
     R"(|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s)";
-// Words go on over single blanks.
+// Words continue over single blanks.
 inline constexpr std::string_view kExaoneMoe = OUTRIDER_CONTRACTION
     "|" OUTRIDER_LEADING
     R"(\p{L}\p{M}*+(?: ?\p{L}\p{M}*+)*+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?)" OUTRIDER_SPACES;
-// Upper case goes before lower case within a word, "WordWord" is two. [^\P{L}a-z]: letters but a-z.
+// Upper case comes before lower case within a word: "WordWord" is two words. [^\P{L}a-z]: letters
+// but a-z.
 inline constexpr std::string_view kTekken = OUTRIDER_LEADING
     R"((?:[^\P{L}a-z]*[^\P{L}A-Z]+|[^\P{L}a-z]+[^\P{L}A-Z]*)|\p{N})" OUTRIDER_OTHERS_AND_SLASHES
         OUTRIDER_SPACES;
@@ -63,21 +64,21 @@ inline constexpr std::string_view kGraniteMultilingual =
     "(?:" OUTRIDER_LEADING OUTRIDER_UPPER "*" OUTRIDER_LOWER "+|" OUTRIDER_LEADING OUTRIDER_UPPER
     "+" OUTRIDER_LOWER "*)(?:" OUTRIDER_CONTRACTION
     R"()?|\p{N}{1,3})" OUTRIDER_OTHERS_AND_SLASHES OUTRIDER_SPACES;
-// Letters and marks, whatever their case.
+// Letters and marks of either case.
 inline constexpr std::string_view kYoutuWord =
     OUTRIDER_LEADING R"([\p{L}\p{M}]+(?:)" OUTRIDER_CONTRACTION
                      R"()?|\p{N})" OUTRIDER_OTHERS_AND_SLASHES OUTRIDER_SPACES;
 inline constexpr std::string_view kTinyAya =
     OUTRIDER_LEADING R"([\p{L}\p{M}]+(?:)" OUTRIDER_CONTRACTION
                      R"()?|\p{N}{1,3})" OUTRIDER_OTHERS_AND_SLASHES OUTRIDER_SPACES;
-// Han by themselves, other letters as words.
+// Han separately, other letters as words.
 #define OUTRIDER_HAN                                                                             \
   R"(\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{f900}-\x{faff}\x{20000}-\x{2a6df}\x{2a700}-\x{2ebef})" \
   R"(\x{2f800}-\x{2fa1f})"
 inline constexpr std::string_view kKimiK2 =
     "[" OUTRIDER_HAN "]+|" OUTRIDER_LEADING R"([^\P{L})" OUTRIDER_HAN "]+(?:" OUTRIDER_CONTRACTION
     R"()?|\p{N}{1,3})" OUTRIDER_OTHERS OUTRIDER_SPACES;
-// ASCII punctuation with the ASCII word behind it, words with marks, punctuation and symbols.
+// ASCII punctuation with the ASCII word after it, words with marks, punctuation and symbols.
 #define OUTRIDER_DEEPSEEK3 \
   R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+)"
 inline constexpr std::string_view kDeepseek3 = OUTRIDER_DEEPSEEK3 R"([\r\n]*)" OUTRIDER_SPACES;
@@ -97,18 +98,18 @@ inline constexpr std::string_view kSpark = OUTRIDER_DEEPSEEK3 R"(|[\r\n]|\s+(?!\
 inline constexpr std::string_view kDigit = R"(\p{N})";
 inline constexpr std::string_view kDigits = R"(\p{N}+)";
 inline constexpr std::string_view kUpToThreeDigits = R"(\p{N}{1,3})";
-// Digits in threes from the right; what is left over comes first, with the text before it.
+// Digits in threes from the right; the remainder comes first, with the text before it.
 inline constexpr std::string_view kNumberAndTextBefore =
     R"(\P{N}*+(?:\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})))?)";
-// Nothing, where threes of digits lie behind up to the number's end.
+// An empty match before threes of digits that reach the number's end.
 inline constexpr std::string_view kBetweenThrees = "(?=([0-9]{3})+(?![0-9]))";
 inline constexpr std::string_view kThreeDigits = "[0-9][0-9][0-9]";
 inline constexpr std::string_view kPunctuation = R"([\p{P}$+<=>^~|]+)";
 inline constexpr std::string_view kPunctuationAndBacktick = R"([\p{P}$+<=>^~|`]+)";
 inline constexpr std::string_view kLineEnd = R"([\r\n])";
-// \s+$: no run of blanks that fails from its first one matches from a later one.
+// \s+$: if a run of blanks does not match from its first blank, it does not match from a later one.
 inline constexpr std::string_view kSpacesAtEnd = R"((?<!\s)\s+$)";
-// U+0800 to U+9FA5 and Hangul. No range takes in a blank.
+// U+0800 to U+9FA5 and Hangul. No range contains a blank.
 inline constexpr std::string_view kEastAsian =
     R"([\x{800}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e})"
     R"(\x{2060}-\x{2fff}\x{3001}-\x{9fa5}\x{ac00}-\x{d7ff}]+)";
@@ -155,11 +156,11 @@ inline constexpr std::string_view kDeepseekWord =
 inline constexpr std::string_view kDeepseekPunctuation =
     R"(\s?[!-/:-~\x{ff01}-\x{ff0f}\x{ff1a}-\x{ff5e}\x{2018}-\x{201f}\x{3001}\x{3002}]+)";
 
-// As tokenizer.json files have them. (?i:'s) takes U+017F for an s, too.
+// As in tokenizer.json files. (?i:'s) also matches U+017F.
 #define OUTRIDER_ANY_CASE R"((?i:'s|'t|'re|'ve|'m|'ll|'d))"
 #define OUTRIDER_LETTERS_ON R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})"
 #define OUTRIDER_OTHERS_ON R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
-// Llama 3, OLMo 2 and others that take cl100k's; Qwen2 and Qwen3; Qwen3.5.
+// Llama 3, OLMo 2 and others with cl100k's; Qwen2 and Qwen3; Qwen3.5.
 inline constexpr std::string_view kJsonLlama3 =
     OUTRIDER_ANY_CASE OUTRIDER_LETTERS_ON "{1,3}" OUTRIDER_OTHERS_ON;
 inline constexpr std::string_view kJsonQwen2 =
@@ -167,7 +168,7 @@ inline constexpr std::string_view kJsonQwen2 =
 inline constexpr std::string_view kJsonQwen35 =
     OUTRIDER_ANY_CASE R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*)"
                       R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
-// cl100k as tiktoken spells it: the same words. And Bailing's, with single digits.
+// cl100k in tiktoken's spelling: the same words. And Bailing's, with single digits.
 inline constexpr std::string_view kJsonCl100k =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*)"
     R"(|\s*[\r\n]|\s+(?!\S)|\s+)";
@@ -192,7 +193,7 @@ inline constexpr std::string_view kJsonTekken =
 #undef OUTRIDER_ANY_CASE
 // Tiny Aya's numbers.
 inline constexpr std::string_view kJsonThrees = R"(\d{1,3}(?=(?:\d{3})*\b))";
-// DeepSeek LLM's blanks at the ends of lines, for which Pattern takes kSpacesAtEnd.
+// DeepSeek LLM's blanks at the ends of lines; Pattern replaces it by kSpacesAtEnd.
 inline constexpr std::string_view kJsonSpacesAtEnd = R"(\s+$)";
 
 }  // namespace outrider::cut

@@ -1,6 +1,5 @@
-// Unicode's normal forms of long texts. Most of most texts is in its form already: a stretch of
-// characters that may change, or join or change places with each other, goes through
-// bring_to_form(), and nothing else does. Thread-safe.
+// Unicode's normal forms of long texts. Most texts are mostly normalised already: only stretches of
+// characters that may change, combine or be reordered go through bring_to_form(). Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_FORM_STRETCHES_H_
 #define OUTRIDER_TOKENIZER_FORM_STRETCHES_H_
 
@@ -10,8 +9,8 @@
 
 namespace outrider {
 
-// What bring_to_form() does. Adds what changed to `edits`, if that is not null. The first call for
-// a form takes some milliseconds if the text is not all ASCII.
+// As bring_to_form(). Adds the changes to `edits`, if not null. The first call for a form takes
+// some milliseconds if the text is not all ASCII.
 void bring_stretches_to_form(const UnicodeForm& form, std::string& text, TextEdits* edits);
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // A hash map from 64-bit keys to small values, filled once and then only read: open addressing with
-// linear probing, at most half full, so that a look-up is one or two cache lines. Thread-safe to
+// linear probing, at most half full, so that a look-up reads one or two cache lines. Thread-safe to
 // read.
 #ifndef OUTRIDER_TOKENIZER_INTEGER_MAP_H_
 #define OUTRIDER_TOKENIZER_INTEGER_MAP_H_
@@ -14,9 +14,9 @@ namespace outrider {
 template <typename Value>
 class IntegerMap {
  public:
-  static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};  // no key may be this
+  static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};  // not allowed as a key
 
-  // Room for n_keys keys.
+  // Allocates for n_keys keys.
   explicit IntegerMap(std::size_t n_keys = 0)
       : slots_(std::bit_ceil(2 * n_keys + 2)), mask_(slots_.size() - 1) {}
   // Inserts or overwrites.
@@ -45,7 +45,7 @@ class IntegerMap {
   };
   std::size_t find_slot(std::uint64_t key) const {
     // Fibonacci hashing: the odd number nearest to 2^64 / golden ratio spreads keys over the high
-    // bits; the fold brings those down to where the mask looks.
+    // bits; the fold moves those to the bits of the mask.
     std::uint64_t hash = key * 0x9E3779B97F4A7C15u;
     hash ^= hash >> 32;
     std::size_t at = hash & mask_;

@@ -1,5 +1,5 @@
-// Typed looks into a JSON document that know where they are, so that whatever is wrong gives an
-// Error that names the file and the place. A view is valid as long as the document. Thread-safe.
+// Typed access to a JSON document. A view has its place in the document, so that errors name the
+// file and the place. Valid as long as the document. Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_JSON_VIEW_H_
 #define OUTRIDER_TOKENIZER_JSON_VIEW_H_
 
@@ -23,14 +23,14 @@ class JsonView {
   bool is_object() const { return value_->is_object(); }
   bool is_array() const { return value_->is_array(); }
 
-  bool has(const char* key) const;             // an object with a member that is not null
+  bool has(const char* key) const;  // whether it is an object with such a member that is not null
   JsonView operator[](const char* key) const;  // Error if there is no such member
-  std::vector<JsonView> elements() const;      // Error if this is no array
+  std::vector<JsonView> elements() const;      // Error if it is not an array
 
-  const std::string& string() const;  // Error if it is another type, and so on
+  const std::string& string() const;  // Error for another type; the next functions likewise
   bool boolean() const;
   std::int64_t integer() const;
-  // Members with a default, for absence and for null.
+  // Members with a default if absent or null.
   std::string string_or(const char* key, std::string_view fallback) const;
   bool boolean_or(const char* key, bool fallback) const;
   std::int64_t integer_or(const char* key, std::int64_t fallback) const;
@@ -43,7 +43,7 @@ class JsonView {
   std::string place_;
 };
 
-// Parses a document. Throws Error, naming `place`, if it is no JSON or nests absurdly deep.
+// Parses a document. Throws Error, with `place`, if it is not JSON or nested absurdly deep.
 nlohmann::json parse_json(std::string_view bytes, std::string_view place);
 
 }  // namespace outrider

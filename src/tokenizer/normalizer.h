@@ -17,10 +17,10 @@
 
 namespace outrider {
 
-struct PrependText {  // nothing is put before an empty text
+struct PrependText {  // not before an empty text
   std::string text;
 };
-struct ReplaceAll {  // every match becomes `content`, taken literally
+struct ReplaceAll {  // replaces every match by `content`, literally
   Pattern pattern;
   std::string content;
 };
@@ -35,13 +35,13 @@ struct StripWhitespace {
 };
 struct StripMarks {};  // drops combining marks (after NFD: the accents)
 struct SpellBytes {};  // every byte becomes its character of the byte-level alphabet
-struct MapGraphemes {  // a SentencePiece table as Hugging Face's tokenizers go by it; never null
+struct MapGraphemes {  // a SentencePiece table as Hugging Face's tokenizers apply it; never null
   std::shared_ptr<const Charsmap> map;
 };
-// Drops control characters; line ends, tabs, marks of direction and the like become blanks.
+// Drops control characters; line ends, tabs, direction marks and the like become blanks.
 struct CleanControls {};
 
-// SentencePieceRules is all that a SentencePiece model does to a text.
+// SentencePieceRules is the whole normalisation of a SentencePiece model.
 using NormalizerStep =
     std::variant<PrependText, ReplaceAll, UnicodeForm, LowercaseText, StripWhitespace, StripMarks,
                  SpellBytes, MapGraphemes, CleanControls, SentencePieceRules>;
@@ -51,10 +51,10 @@ class Normalizer {
   Normalizer() = default;
   explicit Normalizer(std::vector<NormalizerStep> steps) : steps_(std::move(steps)) {}
   bool empty() const { return steps_.empty(); }
-  // Rewrites `text` (well-formed UTF-8, and so it stays). Throws Error where the steps make many
-  // times as much of it as any writing needs.
+  // Rewrites `text`; input and result are well-formed UTF-8. Throws Error if the result is many
+  // times larger than any script requires.
   void apply(std::string& text, MatchScratch& scratch) const;
-  // The same; adds what each step changed in what the one before it left.
+  // The same; adds the changes of each step relative to the text before it.
   void apply(std::string& text, MatchScratch& scratch, std::vector<TextEdits>& edits) const;
 
  private:
@@ -63,11 +63,11 @@ class Normalizer {
   std::vector<NormalizerStep> steps_;
 };
 
-// Throws Error if a normaliser has made more of a text than it may.
+// Throws Error if a normaliser's result exceeds the limit.
 void require_normalized_size(std::size_t n_bytes, std::size_t most_bytes);
 
-// Every match of `pattern` in `text` replaced by `content`. Throws Error if more than most_bytes
-// would come of it. Adds what changed to `edits`, if that is not null.
+// Replaces every match of `pattern` in `text` by `content`. Throws Error if the result would exceed
+// most_bytes. Adds the changes to `edits`, if not null.
 void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
                  std::size_t most_bytes, MatchScratch& scratch, TextEdits* edits = nullptr);
 

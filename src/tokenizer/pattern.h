@@ -1,5 +1,5 @@
-// Patterns that cut or rewrite text: PCRE2, compiled just in time where the machine allows it, or a
-// scanner of our own where there is one for the pattern's text (pattern_scanner.h). Immutable once
+// Patterns that cut or rewrite text: PCRE2, compiled just in time if the machine allows it, or a
+// hand-written scanner if there is one for the pattern's text (pattern_scanner.h). Immutable once
 // compiled; searches are thread-safe as long as each thread has its own MatchScratch.
 #ifndef OUTRIDER_TOKENIZER_PATTERN_H_
 #define OUTRIDER_TOKENIZER_PATTERN_H_
@@ -15,7 +15,7 @@
 
 namespace outrider {
 
-// What one encode() needs to run patterns; reused from match to match.
+// Working memory for patterns in one encode(); reused from match to match.
 class MatchScratch {
  public:
   MatchScratch();
@@ -31,19 +31,19 @@ class MatchScratch {
 
 class Pattern {
  public:
-  // A pattern in the dialect of tokenizer.json, Oniguruma's Ruby syntax. Throws Error, naming
-  // `object`, if it is no such pattern or uses what PCRE2 has no equal for.
+  // A pattern in the dialect of tokenizer.json, Oniguruma's Ruby syntax. Throws Error, with
+  // `object`, if it is invalid or uses features without an equivalent in PCRE2.
   static Pattern regex(std::string_view pattern, std::string_view object);
   static Pattern literal(std::string_view text);
 
   // Replaces `matches` by all non-overlapping matches in `text` (well-formed UTF-8), from left to
-  // right. An empty match directly behind another match does not count. Throws Error if the
-  // pattern gives up: from each place in the text it has a number of steps linear in the text, and
-  // 16 MiB of state. (A pattern made for it is still quadratic; none is exponential.)
+  // right. An empty match directly after another match does not count. Throws Error if the pattern
+  // exceeds its limits: from each position, a number of steps linear in the text, and 16 MiB of
+  // state. (A malicious pattern is still quadratic; none is exponential.)
   void find_all(std::string_view text, MatchScratch& scratch,
                 std::vector<TextRange>& matches) const;
-  // The same by parts: replaces `matches` by the next ones, at most n_most, and moves `search` on;
-  // false once there are no more behind them.
+  // The same in parts: replaces `matches` by the next ones, at most n_most, and advances `search`;
+  // false if there are no more after them.
   bool find_next(std::string_view text, std::size_t n_most, PatternSearch& search,
                  MatchScratch& scratch, std::vector<TextRange>& matches) const;
 

@@ -1,5 +1,5 @@
-// Pieces of text as a tree of bytes: which of them a text begins with is one walk. Immutable once
-// built, thread-safe.
+// Pieces of text as a trie of bytes: one descent finds the pieces that are prefixes of a text.
+// Immutable once built, thread-safe.
 #ifndef OUTRIDER_TOKENIZER_PIECE_TRIE_H_
 #define OUTRIDER_TOKENIZER_PIECE_TRIE_H_
 
@@ -15,7 +15,7 @@ namespace outrider {
 class PieceTrie {
  public:
   struct Piece {
-    std::string_view text;  // no two alike
+    std::string_view text;  // unique
     TokenId id;
   };
   using Node = std::uint32_t;
@@ -23,18 +23,17 @@ class PieceTrie {
   static constexpr Node kNone = ~Node{0};
 
   PieceTrie() : PieceTrie(std::vector<Piece>()) {}
-  // Copies what it needs of the texts; empty ones are never found. Work is linear in their bytes,
-  // but for sorting them.
+  // Copies the texts; empty ones are never found. Takes time linear in their bytes, plus sorting.
   explicit PieceTrie(std::vector<Piece> pieces);
 
-  Node child(Node node, char byte) const;  // kNone if no piece goes on so
-  // The piece that ends at `node`; kNoToken if none does.
+  Node child(Node node, char byte) const;  // kNone if no piece continues so
+  // The piece that ends at `node`; kNoToken if there is none.
   TokenId piece(Node node) const { return nodes_[node].piece; }
-  // Bytes of the longest piece that `text` begins with; 0 if there is none.
+  // Bytes of the longest piece that is a prefix of `text`; 0 if there is none.
   std::size_t longest_prefix(std::string_view text) const;
 
  private:
-  // Nodes stand level by level, so that the children of one are neighbours.
+  // Nodes are in the order of levels, so that the children of one are contiguous.
   struct Inner {
     Node first_child = 0;
     TokenId piece = kNoToken;

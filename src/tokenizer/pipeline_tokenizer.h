@@ -1,5 +1,5 @@
-// The one implementation of Tokenizer: whatever file it was read from, a tokenizer is these parts
-// in this order. Immutable, thread-safe.
+// The one implementation of Tokenizer, for all files: these parts in this order. Immutable,
+// thread-safe.
 //
 //   encode: added tokens of the raw text; normaliser; added tokens of the normalised text;
 //           pre-tokeniser; merges or the search for pieces; special tokens of the post-processor
@@ -23,7 +23,7 @@
 
 namespace outrider {
 
-// What the model's post-processor puts around the tokens of one text.
+// The tokens that the model's post-processor puts around one text.
 struct Surroundings {
   std::vector<TokenId> before;
   std::vector<TokenId> behind;
@@ -32,20 +32,20 @@ struct Surroundings {
 struct TokenizerParts {
   Vocabulary vocabulary;
   AddedTokens raw_added;         // found before the normaliser
-  AddedTokens normalized_added;  // and behind it; contents normalised
+  AddedTokens normalized_added;  // and after it; contents normalised
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   std::variant<Bpe, Unigram> model;
   Surroundings surroundings;
-  // What decoding starts from, by id, where that is not the spelling (n_tokens, or empty).
+  // The decoder's input for each id, if that is not the spelling (n_tokens, or empty).
   std::vector<std::string> decoded;
   Decoder decoder;
   TokenId bos = kNoToken;
   TokenId eos = kNoToken;
   std::string chat_template;
   std::vector<std::string> warnings;
-  std::string tool_template;          // "": none of its own
-  std::string special_tokens = "{}";  // JSON, as Tokenizer::special_tokens gives it
+  std::string tool_template;          // "": no separate one
+  std::string special_tokens = "{}";  // JSON, as for Tokenizer::special_tokens
 };
 
 class PipelineTokenizer : public Tokenizer {
@@ -84,7 +84,7 @@ class PipelineTokenizer : public Tokenizer {
   const TokenEntry& entry(TokenId id) const;  // Error if there is none
   struct EncodeScratch;
   // Appends the tokens of normalised text between added tokens. at_start: it is the beginning of
-  // what was given to encode(). without_added: added tokens must not come of it.
+  // encode()'s input. without_added: the result must not contain added tokens.
   void encode_words(std::string_view text, bool at_start, bool without_added,
                     EncodeScratch& scratch, std::vector<TokenId>& ids) const;
 

@@ -1,6 +1,6 @@
 // Cuts normalised text into the words that are merged separately. A list of steps; each works on
-// every piece the steps before it left, and some rewrite the text. A PreTokenizer is immutable and
-// thread-safe; a Cutting is one thread's way through one text, some hundred words at a time.
+// every piece left by the steps before it, and some rewrite the text. A PreTokenizer is immutable
+// and thread-safe; a Cutting is one thread's pass through one text, some hundred words at a time.
 #ifndef OUTRIDER_TOKENIZER_PRE_TOKENIZER_H_
 #define OUTRIDER_TOKENIZER_PRE_TOKENIZER_H_
 
@@ -16,20 +16,20 @@
 
 namespace outrider {
 
-// What becomes of the matches of a pattern (and, where they are merged, of what stands between).
+// What happens to the matches of a pattern (and, if they are merged, to the text between them).
 enum class SplitBehavior { kIsolated, kRemoved, kContiguous, kMergedWithPrevious, kMergedWithNext };
 
 struct SplitByPattern {
   Pattern pattern;
   SplitBehavior behavior = SplitBehavior::kIsolated;
-  bool invert = false;  // what stands between matches is the match
+  bool invert = false;  // the text between matches is the match
 };
 // The same for single characters of a class.
 struct SplitByClass {
   bool (*contains)(char32_t) = nullptr;
   SplitBehavior behavior = SplitBehavior::kIsolated;
 };
-struct SplitWords {};  // words of \w, words of [^\w\s]; white space goes away
+struct SplitWords {};  // words of \w, words of [^\w\s]; drops white space
 struct ByteLevelWords {
   bool add_prefix_space = true;
   bool use_regex = true;
@@ -49,8 +49,8 @@ class PreTokenizer {
  public:
   PreTokenizer() = default;
   explicit PreTokenizer(std::vector<PreTokenizerStep> steps);
-  // Words are the text's own bytes, each of which stands for its character of the byte-level
-  // alphabet; otherwise that is spelled out already where a step asks for it.
+  // Whether words are raw bytes, each of which stands for its character of the byte-level alphabet;
+  // otherwise words are spelled in that alphabet already if a step asks for it.
   bool words_are_bytes() const { return words_are_bytes_; }
 
  private:
@@ -62,21 +62,21 @@ class PreTokenizer {
 class Cutting {
  public:
   // `pre_tokenizer` and `text` must outlive the cutting. at_start: the text is the beginning of
-  // what was given to encode().
+  // encode()'s input.
   void start(const PreTokenizer& pre_tokenizer, std::string_view text, bool at_start);
-  // The next words as ranges of text(), in order, none empty; no words at the end. They are gone
-  // with the next call.
+  // The next words as ranges of text(), in order, none empty; empty at the end. Valid until the
+  // next call.
   std::span<const TextRange> next(MatchScratch& scratch);
   std::string_view text() const { return stages_[n_steps_].text; }
 
  private:
-  // What one step has left, or the text itself.
+  // The result of one step, or the text itself.
   struct Stage {
-    std::string_view text;  // that pieces are ranges of
-    std::string rewritten;  // and where it stands, if the step rewrote it
+    std::string_view text;  // pieces are ranges of it
+    std::string rewritten;  // its storage, if the step rewrote it
     std::vector<TextRange> pieces;
-    std::size_t n_taken = 0;  // pieces that the next step has been given
-    // A step that can do so cuts a piece by parts: the one it is at, and how far.
+    std::size_t n_taken = 0;  // pieces passed to the next step
+    // Some steps cut a piece in parts: the current piece, and the position in it.
     bool in_piece = false;
     TextRange piece{};
     PatternSearch search;
@@ -91,7 +91,7 @@ class Cutting {
   std::size_t n_steps_ = 0;
   bool at_start_ = false;
   bool is_started_ = false;
-  std::vector<Stage> stages_;  // 0: the text; i + 1: behind step i
+  std::vector<Stage> stages_;  // 0: the text; i + 1: after step i
   std::vector<TextRange> matches_;
 };
 

@@ -1,4 +1,4 @@
-// Whether two tokenizers mean the same by their ids.
+// Compares the vocabularies of two tokenizers.
 #ifndef OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_
 #define OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_
 
@@ -10,16 +10,16 @@
 
 namespace outrider {
 
-// Throws Error(operation, object, ...) naming the first id at which `other` differs from
-// `expected`, or the two sizes. Merges and normalisers are not compared: they decide how text is
-// cut, not what an id means. The message ends with the advice, if there is any.
+// Throws Error(operation, object, ...) with the first id at which `other` differs from `expected`,
+// or the two sizes. Merges and normalisers are not compared: they determine how text is cut, not
+// the meaning of an id. The message ends with the advice, if any.
 void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
                              std::string_view operation, std::string_view object,
                              std::string_view advice = {});
 
-// The same question of files that hold ids and no tokenizer: equal where require_same_vocabulary()
-// throws nothing and, but for a chance of about 2^-64, nowhere else. Kept in files: it may not
-// change.
+// The same comparison for files that hold ids and no tokenizer: equal if require_same_vocabulary()
+// throws nothing and, except with a probability of about 2^-64, only then. Stored in files, so it
+// must not change.
 VocabularyId vocabulary_id(const Tokenizer& tokenizer);
 
 }  // namespace outrider

@@ -1,6 +1,6 @@
 // Reader for SentencePiece's model files (.model, .spm): the fields of sentencepiece_model.proto
-// that decide how texts are cut. What training alone used is passed over, and so are the samples
-// that a file may hold to test itself with.
+// that determine tokenisation. Fields for training are skipped, and so are the samples for
+// self-tests.
 #ifndef OUTRIDER_TOKENIZER_SENTENCEPIECE_MODEL_H_
 #define OUTRIDER_TOKENIZER_SENTENCEPIECE_MODEL_H_
 
@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// By their numbers in the file; GGUF's token types are the same.
+// The numbers in the file; GGUF's token types are the same.
 enum class PieceType { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
 struct SentencePiece {
@@ -19,15 +19,15 @@ struct SentencePiece {
   PieceType type = PieceType::kNormal;
 };
 
-// Defaults are the format's own.
+// Defaults are the format's.
 struct SentencePieceModel {
   enum class Kind { kUnigram = 1, kBpe = 2 };
   std::vector<SentencePiece> pieces;  // by id
   Kind kind = Kind::kUnigram;
-  bool byte_fallback = false;  // a character without piece becomes pieces "<0xXX>"
+  bool byte_fallback = false;  // a character without a piece becomes pieces "<0xXX>"
   std::string beginning = "<s>";
   std::string end = "</s>";
-  // The rules for texts (SentencePieceRules).
+  // Normalisation rules (SentencePieceRules).
   std::string charsmap;  // "": none
   bool add_blank = true;
   bool blank_is_suffix = false;
@@ -36,7 +36,7 @@ struct SentencePieceModel {
 };
 
 // `description` names the file in errors. Throws Error unless `bytes` is a model that SentencePiece
-// itself would load, of kind Unigram or BPE, and does nothing to texts it decodes.
+// itself would load, of kind Unigram or BPE, without a denormaliser.
 SentencePieceModel parse_sentencepiece_model(std::string_view bytes,
                                              const std::string& description);
 

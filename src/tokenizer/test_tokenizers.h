@@ -1,5 +1,5 @@
-// What the tests of this layer share: reading files, making tokenizers from JSON, and a tokenizer
-// from tiktoken ranks. For tests and nothing else.
+// Shared by this layer's tests only: reading files, making tokenizers from JSON, and a tokenizer
+// from tiktoken ranks.
 #ifndef OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_
 #define OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_
 
@@ -40,7 +40,8 @@ inline std::unique_ptr<PipelineTokenizer> make(const Json& document) {
   return std::make_unique<PipelineTokenizer>(parse_tokenizer_json(document.dump(), "test"));
 }
 
-// Token by token through a StreamingDecoder. Checks that every piece is whole characters.
+// Decodes token by token with a StreamingDecoder. Checks that every piece consists of whole
+// characters.
 inline std::string stream(const Tokenizer& tokenizer, const Ids& ids, bool keep_special = false) {
   StreamingDecoder decoder(tokenizer, keep_special);
   std::string text;
@@ -93,7 +94,7 @@ inline Json byte_level_component(bool use_regex) {
           {"use_regex", use_regex}};
 }
 
-// A byte-level tokenizer.json of a vocabulary and merges.
+// A byte-level tokenizer.json with this vocabulary and merges.
 inline Json byte_level_document(const Json& vocab, const Json& merges) {
   return {{"version", "1.0"},
           {"added_tokens", Json::array()},

@@ -1,6 +1,5 @@
-// What a rewriting changed in a text: some stretches, each with what became of it; everything
-// between them is the same in both texts. Either text is at most 2^32 bytes long. Thread-safe to
-// read.
+// The changes of a rewriting: a list of stretches with their replacements; everything between them
+// is equal in both texts. Either text has at most 2^32 bytes. Thread-safe to read.
 #ifndef OUTRIDER_TOKENIZER_TEXT_EDITS_H_
 #define OUTRIDER_TOKENIZER_TEXT_EDITS_H_
 
@@ -14,15 +13,15 @@ namespace outrider {
 
 class TextEdits {
  public:
-  // `before` became `after`; one of the two may be empty. In the order of the texts.
+  // `before` became `after`; one of the two may be empty. Added in the order of the texts.
   void add(const TextRange& before, const TextRange& after);
-  // The text after, which all edits are known of, loses its end: n_after bytes of it stay. The text
-  // before has n_before.
+  // Called after all edits: cuts the text after rewriting to its first n_after bytes. The text
+  // before has n_before bytes.
   void cut_after(std::size_t n_before, std::size_t n_after);
 
-  // The other text's part that a range (not empty) became, or came of. Of a changed stretch that it
-  // cuts it gets all. What was put in just before the range belongs to it, what was put in behind
-  // it and what was dropped on either side does not. May be empty.
+  // The corresponding range of the other text for a range (not empty). A partially covered stretch
+  // counts whole. Text inserted directly before the range is included; text inserted after it, or
+  // deleted on either side, is not. May be empty.
   TextRange to_after(const TextRange& range) const;
   TextRange to_before(const TextRange& range) const;
 

@@ -1,5 +1,4 @@
-// Where the bytes of a text are after it was repaired or normalised: for ranges that are known in
-// the one and needed in the other. Thread-safe to read.
+// Maps byte ranges between a text and its repaired or normalised form. Thread-safe to read.
 #ifndef OUTRIDER_TOKENIZER_TEXT_MAP_H_
 #define OUTRIDER_TOKENIZER_TEXT_MAP_H_
 
@@ -14,10 +13,11 @@
 
 namespace outrider {
 
-// Throws Error unless `ranges` are in order, apart and within a text of n_bytes.
+// Throws Error unless `ranges` are ascending, disjoint and within a text of n_bytes.
 void require_ranges(std::span<const TextRange> ranges, std::size_t n_bytes);
 
-// repair_utf8(), and which bytes became which. A range that cuts a bad subsequence takes all of it.
+// repair_utf8() with the mapping of bytes. A range that covers a part of a bad subsequence covers
+// all of it.
 class RepairedText {
  public:
   explicit RepairedText(std::string_view text);
@@ -34,15 +34,16 @@ class RepairedText {
   std::vector<Bad> bad_;
 };
 
-// Which bytes of a normalised text come of which of the text before. A range of characters that the
-// normaliser changed together is got, or given, as a whole.
+// Maps between a normalised text and the text before. Characters that the normaliser changed
+// together are mapped as a whole.
 class NormalizedText {
  public:
   // Normalises `text`.
   NormalizedText(const Normalizer& normalizer, std::string_view text, MatchScratch& scratch);
-  // Of a range (not empty) that cuts a character all of it counts. May be empty.
+  // A partially covered character counts whole; the range must not be empty. The result may be
+  // empty.
   TextRange to_normalized(const TextRange& range) const;
-  // Of what came of no character at all, the one behind it.
+  // For text without an original character, the character after it.
   TextRange to_original(const TextRange& range) const;
 
  private:

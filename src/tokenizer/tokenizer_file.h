@@ -1,4 +1,4 @@
-// Which file of a directory holds the tokenizer, and the tokenizer of such files in memory.
+// Finds the tokenizer's file in a directory, and loads a tokenizer from such files in memory.
 // Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_TOKENIZER_FILE_H_
 #define OUTRIDER_TOKENIZER_TOKENIZER_FILE_H_
@@ -12,11 +12,11 @@
 
 namespace outrider {
 
-// tokenizer.json, or without one a SentencePiece model; none if there is neither. A link that leads
-// nowhere is a file: whoever opens it says what is wrong.
+// tokenizer.json, or else a SentencePiece model; empty if there is neither. A dangling link counts
+// as a file, so that opening it reports the problem.
 std::optional<std::filesystem::path> find_tokenizer_file(const std::filesystem::path& directory);
 
-// Tokenizer::load() of a folder that has these files. Throws as that does.
+// As Tokenizer::load(), for a folder with these files. Throws likewise.
 std::shared_ptr<const Tokenizer> load_tokenizer(const FileFolder& folder);
 
 }  // namespace outrider

@@ -12,8 +12,8 @@
 
 namespace outrider {
 
-// The parts a tokenizer.json describes; `description` names it in errors. Throws Error if it is
-// malformed or wants a component this build does not know. Known are
+// The parts described by a tokenizer.json; `description` names it in errors. Throws Error if it is
+// malformed or uses an unsupported component. Supported are
 //   model           BPE (no dropout) Unigram
 //   normalizer      Sequence Prepend Replace NFC NFD NFKC NFKD Lowercase Strip StripAccents
 //                   ByteLevel Precompiled Nmt
@@ -21,14 +21,14 @@ namespace outrider {
 //                   Punctuation CharDelimiterSplit
 //   post_processor  Sequence TemplateProcessing ByteLevel BertProcessing RobertaProcessing
 //   decoder         Sequence ByteLevel Replace ByteFallback Fuse Strip Metaspace BPEDecoder
-// Truncation and padding are not read: they belong to batches for training.
-// more: added tokens that another file names; those whose content is here already are passed over.
+// Truncation and padding are ignored: they are for training batches. more: added tokens from
+// another file; those whose content is already present are skipped.
 TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& description,
                                     std::span<const AddedToken> more = {});
-// The "added_tokens_decoder" of a tokenizer_config.json; none without one.
+// The "added_tokens_decoder" of a tokenizer_config.json; empty without one.
 std::vector<AddedToken> read_added_tokens_decoder(const JsonView& config);
 
-// The components, each from its own file of this folder.
+// Readers of components, each in a separate file of this folder.
 Normalizer read_normalizer(const JsonView& json);  // null: none
 PreTokenizer read_pre_tokenizer(const JsonView& json);
 Decoder read_decoder(const JsonView& json);

@@ -1,5 +1,5 @@
-// Unicode's normal forms of a text, as Hugging Face's tokenizers have them: by Unicode 9, so that
-// characters that are newer stay as they are and keep their places. Thread-safe.
+// Unicode's normal forms of a text, as in Hugging Face's tokenizers: by Unicode 9, so that newer
+// characters are unchanged and keep their places. Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_UNICODE_FORM_H_
 #define OUTRIDER_TOKENIZER_UNICODE_FORM_H_
 
@@ -9,8 +9,8 @@
 
 namespace outrider {
 
-// Whether a normal form would change a character, move it or compose it with others, if it were not
-// newer than Unicode 9. What stands before such a character and behind it are texts of their own.
+// Whether a normal form would change, reorder or compose a character if it were not newer than
+// Unicode 9. The text before and after such a character is normalised separately.
 bool is_newer_than_forms(char32_t value);
 
 // Brings `text` (well-formed UTF-8) to the form.

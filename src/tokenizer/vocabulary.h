@@ -1,4 +1,5 @@
-// The tokens: spelling <-> id, and what kind each is. Immutable once built, thread-safe.
+// The tokens of a vocabulary: spelling <-> id, and the kind of each. Immutable once built,
+// thread-safe.
 #ifndef OUTRIDER_TOKENIZER_VOCABULARY_H_
 #define OUTRIDER_TOKENIZER_VOCABULARY_H_
 
@@ -14,16 +15,16 @@ namespace outrider {
 
 struct TokenEntry {
   std::string piece;
-  bool present = false;   // false: the vocabulary has a hole here
-  bool in_model = false;  // one of the merging model's own pieces (added tokens may be, too)
+  bool present = false;   // false: a gap in the vocabulary
+  bool in_model = false;  // one of the merging model's own pieces (may also be an added token)
   bool special = false;
-  bool added = false;  // found in a text as it stands, before it is cut and merged
+  bool added = false;  // found in the text before it is cut and merged
 };
 
 class Vocabulary {
  public:
   Vocabulary() : Vocabulary({}, "") {}
-  // `entries` (n_tokens) by id. Throws Error, naming `object`, if two have the same piece.
+  // `entries` (n_tokens) by id. Throws Error, with `object`, if two have the same piece.
   Vocabulary(std::vector<TokenEntry> entries, std::string_view object);
 
   int size() const { return static_cast<int>(entries_.size()); }
@@ -36,12 +37,12 @@ class Vocabulary {
 
  private:
   // A hash table with linear probing, at most half full. A slot keeps 32 bits of the hash, so that
-  // a look-up of an unknown piece compares no text.
+  // looking up an unknown piece compares no text.
   struct Slot {
     std::uint32_t hash = 0;
     TokenId id = kNoToken;  // kNoToken: the slot is empty
   };
-  // The slot that holds `piece`, or the empty one where a search for it ends.
+  // The slot of `piece`, or the empty one where the search ends.
   std::size_t find_slot(std::string_view piece, std::uint32_t hash) const;
 
   std::vector<TokenEntry> entries_;

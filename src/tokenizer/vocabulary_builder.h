@@ -1,4 +1,4 @@
-// Puts a vocabulary together, token by token. Not thread-safe.
+// Builds a vocabulary token by token. Not thread-safe.
 #ifndef OUTRIDER_TOKENIZER_VOCABULARY_BUILDER_H_
 #define OUTRIDER_TOKENIZER_VOCABULARY_BUILDER_H_
 
@@ -19,18 +19,18 @@ class VocabularyBuilder {
  public:
   explicit VocabularyBuilder(std::string place) : place_(std::move(place)) {}  // names it in errors
 
-  // Ids may leave holes, but not so that a small file asks for a huge table: the first id that is
-  // too large for a vocabulary of n_tokens.
+  // The first id that is too large for a vocabulary of n_tokens. Ids may have gaps, but a small
+  // file must not require a huge table.
   static std::int64_t id_limit(std::int64_t n_tokens) {
     constexpr std::int64_t kHolesPerToken = 4;
     constexpr std::int64_t kFreeHoles = 65536;
     return n_tokens * kHolesPerToken + kFreeHoles;
   }
 
-  // The entry of `id` (not negative), which is spelled `piece`: a new one, or that which is there.
-  // Throws Error if it is spelled otherwise.
+  // The entry of `id` (not negative) with the spelling `piece`: new or existing. Throws Error if
+  // the id has another spelling.
   TokenEntry& add(TokenId id, std::string_view piece);
-  // A piece among those that were added before the first look-up.
+  // Finds a piece among those that were added before the first look-up.
   std::optional<TokenId> find(std::string_view piece);
   // Throws Error if two tokens have the same spelling.
   Vocabulary build() { return Vocabulary(std::move(entries_), place_); }

@@ -1,6 +1,6 @@
-// The tokens of short words that were merged before. A text says most of its words again and again;
-// to look one up takes a fraction of the time to merge it. Of bounded size: where words want one
-// place, the oldest goes. Not thread-safe.
+// Caches the tokens of short words. Most words of a text occur again and again, and a look-up takes
+// a fraction of the time of merging. Of bounded size; a new word replaces the older one at its
+// place. Not thread-safe.
 #ifndef OUTRIDER_TOKENIZER_WORD_CACHE_H_
 #define OUTRIDER_TOKENIZER_WORD_CACHE_H_
 
@@ -21,9 +21,9 @@ namespace outrider {
 class WordCache {
  public:
   static constexpr std::size_t kMostBytes = 16;  // of a word: two registers
-  static constexpr std::size_t kMostTokens = 3;  // with which a place is half a cache line
+  static constexpr std::size_t kMostTokens = 3;  // so that a place is half a cache line
 
-  // A word's bytes, in halves that overlap where it is shorter than both.
+  // A word's bytes, in halves that overlap for short words.
   struct Key {
     std::uint64_t low, high;
     std::uint16_t n_bytes;
@@ -47,7 +47,7 @@ class WordCache {
     return key;
   }
 
-  // Appends the word's tokens; false if they are not known.
+  // Appends the word's tokens; false if they are not cached.
   bool find(const Key& key, std::vector<TokenId>& out) const {
     if (places_.empty()) return false;
     const Place* place = &places_[first_place(key)];
@@ -65,8 +65,8 @@ class WordCache {
   }
 
  private:
-  // A short text needs a small table only, which takes no time to make. In the largest are the
-  // words that make up nearly all of any text, and it is in the second cache (512 KiB).
+  // A short text needs only a small table, which is fast to create. The largest (512 KiB) holds the
+  // words that make up nearly all of any text, and fits the L2 cache.
   static constexpr std::size_t kFewest = 128;
   static constexpr std::size_t kMost = 16384;
 
@@ -84,9 +84,9 @@ class WordCache {
   };
   static_assert(sizeof(Place) == 32);
 
-  // Places go in twos; a word may be in either.
+  // Places are in pairs; a word may be in either.
   std::size_t first_place(const Key& key) const {
-    // As in IntegerMap. Words of up to three bytes leave the high half empty.
+    // As in IntegerMap. The high half of words of up to three bytes is empty.
     std::uint64_t hash = (key.low + key.n_bytes) * 0x9E3779B97F4A7C15u;
     hash = (hash ^ hash >> 32 ^ key.high) * 0x9E3779B97F4A7C15u;
     return (hash >> 32) & (places_.size() - 2);
