@@ -1,5 +1,5 @@
-// What a tool's schema says of one argument, for models that write arguments as plain text. All
-// pure functions; what they return points into the tool.
+// The schema of a tool's single argument, for models that write arguments as plain text. All
+// functions are pure; results point into the tool.
 #ifndef OUTRIDER_REPLY_ARGUMENT_SCHEMA_H_
 #define OUTRIDER_REPLY_ARGUMENT_SCHEMA_H_
 
@@ -12,21 +12,21 @@
 
 namespace outrider {
 
-// The schema of one argument, and the document that its references ("#/$defs/..") are looked up in.
+// The schema of one argument, and the document for its references ("#/$defs/..").
 struct ArgumentSchema {
-  const nlohmann::ordered_json* schema = nullptr;  // null: nothing is said of the argument
+  const nlohmann::ordered_json* schema = nullptr;  // null: nothing is known about the argument
   const nlohmann::ordered_json* root = nullptr;
 };
 
-// The schema that names a tool's arguments: `parameters`, or what they refer to.
+// The schema with a tool's arguments: `parameters`, or the target of its reference.
 struct ParametersSchema {
   const nlohmann::ordered_json* schema = nullptr;  // an object
-  std::string reference = "#";                     // where it stands in `parameters`
+  std::string reference = "#";                     // its place in `parameters`
 };
 ParametersSchema parameters_schema(const Tool& tool);
 
-// By `properties`, else by `additionalProperties`. Null where `tool` is null or says nothing of
-// that argument.
+// By `properties`, else by `additionalProperties`. Null if `tool` is null or does not describe that
+// argument.
 ArgumentSchema argument_schema(const Tool* tool, std::string_view key);
 
 // Kinds of JSON values, as a set of bits.
@@ -40,22 +40,22 @@ enum ValueKind : unsigned {
   kAnyKind = 63,
 };
 
-// The kinds that a schema takes, by type, enum, const, nullable, $ref and combinations of these;
-// all where it says nothing, or more than is looked at (kMostSchemaParts).
+// The kinds that a schema allows, by type, enum, const, nullable, $ref and combinations of these;
+// all if it does not say, or has more parts than are examined (kMostSchemaParts).
 unsigned value_kinds(const ArgumentSchema& schema);
 
-// Whether a schema takes texts, or texts and nothing else. (No schema: the first, not the second.)
+// Whether a schema allows texts; and whether it allows only texts. (Without a schema: true, false.)
 bool may_be_text(const ArgumentSchema& schema);
 bool is_text(const ArgumentSchema& schema);
 
-// The values that `enum` or `const` lists, behind references, of the kinds that the schema takes;
-// none where they are not listed.
+// The values listed by `enum` or `const`, after references, of the kinds that the schema allows;
+// empty if none are listed.
 std::vector<const nlohmann::ordered_json*> listed_values(const ArgumentSchema& schema);
 
-// The JSON value of an argument that a model wrote as plain text: what the schema says it is. A
-// text that the schema lists is that text. Where it says nothing, or takes several kinds, a text
-// that is JSON of a kind it takes is that, and any other a string; lists and objects may be
-// Python's. A text that is not of its kind is a string, too.
+// The JSON value of an argument that a model wrote as plain text, by its schema. A text listed in
+// the schema is that text. If the schema says nothing or allows several kinds, a text that is JSON
+// of an allowed kind is that value, and any other is a string; lists and objects may be in Python's
+// notation. A text that is not of its kind is a string, too.
 std::string argument_value(std::string_view text, const ArgumentSchema& schema);
 
 }  // namespace outrider

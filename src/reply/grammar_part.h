@@ -1,4 +1,4 @@
-// What grammars of calls are put together from.
+// Building blocks of grammars of calls.
 #ifndef OUTRIDER_REPLY_GRAMMAR_PART_H_
 #define OUTRIDER_REPLY_GRAMMAR_PART_H_
 
@@ -10,16 +10,17 @@ namespace outrider {
 
 struct GrammarPart {
   enum class Kind {
-    text,            // these bytes
-    marker,          // these bytes; one token where the vocabulary has a special token so spelled
-    schema,          // any JSON text of this schema
-    part_of_schema,  // any JSON text of what this reference ("#/properties/x") names in a document
-    up_to,           // any text without these bytes, and then them
-    rule,            // what the rule of that name (ToolGrammar::rules) describes
+    text,    // these bytes
+    marker,  // these bytes; a single token if the vocabulary has a special token with this spelling
+    schema,  // any JSON text of this schema
+    part_of_schema,  // any JSON text of the part of a document with this reference
+                     // ("#/properties/x")
+    up_to,           // any text without these bytes, followed by them
+    rule,            // the rule of that name (ToolGrammar::rules)
   };
   Kind kind = Kind::text;
   std::string text;           // the bytes, the schema, the reference, or the name
-  std::size_t document = {};  // of part_of_schema: which of ToolGrammar::documents
+  std::size_t document = {};  // for part_of_schema: index into ToolGrammar::documents
 };
 using GrammarSequence = std::vector<GrammarPart>;
 

@@ -1,4 +1,4 @@
-// The arguments of a call whose text is one JSON object, passed on as it comes.
+// The arguments of a call in the form of one JSON object, passed on as they come.
 #ifndef OUTRIDER_REPLY_JSON_ARGUMENTS_H_
 #define OUTRIDER_REPLY_JSON_ARGUMENTS_H_
 
@@ -11,7 +11,7 @@ namespace outrider {
 
 class JsonArguments {
  public:
-  // The next byte of a call that has begun. Behind the object's last one (done) the call has ended.
+  // Takes the next byte of a call that has begun. The object's last byte (done) ends the call.
   JsonScanner::Step push(char byte, CallSink& sink) {
     std::string piece;
     const JsonScanner::Step step = scanner_.push(byte, piece);

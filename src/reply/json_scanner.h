@@ -7,13 +7,13 @@
 
 namespace outrider {
 
-// What is passed on is the text itself, but that control characters within strings, which models
-// write and JSON forbids, become escapes. Refused is what nlohmann_json would refuse besides bad
-// syntax: single surrogates and numbers beyond double. (UTF-8 is not checked.) Not thread-safe.
+// Passes on the text itself, except that control characters within strings, which models write and
+// JSON forbids, are escaped. Refuses, besides bad syntax, what nlohmann_json refuses: single
+// surrogates and numbers beyond double. (UTF-8 is not checked.) Not thread-safe.
 class JsonScanner {
  public:
-  // The deepest that arguments may be nested, and the most characters of a number: both far more
-  // than a tool's arguments have, and readers behind us recurse.
+  // Limits of nesting and of a number's characters: both far more than a tool's arguments have;
+  // later readers recurse.
   static constexpr std::size_t kDeepest = 100;
   static constexpr std::size_t kLongestNumber_bytes = 256;
 
@@ -21,11 +21,11 @@ class JsonScanner {
     more,
     done,         // the byte ended the value
     done_before,  // the value (a number) ended before the byte, which was not taken
-    wrong,        // the byte can stand in no value here; it was not taken
+    wrong,        // no value may contain the byte here; it was not taken
   };
   Step push(char byte, std::string& out);
 
-  // Whether the text may end here: only a number does not say so itself.
+  // Whether the text may end here: only a number does not mark its own end.
   bool complete() const;
 
  private:
@@ -35,7 +35,7 @@ class JsonScanner {
     key,
     colon,
     first_item,  // or the end of the array
-    separator,   // a comma or the end of what is open
+    separator,   // a comma, or the end of the innermost object or array
     string,
     escape,
     hex,
@@ -58,7 +58,7 @@ class JsonScanner {
   bool number_is_finite() const;
 
   State state_ = State::value;
-  std::string open_;  // the closing brackets that are due, innermost last
+  std::string open_;  // the closing brackets still to come, innermost last
   bool in_key_ = false;
   std::size_t n_hex_ = 0;
   unsigned code_ = 0;

@@ -6,19 +6,19 @@
 #include <string>
 #include <string_view>
 
-#include "base/blanks.h"  // what those who read such words need, too
+#include "base/blanks.h"  // also for the readers of such pieces
 
 namespace outrider {
 
-// One byte of a text as it stands within a JSON string.
+// Appends one byte of a text as it is written within a JSON string.
 void append_escaped(char byte, std::string& out);
 std::string as_json_string(std::string_view text);
 
-// The text that a JSON string spells; nullopt: it is none.
+// The text of a JSON string; nullopt for anything else.
 std::optional<std::string> text_of_string(std::string_view json);
 
-// The value that `text` is, blanks around it aside, as JsonScanner passes it on; nullopt: `text` is
-// no JSON value.
+// The value of `text`, without surrounding blanks, as JsonScanner passes it on; nullopt if `text`
+// is not a JSON value.
 std::optional<std::string> json_value(std::string_view text);
 
 }  // namespace outrider

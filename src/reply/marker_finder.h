@@ -1,5 +1,6 @@
-// Finds markers in a text that comes byte by byte: what may still become one is held back, all else
-// is let go at once. A text has the same markers however it is cut into pushes.
+// Finds markers in a text that comes byte by byte. Holds back the possible beginning of a marker,
+// and releases everything else at once. The result does not depend on how the text is cut into
+// pushes.
 #ifndef OUTRIDER_REPLY_MARKER_FINDER_H_
 #define OUTRIDER_REPLY_MARKER_FINDER_H_
 
@@ -10,20 +11,21 @@
 
 namespace outrider {
 
-// No marker may be the beginning of another. Not thread-safe.
+// No marker may be a prefix of another. Not thread-safe.
 class MarkerFinder {
  public:
   explicit MarkerFinder(std::vector<std::string> markers);
 
-  // Appends to `out` what is certainly no part of a marker. Returns the marker (its place in the
-  // list) that `byte` ends; it is not in `out`. A byte costs at most the markers' length squared.
+  // Appends to `out` what is certainly not part of a marker. Returns the index of the marker that
+  // `byte` completes, if any; the marker is not in `out`. A byte costs at most the markers' length
+  // squared.
   std::optional<std::size_t> push(char byte, std::string& out);
 
-  // What is held back: a proper beginning of a marker, perhaps empty.
+  // The text held back: a proper prefix of a marker, possibly empty.
   const std::string& held() const { return held_; }
   std::string release();
 
-  // Goes on as if the end of `text` had been pushed; returns how many of its bytes are held now.
+  // Continues as if the end of `text` had been pushed; returns how many of its bytes are held now.
   std::size_t resume_behind(std::string_view text);
 
   const std::vector<std::string>& markers() const { return markers_; }

@@ -1,18 +1,16 @@
-// Takes a reply apart while it is being written: what is content, what is reasoning, which tools it
-// calls with which arguments.
+// Parses a reply while it is generated: content, reasoning, and tool calls with their arguments.
 //
 // Invariants:
-// - Events depend on the text alone, not on how it is cut into pushes: pieces of the same kind that
-//   follow each other say together the same for every cut.
-// - Arguments of a call that ended whole are a JSON object's text.
-// - Nothing is lost but the markers of calls, reasoning and answers, headers of messages, and white
-//   space next to them.
-//   What looks like a call and turns
-//   out to be none is content, with its marker, as soon as that is certain, at the latest at the
-//   end. If the call had begun by then (its arguments are passed on as they come), it ends with
-//   `complete` false, and its text from the marker on follows as content that says so.
-// - Whole characters in each push: whole characters in each event.
-// - The time is linear in the text, whatever it holds.
+// - Events depend on the text alone, not on how it is cut into pushes: consecutive pieces of the
+//   same kind concatenate to the same text for every cut.
+// - The arguments of a complete call are the text of a JSON object.
+// - Nothing is lost except the markers of calls, reasoning and answers, headers of messages, and
+//   white space next to them. Text that looks like a call and is none is content, with its marker,
+//   as soon as that is certain, at the latest at the end. If the call had begun by then (its
+//   arguments are passed on as they come), it ends with `complete` false, and its text from the
+//   marker on follows as content with of_broken_call.
+// - If every push has whole characters, so has every event.
+// - The time is linear in the text.
 #ifndef OUTRIDER_REPLY_REPLY_PARSER_H_
 #define OUTRIDER_REPLY_REPLY_PARSER_H_
 
@@ -34,46 +32,45 @@ namespace outrider {
 struct ReplyEvent {
   enum class Kind { content, reasoning, call_begin, call_arguments, call_end };
   Kind kind = Kind::content;
-  std::string_view text = {};  // content, reasoning, JSON of arguments: what comes next of it
-  int call = -1;               // which call of the reply, from 0
-  std::string_view name = {};  // of call_begin
-  // Of call_begin, or of call_end where the text names it behind the arguments only. Few forms have
+  std::string_view text = {};  // content, reasoning, JSON of arguments: the next piece
+  int call = -1;               // index of the call in the reply, from 0
+  std::string_view name = {};  // for call_begin
+  // For call_begin, or for call_end if the text gives it only after the arguments. Few forms have
   // one.
   std::string_view id = {};
-  bool complete = true;         // of call_end: false where the text broke off or went wrong
+  bool complete = true;         // for call_end: false if the text ended early or was invalid
   bool of_broken_call = false;  // content that was passed on as a call before
 };
 
 struct ReplyParserOptions {
-  // For types of arguments that the text does not tell apart, for arguments without names, and to
-  // tell an answer in JSON from a call where calls have no markers. Null: no tools are known, and
-  // such calls may have any name.
+  // Needed for types of arguments that the text does not show, for arguments without names, and to
+  // distinguish an answer in JSON from a call without markers. Null: no tools are known, and such
+  // calls may have any name.
   std::shared_ptr<const ToolSet> tools = {};
-  bool calls = true;          // false: calls are content like any other text
-  bool reasoning = true;      // false: so is reasoning
+  bool calls = true;          // false: calls are content
+  bool reasoning = true;      // false: reasoning is content
   bool in_reasoning = false;  // the prompt has begun the reasoning (opens_reasoning)
 };
 
-// Not thread-safe; one parser reads one reply. After an exception of the callback's it is of no
-// more use.
+// Not thread-safe; one parser reads one reply. Unusable after an exception from the callback.
 class ReplyParser : private CallSink {
  public:
-  // A call whose text is longer is none.
+  // Limit of a call's text; longer text is not a call.
   static constexpr std::size_t kLongestCall_bytes = std::size_t{1} << 20;
-  // Nor is what is longer than this a header: a name twice, and some words and markers.
+  // Limit of a header: a name twice, and some words and markers.
   static constexpr std::size_t kLongestHeader_bytes = 3 * kLongestName_bytes;
 
   using Callback = std::function<void(const ReplyEvent&)>;
   ReplyParser(ReplyFormat format, ReplyParserOptions options, Callback on_event);
 
-  // Readers know the format by its address.
+  // Readers refer to the format by its address.
   ReplyParser(const ReplyParser&) = delete;
   ReplyParser& operator=(const ReplyParser&) = delete;
 
   void push(std::string_view text);
-  void finish();  // nothing may be pushed after it
+  void finish();  // do not push after it
 
-  int n_calls() const { return n_calls_; }  // that have begun
+  int n_calls() const { return n_calls_; }  // begun so far
 
  private:
   enum class Mode { header, content, reasoning, calls };
@@ -106,29 +103,29 @@ class ReplyParser : private CallSink {
   MarkerFinder markers_;            // in content
   std::vector<Marker> kinds_;       // of each of them
   MarkerFinder reasoning_markers_;  // the end, the beginning
-  char bare_begin_ = '\0';          // what a call without a marker begins with
-  bool calls_may_follow_ = false;   // or another marker, in the middle of content
+  char bare_begin_ = '\0';          // the first byte of a call without a marker
+  bool calls_may_follow_ = false;   // or another marker, within content
 
-  Mode mode_ = Mode::content;  // where replies are messages: what is behind the last header
+  Mode mode_ = Mode::content;  // with messages: what follows the last header
   bool finished_ = false;
-  // Nothing but white space since the reply began, or since calls or reasoning ended: only here may
+  // Only white space since the reply began, or since calls or reasoning ended: only here may
   // reasoning or a call without a marker begin.
   bool at_boundary_ = true;
-  bool drops_blanks_ = false;  // that come next: they belong to the marker before
+  bool drops_blanks_ = false;  // the next blanks, which belong to the marker before
   bool in_answer_ = false;
-  std::string blanks_;  // held back until it is known what comes behind them
+  std::string blanks_;  // held back until the next text is known
 
   // Calls between an opening and a closing marker.
   std::unique_ptr<CallReader> reader_;
-  std::string raw_;  // their text, from the end of the last whole call on; or a header's
+  std::string raw_;  // their text since the end of the last complete call; or a header's
   int n_calls_ = 0;
   int n_ended_in_section_ = 0;
   bool call_is_open_ = false;
-  // Of several messages of one kind each begins behind an empty line.
+  // Each further message of one kind begins after an empty line.
   bool has_content_ = false;
   bool has_reasoning_ = false;
 
-  // The event under way: what is added to it goes out with the push.
+  // The event under construction: it is delivered with the push.
   ReplyEvent::Kind pending_kind_ = ReplyEvent::Kind::content;
   bool pending_of_broken_call_ = false;
   std::string pending_;

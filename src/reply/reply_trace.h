@@ -1,5 +1,4 @@
-// For tests and fuzzing: what a parser says of a reply, put together so that the cut into pushes no
-// longer shows.
+// For tests and fuzzing: a parser's events combined, independent of the cut into pushes.
 #ifndef OUTRIDER_REPLY_REPLY_TRACE_H_
 #define OUTRIDER_REPLY_REPLY_TRACE_H_
 
@@ -25,12 +24,12 @@ struct ReplyTrace {
   std::string reasoning = {};
   std::vector<TracedCall> calls = {};
   std::string broken = {};  // the part of content that was passed on as calls before
-  // All of it in order, a line for each run of events of one kind.
+  // All events in order, a line for each run of one kind.
   std::string lines = {};
-  bool in_order = true;  // calls begin, go on and end one after the other
+  bool in_order = true;  // calls do not overlap
 };
 
-// `cuts`: where pushes end, ascending, within the text.
+// `cuts`: the ends of pushes, ascending, within the text.
 inline ReplyTrace trace_reply(const ReplyFormat& format, const ReplyParserOptions& options,
                               std::string_view text, const std::vector<std::size_t>& cuts = {}) {
   using Kind = ReplyEvent::Kind;

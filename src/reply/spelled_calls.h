@@ -1,4 +1,4 @@
-// Calls as a model of a form writes them: for templates that do not show earlier calls.
+// Writes calls in a model's form, for templates that do not show earlier calls.
 #ifndef OUTRIDER_REPLY_SPELLED_CALLS_H_
 #define OUTRIDER_REPLY_SPELLED_CALLS_H_
 
@@ -15,19 +15,19 @@ namespace outrider {
 
 struct SpelledCall {
   std::string name;
-  // An object, or a text that stands where its JSON would: what a model wrote that is none.
+  // An object; or a text for invalid arguments, written in place of the JSON.
   nlohmann::ordered_json arguments;
 };
 
 struct SpelledCalls {
   std::string text;
-  std::vector<TextRange> markers = {};  // in ascending order; all else is what the calls say
+  std::vector<TextRange> markers = {};  // ascending; all else is content of the calls
 };
 
-// What ReplyParser reads as these calls, where their arguments are objects; JSON has blanks behind
-// commas and colons, as templates write it. nullopt: no form of calls is known, it is one of
-// several markers (tagged with parameters, paired, bareword), whose templates all show calls, or
-// one of messages; or a name cannot be spelled, of a tool or an argument.
+// Text that ReplyParser reads as these calls if their arguments are objects; JSON has blanks after
+// commas and colons, as in templates. nullopt if the form of calls is unknown, has several markers
+// (tagged with parameters, paired, bareword; their templates all show calls) or messages, or if a
+// tool's or argument's name cannot be spelled.
 std::optional<SpelledCalls> spelled_calls(const ReplyFormat& format,
                                           std::span<const SpelledCall> calls);
 

@@ -1,6 +1,6 @@
 // The arguments of a call that a model writes one by one, each a key and a text, passed on as a
-// JSON object. A text whose schema takes nothing but texts goes on as it comes; others are read
-// whole, for they become JSON values by their schemas.
+// JSON object. A text whose schema allows only texts is passed on as it comes; others are read
+// completely, since they become JSON values by their schemas.
 #ifndef OUTRIDER_REPLY_TEXT_ARGUMENTS_H_
 #define OUTRIDER_REPLY_TEXT_ARGUMENTS_H_
 
@@ -16,10 +16,10 @@ namespace outrider {
 
 class TextArguments {
  public:
-  // strips: blanks around a value go, unless it can only be a text.
+  // strips: drops blanks around a value, unless it can only be a text.
   explicit TextArguments(bool strips) : strips_(strips) {}
 
-  // `tool` (null: an unknown one) outlives the object.
+  // `tool` (null: an unknown one) must outlive the object.
   void begin(const Tool* tool, CallSink& sink) {
     tool_ = tool;
     n_ = 0;
@@ -57,7 +57,7 @@ class TextArguments {
   int n_ = 0;
   ArgumentSchema schema_;
   bool streams_ = false;
-  std::string text_;  // of a value that does not stream
+  std::string text_;  // of a value that is not passed on as it comes
 };
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
-// What a reply must look like that calls tools: the words of the model's form, with holes that hold
-// a tool's arguments, or each of them. For tool_choice "required" and for a tool by name.
+// The grammar of a reply that calls tools: the fixed text of the model's form, with a tool's
+// arguments, or each of them, as variable parts. For tool_choice "required" and for a tool by name.
 #ifndef OUTRIDER_REPLY_TOOL_GRAMMAR_H_
 #define OUTRIDER_REPLY_TOOL_GRAMMAR_H_
 
@@ -13,45 +13,45 @@
 
 namespace outrider {
 
-// before, then a call, then as often as wanted `between` and a call, then after.
+// before, then a call, then any number of `between` and a call, then after.
 struct ToolGrammar {
   GrammarSequence before;
-  std::vector<GrammarSequence> calls;  // one for each tool: any of them
+  std::vector<GrammarSequence> calls;  // one for each tool, as alternatives
   GrammarSequence between;
   GrammarSequence after;
-  std::vector<GrammarRule> rules;      // that calls and other rules use
-  std::vector<std::string> documents;  // JSON schemas, parts of which they use
-  bool several = false;                // more than one call may stand in the reply
+  std::vector<GrammarRule> rules;      // used by calls and other rules
+  std::vector<std::string> documents;  // JSON schemas whose parts are used
+  bool several = false;                // the reply may have more than one call
 };
 
 struct ToolGrammarOptions {
   std::string name = {};  // the only tool that may be called; "": any of them
-  bool parallel = false;  // several calls in one reply, where the form has room for them
+  bool parallel = false;  // several calls in one reply, if the form allows it
 };
 
-// Throws Error where there is no tool (of that name), where no form of calls is known, for names
-// that the form cannot spell, and for schemas that a form with single arguments cannot keep to.
-// What it describes is what ReplyParser reads as calls with arguments of the schemas' types; a
-// tool's name is spelled as JSON where it stands in JSON. Forms that write arguments one by one
-// have those that `properties` and `required` name, in their order, the required ones always; what
-// they write as plain text is any text, whatever the schema says of its length or pattern.
+// Throws Error if there is no tool (of that name), the form of calls is unknown, the form cannot
+// spell a name, or a form with single arguments cannot enforce a schema. The grammar's texts are
+// those that ReplyParser reads as calls with arguments of the schemas' types; a tool's name within
+// JSON is spelled as JSON. Forms that write arguments one by one have those in `properties` and
+// `required`, in order, the required ones always; arguments written as plain text may be any text,
+// whatever the schema says about length or pattern.
 ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
                               const ToolGrammarOptions& options = {});
 
-// A grammar as GBNF (llama.cpp's form), with the rule `root`, and the schemas of rules that it uses
-// and does not define: for Grammar::from_gbnf.
+// A grammar as GBNF (llama.cpp's notation) with the rule `root`, and the schemas of the rules that
+// it uses without defining them: for Grammar::from_gbnf.
 struct Gbnf {
   std::string text;
-  // `arguments-0`, `arguments-1`, ... in their order, and then the documents that are used, each
-  // with its parts (`value-0`, `value-1`, ...).
+  // `arguments-0`, `arguments-1`, ... in order, then the used documents, each with its parts
+  // (`value-0`, `value-1`, ...).
   std::vector<GrammarSchema> schemas = {};
 };
 Gbnf gbnf_of(const ToolGrammar& grammar);
 
-// The reasoning that a reply of this form begins with, as GBNF: all of it where the prompt has
-// begun it, else from the opening marker on, or nothing. Behind it an answer of any grammar may
-// follow; where replies are messages, the next one has begun. Empty where the form has no
-// reasoning. Throws Error where the closing marker has its first character twice.
+// The reasoning at the beginning of a reply of this form, as GBNF. If the prompt has begun it, all
+// of it; else optional, from the opening marker on. An answer of any grammar may follow; if replies
+// are messages, the next message has begun. Empty if the form has no reasoning. Throws Error if the
+// closing marker contains its first character twice.
 std::string gbnf_of_reasoning(const ReplyFormat& format, bool has_begun);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// The tools that a model was told of, as far as reading its reply needs them.
+// The tools in the prompt, as far as parsing a reply needs them.
 #ifndef OUTRIDER_REPLY_TOOL_SET_H_
 #define OUTRIDER_REPLY_TOOL_SET_H_
 
@@ -18,9 +18,9 @@ struct Tool {
 class ToolSet {
  public:
   ToolSet() = default;
-  // A JSON array of {"name", "parameters"}, or of {"function": {..}} with these in it; "": none.
-  // Where there are no parameters, the schema is that of an empty object. Throws Error where the
-  // text is none of this, and for a name that is empty or there twice.
+  // A JSON array of {"name", "parameters"}, or of {"function": {..}} containing these; "": none.
+  // Without parameters the schema is that of an empty object. Throws Error for any other text, and
+  // for an empty or repeated name.
   explicit ToolSet(std::string_view tools);
 
   const std::vector<Tool>& all() const { return tools_; }
