@@ -11,26 +11,26 @@
 
 namespace outrider::eval {
 
-// The whole of a file (a pipe will do) of at most 1 GiB. Throws Error.
+// The whole contents of a file (or pipe) of at most 1 GiB. Throws Error.
 std::string read_data_file(const std::string& file);
 
-// What is wrong with one item.
+// A problem with one item.
 struct Problem {
   int number = 0;    // Item::number
   std::string text;  // one line, naming file and place
 };
 
 struct DataSet {
-  std::vector<Item> items;        // those that could be read, in order
-  std::vector<Problem> problems;  // with those that could not, in order
+  std::vector<Item> items;        // the readable ones, in order
+  std::vector<Problem> problems;  // of the unreadable ones, in order
   int n_items = 0;                // both
-  std::uint64_t digest = 0;       // of all bytes (FNV-1a): tells one data set from another
+  std::uint64_t digest = 0;       // of all bytes (FNV-1a): identifies the data set
 };
 
-// Reads the data set of a layout. What is wrong with one item becomes a problem and the others are
-// read; what is wrong with a file as a whole throws Error: one that cannot be read, is no text or
-// no JSON, parallel files of different lengths. As many files as the layout has fields for "lines",
-// else one; otherwise UsageError.
+// Reads the data set of a layout. A problem with one item is recorded, and the others are read. A
+// problem with a whole file throws Error: it cannot be read, is not text or JSON, or parallel files
+// have different lengths. "lines" needs as many files as the layout has fields, other formats one;
+// otherwise throws UsageError.
 DataSet read_data(const DataLayout& layout, const std::vector<std::string>& files);
 
 }  // namespace outrider::eval

@@ -1,4 +1,4 @@
-// Asking and judging: from a question to its record, from records to a summary.
+// Asks questions and judges answers: from a question to its record, and from records to a summary.
 #ifndef OUTRIDER_EVAL_EVALUATION_H_
 #define OUTRIDER_EVAL_EVALUATION_H_
 
@@ -21,7 +21,7 @@
 
 namespace outrider::eval {
 
-// What is wrong with one item alone; the others can be asked all the same.
+// A problem with one item alone; the others can still be asked.
 class ItemError : public Error {
  public:
   using Error::Error;
@@ -30,28 +30,28 @@ class ItemError : public Error {
 using Metrics = std::vector<std::unique_ptr<Metric>>;
 
 struct AskOptions {
-  // max_tokens and stop_strings as the task has them, unless the user says otherwise. Sample s of
-  // item i is drawn with a seed made of (seed, i, s), so that answers do not depend on which other
-  // items are asked.
+  // max_tokens and stop_strings are the task's, unless the user says otherwise. Sample s of item i
+  // is drawn with a seed made of (seed, i, s), so answers do not depend on which other items are
+  // asked.
   GenerateOptions generate = {};
   int n_samples = 1;
-  // From a prompt to what the generator takes; empty: the prompt is the text's beginning.
+  // Makes the generator's request from a prompt; empty: the prompt is the beginning of the text.
   std::function<GenerateRequest(const std::string& prompt, const GenerateOptions& options)>
       request = {};
 };
 
-// What makes an answer of a request.
+// Answers a request.
 using Answerer = std::function<GenerateResult(const GenerateRequest& request)>;
 
-// Asks one question, n_samples times, and judges the answers. Nothing if cancelled
-// (GenerateOptions::cancel). Throws ItemError, naming the item, for what is wrong with this item
-// alone (a prompt longer than the context, say), UsageError for what would be wrong with any.
+// Asks one question n_samples times and judges the answers. Empty if cancelled
+// (GenerateOptions::cancel). Throws ItemError, with the item, for a problem of this item alone (for
+// example a prompt longer than the context), and UsageError for a problem of all items.
 std::optional<Record> ask(const Answerer& answerer, const Model& model, const Question& question,
                           const Metrics& metrics, const AskOptions& options);
 std::optional<Record> ask(Generator& generator, const Model& model, const Question& question,
                           const Metrics& metrics, const AskOptions& options);
 
-// Scores how likely the target thinks the question's text; for metrics of likelihood.
+// Scores the target's likelihood of the question's text, for metrics of likelihood.
 std::optional<Record> read(const Model& model, const Question& question, const Metrics& metrics,
                            const AskOptions& options);
 
@@ -80,10 +80,10 @@ struct Summary {
 Summary summarize(std::span<const Record> records, const Metrics& metrics,
                   const BootstrapOptions& options = {});
 
-// tau, acceptance rate and the like, under the names that `generate --json` has.
+// tau, acceptance rate and the like, with the names of `generate --json`.
 nlohmann::ordered_json to_json(const Effort& effort);
 nlohmann::ordered_json to_json(const Summary& summary);
-// Lines for people.
+// Lines for terminals.
 std::string to_text(const Summary& summary);
 
 }  // namespace outrider::eval

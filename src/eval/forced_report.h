@@ -1,4 +1,4 @@
-// What teacher forcing has measured: as rows with intervals, a table, CSV, JSON and pictures.
+// Results of teacher forcing, as rows with intervals, a table, CSV, JSON and pictures.
 #ifndef OUTRIDER_EVAL_FORCED_REPORT_H_
 #define OUTRIDER_EVAL_FORCED_REPORT_H_
 
@@ -25,13 +25,13 @@ struct ForcedRow {
   Figure deferral;
   Figure kl;
   Figure tv;
-  std::vector<Figure> tau;  // tokens a pass of the target, for each length of drafts
+  std::vector<Figure> tau;  // tokens per pass of the target, for each length of drafts
 };
 
 // In the order of the settings. At least one text must have a token.
 std::vector<ForcedRow> forced_rows(const TeacherForced& measured);
 
-// What was measured on what, for the JSON.
+// The models and texts of the measurement, for the JSON.
 struct ForcedRun {
   std::string target = {};
   std::string drafter = {};
@@ -46,14 +46,16 @@ std::string forced_table(std::span<const ForcedRow> rows, std::span<const int> l
 std::string forced_csv(std::span<const ForcedRow> rows, std::span<const int> lengths);
 nlohmann::ordered_json forced_json(std::span<const ForcedRow> rows, const ForcedRun& run);
 
-// So that a place where nothing can be written is known before all is measured. Throws Error.
+// Creates the folder before the measurement, so that an unwritable place is noticed early. Throws
+// Error.
 void make_report_folder(const std::filesystem::path& directory);
 
-// Writes teacher-forced.csv and teacher-forced.json, and for each transform a picture of quality
-// against the rejection rate and one against the longest length's tau: the negative log-likelihood,
-// or, where that is infinite for some rule (temperature 0, truncation), the hits. Pictures of an
-// earlier report go. Returns lines that say which could not be drawn, and why. `picture` is the
-// pictures' extension, "svg" or "png". Throws Error where a file cannot be written.
+// Writes teacher-forced.csv and teacher-forced.json. For each transform draws a picture of quality
+// against the rejection rate, and one against the longest length's tau. Quality is the negative
+// log-likelihood or, if that is infinite for some rule (temperature 0, truncation), the hits.
+// Removes the pictures of an earlier report. Returns lines that say which pictures could not be
+// drawn, and why. `picture` is their extension, "svg" or "png". Throws Error if a file cannot be
+// written.
 std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, const ForcedRun& run,
                                              const std::filesystem::path& directory,
                                              const std::string& picture);

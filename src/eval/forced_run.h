@@ -15,24 +15,24 @@
 
 namespace outrider::eval {
 
-// How far a run is.
+// Progress of a run.
 struct ForcedProgress {
   std::size_t n_texts = 0;  // measured
   std::size_t n_all_texts = 0;
-  std::int64_t n_tokens = 0;  // predicted of the text under way
+  std::int64_t n_tokens = 0;  // predicted, of the current text
   std::int64_t n_all_tokens = 0;
 };
 
 struct ForcedRequest {
   std::vector<Passage> passages;
-  std::vector<std::string> sources = {};  // where they come from, for the report
-  int window = 0;                         // tokens a model sees at a time; 0: the shorter context
-  ForcedOptions options;                  // n_threads 0: as many as there are processors
+  std::vector<std::string> sources = {};  // their origin, for the report
+  int window = 0;         // tokens that a model sees at a time; 0: the shorter context
+  ForcedOptions options;  // n_threads 0: as many as there are processors
 };
 
-// Runs measured passages of at least one token to predict. `speculation` names the drafter, a
-// model. `progress`, if given, is called after every text and some times in each, and may throw to
-// end the run. Throws Error and UsageError for what cannot be read, meant or measured.
+// Measures the passages with at least one token to predict. `speculation` names the drafter, a
+// model. `progress`, if given, is called after every text and sometimes within one, and may throw
+// to end the run. Throws Error and UsageError for invalid input.
 struct ForcedMeasurement {
   ForcedRun run;
   std::vector<ForcedRow> rows;

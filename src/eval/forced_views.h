@@ -9,19 +9,19 @@
 
 namespace outrider::eval {
 
-// Both models' distributions of the next token: raw, and behind one transform.
+// Both models' distributions of the next token: raw, and after one transform.
 struct PositionLaws {
   const Distribution* target = nullptr;
   const Distribution* raw_target = nullptr;
-  const Distribution* draft = nullptr;  // null, with raw_draft, where the drafter has none
+  const Distribution* draft = nullptr;  // null, like raw_draft, if the drafter has none
   const Distribution* raw_draft = nullptr;
 };
 
-// Node 0 is the position, in the middle of a draft: never a leaf, so that a rule with bonus=target
-// shows what it does to drafted tokens. What it points to stays alive.
+// Node 0 is the position, within a draft: never a leaf, so that a rule with bonus=target shows its
+// effect on drafted tokens. The pointers must stay valid.
 class ForcedViews final : public NodeViews {
  public:
-  // rule_kl: what the rule cost on the text's positions before this one, nats.
+  // rule_kl: the rule's cost on the text's positions before this one, nats.
   ForcedViews(const PositionLaws& laws, double rule_kl) : laws_(laws), rule_kl_(rule_kl) {}
 
   const Distribution& target(int) override { return *laws_.target; }
@@ -32,7 +32,7 @@ class ForcedViews final : public NodeViews {
   int parent(int) const override { return -1; }
   double rule_kl_before_root() const override { return rule_kl_; }
   double& note(int) override { return note_; }
-  // No rule that a text is judged by here reads marks (make_rule).
+  // No rule that is measured here reads marks (make_rule).
   bool is_open(int, TokenId, TokenId) override { return false; }
 
  private:

@@ -1,4 +1,4 @@
-// A picture of quality against cost: one curve a family of rules.
+// A plot of quality against cost, with one curve for each family of rules.
 #ifndef OUTRIDER_EVAL_FRONTIER_PLOT_H_
 #define OUTRIDER_EVAL_FRONTIER_PLOT_H_
 
@@ -8,7 +8,7 @@
 
 namespace outrider::eval {
 
-// A value with the ends of its interval; NaN where nothing is known of them.
+// A value with the ends of its interval; NaN: unknown.
 struct Figure {
   double value = 0;
   double low = 0;
@@ -22,7 +22,7 @@ struct PlotPoint {
 
 struct Curve {
   std::string name;
-  std::vector<PlotPoint> points;  // in the order in which they are joined; one alone is a mark
+  std::vector<PlotPoint> points;  // in the order in which they are joined; a single one is a mark
 };
 
 struct FrontierPlot {
@@ -30,15 +30,14 @@ struct FrontierPlot {
   std::string x_label;
   std::string y_label;
   std::vector<Curve> curves;
-  // Draw the points' intervals. Where all points are measured on the same items without noise of
-  // their own, these move together, and bars would say that curves cannot be told apart.
+  // Draw the points' intervals. Points measured on the same items without independent noise move
+  // together; bars would wrongly suggest that curves cannot be distinguished.
   bool bars = true;
 };
 
 enum class Drawn { yes, no_point, failed };  // failed: gnuplot is missing, or fails
 
-// Draws curves through the points that are finite, if there are any. Throws Error where nothing can
-// be written.
+// Draws curves through the finite points, if any. Throws Error if the files cannot be written.
 Drawn draw(const FrontierPlot& plot, const std::filesystem::path& picture);
 
 }  // namespace outrider::eval

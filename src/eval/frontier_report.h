@@ -12,7 +12,7 @@
 
 namespace outrider::eval {
 
-// What the points were measured on.
+// The task and metric of the points.
 struct FrontierRun {
   std::string task;
   std::string metric;  // of the headline score
@@ -22,14 +22,15 @@ struct FrontierRun {
   std::string drafter;
 };
 
-// The paper's table for latency and for passes, lines for people.
+// The paper's table for latency and for passes, as lines for terminals.
 std::string frontier_text(std::span<const FrontierPoint> points, const FrontierRun& run);
 std::string frontier_csv(std::span<const FrontierPoint> points);
 nlohmann::ordered_json frontier_json(std::span<const FrontierPoint> points, const FrontierRun& run);
 
 // Writes frontier.csv, frontier.json, and for each transform and slice pictures of quality against
-// latency, passes, rejection, deferral and compute, in place of those of an earlier report. Returns
-// lines that say which could not be drawn, and why. Throws Error where a file cannot be written.
+// latency, passes, rejection, deferral and compute, replacing those of an earlier report. Returns
+// lines that say which pictures could not be drawn, and why. Throws Error if a file cannot be
+// written.
 std::vector<std::string> write_frontier_report(std::span<const FrontierPoint> points,
                                                const FrontierRun& run,
                                                const std::filesystem::path& directory,

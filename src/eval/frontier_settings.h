@@ -1,4 +1,4 @@
-// Which settings a sampled frontier measures.
+// The settings that a sampled frontier measures.
 #ifndef OUTRIDER_EVAL_FRONTIER_SETTINGS_H_
 #define OUTRIDER_EVAL_FRONTIER_SETTINGS_H_
 
@@ -13,20 +13,21 @@
 
 namespace outrider::eval {
 
-// Every rule with drafts of every length, and every sequential cascade ("token:chow,oracle:diff",
-// as in eval/sequential_cascade.h; without alpha they take those of `alphas`, or their rule's own
-// range), behind every transform. What is for temperature 0 alone is left out elsewhere. Throws
-// UsageError for what cannot be meant and for what fits none of the transforms.
+// Every rule with drafts of every length, and every sequential cascade, with every transform.
+// Cascades are given as "token:chow,oracle:diff" (eval/sequential_cascade.h); without alpha they
+// take those of `alphas`, or their rule's range. Settings for temperature 0 only are left out at
+// other temperatures. Throws UsageError for invalid specs and for those that fit none of the
+// transforms.
 std::vector<FrontierSetting> frontier_settings(std::span<const RuleSetting> rules,
                                                std::string_view cascades,
                                                std::span<const double> alphas,
                                                std::span<const int> lengths,
                                                std::span<const SamplingParams> samplings);
 
-// "chow-alpha=0.3-K5-T=1": tells settings apart, and is fit for a file's name.
+// "chow-alpha=0.3-K5-T=1": unique for each setting, and usable as a file name.
 std::string name_of(const FrontierSetting& setting);
 
-// The drafter of `speculation` counts if it is a model. It is loaded for it.
+// The drafter of `speculation` counts if it is a model; it is loaded for this.
 PairSize size_of_pair(const Model& target, const SpeculationOptions& speculation);
 
 }  // namespace outrider::eval

@@ -1,4 +1,4 @@
-// One item of a data set, and texts made from its fields.
+// One item of a data set, and templates filled from its fields.
 #ifndef OUTRIDER_EVAL_ITEM_H_
 #define OUTRIDER_EVAL_ITEM_H_
 
@@ -17,23 +17,23 @@ struct Item {
   nlohmann::json fields;  // an object
 
   // The value of a field, or of a member of one: "question", "answer.aliases", "turns.0". Null if
-  // there is none. A field whose name has points in it is found, too.
+  // there is none. Also finds a field whose name contains dots.
   const nlohmann::json* find(std::string_view path) const;
 };
 
-// A field as text: a string as it is, a number or boolean as JSON writes it, a list of such one a
-// line. Nothing for null, objects and lists that hold any. (An empty list is an empty text.)
+// A field as text: a string itself, a number or boolean as in JSON, a list of such with one per
+// line. Empty for null, objects and lists that contain them. (An empty list is an empty text.)
 std::optional<std::string> text_of(const nlohmann::json& value);
 
-// Text with fields in braces: "Q: {question}\nA:". Two braces stand for one. Immutable.
+// Text with fields in braces: "Q: {question}\nA:". Two braces give one. Immutable.
 class Template {
  public:
   Template() = default;
-  // Throws Error, naming `object`, on a brace without its partner or with nothing in it.
+  // Throws Error, with `object`, for an unmatched or empty pair of braces.
   static Template parse(std::string_view text, std::string_view object);
 
-  // Throws Error naming the item and the field if a field is missing or is no text. Fields in
-  // `more` come before the item's.
+  // Throws Error with the item and the field if a field is missing or is not text. Fields in `more`
+  // have priority over the item's.
   std::string render(
       const Item& item,
       const std::vector<std::pair<std::string_view, std::string_view>>& more = {}) const;

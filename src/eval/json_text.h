@@ -1,4 +1,4 @@
-// JSON from outside, and JSON of what came from there.
+// Parses and writes JSON from external sources.
 #ifndef OUTRIDER_EVAL_JSON_TEXT_H_
 #define OUTRIDER_EVAL_JSON_TEXT_H_
 
@@ -8,13 +8,13 @@
 
 namespace outrider::eval {
 
-// The value, or a discarded one where the text is no JSON or nests deeper than kDeepestJson:
-// copying and writing a value recurse, and what nobody writes by hand could exhaust the stack.
+// The value; a discarded one if the text is not JSON or is nested deeper than kDeepestJson: copying
+// and writing a value recurse, and deeper nesting could exhaust the stack.
 inline constexpr int kDeepestJson = 64;
 nlohmann::json parse_json(std::string_view text);
 
-// On one line, or over several with that much indentation. Paths and flags may hold bytes that are
-// no UTF-8, which JSON cannot say: they become U+FFFD.
+// On one line, or over several with that indentation. Bytes in paths and flags that are not UTF-8
+// become U+FFFD.
 std::string json_text(const nlohmann::ordered_json& value, int indentation = -1);
 
 }  // namespace outrider::eval

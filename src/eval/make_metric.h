@@ -1,4 +1,4 @@
-// Metrics from the names that task files use.
+// Makes metrics from their names in task files.
 #ifndef OUTRIDER_EVAL_MAKE_METRIC_H_
 #define OUTRIDER_EVAL_MAKE_METRIC_H_
 
@@ -12,16 +12,16 @@
 namespace outrider::eval {
 
 struct MetricOptions {
-  // Run generated programs where they cannot be kept off the network, too.
+  // Run generated programs even if they cannot be isolated from the network.
   bool allow_network = false;
-  // Checks specs and makes nothing that runs programs: count() of pass@k may not be called.
+  // Checks specs and makes nothing that runs programs: count() of pass@k must not be called.
   bool only_score = false;
 };
 
 // A task's metrics. Specs: "bleu", "chrf", "rouge", "squad[:no-answer=WORD]", "numeric", "pass@K",
-// "perplexity". A task without any is run for what it costs: an empty list. Throws Error on an
-// unknown name, on references or a program that the task lacks, on metrics of likelihood beside
-// others, and what PythonRunner throws.
+// "perplexity". Empty for a task without metrics, which is run for its cost. Throws Error for an
+// unknown name, references or a program that the task lacks, and metrics of likelihood mixed with
+// others; and what PythonRunner throws.
 std::vector<std::unique_ptr<Metric>> make_metrics(const Task& task,
                                                   const MetricOptions& options = {});
 

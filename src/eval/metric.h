@@ -1,4 +1,4 @@
-// What a metric is: a score of many items that is a function of sums over them.
+// The interface of metrics: a score of many items that is a function of sums over them.
 #ifndef OUTRIDER_EVAL_METRIC_H_
 #define OUTRIDER_EVAL_METRIC_H_
 
@@ -13,42 +13,43 @@ namespace outrider::eval {
 
 struct Item;
 
-// How likely a model thinks a text.
+// A model's likelihood of a text.
 struct TextLikelihood {
   double nll = 0;             // sum over the scored tokens of -log prob, nats
   std::int64_t n_tokens = 0;  // scored
   std::int64_t n_bytes = 0;   // of the text
 };
 
-// One item with all that may be judged about it. Spans are valid during the call only.
+// One item with everything that may be judged. Spans are valid during the call only.
 struct Judged {
   const Item& item;
-  std::span<const std::string> texts;       // generated, one a sample; at least one, or likelihood
-  std::span<const std::string> references;  // what would have been right; any of them will do
+  std::span<const std::string> texts;  // generated, one per sample; at least one, or likelihood
+  std::span<const std::string> references;     // correct answers, as alternatives
   const TextLikelihood* likelihood = nullptr;  // for metrics of likelihood
 };
 
-// Corpus BLEU is no mean of sentence scores, but it is a function of n-gram counts added up over
-// sentences; the same holds for every metric here, with counts of its own. That is what makes
-// records resumable (a record keeps its counts) and resampling cheap (a resample adds them up).
-// Stateless once made; thread-safe unless a metric says otherwise.
+// Corpus BLEU is not a mean of sentence scores, but a function of n-gram counts summed over
+// sentences. The same holds for every metric here, with its own counts. This makes records
+// resumable (a record keeps its counts) and resampling cheap (a resample sums them). Stateless once
+// made; thread-safe unless a metric says otherwise.
 class Metric {
  public:
   virtual ~Metric() = default;
 
   virtual std::string_view name() const = 0;
-  // Names of what scores() gives, in its order. The first is the headline.
+  // The names of scores(), in order. The first is the headline score.
   virtual std::vector<std::string_view> score_names() const = 0;
-  // How many numbers count() gives.
+  // The number of values from count().
   virtual std::size_t n_counts() const = 0;
   // Throws Error if this item cannot be judged.
   virtual std::vector<double> count(const Judged& judged) const = 0;
-  // From counts added up over at least one item. A score of nothing (no tokens, say) is NaN.
+  // From counts summed over at least one item. An undefined score (for example without tokens) is
+  // NaN.
   virtual std::vector<double> scores(std::span<const double> sums) const = 0;
-  // Everything a reader must know to compare the score with one from elsewhere.
+  // Everything needed to compare the score with one from elsewhere.
   virtual std::string signature(std::size_t n_references) const = 0;
 
-  // Texts that count() wants of each item, at least.
+  // The minimum number of texts that count() needs for each item.
   virtual int n_samples() const { return 1; }
   virtual bool larger_is_better() const { return true; }
   virtual bool needs_references() const { return true; }

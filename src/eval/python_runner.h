@@ -12,7 +12,7 @@ namespace outrider::eval {
 struct PythonLimits {
   int wall_seconds = 10;                              // also the limit of processor time
   std::int64_t memory_bytes = std::int64_t{2} << 30;  // address space
-  std::int64_t file_bytes = std::int64_t{16} << 20;   // each file written, what it prints included
+  std::int64_t file_bytes = std::int64_t{16} << 20;   // each written file, including its output
   int n_processes = 16;
 };
 
@@ -23,35 +23,35 @@ struct ProgramOutcome {
     timed_out,  // the wall-clock limit
   };
   Kind kind = Kind::failed;
-  std::string detail;  // of a failure: the last line of standard error, or what ended it
+  std::string detail;  // for a failure: the last line of standard error, or the reason
 };
 
-// What the machine allows to be taken from a program. Namespaces want either root or a kernel that
-// lets users make them.
+// The isolation that the machine supports. Namespaces require root or a kernel that lets users
+// create them.
 struct Isolation {
   bool network = false;    // no interface but an unconnected loopback
-  bool processes = false;  // its processes die with it, whatever they do
-  bool files = false;      // it can write in its own directory alone
+  bool processes = false;  // its processes end with it, whatever they do
+  bool files = false;      // it can write only in its own directory
 };
 
-// Every program runs in a child of its own: a new process group, in a temporary directory that is
-// removed afterwards, with an empty standard input, a small environment, resource limits
-// (processor time, address space, processes, file sizes, no core files), killed as a group when it
-// ends or its time is up, and when this process dies. As root it runs as the user nobody.
+// Every program runs in a separate child process: a new process group, in a temporary directory
+// that is removed afterwards, with an empty standard input, a small environment and resource limits
+// (processor time, address space, processes, file sizes, no core files). The group is killed when
+// the program ends, its time is up, or this process dies. As root it runs as the user nobody.
 //
-// None of it makes a stranger's program harmless, and the limit on processes means little where
-// the machine allows no namespaces; a virtual machine is the better fence for a model one does not
-// trust. Not thread-safe.
+// This does not make an untrusted program harmless, and the limit on processes has little effect if
+// the machine supports no namespaces. For an untrusted model, use a virtual machine. Not
+// thread-safe.
 class PythonRunner {
  public:
-  // Finds an interpreter, the first python3 in PATH that runs under these conditions. Throws Error
-  // if there is none, and if programs cannot be kept off the network unless allow_network.
+  // Uses the first python3 in PATH that runs under these conditions. Throws Error if there is none,
+  // and, unless allow_network, if programs cannot be isolated from the network.
   explicit PythonRunner(bool allow_network, const PythonLimits& limits = {});
 
   const Isolation& isolation() const { return isolation_; }
   const std::filesystem::path& interpreter() const { return interpreter_; }
 
-  // Throws Error if no child can be started at all; whatever the program does is an outcome.
+  // Throws Error if no child can be started at all; everything the program does is an outcome.
   ProgramOutcome run(std::string_view source) const;
 
  private:

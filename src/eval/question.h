@@ -1,4 +1,4 @@
-// Items made ready: prompts rendered, references found.
+// Prepared items: prompts rendered, references found.
 #ifndef OUTRIDER_EVAL_QUESTION_H_
 #define OUTRIDER_EVAL_QUESTION_H_
 
@@ -16,8 +16,8 @@ namespace outrider::eval {
 struct Question {
   Item item;
   std::string prompt;                   // or, for metrics of likelihood, the text
-  std::vector<std::string> references;  // empty where the task names none
-  std::string slice;                    // empty where the task names none
+  std::vector<std::string> references;  // empty if the task has none
+  std::string slice;                    // empty if the task has none
 };
 
 struct QuestionSet {
@@ -27,10 +27,9 @@ struct QuestionSet {
 
 inline constexpr std::size_t kMostWrong = 3;
 
-// n_examples: how many of the task's examples a prompt shows, at most all; negative: all.
-// n_questions: items behind these are not looked at. Throws Error, naming the first item's problem,
-// where the first kMostWrong items all have one: then it is not slips in the data that are wrong,
-// but the file or the task.
+// n_examples: the number of the task's examples in a prompt, at most all; negative: all.
+// n_questions: later items are ignored. Throws Error, with the first item's problem, if the first
+// kMostWrong items all have one: then the file or the task is wrong, not single items.
 QuestionSet prepare(const Task& task, DataSet data, int n_examples = -1,
                     std::size_t n_questions = SIZE_MAX);
 

@@ -1,4 +1,4 @@
-// What is kept of each item, and the file that keeps it.
+// The record of each item, and the file of records.
 #ifndef OUTRIDER_EVAL_RECORD_H_
 #define OUTRIDER_EVAL_RECORD_H_
 
@@ -15,7 +15,7 @@
 
 namespace outrider::eval {
 
-// What answers cost. Adds up over samples and items; for the fields see GenerateStatistics.
+// The cost of answers, summed over samples and items; see GenerateStatistics for the fields.
 struct Effort {
   std::int64_t prompt_tokens = 0;
   std::int64_t emitted = 0;
@@ -44,25 +44,25 @@ struct Record {
   std::vector<std::string> finishes;  // "stop" or "length", one a sample
   std::vector<std::string> references;
   std::map<std::string, std::vector<double>> counts;  // by metric
-  std::map<std::string, double> scores;               // of this item alone, for readers
+  std::map<std::string, double> scores;  // of this item alone, as information for users
   Effort effort;
 };
 
-// One line of JSON and back. from_json throws Error naming `place` on anything else.
+// Writes and parses one line of JSON. parse_record throws Error with `place` on anything else.
 std::string to_line(const Record& record);  // without the newline
 Record parse_record(std::string_view line, std::string_view place);
 
-// The records of a run, a line for each item done, in a file that outlives a run that is cut off
-// (base/run_file.h). Of two lines for one item the later counts. One writer at a time. Not
+// The records of a run, a line for each item, in a file that survives an interrupted run
+// (base/run_file.h). The later of two lines for one item counts. One writer at a time. Not
 // thread-safe.
 class RecordFile {
  public:
-  // Makes the file or goes on with it. `configuration` is everything that decides what an answer
-  // is. Throws Error: records of another configuration (naming the first member that differs), a
-  // line that is no record, another process that writes, a file that cannot be written.
+  // Creates the file or continues it. `configuration` is everything that determines an answer.
+  // Throws Error for records of another configuration (with the first member that differs), an
+  // invalid line, another process that writes, and a file that cannot be written.
   RecordFile(std::filesystem::path path, const nlohmann::ordered_json& configuration);
 
-  // Those that stood in the file when it was opened, by the item's number.
+  // The records in the file when it was opened, by the item's number.
   const std::map<int, Record>& done() const { return done_; }
 
   // Throws Error if it cannot be written; the file then ends with the record before.
@@ -70,7 +70,7 @@ class RecordFile {
 
  private:
   std::map<int, Record> done_;
-  RunFile file_;  // behind done_, which it fills as it is read
+  RunFile file_;  // after done_, which it fills while it is read
 };
 
 }  // namespace outrider::eval

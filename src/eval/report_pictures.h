@@ -12,16 +12,16 @@ namespace outrider::eval {
 
 class ReportPictures {
  public:
-  // `beginnings`: of the names that the report's pictures have. Those that an earlier report left
-  // in the directory, of either format, are removed: they would show what the new tables do not
-  // say. `format`: "svg" or "png".
+  // `beginnings`: prefixes of the names of the report's pictures. Pictures of an earlier report in
+  // the directory, of either format, are removed, since they would not match the new tables.
+  // `format`: "svg" or "png".
   ReportPictures(std::filesystem::path directory, const std::vector<std::string>& beginnings,
                  std::string format);
 
-  // `name`: without its ending. Throws Error where nothing can be written.
+  // `name`: without extension. Throws Error if the files cannot be written.
   void draw(const FrontierPlot& plot, const std::string& name);
 
-  // For people: which could not be drawn, a line for each reason.
+  // The pictures that could not be drawn, a line for each reason.
   std::vector<std::string> problems() const;
 
  private:

@@ -12,13 +12,13 @@ namespace outrider::eval {
 // "T=0.5 top-p=0.9": temperature and truncation.
 std::string name_of(const SamplingParams& sampling);
 
-// Whether temperature and truncation are.
+// Whether temperature and truncation are equal.
 bool same(const SamplingParams& a, const SamplingParams& b);
 
-// A field of CSV that may hold commas, as in RFC 4180.
+// A field of CSV, quoted if it needs to be, as in RFC 4180.
 std::string csv_field(std::string_view text);
 
-// A part of a file's name: letters, digits, '.', '=' and '-' stay, all else becomes '-'.
+// Text for a file name: letters, digits, '.', '=' and '-' stay, all else becomes '-'.
 std::string file_part(std::string_view text);
 
 }  // namespace outrider::eval

@@ -1,25 +1,25 @@
-// Sequential cascades: the baselines that speculation with a rule is measured against. The same two
-// models write one text, but nobody drafts: a token is drawn, then the next is thought of.
+// Sequential cascades: the baselines for speculation with a rule. The same two models write one
+// text without drafts: each token is drawn before the next is computed.
 //
 //   token:chow,alpha=A[,loss=log]
-//             The drafter writes; where it is not sure enough (Chow's rule, which looks at it
-//             alone) the target runs and its token is taken. A pass of the target a deferral, over
-//             all tokens that it has not seen yet.
+//             The drafter writes. Where it is not confident enough (Chow's rule, which uses the
+//             drafter alone) the target runs and its token is taken. One pass of the target for
+//             each deferral, over all tokens that it has not run yet.
 //   oracle:RULE,...
-//             Both models run at every position, and the token is drawn from rule_prob: what a rule
-//             that looks at both costs without speculation. A pass of the target a token.
+//             Both models run at every position, and the token is drawn from rule_prob: the cost of
+//             a rule that uses both, without speculation. One pass of the target for each token.
 //   sequence:chow,alpha=A[,loss=log]
-//             The drafter writes the whole text; if it was not sure enough of it on average, the
-//             target writes it anew. Its doubt is the mean of -log draft(v) over the tokens v that
-//             it wrote, raw: the target's text is taken if
+//             The drafter writes the whole text. If it was not confident enough on average, the
+//             target writes the text again. The drafter's doubt is the mean of -log draft(v) over
+//             the tokens v that it wrote, raw. The target's text is taken if
 //               exp(-doubt) < 1 - A,   or, with loss=log,   doubt > A.
 //
-// token and oracle follow the same law as speculation with the same rule: each position's rule_prob
-// given the text before it.
+// token and oracle have the same distribution as speculation with the same rule: each position's
+// rule_prob given the text before it.
 //
 // Sources: Narasimhan et al. 2024, algorithms 2 (token) and 3 (oracle), and the baselines of their
-// experiments; for the mean over a sequence Gupta et al., "Language Model Cascades: Token-level
-// uncertainty and beyond" (2024), since the former do not say how theirs is taken.
+// experiments. The mean over a sequence is from Gupta et al., "Language Model Cascades: Token-level
+// uncertainty and beyond" (2024), since the former do not specify it.
 #ifndef OUTRIDER_EVAL_SEQUENTIAL_CASCADE_H_
 #define OUTRIDER_EVAL_SEQUENTIAL_CASCADE_H_
 
@@ -41,36 +41,36 @@ struct SequentialText {
   std::vector<TokenId> ids;         // generated ones
   std::int64_t target_passes = 0;   // without the prompt's
   std::int64_t drafter_passes = 0;  // likewise
-  RuleCost cost;  // summed over ids; of a token or sequence cascade the deferral alone is known
+  RuleCost cost;  // summed over ids; for a token or sequence cascade only the deferral is known
   bool cancelled = false;
-  double second_prompt_seconds = 0;  // reading the prompt again, for a sequence cascade's target
+  double second_prompt_seconds = 0;  // running the prompt again, for a sequence cascade's target
 };
 
-// What a text needs besides its prompt.
+// The inputs of a text.
 struct SequentialJob {
   std::span<const TokenId> prompt;  // at least one token, fewer than the target's context
-  std::span<const TokenId> encoder_prompt = {};  // of encoder-decoders: what both encoders read
+  std::span<const TokenId> encoder_prompt = {};  // for encoder-decoders: the input of both encoders
   int max_tokens = 0;
   const Transform* transform = nullptr;
   Chance* chance = nullptr;
-  // Called when a text begins (a sequence cascade may write two); what it gives is asked after each
-  // token whether that was the last. None: no token ends a text.
+  // Called when a text begins (a sequence cascade may write two). Returns a function that is called
+  // after each token and says whether the text ends. Empty: no token ends a text.
   std::function<std::function<bool(TokenId)>()> ending = {};
-  std::function<bool()> cancelled = {};  // asked before each token; none: never
+  std::function<bool()> cancelled = {};  // called before each token; empty: never cancelled
 };
 
 // Not thread-safe.
 class SequentialCascade {
  public:
-  // The models outlive this object. Throws UsageError for a spec that cannot be meant.
+  // The models must outlive this object. Throws UsageError for an invalid spec.
   SequentialCascade(LanguageModel& target, LanguageModel& drafter, const std::string& spec);
   ~SequentialCascade();
 
-  // Whether it is for temperature 0 alone.
+  // Whether it requires temperature 0.
   bool greedy() const;
 
   // A text ends as a generated one does: by `ending`, at max_tokens or at the end of the target's
-  // context. Where the drafter cannot go on (its context is full, or a token is not in its
+  // context. Where the drafter cannot continue (its context is full, or a token is not in its
   // vocabulary) the target does.
   SequentialText generate(const SequentialJob& job);
 

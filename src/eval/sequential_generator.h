@@ -1,4 +1,4 @@
-// A sequential cascade in the place of a Generator: requests in, texts and statistics out.
+// A sequential cascade with the interface of a Generator: requests in, texts and statistics out.
 #ifndef OUTRIDER_EVAL_SEQUENTIAL_GENERATOR_H_
 #define OUTRIDER_EVAL_SEQUENTIAL_GENERATOR_H_
 
@@ -14,13 +14,13 @@ namespace outrider::eval {
 // Not thread-safe; deterministic given the options.
 class SequentialGenerator {
  public:
-  // `speculation` names the drafter, a model; nothing else of it is looked at. Throws Error and
-  // UsageError as a Generator would, and for a cascade's spec that cannot be meant.
+  // `speculation` names the drafter, a model; its other members are ignored. Throws Error and
+  // UsageError as a Generator would, and for an invalid cascade spec.
   SequentialGenerator(std::shared_ptr<const Model> model, const SpeculationOptions& speculation,
                       const std::string& cascade);
 
-  // Ends texts as Generator does. on_token and keep_logits are not looked at. Of the statistics
-  // drafted, accepted and rejected stay 0, and rule_kl and rule_tv where they are not known.
+  // Ends texts as Generator does. on_token and keep_logits are ignored. In the statistics, drafted,
+  // accepted and rejected are 0, and so are rule_kl and rule_tv where they are unknown.
   GenerateResult generate(const GenerateRequest& request);
 
  private:

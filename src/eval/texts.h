@@ -13,37 +13,36 @@
 
 namespace outrider::eval {
 
-// The files' documents without the blanks around them; a document ends at `separator` (empty: a
-// file is one document). The first `n_texts` of them (0: all); of at least one character. Throws
-// Error on a file that cannot be read or is not UTF-8, and when nothing is left.
+// The files' documents without surrounding blanks; a document ends at `separator` (empty: a file is
+// one document). The first `n_texts` of them (0: all) that are not empty. Throws Error on a file
+// that cannot be read or is not UTF-8, and if there are none.
 std::vector<std::string> read_documents(std::span<const std::filesystem::path> files,
                                         std::string_view separator, int n_texts);
 
-// What is predicted, and what it is predicted behind.
+// The text to predict, and the text given before it.
 struct Passage {
   std::string given = {};
   std::string text = {};
 };
 
-// Tokens that one pass can see.
+// Tokens for one pass.
 struct Window {
   std::vector<TokenId> tokens;
   int n_given = 0;                           // the first of them, which are only read; >= 1
-  std::vector<TokenId> encoder_tokens = {};  // of encoder-decoders: what the encoder reads
+  std::vector<TokenId> encoder_tokens = {};  // for encoder-decoders: the encoder's input
 };
 
-// A text of any length as windows of at most `n_tokens` tokens, so that every token of it, but
-// perhaps the first of all, is predicted once. Where the tokenizer puts a token before every text,
-// it stands before every window. A later window, and the first behind more than a window of given
-// tokens, begins with the last tokens before it, as many as make half a window: every token is
-// predicted from that many, or from all that there are. A token that the end of what is given and
-// the text's beginning share is predicted, too. n_tokens >= 2. No window for a text of no token to
-// predict.
+// Cuts a text of any length into windows of at most `n_tokens` tokens, so that every token of it,
+// except possibly the very first, is predicted once. If the tokenizer puts a token before every
+// text, every window begins with it. A later window, and the first one if more than a window is
+// given, begins with the last tokens before it, up to half a window: every token is predicted from
+// that many, or from all there are. A token that spans the end of the given text and the beginning
+// of the text is predicted, too. n_tokens >= 2. Empty for a text without a token to predict.
 std::vector<Window> windows_of(const Passage& passage, const Tokenizer& tokenizer, int n_tokens);
 
-// Of an encoder-decoder: its encoder reads what is given, and the text, without blanks before it,
-// is predicted behind the start token, all in one window; none where the text has no token. Throws
-// Error where nothing is given.
+// For an encoder-decoder: the encoder reads the given text, and the text, without leading blanks,
+// is predicted after the start token, all in one window; empty if the text has no token. Throws
+// Error if nothing is given.
 std::vector<Window> windows_behind_encoder(const Passage& passage, const Tokenizer& tokenizer,
                                            TokenId start_token);
 

@@ -1,5 +1,5 @@
-// Text as metrics see it. The metrics here were first written in Python; where characters are
-// concerned these functions do what its strings do. Pure and thread-safe.
+// Text as metrics see it. The metrics here were first written in Python; for characters these
+// functions behave as Python's strings do. Pure and thread-safe.
 #ifndef OUTRIDER_EVAL_WORDS_H_
 #define OUTRIDER_EVAL_WORDS_H_
 
@@ -13,16 +13,16 @@ namespace outrider::eval {
 std::u32string characters(std::string_view text);
 std::string to_utf8(std::u32string_view characters);
 
-// What str.split() and str.strip() take for white space: the property White_Space, and the four
-// separators U+001C to U+001F.
+// White space as for str.split() and str.strip(): the property White_Space, and the four separators
+// U+001C to U+001F.
 bool is_space(char32_t value);
 std::vector<std::u32string> split_words(std::u32string_view text);
 std::u32string_view strip(std::u32string_view text);
 std::u32string_view strip_right(std::u32string_view text);
 
-// Lower case character by character. Of the mappings to several characters the one that needs no
-// context is there (U+0130); a capital sigma becomes a medial one, where str.lower() gives a final
-// one at the end of words.
+// Lower case, character by character. Of the mappings to several characters it has the one without
+// context (U+0130). A capital sigma becomes a medial one; str.lower() gives a final one at the end
+// of words.
 std::u32string lower_case(std::u32string_view text);
 
 // \w of Python's re: letters, numbers and the underscore.

@@ -15,7 +15,7 @@ namespace outrider::eval {
 class Chrf : public Metric {
  public:
   // Counts: for each order the n-grams of the text, of the reference, and those in both. Of several
-  // references it is the one that gives this item the best score.
+  // references, the one with the best score for this item is used.
   std::string_view name() const override { return "chrf"; }
   std::vector<std::string_view> score_names() const override { return {"chrf"}; }
   std::size_t n_counts() const override { return 18; }

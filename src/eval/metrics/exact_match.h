@@ -1,8 +1,8 @@
 // Exact match and F1 of short answers with SQuAD's normalisation (Rajpurkar, Zhang, Lopyrev, Liang,
 // "SQuAD: 100,000+ questions for machine comprehension of text", EMNLP 2016, and the evaluation
 // program of SQuAD 2.0; Rajpurkar, Jia, Liang, ACL 2018): lower case, no ASCII punctuation, no
-// articles, single spaces. F1 counts words that answer and reference share. Both are the best over
-// the references, each by itself; the corpus' are means over items.
+// articles, single spaces. F1 counts words that answer and reference share. Each of the two is the
+// best over the references; the corpus' scores are means over items.
 #ifndef OUTRIDER_EVAL_METRICS_EXACT_MATCH_H_
 #define OUTRIDER_EVAL_METRICS_EXACT_MATCH_H_
 
@@ -16,8 +16,8 @@ namespace outrider::eval {
 
 class ExactMatch : public Metric {
  public:
-  // An answer that normalises to the same as `no_answer` is taken for the empty one, the right
-  // answer to a question that has none. Empty: no such word.
+  // An answer that normalises to the same as `no_answer` counts as empty, which is correct for a
+  // question without an answer. Empty: no such word.
   explicit ExactMatch(std::string_view no_answer = {});
 
   // Counts: exact match, F1, 1.
@@ -32,7 +32,7 @@ class ExactMatch : public Metric {
   std::vector<std::u32string> no_answer_;
 };
 
-// The words that are compared. Exposed for tests.
+// The normalised words that are compared. Exposed for tests.
 std::vector<std::u32string> normalize_answer(std::string_view answer);
 
 }  // namespace outrider::eval

@@ -8,8 +8,8 @@
 
 namespace outrider::eval {
 
-// How often each run of n elements stands in `sequence`. Keys are the runs themselves: a text as a
-// container of characters, or a vector of words.
+// The number of occurrences of each run of n elements in `sequence`. Keys are the runs themselves:
+// a text as a container of characters, or a vector of words.
 template <typename Sequence>
 std::map<Sequence, int> ngrams(const Sequence& sequence, int n) {
   std::map<Sequence, int> counts;
@@ -19,7 +19,7 @@ std::map<Sequence, int> ngrams(const Sequence& sequence, int n) {
   return counts;
 }
 
-// Those that both have, each as often as the one that has it less often.
+// The number of common n-grams: for each, the smaller of the two counts.
 template <typename Sequence>
 int n_common(const std::map<Sequence, int>& one, const std::map<Sequence, int>& other) {
   int n = 0;

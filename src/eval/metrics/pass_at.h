@@ -1,4 +1,4 @@
-// pass@k: how often a program is right within k attempts (Chen et al., "Evaluating large language
+// pass@k: how often a program is correct within k attempts (Chen et al., "Evaluating large language
 // models trained on code", 2021, section 2.1).
 #ifndef OUTRIDER_EVAL_METRICS_PASS_AT_H_
 #define OUTRIDER_EVAL_METRICS_PASS_AT_H_
@@ -14,16 +14,16 @@
 
 namespace outrider::eval {
 
-// The chance that of k out of n attempts, drawn without replacement, at least one is among the c
-// right ones: 1 - C(n - c, k) / C(n, k), the unbiased estimate of pass@k. 1 <= k <= n.
+// The probability that k out of n attempts, drawn without replacement, include at least one of the
+// c correct ones: 1 - C(n - c, k) / C(n, k), the unbiased estimate of pass@k. 1 <= k <= n.
 double pass_at_k(int n, int c, int k);
 
-// The program in a model's answer: what stands in its first fenced block (``` to ``` or the end),
-// or all of it if it has none. A fence without a partner or a language, behind text, ends a block
-// that the prompt began: then what stands before it.
+// The program in a model's answer: the contents of its first fenced block (``` to ``` or the end),
+// or the whole answer without one. An unmatched fence without a language, after text, ends a block
+// that the prompt began: then the text before it.
 std::string_view code_of(std::string_view answer);
 
-// Runs programs, so it takes its time; not thread-safe.
+// Runs programs, which takes time; not thread-safe.
 class PassAt : public Metric {
  public:
   // `program` has the fields of the item and {completion}, a generated text. 1 <= k.

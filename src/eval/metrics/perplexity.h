@@ -10,8 +10,8 @@
 
 namespace outrider::eval {
 
-// bits_per_byte divides by the text's bytes instead of the tokenizer's tokens, so that models of
-// different vocabularies can be compared.
+// bits_per_byte divides by the text's bytes instead of its tokens, so that models of different
+// vocabularies can be compared.
 class Perplexity : public Metric {
  public:
   // Counts: -log prob in nats, tokens, bytes.

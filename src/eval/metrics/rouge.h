@@ -1,8 +1,8 @@
 // ROUGE-1, ROUGE-2 and ROUGE-L (Lin, "ROUGE: a package for automatic evaluation of summaries",
-// 2004) as F-scores, computed as Google's rouge-score package does without a stemmer: words are
-// runs of a-z and 0-9 after lower case, ROUGE-L takes the longest common subsequence of the whole
-// text. An item's score is the best over its references, for each of the three by itself; the
-// corpus' is the mean over items.
+// 2004) as F-scores, computed as Google's rouge-score package does without a stemmer. Words are
+// runs of a-z and 0-9 after lower case; ROUGE-L uses the longest common subsequence of the whole
+// text. Each of an item's scores is the best over its references; the corpus' is the mean over
+// items.
 #ifndef OUTRIDER_EVAL_METRICS_ROUGE_H_
 #define OUTRIDER_EVAL_METRICS_ROUGE_H_
 
