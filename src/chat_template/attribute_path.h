@@ -1,5 +1,5 @@
-// What filters take as `attribute`: "name", "name.0.other", or a number. Throws Problem where an
-// item on the way is undefined.
+// The argument `attribute` of filters: "name", "name.0.other", or a number. Throws Problem if an
+// item on the path is undefined.
 #ifndef OUTRIDER_CHAT_TEMPLATE_ATTRIBUTE_PATH_H_
 #define OUTRIDER_CHAT_TEMPLATE_ATTRIBUTE_PATH_H_
 
@@ -16,7 +16,7 @@ namespace outrider::jinja {
 
 class AttributePath {
  public:
-  // Absent and none name the item itself.
+  // Absent and none mean the item itself.
   AttributePath(const Value& path, Heap& heap) : heap_(&heap) {
     if (path.is_absent() || path.is_none()) return;
     if (!path.is_text()) {
@@ -32,7 +32,7 @@ class AttributePath {
     }
   }
 
-  // `otherwise` (if not absent or none) stands in for what is undefined.
+  // `otherwise` (if not absent or none) replaces undefined values.
   Value of(Value item, const Value& otherwise = {}) const {
     for (const Value& part : parts_) {
       heap_->count_steps(1);
@@ -47,7 +47,7 @@ class AttributePath {
   std::vector<Value> parts_;
 };
 
-// What sorting and comparing without regard to case looks at.
+// The key for sorting and comparing without regard to case.
 inline Value without_case(const Value& value, Heap& heap) {
   return value.is_text() ? heap.text(to_lower(value.as_text().bytes)) : value;
 }

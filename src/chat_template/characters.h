@@ -1,5 +1,5 @@
-// Characters of UTF-8 texts as Python's str has them: code points, their case and their classes.
-// Texts are well-formed. All functions are pure and thread-safe.
+// Characters of UTF-8 texts as in Python's str: code points, their case and their classes. Texts
+// must be well-formed. All functions are pure and thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_CHARACTERS_H_
 #define OUTRIDER_CHAT_TEMPLATE_CHARACTERS_H_
 
@@ -18,7 +18,7 @@ Character character_at(std::string_view text, std::size_t at);
 void append_character(char32_t value, std::string& out);
 std::u32string code_points(std::string_view text);
 std::string utf8_of(std::u32string_view characters);
-// The offset of the first byte that is no UTF-8; npos if there is none.
+// The offset of the first byte that is not valid UTF-8; npos if there is none.
 std::size_t find_bad_byte(std::string_view text);
 
 bool is_space(char32_t c);
@@ -30,14 +30,14 @@ bool is_upper(char32_t c);
 bool is_lower(char32_t c);
 bool is_title(char32_t c);
 bool is_cased(char32_t c);
-// Shown as itself in a repr.
+// Whether repr shows it unescaped.
 bool is_printable(char32_t c);
 
 // One character may become several ("ß", "SS").
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
 std::string to_title(std::string_view text);    // str.title: words are runs of cased letters
-std::string capitalize(std::string_view text);  // the first character, the others lower
+std::string capitalize(std::string_view text);  // the first character; the others become lower case
 std::string swap_case(std::string_view text);
 void append_upper(char32_t c, std::string& out);
 void append_title(char32_t c, std::string& out);

@@ -1,4 +1,4 @@
-// value is name(arguments): what Jinja calls tests.
+// value is name(arguments): Jinja's tests.
 #ifndef OUTRIDER_CHAT_TEMPLATE_CHECKS_H_
 #define OUTRIDER_CHAT_TEMPLATE_CHECKS_H_
 
@@ -8,13 +8,13 @@
 
 namespace outrider::jinja {
 
-// Throws Problem where the value or the arguments do not fit.
+// Throws Problem if the value or the arguments do not fit.
 using Check = bool (*)(const Value& subject, const Arguments& arguments, Heap& heap);
 
 // nullptr if there is none of that name. Thread-safe.
 Check find_check(std::string_view name);
 
-// Calls a check by its name. Throws Problem if there is none.
+// Calls a check by name. Throws Problem if there is none.
 bool apply_check(std::string_view name, const Value& subject, const Arguments& arguments,
                  Heap& heap);
 

@@ -11,14 +11,15 @@ namespace outrider::jinja {
 
 class ExpressionParser {
  public:
-  // Constants belong to `heap`. Both must outlive the parser.
+  // `heap` owns the constants. Both must outlive the parser.
   ExpressionParser(TokenStream& tokens, Heap& heap) : tokens_(&tokens), heap_(&heap) {}
 
   ExpressionPtr expression() { return choice(); }
-  // An expression, or several with commas between them as a tuple. Without choices, "if" ends it
-  // (in for loops); so does the name `end`.
+  // An expression, or several separated by commas as a tuple. Without choices, "if" ends it (in for
+  // loops); so does the name `end`.
   ExpressionPtr expressions(bool with_choice, std::string_view end = {});
-  // name | name(arguments) ... on `subject`, which is null in filter blocks; the name is next.
+  // name | name(arguments) ... on `subject`, which is null in filter blocks; the name is the next
+  // token.
   ExpressionPtr filter_chain(ExpressionPtr subject);
 
  private:

@@ -8,10 +8,10 @@
 
 namespace outrider::jinja {
 
-// Throws Problem where the value or the arguments do not fit.
+// Throws Problem if the value or the arguments do not fit.
 using Filter = Value (*)(const Value& subject, const Arguments& arguments, Heap& heap);
 
-// nullptr if there is none of that name. Thread-safe, as the others here.
+// nullptr if there is none of that name. Thread-safe, as are the others here.
 Filter find_filter(std::string_view name);
 Filter find_text_filter(std::string_view name);
 Filter find_number_filter(std::string_view name);
@@ -19,7 +19,7 @@ Filter find_sequence_filter(std::string_view name);
 Filter find_order_filter(std::string_view name);
 Filter find_selection_filter(std::string_view name);
 
-// Calls a filter by its name. Throws Problem if there is none.
+// Calls a filter by name. Throws Problem if there is none.
 Value apply_filter(std::string_view name, const Value& subject, const Arguments& arguments,
                    Heap& heap);
 

@@ -12,12 +12,12 @@
 
 namespace outrider::jinja {
 
-// What raise_exception throws: the template's own message.
+// Thrown by raise_exception, with the template's message.
 struct Refusal {
   std::string message;
 };
 
-// `now` is called when the template asks for the time. Absent if there is no such function.
+// `now` is called if the template asks for the time. Absent if there is no such function.
 Value find_global(std::string_view name, const std::function<std::tm()>& now, Heap& heap);
 
 }  // namespace outrider::jinja

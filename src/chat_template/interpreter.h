@@ -1,5 +1,5 @@
-// Runs the syntax tree of a template over variables. One object is one rendering. Not thread-safe;
-// several may run over the same tree at once.
+// Runs the syntax tree of a template with variables. One object for each rendering. Not
+// thread-safe; several may run the same tree at once.
 #ifndef OUTRIDER_CHAT_TEMPLATE_INTERPRETER_H_
 #define OUTRIDER_CHAT_TEMPLATE_INTERPRETER_H_
 
@@ -20,15 +20,16 @@ class Interpreter {
   // `variables` is a dict of the heap; heap and tree must outlive the object.
   Interpreter(const Value& variables, std::function<std::tm()> now, Heap& heap);
 
-  // What the template prints. Throws Problem, or Refusal (globals.h); line() then says where.
+  // Returns the template's output. Throws Problem, or Refusal (globals.h); line() then gives the
+  // place.
   std::string run(const Block& block);
   int line() const { return line_; }
 
  private:
   enum class Flow : std::uint8_t { on, broken, continued };
   class Nesting;
-  class Inside;   // a scope of its own
-  class Capture;  // output into a text of its own
+  class Inside;   // a separate scope
+  class Capture;  // output into a separate text
 
   // Expressions (evaluate.cc).
   Value evaluate(const Expression& node);
@@ -67,7 +68,7 @@ class Interpreter {
   Scopes scopes_;
   Scope* scope_;
   std::string* out_ = nullptr;
-  std::vector<std::pair<std::string, Value>> globals_;  // those asked for
+  std::vector<std::pair<std::string, Value>> globals_;  // those used so far
   int n_nested_ = 0;
   int line_ = 0;
 };

@@ -1,4 +1,4 @@
-// What the interpreter changes for a while and sets back, also when it is left by an exception.
+// Temporary changes of the interpreter's state, restored also after an exception.
 #ifndef OUTRIDER_CHAT_TEMPLATE_INTERPRETER_GUARDS_H_
 #define OUTRIDER_CHAT_TEMPLATE_INTERPRETER_GUARDS_H_
 
@@ -11,7 +11,7 @@
 
 namespace outrider::jinja {
 
-// Bounds the recursion of the interpreter.
+// Limits the recursion of the interpreter.
 class Interpreter::Nesting {
  public:
   explicit Nesting(Interpreter& interpreter) : interpreter_(&interpreter) {
@@ -44,7 +44,7 @@ class Interpreter::Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
-  // Another iteration: none of the variables stay.
+  // Starts another iteration with no variables.
   void renew() {
     Scope* outer = interpreter_->scope_->outer;
     interpreter_->scopes_.close(interpreter_->scope_);

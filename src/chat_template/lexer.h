@@ -1,5 +1,5 @@
-// A template's text as tokens, with the white space that Jinja takes off already gone: as Hugging
-// Face configures it (trim_blocks, lstrip_blocks), the last line end dropped.
+// Splits a template's text into tokens. Removes the white space that Jinja removes as configured by
+// Hugging Face (trim_blocks, lstrip_blocks), and the last line end.
 #ifndef OUTRIDER_CHAT_TEMPLATE_LEXER_H_
 #define OUTRIDER_CHAT_TEMPLATE_LEXER_H_
 
@@ -31,8 +31,8 @@ struct Token {
   double real = 0;
 };
 
-// Ends with a token of kind end. Throws Error naming the line where the text is no template.
-// `text` is UTF-8. Thread-safe.
+// The last token has kind end. Throws Error with the line if the text is not a template. `text`
+// must be UTF-8. Thread-safe.
 std::vector<Token> split_tokens(std::string_view text);
 
 }  // namespace outrider::jinja

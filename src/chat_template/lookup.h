@@ -1,5 +1,5 @@
-// value.name and value[key] as the sandbox of Jinja has them: what is missing is undefined, what
-// would change a value is out of reach.
+// value.name and value[key] as in Jinja's sandbox: missing members are undefined, and members that
+// would change a value are inaccessible.
 #ifndef OUTRIDER_CHAT_TEMPLATE_LOOKUP_H_
 #define OUTRIDER_CHAT_TEMPLATE_LOOKUP_H_
 
@@ -9,7 +9,8 @@
 
 namespace outrider::jinja {
 
-// Methods and attributes first, then items. Throws Problem on undefined values, as all here do.
+// Methods and attributes first, then items. Throws Problem on undefined values, as do all functions
+// here.
 Value get_attribute(const Value& value, std::string_view name, Heap& heap);
 // Items first, then methods and attributes.
 Value get_item(const Value& value, const Value& key, Heap& heap);

@@ -1,4 +1,4 @@
-// What a template sees of a for loop under way, as `loop`. Not thread-safe.
+// The variable `loop` of a running for loop. Not thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_LOOP_H_
 #define OUTRIDER_CHAT_TEMPLATE_LOOP_H_
 
@@ -12,12 +12,12 @@
 namespace outrider::jinja {
 
 struct Loop {
-  // The items that are still to come, read one ahead where the template asks for what follows, and
-  // all of them where it asks for the number of an iterator's.
+  // The items still to come. They are read one ahead if the template asks for the next item, and
+  // all if it asks for the number of an iterator's items.
   std::function<Value()> next;
   std::vector<Value> ahead;
   std::size_t n_ahead_taken = 0;
-  std::int64_t length = -1;  // -1: not known before the end
+  std::int64_t length = -1;  // -1: unknown before the end
   std::int64_t index0 = -1;
   std::int64_t depth0 = 0;
   Value current;
@@ -26,7 +26,7 @@ struct Loop {
   // Runs the body over other items (recursive loops), else empty.
   std::function<Value(const Value& items)> recurse;
 
-  // The next item becomes the current one; false at the end.
+  // Makes the next item the current one; false at the end.
   bool advance();
   // An absent value if there is no such attribute.
   Value attribute(std::string_view name, const Value& self, Heap& heap);

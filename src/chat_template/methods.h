@@ -1,4 +1,4 @@
-// The methods of texts, lists, tuples and dicts that change nothing.
+// The non-mutating methods of texts, lists, tuples and dicts.
 #ifndef OUTRIDER_CHAT_TEMPLATE_METHODS_H_
 #define OUTRIDER_CHAT_TEMPLATE_METHODS_H_
 
@@ -8,15 +8,15 @@
 
 namespace outrider::jinja {
 
-// Throws Problem where Python throws an exception.
+// Throws Problem where Python raises an exception.
 using Method = Value (*)(const Value& self, const Arguments& arguments, Heap& heap);
 
-// nullptr if the value has no such method, or this engine does not know it. Thread-safe.
+// nullptr if the value has no such method, or it is not supported. Thread-safe.
 Method find_method(const Value& self, std::string_view name);
 Method find_text_method(std::string_view name);
 Method find_container_method(const Value& self, std::string_view name);
 
-// Whether Python has a method of that name which would change the list or dict.
+// Whether Python has a method of that name that would change the list or dict.
 bool is_changing_method(const Value& self, std::string_view name);
 
 // text.format(...) and text.format_map(...).

@@ -1,4 +1,4 @@
-// Numbers in a given form, and texts padded to a width: what % and format() have in common.
+// Formats numbers and pads texts to a width: shared by % and format().
 #ifndef OUTRIDER_CHAT_TEMPLATE_NUMBER_FORMAT_H_
 #define OUTRIDER_CHAT_TEMPLATE_NUMBER_FORMAT_H_
 
@@ -12,8 +12,8 @@ namespace outrider::jinja {
 
 struct NumberForm {
   std::string fill = " ";
-  char align = '\0';  // '<', '>', '^', '=' (behind the sign), or the default of the type
-  char sign = '-';    // '-': minus alone, '+': always, ' ': a blank for plus
+  char align = '\0';  // '<', '>', '^', '=' (after the sign), or the type's default
+  char sign = '-';    // '-': minus only, '+': always, ' ': a blank for plus
   bool alternate = false;
   std::int64_t width = 0;
   char grouping = '\0';  // ',' or '_'
@@ -21,7 +21,7 @@ struct NumberForm {
   char type = '\0';
 };
 
-// Widths and precisions that no prompt has.
+// Limit of widths and precisions, above any prompt's.
 inline constexpr std::int64_t kWidest = 10'000;
 
 std::string format_integer(std::int64_t value, const NumberForm& form);

@@ -1,5 +1,5 @@
-// What values do in expressions, by Python's rules. All functions throw Problem where Python throws
-// an exception, and where a limit is passed.
+// Operations on values, by Python's rules. All functions throw Problem where Python raises an
+// exception, and if a limit is exceeded.
 #ifndef OUTRIDER_CHAT_TEMPLATE_OPERATIONS_H_
 #define OUTRIDER_CHAT_TEMPLATE_OPERATIONS_H_
 
@@ -14,12 +14,12 @@
 
 namespace outrider::jinja {
 
-// The undefined value may be printed, tested and gone through; anything else is this problem.
+// The undefined value may be printed, tested and iterated; any other use is this problem.
 [[noreturn]] void fail_undefined(const Value& value);
 
 bool truth(const Value& value);
 bool equal(const Value& left, const Value& right, Heap& heap);
-// Whether left < right; the values must have an order.
+// Whether left < right; the values must be ordered.
 bool less(const Value& left, const Value& right, Heap& heap);
 bool contains(const Value& container, const Value& item, Heap& heap);
 bool compare(Operator operation, const Value& left, const Value& right, Heap& heap);
@@ -32,16 +32,16 @@ Value positive(const Value& value);
 std::int64_t length(const Value& value, Heap& heap);
 bool has_length(const Value& value);
 bool is_iterable(const Value& value);
-// Goes through the items; an absent value ends. Each item counts as a step. The value and the heap
-// must outlive the function.
+// Iterates over the items; an absent value marks the end. Each item counts as a step. The value and
+// the heap must outlive the function.
 std::function<Value()> items_of(const Value& value, Heap& heap);
 std::vector<Value> list_of(const Value& value, Heap& heap);
-// In the order from the end; for what has a length and places.
+// The items in reverse order, for values with a length and indices.
 std::vector<Value> reversed(const Value& value, Heap& heap);
 
-// value[key] and value[start:stop:step]; an absent value where there is none.
+// value[key] and value[start:stop:step]; absent if there is none.
 Value item_of(const Value& value, const Value& key, Heap& heap);
-// Arguments that must be whole numbers.
+// For arguments that must be whole numbers.
 std::int64_t integer_of(const Value& value, std::string_view what);
 const std::string& text_of(const Value& value, std::string_view what);
 

@@ -1,4 +1,4 @@
-// The arguments of a call, matched with what a function takes.
+// Matches the arguments of a call with a function's parameters.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARAMETERS_H_
 #define OUTRIDER_CHAT_TEMPLATE_PARAMETERS_H_
 
@@ -18,7 +18,7 @@ namespace outrider::jinja {
 class Parameters {
  public:
   // Throws Problem for too many arguments, unknown names and arguments given twice. A parameter
-  // called "" cannot be given by name. `function` must outlive the object.
+  // with the name "" cannot be given by name. `function` must outlive the object.
   Parameters(std::string_view function, const Arguments& given,
              std::initializer_list<std::string_view> names)
       : function_(function), names_(names), values_(names.size()) {
@@ -41,7 +41,7 @@ class Parameters {
   }
 
   bool given(std::size_t i) const { return !values_[i].is_absent(); }
-  // As it was given, or absent.
+  // As given, or absent.
   const Value& operator[](std::size_t i) const { return values_[i]; }
   const Value& required(std::size_t i) const {
     if (!given(i)) fail(fmt::format("{}: expected argument {}, got none", function_, i + 1));

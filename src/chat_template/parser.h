@@ -1,4 +1,4 @@
-// From a template's text to its syntax tree.
+// Parses a template's text into its syntax tree.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARSER_H_
 #define OUTRIDER_CHAT_TEMPLATE_PARSER_H_
 
@@ -8,8 +8,8 @@
 
 namespace outrider::jinja {
 
-// Constants of the tree belong to `heap`. Throws Error naming the line where the text is no
-// template, or uses what this engine does not know: a statement, a filter, a test.
+// `heap` owns the constants of the tree. Throws Error with the line if the text is not a template,
+// or uses an unsupported statement, filter or test.
 Block parse_template(std::string_view text, Heap& heap);
 
 }  // namespace outrider::jinja

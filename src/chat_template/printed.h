@@ -1,4 +1,4 @@
-// Values as Python prints them. Throws Problem where a limit is passed.
+// Values as Python prints them. Throws Problem if a limit is exceeded.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PRINTED_H_
 #define OUTRIDER_CHAT_TEMPLATE_PRINTED_H_
 
@@ -9,16 +9,16 @@
 
 namespace outrider::jinja {
 
-// str(value): what {{ }} prints.
+// str(value): the output of {{ }}.
 std::string printed(const Value& value, Heap& heap);
-// The same as a value: the value itself where it is a text.
+// The same as a value: the value itself if it is a text.
 Value printed_value(const Value& value, Heap& heap);
 // repr(value): with quotes around texts, as within lists.
 std::string represented(const Value& value, Heap& heap);
 
-// The shortest digits that give the same number back: 1.0, 1e+16, 1.5e-07, inf, nan.
+// The shortest digits that give the same number: 1.0, 1e+16, 1.5e-07, inf, nan.
 std::string printed_real(double value);
-// A text in quotes, with escapes for what cannot be shown.
+// A text in quotes, with escapes for unprintable characters.
 std::string quoted(std::string_view text);
 
 }  // namespace outrider::jinja

@@ -6,8 +6,8 @@
 
 namespace outrider::jinja {
 
-// `values` is one value, a tuple of them, or a dict for "%(name)s". Throws Problem where they do
-// not fit the conversions. Not known: * as a width, and %c.
+// `values` is one value, a tuple of them, or a dict for "%(name)s". Throws Problem if they do not
+// fit the conversions. Not supported: * as a width, and %c.
 Value printf_format(const Value& format, const Value& values, Heap& heap);
 
 }  // namespace outrider::jinja

@@ -1,4 +1,4 @@
-// A template with its limits: what ChatTemplate stands on, and what tests and fuzzing use.
+// A template with its limits: the implementation of ChatTemplate, also for tests and fuzzing.
 #ifndef OUTRIDER_CHAT_TEMPLATE_RENDER_H_
 #define OUTRIDER_CHAT_TEMPLATE_RENDER_H_
 
@@ -14,7 +14,7 @@ struct ParsedTemplate {
   // Throws as ChatTemplate's constructor does.
   explicit ParsedTemplate(std::string_view text);
 
-  Heap heap;  // of the constants; no longer changed
+  Heap heap;  // of the constants; never changed again
   Block block;
 };
 

@@ -1,4 +1,4 @@
-// The variables that a place of a template sees. Not thread-safe.
+// The variables visible at a place of a template. Not thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_SCOPE_H_
 #define OUTRIDER_CHAT_TEMPLATE_SCOPE_H_
 
@@ -12,10 +12,10 @@
 
 namespace outrider::jinja {
 
-// Assignments are seen within the scope and those inside it, from the assignment on.
+// Assignments are visible within the scope and the scopes inside it, from the assignment on.
 struct Scope {
   Scope* outer = nullptr;
-  // A macro made within it may still read it when its block has ended.
+  // A macro defined within it may still read it after the end of its block.
   bool captured = false;
   std::vector<std::pair<const std::string*, Value>> variables;
 
@@ -28,7 +28,7 @@ struct Scope {
     }
     variables.emplace_back(&name, value);
   }
-  // Absent if no scope from here outwards has it.
+  // Absent if neither this scope nor an outer one has it.
   Value find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
       for (const auto& [known, held] : scope->variables) {
@@ -39,7 +39,7 @@ struct Scope {
   }
 };
 
-// Owns the scopes of one rendering; those nobody can read any more are used again.
+// Owns the scopes of one rendering; those that cannot be read any more are reused.
 class Scopes {
  public:
   explicit Scopes(Heap& heap) : heap_(&heap) {}

@@ -1,7 +1,7 @@
 // The syntax tree of a template. Built once by the parser, then only read.
 //
-// One kind of node for expressions and one for statements, each with the parts that its kind uses:
-// the tree is walked in one place (interpreter.h), so that classes would only scatter it.
+// There is one node type for expressions and one for statements, each with the parts that its kind
+// uses. The tree is processed in one place (interpreter.h), so classes would only scatter the code.
 #ifndef OUTRIDER_CHAT_TEMPLATE_SYNTAX_H_
 #define OUTRIDER_CHAT_TEMPLATE_SYNTAX_H_
 
@@ -64,7 +64,7 @@ struct Expression {
   Value value;
   std::vector<std::unique_ptr<Expression>> parts;
   std::vector<Operator> operators;
-  // Of calls, filters and checks.
+  // For calls, filters and checks.
   std::vector<std::unique_ptr<Expression>> arguments;
   std::vector<std::pair<std::string, std::unique_ptr<Expression>>> named_arguments;
   std::unique_ptr<Expression> more_arguments;        // *list
@@ -72,7 +72,7 @@ struct Expression {
 };
 using ExpressionPtr = std::unique_ptr<Expression>;
 
-// What set, for and with assign to.
+// The target of an assignment by set, for and with.
 struct Target {
   enum class Kind : std::uint8_t { variable, attribute, unpacked };
   Kind kind = Kind::variable;
@@ -96,12 +96,12 @@ struct Statement {
     condition,     // branches; the last has no condition if it is an else
     loop,          // for target in expression if filter: body, else orelse
     assign,        // target = expression
-    assign_block,  // target = what body prints, through the filter if there is one
+    assign_block,  // target = output of body, through the filter if there is one
     macro,         // name(parameters): body
-    call_block,    // expression is the call, body with parameters its caller
+    call_block,    // expression is the call; body with parameters is its caller
     filter_block,  // expression is the filter
     with,          // targets = values: body
-    scope,         // body with variables of its own
+    scope,         // body with separate variables
     break_loop,
     continue_loop,
   };
@@ -123,9 +123,9 @@ struct Statement {
   Block body;
   Block orelse;
   bool recursive = false;
-  bool uses_loop = false;  // the body of a loop names `loop`
-  // Of macros and call blocks: whether the body names varargs, kwargs or caller, which decides
-  // whether the macro takes such arguments.
+  bool uses_loop = false;  // the body of a loop uses `loop`
+  // For macros and call blocks: whether the body uses varargs, kwargs or caller; only then the
+  // macro takes such arguments.
   bool takes_varargs = false;
   bool takes_kwargs = false;
   bool takes_caller = false;

@@ -1,4 +1,4 @@
-// How a template that cannot be read is refused.
+// The error for an invalid template.
 #ifndef OUTRIDER_CHAT_TEMPLATE_SYNTAX_ERROR_H_
 #define OUTRIDER_CHAT_TEMPLATE_SYNTAX_ERROR_H_
 

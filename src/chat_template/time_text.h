@@ -1,5 +1,4 @@
-// A point in time as a text: the directives of strftime in the C locale, with glibc's flags - _ 0
-// ^.
+// Formats a time: the directives of strftime in the C locale, with glibc's flags - _ 0 ^.
 #ifndef OUTRIDER_CHAT_TEMPLATE_TIME_TEXT_H_
 #define OUTRIDER_CHAT_TEMPLATE_TIME_TEXT_H_
 
@@ -11,8 +10,8 @@
 
 namespace outrider::jinja {
 
-// The fields of `time` are those of a day in the calendar; day of the week and of the year
-// included. Throws Problem for directives that strftime has not.
+// The fields of `time` must be a valid day in the calendar, including day of the week and of the
+// year. Throws Problem for directives that strftime does not have.
 std::string time_text(const std::tm& time, std::string_view format, Heap& heap);
 
 }  // namespace outrider::jinja

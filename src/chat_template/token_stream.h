@@ -1,4 +1,4 @@
-// The tokens of a template with a place in them. Not thread-safe.
+// The tokens of a template with a current position. Not thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_TOKEN_STREAM_H_
 #define OUTRIDER_CHAT_TEMPLATE_TOKEN_STREAM_H_
 

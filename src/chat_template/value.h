@@ -1,9 +1,9 @@
-// The values that a template computes with: those of Python that JSON and templates can make.
+// The values of a template: those of Python that JSON and templates can make.
 //
-// A Value is a small handle; what it points to belongs to a Heap and lives as long as that. Nothing
-// is freed one by one, so that values may point at each other in any way, and no destructor
-// recurses. Objects other than namespaces, loops, cyclers and iterators are never changed once a
-// template has seen them. Not thread-safe, but for reading what is no longer changed.
+// A Value is a small handle; its object belongs to a Heap and lives as long as the heap. Objects
+// are not freed one by one, so values may refer to each other in any way, and no destructor
+// recurses. Objects other than namespaces, loops, cyclers and iterators never change once a
+// template has seen them. Not thread-safe, except for reading values that no longer change.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUE_H_
 #define OUTRIDER_CHAT_TEMPLATE_VALUE_H_
 
@@ -22,7 +22,7 @@
 namespace outrider::jinja {
 
 enum class Kind : std::uint8_t {
-  absent,  // no value at all: an argument not given, a variable not set
+  absent,  // no value: an argument not given, a variable not set
   undefined,
   none,
   boolean,
@@ -32,13 +32,13 @@ enum class Kind : std::uint8_t {
   list,
   tuple,
   dict,
-  dict_view,  // what keys(), values() and items() give
+  dict_view,  // the result of keys(), values() and items()
   range,
-  iterator,  // what map, select and their like give: gone through once
+  iterator,  // the result of map, select and the like: iterated once
   name_space,
   loop,
   function,  // macros, bound methods, globals
-  slice,     // within [ ] alone
+  slice,     // only within [ ]
 };
 
 struct Undefined;
@@ -91,7 +91,7 @@ class Value {
   bool is_integral() const { return kind_ == Kind::integer || kind_ == Kind::boolean; }
   bool is_number() const { return is_integral() || kind_ == Kind::real; }
 
-  // Each for values of its kind alone.
+  // Each for values of its kind only.
   bool as_boolean() const { return content_.integer != 0; }
   std::int64_t as_integer() const { return content_.integer; }
   double as_real() const {
@@ -112,7 +112,7 @@ class Value {
 
  private:
   explicit Value(Kind kind) : kind_(kind) {}
-  // Heap objects are made without const; handles hide that but for those that are changed.
+  // Heap objects are created non-const; handles hide that, except for objects that may change.
   template <typename Object>
   Object* mutable_object() const {
     return const_cast<Object*>(static_cast<const Object*>(content_.object));
@@ -127,27 +127,27 @@ class Value {
   Content content_{.integer = 0};
 };
 
-// A value, positional and by name, as a call gives them.
+// The arguments of a call, positional and by name.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
 };
 
 struct Undefined {
-  std::string problem;  // what is wrong if it is used after all
+  std::string problem;  // the problem if it is used after all
 };
 
 struct Text {
   std::string bytes;  // UTF-8
   bool is_ascii = true;
-  bool is_markup = false;  // escaped already (the filters safe and escape)
+  bool is_markup = false;  // already escaped (the filters safe and escape)
 };
 
 // A list or a tuple.
 struct Sequence {
   std::vector<Value> items;
   int depth = 1;
-  // For what groupby gives: its items have names, too.
+  // For results of groupby: the items also have names.
   bool is_group = false;
 };
 
@@ -165,11 +165,12 @@ struct DictView {
 
 struct Range {
   std::int64_t start;
-  std::int64_t stop;  // as it was given; length counts
+  std::int64_t stop;  // as given; length is used for iteration
   std::int64_t step;
   std::int64_t length;
 
-  // The number at a place below the length: between start and stop, if step * place is not.
+  // The number at an index below the length. It is between start and stop, even if step * place
+  // overflows.
   std::int64_t at(std::int64_t place) const {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
                                      static_cast<std::uint64_t>(step) *
@@ -177,7 +178,7 @@ struct Range {
   }
 };
 
-// Gives its next value, or an absent one at the end.
+// Returns its next value, or an absent one at the end.
 struct Iterator {
   std::function<Value()> next;
   std::string name;  // for messages
@@ -196,20 +197,20 @@ struct Slice {
 
 struct Function {
   std::string name;
-  // Whether it takes the given arguments is its own affair.
+  // The function itself checks its arguments.
   std::function<Value(const Arguments&)> call;
-  // Attributes that a template may ask for (a cycler's current and next).
+  // Attributes that a template may read (a cycler's current and next).
   std::function<Value(std::string_view)> attribute = nullptr;
   int depth = 1;
 };
 
-// What a limit or an operation has to say; the interpreter adds the line.
+// An error from a limit or an operation; the interpreter adds the line.
 struct Problem {
   std::string text;
 };
 [[noreturn]] void fail(std::string text);
 
-// Owns the objects of one template, or of one rendering, and counts what they cost.
+// Owns the objects of one template, or of one rendering, and counts their cost.
 class Heap {
  public:
   explicit Heap(const Limits& limits) : limits_(limits) {}
@@ -221,18 +222,18 @@ class Heap {
   Value list(std::vector<Value> items) { return sequence(Kind::list, std::move(items), false); }
   Value tuple(std::vector<Value> items) { return sequence(Kind::tuple, std::move(items), false); }
   Value group(Value key, Value items) { return sequence(Kind::tuple, {key, items}, true); }
-  // Later values of a key that is there already replace the earlier.
+  // A later value of an existing key replaces the earlier one.
   Value dict(std::vector<std::pair<Value, Value>> items);
   Value dict_view(DictView::Part part, Value dict);
   Value range(const Range& range);
-  // `over` are the values that it holds on to.
+  // `over`: the values that it refers to.
   Value iterator(std::string name, const std::vector<Value>& over, std::function<Value()> next);
   Value name_space(std::vector<std::pair<std::string, Value>> attributes);
   Value function(Function function);
   Value slice(Value start, Value stop, Value step);
   Value loop(std::unique_ptr<Loop> loop);
 
-  // Throw Problem where a limit is passed.
+  // Throw Problem if a limit is exceeded.
   void count_steps(std::int64_t n) {
     n_steps_ += n;
     if (n_steps_ > limits_.n_steps) too_many_steps();
@@ -266,17 +267,17 @@ class Heap {
   std::int64_t n_steps_ = 0;
 };
 
-// How deep values are nested within a value; 0 for what holds none.
+// The depth of nested values within a value; 0 if it has none.
 int depth_of(const Value& value);
 
-// What keys of a dict are told apart by: 1, 1.0 and true are the same key, as in Python. Throws
-// Problem for values that cannot be keys.
+// The identity of a dict's key: 1, 1.0 and true are the same key, as in Python. Throws Problem for
+// values that cannot be keys.
 std::string hash_key(const Value& key);
 // nullptr if there is none.
 const Value* find(const Dict& dict, const Value& key);
 const Value* find(const Dict& dict, std::string_view key);
 
-// What Python calls the type.
+// Python's name of the type.
 std::string_view type_name(const Value& value);
 
 }  // namespace outrider::jinja

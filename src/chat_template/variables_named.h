@@ -1,4 +1,4 @@
-// Which variables a body names. Pure functions, thread-safe.
+// Finds the variables that a body uses. Pure functions, thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VARIABLES_NAMED_H_
 #define OUTRIDER_CHAT_TEMPLATE_VARIABLES_NAMED_H_
 
