@@ -1,4 +1,4 @@
-// How many texts an encoder-decoder answers side by side. Pure functions.
+// How many texts an encoder-decoder answers in one batch. Pure functions.
 #ifndef OUTRIDER_TRAIN_ANSWER_BATCHES_H_
 #define OUTRIDER_TRAIN_ANSWER_BATCHES_H_
 
@@ -7,13 +7,13 @@
 
 namespace outrider::train {
 
-// The most tokens that a text to be answered may have: a layer's scores of it, a number for each
-// two tokens and each head, take 256 MiB of f32.
+// The most tokens that an input text may have. A layer's attention scores of such a text, one f32
+// for each pair of tokens and each head, take 256 MiB.
 std::size_t longest_answered(int n_heads);
 
-// lengths: tokens of the texts that are still to be answered, ascending, one text at least, none
-// longer than longest_answered(). The first so many are the next batch: no more than 64, and no
-// more than have scores of 256 MiB when each is as long as the longest of them. At least one.
+// Returns how many of the remaining texts make the next batch, from the first on: 1 .. 64. The
+// scores of the batch, padded to its longest text, take at most 256 MiB. lengths: tokens of each
+// remaining text, ascending, at least one text, none longer than longest_answered().
 std::size_t n_answered_together(std::span<const std::size_t> lengths, int n_heads);
 
 }  // namespace outrider::train

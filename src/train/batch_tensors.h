@@ -1,4 +1,4 @@
-// A batch as torch sees it, on the training device.
+// A batch as torch tensors on the training device.
 #ifndef OUTRIDER_TRAIN_BATCH_TENSORS_H_
 #define OUTRIDER_TRAIN_BATCH_TENSORS_H_
 
@@ -20,7 +20,8 @@ struct BatchTensors {
   torch::Tensor tokens;   // (n_sequences, length) int64
   torch::Tensor weights;  // (n_sequences, length) f32
 
-  // What is read and what is to be predicted from it, one place on: (n_sequences, length - 1).
+  // The tokens that are read, and the token to predict at each: (n_sequences, length - 1). Targets
+  // are shifted by one place.
   torch::Tensor inputs() const { return tokens.narrow(1, 0, tokens.size(1) - 1); }
   torch::Tensor targets() const { return tokens.narrow(1, 1, tokens.size(1) - 1); }
   torch::Tensor target_weights() const { return weights.narrow(1, 1, weights.size(1) - 1); }

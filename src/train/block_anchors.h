@@ -1,4 +1,4 @@
-// Which blocks of a batch a head is trained on, and what they are to say.
+// Chooses the blocks of a batch that a head is trained on, and their target tokens.
 #ifndef OUTRIDER_TRAIN_BLOCK_ANCHORS_H_
 #define OUTRIDER_TRAIN_BLOCK_ANCHORS_H_
 
@@ -11,28 +11,29 @@ namespace outrider::train {
 
 struct AnchorChoice {
   int n_blocks = 32;  // of a sequence, at most
-  int n_drafted = 0;  // tokens that a block is to say
-  // Only blocks that stand whole within what counts: for figures, which ends would make smaller.
+  int n_drafted = 0;  // tokens that a block predicts
+  // Take only blocks whose tokens all count. Evaluations set this, since cut blocks would lower
+  // their figures.
   bool whole = false;
 };
 
-// Blocks of a batch. Where a sequence has fewer places for an anchor than blocks are asked for, the
-// rest of its blocks have weights of zero.
+// The blocks of a batch. If a sequence has fewer possible anchors than n_blocks, its remaining
+// blocks have weights of zero.
 struct AnchoredBlocks {
   // tokens (n_sequences, length) int64, weights (n_sequences, length). Anchors are drawn without
-  // replacement among the places that have a state before them and a token that counts behind them,
-  // by `generator` or, without one, torch's own.
+  // replacement. A place can be an anchor if it has a state before it and a token that counts after
+  // it. Draws from `generator`, or from torch's default generator if there is none.
   AnchoredBlocks(const torch::Tensor& tokens, const torch::Tensor& weights,
                  const AnchorChoice& choice, c10::optional<at::Generator> generator = {});
 
   torch::Tensor anchors;  // (n_sequences, n_blocks) int64: places
-  // (n_sequences, n_blocks, n_drafted + 1) int64: the anchor and the tokens behind it.
+  // (n_sequences, n_blocks, n_drafted + 1) int64: the anchor and the tokens after it.
   torch::Tensor tokens;
-  // (n_sequences, n_blocks, n_drafted): how much saying each of the tokens behind it counts; zero
-  // from the first one on that does not.
+  // (n_sequences, n_blocks, n_drafted): the weight of each token after the anchor; zero from the
+  // first token on that does not count.
   torch::Tensor weights;
-  // (n_sequences * n_blocks * n_drafted) int64: the rows of the batch's places, flattened, at which
-  // the target gives the law of these tokens.
+  // (n_sequences * n_blocks * n_drafted) int64: indices into the flattened places of the batch. At
+  // these places the target predicts the drafted tokens.
   torch::Tensor judges;
 };
 

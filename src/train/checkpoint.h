@@ -1,4 +1,4 @@
-// What a training run needs to go on: parameters, optimiser state, the step.
+// The state from which a training run resumes: parameters, optimiser state, number of steps.
 #ifndef OUTRIDER_TRAIN_CHECKPOINT_H_
 #define OUTRIDER_TRAIN_CHECKPOINT_H_
 
@@ -9,11 +9,12 @@
 
 namespace outrider::train {
 
-// Replaces the file as a whole: a kill or a full disk leaves the one before. Throws Error.
+// Replaces the file as a whole: after a kill or with a full disk, the previous file remains. Throws
+// Error.
 void save_checkpoint(const std::filesystem::path& file, const torch::nn::Module& trained,
                      const torch::optim::Optimizer& optimizer, std::int64_t n_steps_done);
 
-// Returns the number of steps done. Throws Error on a file that is damaged or of another model.
+// Returns the number of steps done. Throws Error for a damaged file or a file of another model.
 std::int64_t load_checkpoint(const std::filesystem::path& file, torch::nn::Module& trained,
                              torch::optim::Optimizer& optimizer);
 

@@ -1,4 +1,4 @@
-// Text on its way into a trainer: documents to one stream of tokens, the stream to batches.
+// Training text: documents to one stream of tokens, the stream to batches.
 #ifndef OUTRIDER_TRAIN_CORPUS_H_
 #define OUTRIDER_TRAIN_CORPUS_H_
 
@@ -14,26 +14,26 @@
 
 namespace outrider::train {
 
-// Sequences of one length, side by side.
+// Sequences of one length.
 struct Batch {
   int n_sequences = 0;
   int length = 0;
   std::vector<TokenId> tokens;  // (n_sequences, length)
-  // (n_sequences, length): how much predicting the token at each place counts; 0 at the first
-  // place, at padding and where a prompt is only read.
+  // (n_sequences, length): the weight of predicting the token at each place; 0 at the first place,
+  // at padding and in prompts.
   std::vector<float> weights;
-  // (n_sequences): which example each is, by its number; of windows of a stream, empty.
+  // (n_sequences): the number of each sequence's example; empty for windows of a stream.
   std::vector<std::int32_t> examples = {};
 };
 
-// Batches by number. batch(n) depends on n and what the source was made of alone, so that a run
-// that was killed goes on with the batches it would have seen. Not thread-safe.
+// Batches by number. batch(n) depends only on n and the arguments of the source, so a resumed run
+// sees the same batches as an uninterrupted one. Not thread-safe.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual Batch batch(std::int64_t number) = 0;
   virtual std::int64_t n_tokens() const = 0;  // in all
-  // Of what the batches are made of: two sources share it if they hold the same tokens.
+  // A hash of the tokens: two sources with the same tokens have the same fingerprint.
   virtual std::uint64_t fingerprint() const = 0;
 };
 
@@ -43,15 +43,15 @@ struct BatchShape {
   std::uint64_t seed = 0;
 };
 
-// The files' documents, each with the tokenizer's special tokens around it, one after the other.
-// Documents end at `separator` (empty: a file is one document). Throws Error on a file that cannot
-// be read and when nothing is left.
+// The files' documents one after another, each with the tokenizer's special tokens around it.
+// `separator` ends a document; if it is empty, a file is one document. Throws Error for a file that
+// cannot be read, and if no document is left.
 std::vector<TokenId> encode_text_files(std::span<const std::filesystem::path> files,
                                        const Tokenizer& tokenizer, std::string_view separator);
 
-// Windows of `length` tokens that tile the stream, in an order drawn anew for every pass over it,
-// with a shift drawn anew too, so that no token stands at a window's edge every time. Throws Error
-// if the stream is shorter than one window.
+// Windows of `length` tokens that tile the stream. Each pass over the stream draws a new order and
+// a new shift, so that window edges fall on different tokens. Throws Error if the stream is shorter
+// than one window.
 class WindowSource final : public BatchSource {
  public:
   WindowSource(std::vector<TokenId> stream, const BatchShape& shape);
@@ -70,21 +70,22 @@ class WindowSource final : public BatchSource {
   std::vector<std::int32_t> order_;  // of the current epoch
 };
 
-// A prompt and what is to follow it.
+// A prompt and its completion.
 struct Example {
   std::vector<TokenId> tokens;  // prompt, completion, end of text
   int n_prompt = 0;             // tokens that are only read
 };
 
-// One JSON object a line, {"prompt": ..., "completion": ...}; the prompt gets the tokenizer's
-// special tokens, the completion its end token. Where a line has "prompt_tokens" and
-// "completion_tokens", lists of ids, these are what was said to a model and what it said, and are
-// taken as they are: "prompt" has to be what the tokenizer makes of the first. Throws Error naming
-// the line of anything malformed.
+// Reads one JSON object a line, {"prompt": ..., "completion": ...}. The prompt gets the tokenizer's
+// special tokens, the completion its end token. A line may have "prompt_tokens" and
+// "completion_tokens": lists of the ids that a model read and generated. They are then used
+// unchanged, and "prompt" has to be the text that the tokenizer decodes "prompt_tokens" to. Throws
+// Error with the line number for malformed input.
 std::vector<Example> read_examples(const std::filesystem::path& file, const Tokenizer& tokenizer);
 
-// Batches of examples, those of similar length together, padded behind; longer ones than `length`
-// are cut, and those whose prompts alone are as long left out. The loss counts on completions only.
+// Batches of examples of similar length, padded at the end. Examples longer than `length` are cut;
+// examples whose prompt alone has `length` tokens or more are left out. Only completions count in
+// the loss.
 class ExampleSource final : public BatchSource {
  public:
   ExampleSource(std::vector<Example> examples, const BatchShape& shape, TokenId padding);
@@ -105,8 +106,8 @@ class ExampleSource final : public BatchSource {
   std::vector<std::int32_t> batches_;  // order of the batches
 };
 
-// A number that depends on its arguments alone (SplitMix64's finaliser over their mixture): seeds
-// for what must not depend on how a run got there.
+// A hash of the arguments (SplitMix64's finaliser over their mixture). It gives seeds that do not
+// depend on earlier draws of the run.
 std::uint64_t mix(std::uint64_t seed, std::uint64_t a, std::uint64_t b = 0);
 
 }  // namespace outrider::train

@@ -1,4 +1,4 @@
-// What sources of batches are made with. Thread-safe.
+// Functions that the batch sources share. Thread-safe.
 #ifndef OUTRIDER_TRAIN_CORPUS_PARTS_H_
 #define OUTRIDER_TRAIN_CORPUS_PARTS_H_
 
@@ -13,22 +13,22 @@
 
 namespace outrider::train {
 
-// The bytes of a file of UTF-8 text. Throws Error if it cannot be read or is no UTF-8.
+// The bytes of a UTF-8 text file. Throws Error if it cannot be read or is not UTF-8.
 std::string read_text_file(const std::filesystem::path& path);
 
-// An order drawn from the seed alone. std::shuffle leaves the draws to the library; these are the
-// same everywhere.
+// Shuffles with draws from the seed alone. The draws of std::shuffle depend on the standard
+// library; these are the same on every platform.
 void shuffle(std::vector<std::int32_t>& values, std::uint64_t seed);
 
-// What a pass over texts reads, drawn from the seed and the number of the pass alone: `texts` in
-// the order of is_before, equal ones in a drawn order, so that those of a batch have like lengths
-// and little of the batch is padding; `batches`, the numbers of the batches, in a drawn order. Both
-// keep their sizes.
+// Draws the order of one pass over texts; it depends only on the seed and the number of the pass.
+// `texts`: sorted by is_before, equal texts in a drawn order. The texts of a batch thus have
+// similar lengths and little padding. `batches`: the batch numbers in a drawn order. Both keep
+// their sizes.
 void order_epoch(std::uint64_t seed, std::int64_t epoch,
                  const std::function<bool(std::int32_t, std::int32_t)>& is_before,
                  std::vector<std::int32_t>& texts, std::vector<std::int32_t>& batches);
 
-// A number that differs, but for chance, where the tokens or `before` do.
+// A hash of the tokens, chained onto `before`.
 std::uint64_t fingerprint_of(std::span<const TokenId> tokens, std::uint64_t before = 0);
 
 }  // namespace outrider::train

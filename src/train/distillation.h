@@ -1,4 +1,4 @@
-// What every kind of distillation makes of two laws side by side.
+// Loss and metrics shared by every kind of distillation.
 #ifndef OUTRIDER_TRAIN_DISTILLATION_H_
 #define OUTRIDER_TRAIN_DISTILLATION_H_
 
@@ -13,12 +13,12 @@
 
 namespace outrider::train {
 
-// Both laws at the places that predict something, over the same outcomes.
+// The drafter's and the target's distributions at the places that count, over the same outcomes.
 struct ComparedLaws {
   torch::Tensor draft_logits;   // (n_rows, n_outcomes), with gradients
   torch::Tensor target_logits;  // (n_rows, n_outcomes)
-  torch::Tensor agrees;         // (n_rows), 0 or 1: both name the same likeliest token
-  torch::Tensor weights;        // (n_rows): how much each counts
+  torch::Tensor agrees;         // (n_rows), 0 or 1: both have the same likeliest token
+  torch::Tensor weights;        // (n_rows): the weight of each row
 };
 
 // Mean divergence, with the metric "overlap": the expected acceptance of one drafted token.
@@ -29,8 +29,8 @@ inline Loss distillation_loss(Divergence divergence, const ComparedLaws& laws) {
           .metrics = {{"overlap", weighted_mean(rows.overlap, laws.weights).item<double>()}}};
 }
 
-// Adds "loss", "overlap" and "agreement" (the share of places where both name the same likeliest
-// token) of one batch to the means of an evaluation.
+// Adds "loss", "overlap" and "agreement" of one batch to the means of an evaluation. Agreement is
+// the share of places where both have the same likeliest token.
 inline void add_distillation(Divergence divergence, const ComparedLaws& laws,
                              WeightedMeans& means) {
   const double weight = laws.weights.sum().item<double>();

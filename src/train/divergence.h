@@ -1,11 +1,11 @@
-// The divergences a drafter can be distilled by.
+// The divergences for distilling a drafter.
 #ifndef OUTRIDER_TRAIN_DIVERGENCE_H_
 #define OUTRIDER_TRAIN_DIVERGENCE_H_
 
 namespace outrider::train {
 
-// How far the drafter's law d is from the target's t. DistillSpec (Zhou et al. 2024, section 3 and
-// table 1) compares all of these.
+// The divergence of the drafter's distribution d from the target's t. DistillSpec (Zhou et al.
+// 2024, section 3 and table 1) compares all of these.
 enum class Divergence {
   forward_kl,       // sum t log(t / d)
   reverse_kl,       // sum d log(d / t)

@@ -1,4 +1,4 @@
-// The tokens that a drafter with a smaller output matrix can say.
+// Chooses the tokens of a drafter with a smaller output matrix.
 #ifndef OUTRIDER_TRAIN_DRAFT_VOCABULARY_H_
 #define OUTRIDER_TRAIN_DRAFT_VOCABULARY_H_
 
@@ -12,8 +12,8 @@
 
 namespace outrider::train {
 
-// The n most frequent tokens of a text, ascending; among equals the lower id. Every id is in
-// 0 .. vocabulary_size - 1, and n is at most vocabulary_size.
+// The n most frequent tokens of a text, in ascending order; of equally frequent tokens the lower
+// id. Every id of `text` is in 0 .. vocabulary_size - 1, and n is at most vocabulary_size.
 inline std::vector<TokenId> most_frequent_tokens(std::span<const TokenId> text, int n,
                                                  int vocabulary_size) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(vocabulary_size));

@@ -1,5 +1,5 @@
-// The tokens that a head with a smaller output matrix can say, and its rows beside the target's
-// laws.
+// The draft vocabulary of a head with a smaller output matrix, and comparisons of the head's rows
+// with the target's.
 #ifndef OUTRIDER_TRAIN_DRAFTED_TOKENS_H_
 #define OUTRIDER_TRAIN_DRAFTED_TOKENS_H_
 
@@ -13,30 +13,31 @@ namespace outrider::train {
 
 class DraftedTokens {
  public:
-  // ids: ascending; empty: all of the target's. Throws Error for another list.
+  // ids: ascending; empty: the whole vocabulary of the target. Throws Error for an invalid list.
   DraftedTokens(const std::vector<TokenId>& ids, int vocabulary_size);
 
   const torch::Tensor& ids() const { return ids_; }  // (n_drafted) int64
-  // The tensors "d2t" and "t2d" of public checkpoints: draft id i is token i + d2t[i], and whether
-  // a token is among these.
+  // The tensors "d2t" and "t2d" of public checkpoints. d2t: draft id i is token i + d2t[i]. t2d:
+  // whether a token is in the draft vocabulary.
   torch::Tensor offsets() const;
   const torch::Tensor& is_drafted() const { return is_drafted_; }  // (vocabulary_size) boolean
 
-  // What the target says at rows of any shape (...).
+  // The target's distributions at rows of any shape (...).
   struct Laws {
     torch::Tensor logits;          // (..., vocabulary_size)
     torch::Tensor drafted_logits;  // (..., n_drafted)
     torch::Tensor best;            // (...) int64: the likeliest token
-    torch::Tensor counts;          // (...) boolean: the head can say that one
+    torch::Tensor counts;          // (...) boolean: the draft vocabulary has it
   };
   Laws laws_of(const torch::Tensor& logits) const;
 
-  // How near a head's logits (..., n_drafted) come, row by row.
-  // Cross-entropy from the target's law, renormalised over these tokens; 0 where the target's
-  // likeliest token is not among them.
+  // Comparisons with a head's logits (..., n_drafted), row by row. Cross-entropy from the target's
+  // distribution, renormalised over the draft vocabulary; 0 where the target's likeliest token is
+  // not in it.
   static torch::Tensor losses(const torch::Tensor& logits, const Laws& laws);
-  // Without gradients: whether both have the same likeliest token, the lowest id of several; and
-  // the sum of min(probability, target's), over the whole vocabulary.
+  // Without gradients. agrees: whether both have the same likeliest token (of equal ones the lowest
+  // id). overlaps: the sum of min(head's probability, target's probability) over the whole
+  // vocabulary.
   torch::Tensor agrees(const torch::Tensor& logits, const Laws& laws) const;
   torch::Tensor overlaps(const torch::Tensor& logits, const Laws& laws) const;
 

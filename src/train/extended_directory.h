@@ -1,4 +1,4 @@
-// A copy of a Hugging Face directory with tensors added.
+// Copies a Hugging Face directory and adds tensors.
 #ifndef OUTRIDER_TRAIN_EXTENDED_DIRECTORY_H_
 #define OUTRIDER_TRAIN_EXTENDED_DIRECTORY_H_
 
@@ -12,11 +12,11 @@
 namespace outrider::train {
 
 // Copies config.json with `added_keys` set, generation_config.json, the tokenizer and the weights
-// of `from` into `directory`, every file whole or not at all. The files of weights are copied byte
-// by byte as shards "model-0000i-of-0000n.safetensors", the last of which holds `added`, and
-// model.safetensors.index.json names them all. Throws Error on what is missing or cannot be
-// written, on a tensor that `from` has already, and if the directory holds a model.safetensors,
-// which loaders would prefer to the index.
+// of `from` into `directory`. Every file is written whole or not at all. The weight files are
+// copied byte by byte as shards "model-0000i-of-0000n.safetensors". The last shard holds `added`,
+// and model.safetensors.index.json lists all shards. Throws Error for a missing file, a failed
+// write, and a tensor that `from` already has. Throws Error, too, if the directory holds a
+// model.safetensors, since loaders would prefer it to the index.
 void write_extended_directory(const std::filesystem::path& from,
                               const std::filesystem::path& directory,
                               const std::vector<NamedTensor>& added, ElementType type,

@@ -1,7 +1,7 @@
-// Loops over rows of f32 or bf16 for training, a step of a layer or its gradient each: one pass
-// over memory where libtorch's own operations take one for every arithmetic step. Sums within a row
-// are f32 in an order that depends on the row's length and the machine's vectors alone, so that a
-// run repeats itself to the bit. What is read may not overlap what is written.
+// Loops over rows of f32 or bf16 for training. Each loop is one step of a layer or its gradient in
+// one pass over memory; libtorch's own operations take one pass for every arithmetic step. Sums
+// within a row are f32, in an order that depends only on the row's length and the machine's vector
+// width, so a run is reproducible bit for bit. Inputs and outputs may not overlap.
 #ifndef OUTRIDER_TRAIN_FUSED_LOOPS_H_
 #define OUTRIDER_TRAIN_FUSED_LOOPS_H_
 
@@ -19,21 +19,21 @@ struct ConstValues {
   bool is_bf16;
 };
 
-// Rows [first, last) of (n_rows, dim): y = x * weight / sqrt(mean(x^2) + epsilon). inverse (n_rows)
-// takes the 1 / sqrt().
+// Rows [first, last) of (n_rows, dim): y = x * weight / sqrt(mean(x^2) + epsilon). Writes the
+// values of 1 / sqrt() to inverse (n_rows).
 void rms_norm(const float* x, const float* weight, std::int64_t first, std::int64_t last,
               std::int64_t dim, float epsilon, Values y, float* inverse);
-// Its gradient to x.
+// The gradient of rms_norm with respect to x.
 void rms_norm_gradient(const float* x, const float* weight, const float* inverse, ConstValues grad,
                        std::int64_t first, std::int64_t last, std::int64_t dim, float* grad_x);
-// Columns [first, last) of its gradient to the weight, over all rows.
+// Columns [first, last) of its gradient with respect to the weight, over all rows.
 void rms_norm_weight_gradient(const float* x, const float* inverse, ConstValues grad,
                               std::int64_t n_rows, std::int64_t dim, std::int64_t first,
                               std::int64_t last, float* grad_weight);
 
-// Tokens [first, last) of x (n_sequences, n_tokens, n_heads, dim), one head after the other, into
-// y (n_sequences, n_heads, n_tokens, dim), the pairs (i, i + dim / 2) turned by the angles
-// (n_tokens, dim / 2) and all multiplied by scale. A token counts over all sequences.
+// Copies tokens [first, last) of x (n_sequences, n_tokens, n_heads, dim) to y (n_sequences,
+// n_heads, n_tokens, dim). Rotates the pairs (i, i + dim / 2) by the angles (n_tokens, dim / 2) and
+// multiplies all elements by scale. Tokens are numbered across all sequences.
 struct HeadShape {
   std::int64_t n_tokens;
   std::int64_t n_heads;
@@ -41,13 +41,14 @@ struct HeadShape {
 };
 void turn_heads(ConstValues x, const HeadShape& shape, const float* cosines, const float* sines,
                 float scale, std::int64_t first, std::int64_t last, Values y);
-// The gradient to x: turned back.
+// The gradient with respect to x: the inverse rotation.
 void turn_heads_gradient(ConstValues grad, const HeadShape& shape, const float* cosines,
                          const float* sines, float scale, std::int64_t first, std::int64_t last,
                          Values grad_x);
 
-// Rows [first, last) of scores (n_rows, n_keys), a query each, n_tokens of which follow one
-// another: query t of them sees the first n_keys - n_tokens + t + 1 keys, the others' shares are 0.
+// Softmax of rows [first, last) of scores (n_rows, n_keys), one row per query. Each n_tokens
+// consecutive rows are the queries of consecutive tokens. Query t of them attends to the first
+// n_keys - n_tokens + t + 1 keys; the shares of the other keys are 0.
 void causal_softmax(ConstValues scores, std::int64_t n_tokens, std::int64_t n_keys,
                     std::int64_t first, std::int64_t last, Values shares);
 void causal_softmax_gradient(ConstValues shares, ConstValues grad, std::int64_t n_tokens,
@@ -63,17 +64,17 @@ void silu_multiply_gradient(ConstValues gate, ConstValues up, ConstValues grad, 
 // Elements [first, last) of x + y.
 void add_narrow(const float* x, ConstValues y, std::int64_t first, std::int64_t last, float* sum);
 
-// Rows [first, last) of logits (n_rows, n_classes): -log softmax(logits)[token], and the logarithm
-// of the sum of exponentials. Tokens are within the classes.
+// Rows [first, last) of logits (n_rows, n_classes): losses = -log softmax(logits)[token], log_sums
+// = the logarithm of the sum of exponentials. Every token is below n_classes.
 void cross_entropy(ConstValues logits, const std::int64_t* tokens, std::int64_t n_classes,
                    std::int64_t first, std::int64_t last, float* losses, float* log_sums);
 void cross_entropy_gradient(ConstValues logits, const std::int64_t* tokens, const float* log_sums,
                             const float* grad, std::int64_t n_classes, std::int64_t first,
                             std::int64_t last, Values grad_logits);
 
-// Rows [first, last) of two laws over n_classes, both as logits, the target's in f32: what
-// compare_laws() in fused_steps.h gives of them, and the logarithms of both sums of exponentials. A
-// target's minus infinity is a probability of 0.
+// Compares rows [first, last) of two distributions over n_classes, both given as logits, the
+// target's in f32. Returns the results of compare_laws() in fused_steps.h, and the logarithms of
+// both sums of exponentials. A target logit of minus infinity is a probability of 0.
 struct LawRowsOut {
   float* cross_entropies;
   float* entropies;

@@ -1,4 +1,4 @@
-// Text that the target itself writes: what a drafter meets in use.
+// Training text that the target generates: the kind of text a drafter sees in use.
 #ifndef OUTRIDER_TRAIN_GENERATED_SOURCE_H_
 #define OUTRIDER_TRAIN_GENERATED_SOURCE_H_
 
@@ -12,17 +12,18 @@
 namespace outrider::train {
 
 struct GenerationOptions {
-  int n_prefix = 32;       // tokens of the text that the target goes on from
+  int n_prefix = 32;       // tokens of the text that the target continues
   double temperature = 0;  // 0: the most probable token each time
   std::uint64_t seed = 0;
 };
 
-// The first tokens of another source's sequences, continued by the target up to their length. The
-// loss counts on what the target wrote; behind an end of text there is padding. A batch is made
-// when it is asked for, all its sequences in one pass a token, and depends on its number alone.
+// Batches whose sequences begin with the first tokens of another source's sequences; the target
+// continues them to the full length. Only the target's tokens count in the loss; padding follows an
+// end of text. batch() generates on demand, with one pass over all sequences per token. A batch
+// depends only on its number.
 class GeneratedSource final : public BatchSource {
  public:
-  // Throws Error if the prefix is empty or leaves nothing to write.
+  // Throws Error if the prefix is empty or as long as the sequences.
   GeneratedSource(std::shared_ptr<BatchSource> prefixes, std::shared_ptr<Teacher> target,
                   const GenerationOptions& options);
   Batch batch(std::int64_t number) override;

@@ -1,4 +1,4 @@
-// The configuration of the one decoder layer of an EAGLE head.
+// The configuration of an EAGLE head's single decoder layer.
 #ifndef OUTRIDER_TRAIN_HEAD_CONFIG_H_
 #define OUTRIDER_TRAIN_HEAD_CONFIG_H_
 
@@ -6,8 +6,8 @@
 
 namespace outrider::train {
 
-// The target's shape with one layer and what public loaders of heads assume: no biases, rotary
-// positions of the target's base without scaling, an output matrix of its own.
+// The target's shape with one layer and the assumptions of public loaders of heads: no biases,
+// rotary positions with the target's base and no scaling, a separate output matrix.
 inline ModelConfig head_config(const ModelConfig& target) {
   ModelConfig config = target;
   config.n_layers = 1;

@@ -1,4 +1,4 @@
-// Random weights that a model begins with.
+// Random initial weights.
 #ifndef OUTRIDER_TRAIN_INITIAL_WEIGHTS_H_
 #define OUTRIDER_TRAIN_INITIAL_WEIGHTS_H_
 
@@ -9,14 +9,15 @@
 
 namespace outrider::train {
 
-// How many matrices write into the stream that this parameter writes into, itself among them; 0 for
-// a parameter that writes into none.
+// Returns how many matrices write into the same residual stream as this parameter, itself included;
+// 0 for a parameter that writes into none.
 using CountWrites = std::function<int(const std::string& name)>;
 
-// Weights from a normal law of 0.02, those that write into a residual stream divided by the root of
-// the number of times it is written to (Radford et al. 2019, "Language Models are Unsupervised
-// Multitask Learners", section 2.3; 0.02 is Radford et al. 2018's); norms at one, biases at zero.
-// One size for all suits AdamW, which moves all by the same. Draws from torch's generator, in the
+// Draws weights from a normal distribution with a standard deviation of 0.02. For matrices that
+// write into a residual stream, it is divided by the square root of the number of such writes
+// (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.3; 0.02 is
+// from Radford et al. 2018). Norms are one, biases zero. The same deviation for all matrices suits
+// AdamW, whose updates have the same size for all. Draws from torch's default generator, in the
 // order of the parameters.
 void draw_weights(torch::nn::Module& module, const CountWrites& count_writes);
 

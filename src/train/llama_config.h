@@ -1,4 +1,4 @@
-// What a trainer reads of a model that it goes on with. Sees no libtorch.
+// Reads the configuration of a model to train further. Uses no libtorch.
 #ifndef OUTRIDER_TRAIN_LLAMA_CONFIG_H_
 #define OUTRIDER_TRAIN_LLAMA_CONFIG_H_
 
@@ -9,8 +9,8 @@
 
 namespace outrider::train {
 
-// The configuration of a Hugging Face directory that trainers can go on with: a Llama's. Throws
-// Error on another family, whose layers trainers would silently take for a Llama's.
+// The configuration of a Hugging Face directory of the Llama family. Throws Error for another
+// family: trainers would compute its layers as Llama layers without notice.
 inline ModelConfig read_llama_config(const std::filesystem::path& directory) {
   ModelConfig config = read_config_json(directory);
   if (config.architecture != "llama") {

@@ -1,6 +1,5 @@
-// The Llama family for training: the model of model/decoder_model.h with gradients. Submodules
-// carry the names of Hugging Face's checkpoints, so that named_parameters() is what an export
-// holds.
+// The Llama family for training: the model of model/decoder_model.h with gradients. Submodules have
+// the names of Hugging Face's checkpoints, so named_parameters() gives the tensors of an export.
 #ifndef OUTRIDER_TRAIN_LLAMA_MODULE_H_
 #define OUTRIDER_TRAIN_LLAMA_MODULE_H_
 
@@ -17,7 +16,7 @@
 
 namespace outrider::train {
 
-// x W^T (+ bias), in x's type; the product alone may be in bf16. Over f32 parameters this is mixed
+// x W^T (+ bias), in x's type; only the product may be in bf16. With f32 parameters this is mixed
 // precision with f32 master weights.
 torch::Tensor project(const torch::Tensor& x, const torch::nn::Linear& linear, Products products);
 
@@ -34,36 +33,36 @@ class RmsNormImpl : public torch::nn::Module {
 TORCH_MODULE(RmsNorm);
 
 // Keys and values of earlier positions, (n_sequences, n_kv_heads, n_tokens, head_dim) each;
-// undefined before the first.
+// undefined before the first token.
 struct PastKeys {
   torch::Tensor keys;
   torch::Tensor values;
 };
 
-// Keys and values of a head that is run over a whole text several times, each time on what it gave
-// the time before: those of the first time, and those of every later time, of which a query sees
-// its own row's alone. (n_sequences, n_heads, n_tokens, head_dim) each.
+// Keys and values of a head that runs several times over a whole text, each time on its previous
+// output. Entry 0 is the first run's; each later run adds an entry, of which a query sees only its
+// own row. (n_sequences, n_heads, n_tokens, head_dim) each.
 struct UnrolledKeys {
   std::vector<torch::Tensor> keys;
   std::vector<torch::Tensor> values;
 };
 
-// Rows that do not stand one behind the other.
+// Positions and attention mask of rows that are not consecutive.
 struct RowPlaces {
   torch::Tensor positions;  // (n_rows) int64
-  torch::Tensor unseen;     // (n_rows, n_rows) boolean: the rows that a row does not attend to
+  torch::Tensor unseen;     // (n_rows, n_rows) boolean: rows that a row does not attend to
 };
 
-// The angles of positions first .. first + n_tokens - 1, of the given type and device.
+// The rotations of positions first .. first + n_tokens - 1, of the type and device of `like`.
 Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
                      const torch::TensorOptions& like);
 
-// Of these positions (n_rows) int64.
+// The rotations of these positions (n_rows) int64.
 Rotation rotation_at(const ModelConfig& config, const torch::Tensor& positions,
                      const torch::TensorOptions& like);
 
-// One decoder layer. Some feature heads have no norm before their attention (EAGLE), or attend with
-// queries, keys and values of a wider input (EAGLE-3).
+// One decoder layer. Some feature heads have no norm before their attention (EAGLE). Others compute
+// queries, keys and values from a wider input (EAGLE-3).
 class DecoderLayerImpl : public torch::nn::Module {
  public:
   struct Options {
@@ -74,19 +73,18 @@ class DecoderLayerImpl : public torch::nn::Module {
   DecoderLayerImpl(const ModelConfig& config, Products products)
       : DecoderLayerImpl(config, products, Options()) {}
 
-  // x (n_sequences, n_tokens, dim) -> the same shape. past, if given, is extended. Of what is added
-  // to the stream a share of `dropout` is left out, drawn from torch's generator, and the rest
-  // grown to make up for it.
+  // x (n_sequences, n_tokens, dim) -> the same shape. past, if given, is extended. dropout: the
+  // share of the elements added to the residual stream that is set to zero; the others are scaled
+  // up to compensate. Draws from torch's default generator.
   torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation, PastKeys* past = nullptr,
                         double dropout = 0);
-  // The same where row i attends to all rows but those that unseen[i] names (RowPlaces).
+  // The same, with row i attending to all rows except those set in unseen[i] (RowPlaces).
   torch::Tensor forward_among(const torch::Tensor& x, const Rotation& rotation,
                               const torch::Tensor& unseen);
-  // What the layer's attention adds to the stream at the next time of an unrolled head, for an
-  // attention input of its own: row j sees the first time's rows as mask
-  // (n_tokens, n_tokens) says, and row j of every time since, this one included (the training-time
-  // test of EAGLE-3, arXiv 2503.01840). unrolled is extended. In the products' type, for
-  // stream_sum().
+  // The attention output of the next run of an unrolled head, with `input` as the attention's
+  // input. Row j attends to the first run's rows by mask (n_tokens, n_tokens), and to row j of
+  // every later run, this one included (the training-time test of EAGLE-3, arXiv 2503.01840).
+  // unrolled is extended. The result has the products' type, for stream_sum().
   torch::Tensor attend_unrolled(const torch::Tensor& input, const Rotation& rotation,
                                 const torch::Tensor& mask, UnrolledKeys& unrolled);
   torch::Tensor feed_forward(const torch::Tensor& input);  // likewise
@@ -96,13 +94,13 @@ class DecoderLayerImpl : public torch::nn::Module {
 
  private:
   struct Heads {
-    // (n_sequences, n_heads or n_kv_heads, n_tokens, head_dim) in the products' type; queries by
-    // the scale of scores
+    // (n_sequences, n_heads or n_kv_heads, n_tokens, head_dim) in the products' type; queries are
+    // multiplied by the attention scale.
     torch::Tensor query, key, value;
   };
   Heads heads_of(const torch::Tensor& input, const Rotation& rotation);
-  // shares(scores): the softmax of scores (n_sequences, n_heads, n_tokens, n_keys), over what a
-  // token sees.
+  // shares(scores): the softmax of scores (n_sequences, n_heads, n_tokens, n_keys) over the keys
+  // that each token attends to.
   template <class Shares>
   torch::Tensor attend(const torch::Tensor& input, const Rotation& rotation, PastKeys* past,
                        const Shares& shares);
@@ -118,34 +116,35 @@ class DecoderLayerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(DecoderLayer);
 
-// 0 where a query may look, minus infinity at later keys: (n_tokens, n_tokens).
+// (n_tokens, n_tokens): 0 for keys that a query attends to, minus infinity for later keys.
 torch::Tensor causal_mask(int n_tokens, const torch::TensorOptions& like);
 
-// Weights from a normal law of 0.02, those that write into the residual stream divided by the root
-// of the number of times it is written to (Radford et al. 2019, section 2.3); norms at one, biases
-// at zero. Draws from torch's generator.
+// Draws weights from a normal distribution with a standard deviation of 0.02. For matrices that
+// write into the residual stream, it is divided by the square root of the number of such writes
+// (Radford et al. 2019, section 2.3). Norms are one, biases zero. Draws from torch's default
+// generator.
 void initialise(torch::nn::Module& module, int n_layers);
 
 class LlamaModuleImpl : public torch::nn::Module {
  public:
-  // The parameters are f32, and on the processor, until the module is converted.
+  // The parameters are f32 and on the processor until the module is converted.
   LlamaModuleImpl(const ModelConfig& config, Products products);
 
-  // tokens (n_sequences, n_tokens) int64 -> (n_sequences, n_tokens, dim), what the head reads.
-  // past: empty, or one per layer; then tokens follow those it holds.
+  // tokens (n_sequences, n_tokens) int64 -> (n_sequences, n_tokens, dim), the input of the output
+  // matrix. past: empty, or one entry per layer; the tokens then follow those in it.
   torch::Tensor features(const torch::Tensor& tokens, std::vector<PastKeys>* past = nullptr);
-  // tokens (n_sequences, n_rows) int64 at these places -> (n_sequences, n_rows, dim). No dropout.
+  // tokens (n_sequences, n_rows) int64 at `places` -> (n_sequences, n_rows, dim). No dropout.
   torch::Tensor features_among(const torch::Tensor& tokens, const RowPlaces& places);
   // features (..., dim) -> logits (..., vocabulary_size), in the features' type
   torch::Tensor logits(const torch::Tensor& features);
-  // Of tokens (...) int64, the loss of each after its features (..., dim): cross_entropy_rows() of
-  // the logits, which are never held in f32 where products are bf16.
+  // The loss of each token of tokens (...) int64, given its features (..., dim):
+  // cross_entropy_rows() of the logits. With bf16 products the logits are never stored in f32.
   torch::Tensor token_losses(const torch::Tensor& features, const torch::Tensor& tokens);
   torch::Tensor embed(const torch::Tensor& tokens);
 
-  // While the module is training, the share of the elements of the embeddings, and of what every
-  // layer adds to the stream, that features() leaves out (Srivastava et al., "Dropout", 2014, where
-  // Vaswani et al. 2017 have it).
+  // Sets the dropout that features() applies while the module is training. It applies to the
+  // embeddings and to the outputs that every layer adds to the residual stream (Srivastava et al.,
+  // "Dropout", 2014, at the places of Vaswani et al. 2017).
   void set_dropout(double share) { dropout_ = share; }
 
   const ModelConfig& config() const { return config_; }
@@ -164,13 +163,13 @@ class LlamaModuleImpl : public torch::nn::Module {
 };
 TORCH_MODULE(LlamaModule);
 
-// A model with the weights of a Hugging Face directory, or, where that is empty, random ones; on
-// the training device.
+// A model on the training device with the weights of a Hugging Face directory, or random weights if
+// `init` is empty.
 LlamaModule make_llama(const ModelConfig& config, Products products,
                        const std::filesystem::path& init, std::uint64_t seed);
 
-// Fills the module's parameters from tensors of the same names. Throws Error naming the first that
-// is missing or has another shape.
+// Copies tensors into the module's parameters of the same names. Throws Error with the name of the
+// first tensor that is missing or has another shape.
 void load_parameters(torch::nn::Module& module, const TensorSource& source);
 
 }  // namespace outrider::train

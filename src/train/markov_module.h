@@ -1,5 +1,6 @@
-// What makes a block's slots follow one another, for training: model/heads/markov_head.h with
-// gradients. The token before each slot is the text's (teacher forcing).
+// The Markov head, which makes each slot of a block depend on the slot before, for training:
+// model/heads/markov_head.h with gradients. The token before each slot is the text's (teacher
+// forcing).
 #ifndef OUTRIDER_TRAIN_MARKOV_MODULE_H_
 #define OUTRIDER_TRAIN_MARKOV_MODULE_H_
 
@@ -12,15 +13,16 @@ namespace outrider::train {
 
 class MarkovModuleImpl : public torch::nn::Module {
  public:
-  // dim: of what slots give.
+  // dim: the width of the slots' outputs.
   MarkovModuleImpl(BlockHeadConfig::Markov::Form form, int rank, int dim, int vocabulary_size,
                    Products products);
 
   struct Given {
     torch::Tensor logits;      // (n_blocks, n_slots, vocabulary_size), to be added
-    torch::Tensor confidence;  // (n_blocks, n_slots), in front of its sigmoid
+    torch::Tensor confidence;  // (n_blocks, n_slots), before the sigmoid
   };
-  // given (n_blocks, n_slots, dim), before (n_blocks, n_slots) int64: the token before each slot.
+  // given (n_blocks, n_slots, dim): the slots' outputs. before (n_blocks, n_slots) int64: the token
+  // before each slot.
   Given forward(const torch::Tensor& given, const torch::Tensor& before);
 
  private:

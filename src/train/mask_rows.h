@@ -1,5 +1,4 @@
-// Rows of a mask token behind the places of a text: what a model that drafts in one pass is trained
-// on.
+// Mask-token rows after the places of a text, for training a model that drafts in one pass.
 #ifndef OUTRIDER_TRAIN_MASK_ROWS_H_
 #define OUTRIDER_TRAIN_MASK_ROWS_H_
 
@@ -11,27 +10,28 @@
 
 namespace outrider::train {
 
-// The mask rows of one text of n_tokens, behind the text's own rows. A row of depth d at anchor a
-// stands d positions behind the text's place a. It sees the text up to a, the rows of smaller depth
-// at the same anchor, all of which are there, and itself: what a draft's row sees in use.
+// The mask rows of one text of n_tokens; they follow the text's own rows. A row of depth d at
+// anchor a has position a + d. It attends to the text up to a, to the rows of smaller depth at the
+// same anchor (all of them exist), and to itself. A row of a draft attends to the same rows in use.
 struct MaskRows {
-  // Draws from `generator` or, without one, from torch's own.
+  // Draws from `generator`, or from torch's default generator if there is none.
   MaskRows(int n_tokens, const MaskChoice& choice, c10::optional<at::Generator> generator = {});
 
-  // For figures: whole drafts at a quarter of the places, as many rows as a step has by
-  // MaskChoice's own figures; the same for the same `number`, with no draw from torch's own
-  // generator.
+  // Mask rows for evaluation: whole drafts at a quarter of the places, with a number of rows
+  // similar to a training step with MaskChoice's defaults. Depends only on the arguments; draws
+  // nothing from torch's default generator.
   static MaskRows held_out(int n_tokens, int n_drafted, int number);
 
   std::int64_t size() const { return anchors.size(0); }
 
-  // (n_drafts, n_drafted) int64: the rows of each draft that has all of its rows, its anchor's text
-  // row first, by their numbers among the text's rows and these. n_drafted: the choice's.
+  // (n_drafts, n_drafted) int64: the row indices of each draft that has all its rows, its anchor's
+  // text row first. Indices count the text's rows, then the mask rows. n_drafted: as in the
+  // MaskChoice.
   torch::Tensor whole_drafts(int n_drafted) const;
 
-  torch::Tensor anchors;  // (size) int64, of depth 1 first
+  torch::Tensor anchors;  // (size) int64, sorted by depth from 1
   torch::Tensor depths;   // (size) int64
-  RowPlaces places;       // of the text's rows and these
+  RowPlaces places;       // of the text's rows and the mask rows
 };
 
 }  // namespace outrider::train

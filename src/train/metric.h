@@ -1,4 +1,4 @@
-// A named figure of a run.
+// A named result of a run.
 #ifndef OUTRIDER_TRAIN_METRIC_H_
 #define OUTRIDER_TRAIN_METRIC_H_
 

@@ -1,4 +1,4 @@
-// What a training run leaves behind: a Hugging Face directory.
+// Writes the result of a training run as a Hugging Face directory.
 #ifndef OUTRIDER_TRAIN_MODEL_DIRECTORY_H_
 #define OUTRIDER_TRAIN_MODEL_DIRECTORY_H_
 
@@ -18,30 +18,30 @@ namespace outrider::train {
 nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType type);
 
 // Writes the parameters of a module under their names, f32 or bf16. `file` is a name within the
-// directory, which is made if need be.
+// directory, which is created if needed.
 void write_parameters(const std::filesystem::path& directory, const std::string& file,
                       const torch::nn::Module& module, ElementType type);
 
-// A tensor under the name it has in a file: floats, int64 or boolean.
+// A tensor and its name in a file: floats, int64 or boolean.
 struct NamedTensor {
   std::string name;
   torch::Tensor values;
 };
 
-// The same for tensors that are named one by one.
+// The same for a list of named tensors.
 void write_tensors(const std::filesystem::path& directory, const std::string& file,
                    const std::vector<NamedTensor>& tensors, ElementType type);
 
 void write_json(const std::filesystem::path& directory, const std::string& file,
                 const nlohmann::ordered_json& json);
 
-// A file that holds a JSON object. Throws Error.
+// Reads a file that holds a JSON object. Throws Error.
 nlohmann::ordered_json read_json(const std::filesystem::path& file);
 
-// Copies a file, if it is there, under its own name.
+// Copies a file, if it exists, under the same name.
 void copy_file_whole(const std::filesystem::path& file, const std::filesystem::path& directory);
 
-// Copies tokenizer.json and what belongs to it, as far as it is there.
+// Copies tokenizer.json and the files that belong to it, if they exist.
 void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& directory);
 
 }  // namespace outrider::train

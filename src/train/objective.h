@@ -1,5 +1,5 @@
-// What a run trains: parameters, and the loss that moves them. Each has a file under objectives/,
-// whose header shows a function that makes it and nothing of torch.
+// The objective of a training run: its parameters and its loss. Each objective has a file under
+// objectives/. The header there declares only a function that makes it, and needs no torch.
 #ifndef OUTRIDER_TRAIN_OBJECTIVE_H_
 #define OUTRIDER_TRAIN_OBJECTIVE_H_
 
@@ -15,7 +15,7 @@ namespace outrider::train {
 
 struct Loss {
   torch::Tensor value;          // a scalar with gradients
-  std::int64_t n_tokens = 0;    // that were learned from
+  std::int64_t n_tokens = 0;    // tokens that count in it
   std::vector<Metric> metrics;  // its parts, for the log
 };
 
@@ -24,17 +24,19 @@ class Objective {
  public:
   virtual ~Objective() = default;
 
-  // The parameters in training, f32 (f64 in proofs), and nothing that is frozen.
+  // The trained parameters, f32 (f64 in tests of gradients); no frozen ones.
   virtual torch::nn::Module& trained() = 0;
 
-  // The loss on the micro-batch of this number. A function of the number, the parameters and
-  // torch's generator, which the loop seeds by the number: a resumed run takes the same steps.
+  // The loss on the micro-batch of this number. It depends only on the number, the parameters and
+  // torch's default generator, which the loop seeds from the number. A resumed run therefore takes
+  // the same steps.
   virtual Loss loss(std::int64_t batch_number) = 0;
 
-  // Figures on held-out data, or none. Leaves no trace in what loss() gives.
+  // Metrics on held-out data, or none. Does not change the results of loss().
   virtual std::vector<Metric> evaluate() { return {}; }
 
-  // Writes what was trained as a Hugging Face directory; every file appears whole or not at all.
+  // Writes the trained parameters as a Hugging Face directory; every file appears whole or not at
+  // all.
   virtual void export_to(const std::filesystem::path& directory) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Pairs of sentences on their way into a trainer: two files of lines to tokens, tokens to batches.
+// Sentence pairs for training: two files of lines to tokens, tokens to batches.
 #ifndef OUTRIDER_TRAIN_PAIR_CORPUS_H_
 #define OUTRIDER_TRAIN_PAIR_CORPUS_H_
 
@@ -15,38 +15,39 @@
 namespace outrider::train {
 
 struct SentencePair {
-  std::vector<TokenId> source;  // with the special tokens that the tokenizer puts around a text
-  std::vector<TokenId> target;  // the text's alone, and the end token
+  std::vector<TokenId> source;  // with the tokenizer's special tokens around the text
+  std::vector<TokenId> target;  // the text's tokens and the end token only
 };
 
-// The lines of a file of UTF-8 text, each without the blanks at its ends. Throws Error naming the
-// file where it has no line, and the first line that is empty.
+// The lines of a UTF-8 text file, each without leading and trailing blanks. Throws Error with the
+// file's name if it has no line, and for the first empty line.
 std::vector<std::string> read_sentences(const std::filesystem::path& file);
 
-// Line n of the one file and line n of the other, the files' lines as read_sentences() has them.
-// Throws Error, too, where the numbers of lines differ and where the tokenizer has no end token.
+// Pairs line n of one file with line n of the other, read by read_sentences(). Throws Error, too,
+// if the numbers of lines differ and if the tokenizer has no end token.
 std::vector<SentencePair> read_pairs(const std::filesystem::path& source,
                                      const std::filesystem::path& target,
                                      const Tokenizer& tokenizer);
 
-// Pairs side by side.
+// A batch of pairs.
 struct PairBatch {
   int n_pairs = 0;
   int source_length = 0;                   // of the longest
   int target_length = 0;                   // likewise
-  std::vector<TokenId> sources;            // (n_pairs, source_length), padded behind
+  std::vector<TokenId> sources;            // (n_pairs, source_length), padded at the end
   std::vector<TokenId> targets;            // (n_pairs, target_length), likewise
   std::vector<std::int32_t> n_in_sources;  // (n_pairs): tokens before the padding
   std::vector<std::int32_t> n_in_targets;  // likewise
 };
 
-// Batches by number, pairs of similar lengths together, in an order drawn anew for every pass over
-// them; a pass' last batch is the smaller for it. Pairs one of whose texts is longer than the
-// shape's length are left out: a sentence that stops in its middle would teach to stop there.
-// batch(n) depends on n and what the source was made of alone. Not thread-safe.
+// Batches by number. The pairs of a batch have similar lengths. Each pass draws a new order; its
+// last batch may be smaller. Pairs with a text longer than the shape's length are left out: a
+// sentence cut in the middle would teach the model to stop there. batch(n) depends only on n and
+// the arguments of the source. Not thread-safe.
 class PairSource {
  public:
-  // Throws Error where a batch has no pair, and, calling the pairs by `name`, where none is left.
+  // Throws Error if a batch would have no pair, and if no pair is left; `name` is the message's
+  // word for the pairs.
   PairSource(std::vector<SentencePair> pairs, const BatchShape& shape, TokenId padding,
              std::string_view name = "pairs");
 
@@ -55,7 +56,7 @@ class PairSource {
   std::int64_t n_pairs() const { return static_cast<std::int64_t>(pairs_.size()); }
   std::int64_t n_left_out() const { return n_left_out_; }  // pairs that are too long
   std::int64_t n_tokens() const { return n_tokens_; }      // of both texts
-  // Two sources share it if they hold the same tokens.
+  // A hash of the tokens: two sources with the same tokens have the same fingerprint.
   std::uint64_t fingerprint() const;
 
  private:

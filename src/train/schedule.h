@@ -1,4 +1,4 @@
-// The learning rate over a run: a straight climb, then half a cosine down.
+// The learning rate over a run: a linear warm-up, then half a cosine down.
 #ifndef OUTRIDER_TRAIN_SCHEDULE_H_
 #define OUTRIDER_TRAIN_SCHEDULE_H_
 
@@ -15,7 +15,7 @@ struct Schedule {
   std::int64_t n_warmup = 0;
   std::int64_t n_steps = 0;
 
-  // At the step numbered from 0; the first step already moves.
+  // The rate at a step, numbered from 0. It is above zero at step 0.
   double rate(std::int64_t step) const {
     if (step < n_warmup)
       return peak * static_cast<double>(step + 1) / static_cast<double>(n_warmup);

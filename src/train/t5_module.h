@@ -1,5 +1,5 @@
-// An encoder-decoder of the T5 v1.1 kind for training. Submodules carry the names of Hugging Face's
-// checkpoints, so that named_parameters() is what an export holds.
+// An encoder-decoder of the T5 v1.1 kind for training. Submodules have the names of Hugging Face's
+// checkpoints, so named_parameters() gives the tensors of an export.
 #ifndef OUTRIDER_TRAIN_T5_MODULE_H_
 #define OUTRIDER_TRAIN_T5_MODULE_H_
 
@@ -16,31 +16,31 @@
 
 namespace outrider::train {
 
-// The bucket of a key that stands `distance` places behind its query (below 0: before it), in
-// [0, n_buckets). With `both_ways` half of the buckets are for keys behind the query; otherwise
-// such keys share the query's own bucket. Of a direction's n buckets n / 2 are a distance each;
-// those above grow like its logarithm up to max_distance, and what is further away has the last
-// one (Raffel et al. 2020, section 2.1).
+// The bucket of a key that is `distance` places after its query (negative: before it), in [0,
+// n_buckets). With `both_ways`, half of the buckets are for keys after the query; without, such
+// keys share the bucket of distance 0. Of a direction's n buckets, the first n / 2 hold one
+// distance each. The others hold ranges that grow logarithmically up to max_distance; the last
+// bucket also holds all larger distances (Raffel et al. 2020, section 2.1).
 int relative_position_bucket(int distance, bool both_ways, int n_buckets, int max_distance);
 
-// What becomes of an attention's scores (n_texts, n_heads, n_queries, n_keys).
+// Changes to an attention's scores (n_texts, n_heads, n_queries, n_keys).
 struct ScoreTerms {
-  torch::Tensor bias;   // added, broadcast; undefined for nothing
-  bool causal = false;  // the last n_queries keys are the queries' own, and none sees a later one
+  torch::Tensor bias;   // added, broadcast; undefined: none
+  bool causal = false;  // the last n_queries keys are the queries'; none sees a later one
 };
 
-// Attention without biases and without a scale of its scores.
+// Attention without biases and without scaling of its scores.
 class T5AttentionImpl : public torch::nn::Module {
  public:
-  // with_positions: it holds the bias of relative positions, for all layers of its stack.
+  // with_positions: it holds the bias of relative positions for all layers of its stack.
   T5AttentionImpl(const T5Config& config, Products products, bool with_positions);
 
   // (n_texts, n_rows, dim) -> keys and values of these rows
   PastKeys keys_of(const torch::Tensor& rows);
   // input (n_texts, n_queries, dim) -> the same shape
   torch::Tensor forward(const torch::Tensor& input, const PastKeys& keys, const ScoreTerms& terms);
-  // (1, n_heads, n_queries, n_queries + first): queries first, first + 1, ... against all keys up
-  // to the last query's. Only with_positions.
+  // (1, n_heads, n_queries, n_queries + first): the bias of queries first, first + 1, ... against
+  // all keys up to the last query's. Only with_positions.
   torch::Tensor position_bias(int first, int n_queries, bool both_ways);
 
  private:
@@ -51,8 +51,8 @@ class T5AttentionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(T5Attention);
 
-// GELU(x W0) * (x W1) through a third matrix (Shazeer, "GLU Variants Improve Transformer", 2020),
-// GELU in its approximation by tanh.
+// GELU(x W0) * (x W1), multiplied by a third matrix (Shazeer, "GLU Variants Improve Transformer",
+// 2020). GELU is its tanh approximation.
 class T5FeedForwardImpl : public torch::nn::Module {
  public:
   T5FeedForwardImpl(const T5Config& config, Products products);
@@ -64,14 +64,15 @@ class T5FeedForwardImpl : public torch::nn::Module {
 };
 TORCH_MODULE(T5FeedForward);
 
-// What the encoder has made of some texts.
+// The encoder's output for some texts.
 struct Encoded {
   torch::Tensor rows;  // (n_texts, n_tokens, dim)
-  // (n_texts, 1, 1, n_tokens): 0, and minus infinity for padding; undefined where there is none.
+  // (n_texts, 1, 1, n_tokens): 0 for tokens, minus infinity for padding; undefined without padding.
   torch::Tensor mask;
 };
 
-// What a decoder has read so far: of each layer the keys of its own rows and of the encoder's.
+// The keys and values a decoder has computed so far, for each layer: of its own rows and of the
+// encoder's.
 struct T5Past {
   std::vector<PastKeys> own;
   std::vector<PastKeys> encoders;
@@ -79,21 +80,22 @@ struct T5Past {
 
 class T5ModuleImpl : public torch::nn::Module {
  public:
-  // The parameters are f32, and on the processor, until the module is converted.
+  // The parameters are f32 and on the processor until the module is converted.
   T5ModuleImpl(const T5Config& config, Products products);
 
-  // tokens (n_texts, n_tokens) int64, padded behind; n_in_texts (n_texts) int64: tokens before the
-  // padding, one at least.
+  // tokens (n_texts, n_tokens) int64, padded at the end; n_in_texts (n_texts) int64: tokens before
+  // the padding, at least one.
   Encoded encode(const torch::Tensor& tokens, const torch::Tensor& n_in_texts);
-  // What the output matrix reads behind each of these tokens (n_texts, n_tokens) int64 of the
-  // decoder's, (n_texts, n_tokens, dim). With `past` they follow those that it holds, and it is
-  // extended; it is of one `encoded`. Padding behind a text needs no mask: no token sees it.
+  // Reads the decoder's tokens (n_texts, n_tokens) int64. Returns the input of the output matrix
+  // after each of them, (n_texts, n_tokens, dim). With `past`, the tokens follow those in it, and
+  // it is extended; it belongs to one `encoded`. Padding after a text needs no mask, since no token
+  // attends to it.
   torch::Tensor decode(const torch::Tensor& tokens, const Encoded& encoded, T5Past* past = nullptr);
   // features (..., dim) -> logits (..., vocabulary_size)
   torch::Tensor logits(const torch::Tensor& features);
 
-  // While the module is training, the share that is left out of embeddings, of what layers add, of
-  // the feed-forward layers' middles and of what the stacks give.
+  // Sets the dropout used while the module is training. It applies to embeddings, layer outputs,
+  // the hidden vectors of the feed-forward layers and the outputs of both stacks.
   void set_dropout(double share) { dropout_ = share; }
 
   const T5Config& config() const { return config_; }
@@ -122,15 +124,16 @@ class T5ModuleImpl : public torch::nn::Module {
 };
 TORCH_MODULE(T5Module);
 
-// The likeliest token again and again, ties to the lowest id, until the end token, which is not
-// listed, or `most` tokens: a list for each text that encode() takes. `never`: ids below the
-// vocabulary's size that are passed over. No dropout and no gradients, whatever the module's mode.
+// Greedy decoding: a list of tokens for each text that encode() takes. Of equally likely tokens the
+// lowest id is chosen. A list ends before the end token or after `most` tokens. `never`: ids below
+// the vocabulary's size that are never chosen. No dropout and no gradients, in any mode of the
+// module.
 std::vector<std::vector<TokenId>> answer_greedily(T5Module& model, const torch::Tensor& tokens,
                                                   const torch::Tensor& n_in_texts, int most,
                                                   std::span<const TokenId> never = {});
 
-// A model with the weights of a Hugging Face directory, or, where that is empty, random ones; on
-// the training device. Throws Error.
+// A model on the training device with the weights of a Hugging Face directory, or random weights if
+// `init` is empty. Throws Error.
 T5Module make_t5(const T5Config& config, Products products, const std::filesystem::path& init,
                  std::uint64_t seed);
 

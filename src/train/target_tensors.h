@@ -1,4 +1,4 @@
-// What the frozen target says about a batch, as torch sees it, on the training device.
+// The frozen target's outputs for a batch, as torch tensors on the training device.
 #ifndef OUTRIDER_TRAIN_TARGET_TENSORS_H_
 #define OUTRIDER_TRAIN_TARGET_TENSORS_H_
 
@@ -16,7 +16,7 @@
 
 namespace outrider::train {
 
-// A batch and the target's view of it, in the type that a module computes in.
+// A batch and the target's outputs for it, in the type that a module computes in.
 struct TargetTensors {
   TargetTensors(Teacher& target, const Batch& batch, std::span<const int> layers,
                 torch::ScalarType type, bool with_logits = true)
@@ -36,15 +36,15 @@ struct TargetTensors {
   torch::Tensor tokens;    // (n_sequences, length) int64
   torch::Tensor weights;   // (n_sequences, length)
   torch::Tensor features;  // (n_sequences, length, layers.size() * dim): layers side by side
-  torch::Tensor logits;    // (n_sequences, length, vocabulary_size), or none
+  torch::Tensor logits;    // (n_sequences, length, vocabulary_size), or undefined
 
  private:
   TargetTensors(const BatchTensors& batch, torch::ScalarType type)
       : tokens(batch.tokens), weights(batch.weights.to(type)) {}
 };
 
-// What stands n_places later in a batch: places n_places, n_places + 1, ... of x (n_sequences,
-// length, ...), n_rows of them, with zeros behind the end.
+// Shifts a batch by n_places: places n_places, n_places + 1, ... of x (n_sequences, length, ...),
+// n_rows of them, with zeros after the end.
 inline torch::Tensor later(const torch::Tensor& x, std::int64_t n_places, std::int64_t n_rows) {
   const std::int64_t first = std::min(n_places, x.size(1));
   const std::int64_t n_there = std::min(n_rows, x.size(1) - first);
@@ -76,7 +76,7 @@ struct SharedMatrices {
 
   torch::Tensor input;
   torch::Tensor output;
-  double softcap;  // LogitForm's, whose scale is in `output`
+  double softcap;  // LogitForm's; `output` already includes its scale
 
  private:
   static torch::Tensor of(Teacher& target, std::vector<float> matrix) {

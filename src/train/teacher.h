@@ -1,5 +1,5 @@
-// The frozen target of a training run, as the engine runs it: probabilities and features come out
-// of its passes as they are needed, and nothing is stored.
+// The frozen target of a training run, run by the engine. Probabilities and features are computed
+// when needed; none are stored.
 #ifndef OUTRIDER_TRAIN_TEACHER_H_
 #define OUTRIDER_TRAIN_TEACHER_H_
 
@@ -17,20 +17,21 @@ namespace outrider::train {
 // Not thread-safe.
 class Teacher {
  public:
-  // PATH: a Hugging Face directory or a .gguf file; its weights are used as stored. Throws Error.
+  // path: a Hugging Face directory or a .gguf file; its weights are used as stored. Throws Error.
   Teacher(const std::filesystem::path& path, int n_threads);
 
   const ModelConfig& config() const { return model_->config(); }
   LanguageModel& model() { return *model_; }
 
-  // Runs whole sequences, each from its beginning: tokens (n_sequences, length). Then
+  // Runs whole sequences, each from its beginning: tokens (n_sequences, length). Afterwards
   // output().logits_row(i) and feature_row(i) belong to token i, counted through all sequences;
-  // logits are there only if wanted. Throws Error if the sequences are longer than the context.
+  // logits are present only if requested. Throws Error if the sequences are longer than the
+  // context.
   void run(std::span<const TokenId> tokens, int n_sequences, bool logits,
            std::span<const int> feature_layers);
   const ForwardOutput& output() const { return output_; }
 
-  // (vocabulary_size, dim), row-major: the matrices that heads of this target share with it.
+  // (vocabulary_size, dim), row-major: the matrices that this target's heads share with it.
   std::vector<float> input_matrix();
   std::vector<float> output_matrix();
 

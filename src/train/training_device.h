@@ -1,4 +1,4 @@
-// The device that tensors in training are made on, as torch calls it.
+// The device of training tensors, as a torch type.
 #ifndef OUTRIDER_TRAIN_TRAINING_DEVICE_H_
 #define OUTRIDER_TRAIN_TRAINING_DEVICE_H_
 
@@ -6,10 +6,10 @@
 
 namespace outrider::train {
 
-// What set_training_device() chose; the processor until then.
+// The device set by set_training_device(); initially the processor.
 torch::Device training_device();
 
-// For tests that watch where tensors are made ("meta" has none of their values).
+// For tests of where tensors are created (tensors on "meta" have no values).
 void set_training_device(torch::Device device);
 
 }  // namespace outrider::train

@@ -1,5 +1,5 @@
-// The one training loop: accumulate, clip, step, log, save; killed at any moment, it goes on with
-// the bits it would have had.
+// The training loop: accumulate, clip, step, log, save. A run killed at any moment resumes with the
+// same bits as an uninterrupted run.
 #ifndef OUTRIDER_TRAIN_TRAINING_RUN_H_
 #define OUTRIDER_TRAIN_TRAINING_RUN_H_
 
@@ -27,11 +27,11 @@ struct OptimizerOptions {
   double clip_value = 0;      // of each gradient's elements; 0: not clipped
 };
 
-// Everything that a run's course depends on, in words: written beside the checkpoint and compared
-// on resuming.
+// All settings that affect a run's results, in words. They are written beside the checkpoint and
+// compared when a run resumes.
 using RunSettings = std::vector<std::pair<std::string, std::string>>;
 
-// The one of them that a resumed run may change, if the run that is to go on diverged.
+// The one setting that a resumed run may change, for example after the run diverged.
 inline constexpr const char* kLearningRate = "learning-rate";
 
 struct RunOptions {
@@ -61,30 +61,31 @@ struct StepReport {
 
 struct RunHooks {
   std::function<void(const StepReport&)> on_step = {};
-  std::function<bool()> should_stop = {};  // asked between steps: then saves and returns
-  // The run goes on with another learning rate than it had.
+  std::function<bool()> should_stop = {};  // called between steps; true: save and return
+  // Called when a resumed run uses another learning rate than before.
   std::function<void(const std::string& before, const std::string& now)> on_new_rate = {};
 };
 
 struct RunOutcome {
   std::int64_t n_steps_done = 0;
-  std::int64_t first_step = 0;  // where a resumed run took up
-  bool finished = false;        // or stopped by should_stop
+  std::int64_t first_step = 0;  // the step at which a resumed run began
+  bool finished = false;        // false: stopped by should_stop
 };
 
-// Trains to the last step of the schedule and exports to the directory. Files of the run stand
-// under directory/training: checkpoint.pt (parameters, optimiser, step: replaced whole), log.jsonl
+// Trains to the last step of the schedule and exports to the directory. Files of the run are in
+// directory/training: checkpoint.pt (parameters, optimiser, step: replaced as a whole), log.jsonl
 // (a line a step, cut back to the checkpoint on resuming), settings.json.
 //
-// Before a checkpoint or the result is written, the parameters are tried on the batch that would
-// come next: what is saved has a finite loss and gradient.
+// Before a checkpoint or the result is written, the parameters are tried on the next batch, so
+// saved parameters have a finite loss and gradient.
 //
-// Throws Error: a run is there and resume is not set; resume with other settings than the learning
-// rate; a loss, a gradient, a parameter or a held-out figure that is no finite number; files that
-// cannot be written. The last good checkpoint stands then.
+// Throws Error: the directory has a run and resume is not set; a resumed run has other settings
+// besides the learning rate; a loss, a gradient, a parameter or a held-out metric is not finite;
+// files cannot be written. The last good checkpoint then remains.
 RunOutcome run_training(Objective& objective, const RunOptions& options, const RunHooks& hooks);
 
-// What the run in that directory was begun with under that name, if there is a run that says so.
+// The setting `name` with which the run in that directory began; nullopt if there is no run or it
+// does not record the setting.
 std::optional<std::string> begun_setting(const std::filesystem::path& directory,
                                          const std::string& name);
 

@@ -1,4 +1,4 @@
-// A verdict log on its way into a trainer: windows of its texts, with the target's law at every
+// Training data from a verdict log: windows of its texts, with the target's distribution at every
 // place where it was recorded.
 #ifndef OUTRIDER_TRAIN_VERDICT_TEXTS_H_
 #define OUTRIDER_TRAIN_VERDICT_TEXTS_H_
@@ -14,11 +14,11 @@
 
 namespace outrider::train {
 
-// Sequences and the target's law at some of their places.
+// Sequences and the target's distribution at some of their places.
 struct JudgedBatch {
-  Batch batch;  // weights: 1 where the law is known, else 0
-  // Row i is the law of the token at place places[i] of tokens (n_sequences, length), given what
-  // stands before it in its sequence; i counts through the places that weigh 1.
+  Batch batch;  // weights: 1 where the distribution is known, else 0
+  // Row i is the distribution of the token at place places[i] of tokens (n_sequences, length),
+  // given the tokens before it in its sequence. i counts the places of weight 1.
   std::vector<std::int64_t> places;
   int n_kept = 0;
   std::vector<TokenId> kept_ids;     // (n_rows, n_kept): the likeliest tokens, best first
@@ -26,35 +26,36 @@ struct JudgedBatch {
   std::vector<float> rest_logprobs;  // (n_rows): of all other tokens together
 };
 
-// The drafter that is to learn, as far as its log must fit it.
+// The drafter to train: the properties that the log has to match.
 struct LearningDrafter {
   std::filesystem::path path = {};  // for messages
   int n_vocabulary = 0;             // rows of its matrices
   VocabularyId vocabulary = {};     // of its tokenizer
 };
 
-// The texts that a log holds. Long ones are cut into windows that overlap by half, each place
-// judged in one of them. Some texts are held out, by what they say, so that a text is on the same
-// side whenever it is read. Not thread-safe.
+// The texts of a log. Long texts are cut into windows that overlap by half; each place is judged in
+// one of them. Some texts are held out. The choice depends on a text's tokens, so a text is on the
+// same side at every reading. Not thread-safe.
 class VerdictTexts {
  public:
-  // Reads what is there. Throws Error: no log, a log of another vocabulary than the drafter's.
+  // Reads the log. Throws Error if there is no log, or its vocabulary differs from the drafter's.
   VerdictTexts(const std::filesystem::path& log, const LearningDrafter& drafter,
                const BatchShape& shape, double held_out_share);
 
-  // Reads what has come since and forgets what the log has dropped. Returns the number of texts
-  // that came. Throws Error as the constructor.
+  // Reads new texts and drops those that the log has dropped. Returns the number of new texts.
+  // Throws Error as the constructor does.
   int refresh();
 
   std::int64_t n_texts() const { return static_cast<std::int64_t>(texts_.size()); }
-  std::int64_t n_judged() const { return n_judged_; }  // places, held out ones included
-  // Of all that is there: two logs share it if they hold the same texts.
+  std::int64_t n_judged() const { return n_judged_; }  // places, including held-out ones
+  // A hash of all texts: two logs with the same texts have the same fingerprint.
   std::uint64_t fingerprint() const;
   bool can_train() const { return training_.source != nullptr; }
 
-  // By number, a function of it and of the texts there are. Throws Error unless can_train().
+  // A batch by number. It depends only on the number and the present texts. Throws Error unless
+  // can_train().
   JudgedBatch batch(std::int64_t number);
-  // 0 .. n_held_out_batches() - 1.
+  // number: 0 .. n_held_out_batches() - 1.
   JudgedBatch held_out_batch(std::int64_t number);
   int n_held_out_batches() const { return held_out_.n_batches; }
 
@@ -63,7 +64,7 @@ class VerdictTexts {
     LoggedText logged;
     std::uint64_t sum = 0;  // checksum of its tokens
   };
-  // A piece of a text. Its first n_prompt tokens are only read.
+  // A part of a text. Its first n_prompt tokens are only read.
   struct Window {
     const LoggedText* text = nullptr;
     int begin = 0;
@@ -72,8 +73,8 @@ class VerdictTexts {
   };
   struct Side {
     std::vector<Window> windows;
-    std::shared_ptr<ExampleSource> source;  // null: no windows; its examples are they
-    int n_batches = 0;                      // that hold each window once
+    std::shared_ptr<ExampleSource> source;  // null: no windows; its examples are the windows
+    int n_batches = 0;                      // that contain each window once
   };
   void cut();
   void cut_text(const LoggedText& text, Side& side) const;

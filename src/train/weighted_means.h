@@ -9,10 +9,10 @@
 
 namespace outrider::train {
 
-// Figures by name, each a mean over all that was added. Not thread-safe.
+// Named values, each a weighted mean of all added means. Not thread-safe.
 class WeightedMeans {
  public:
-  // A mean over rows that weigh so much together.
+  // Adds a mean over rows whose weights sum to `weight`.
   void add(const std::string& name, double mean, double weight) {
     Sum* sum = nullptr;
     for (Sum& known : sums_) {
@@ -23,7 +23,7 @@ class WeightedMeans {
     sum->weight += weight;
   }
 
-  // In the order in which their names came.
+  // In the order in which the names were first added.
   std::vector<Metric> metrics() const {
     std::vector<Metric> all;
     for (const Sum& sum : sums_) {

@@ -1,5 +1,5 @@
-// Distillation of a drafter: its law is drawn towards the target's, on given text or on what the
-// drafter itself would say.
+// Distillation: trains a drafter's distribution towards the target's, on given text or on text that
+// the drafter samples.
 //
 // Source: Zhou et al., "DistillSpec: Improving Speculative Decoding via Knowledge Distillation"
 // (2024): algorithm 1, with the divergences of section 3.
@@ -29,8 +29,9 @@ struct DistillOptions {
   std::uint64_t seed = 0;
   std::shared_ptr<Teacher> target = nullptr;
   Divergence divergence = Divergence::forward_kl;
-  // Share of the batches whose text the drafter writes: it reads the first n_prompt tokens of each
-  // sequence and samples the rest; the loss counts there. Nothing is learned through the sampling.
+  // The share of batches whose text the drafter samples. The drafter reads the first n_prompt
+  // tokens of each sequence and samples the rest; only the sampled tokens count in the loss. No
+  // gradient flows through the sampling.
   double on_policy = 0;
   int n_prompt = 16;
   std::shared_ptr<BatchSource> batches = nullptr;
@@ -42,7 +43,7 @@ struct DistillOptions {
 
 // The divergence at temperature 1, mean over the tokens that count. Metric: "overlap", the expected
 // acceptance of one drafted token on the batch. Held out, on given text: "loss", "overlap", and
-// "agreement", the share of places where both name the same likeliest token. Exports a model of the
+// "agreement", the share of places where both have the same likeliest token. Exports a model of the
 // Llama family. Throws Error if the vocabularies' sizes differ or init does not fit.
 std::shared_ptr<Objective> make_distill(const DistillOptions& options);
 

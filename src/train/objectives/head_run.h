@@ -1,4 +1,4 @@
-// What the training of any head on a frozen target needs.
+// Options common to the training of every head on a frozen target.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_HEAD_RUN_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_HEAD_RUN_H_
 

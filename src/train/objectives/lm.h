@@ -1,4 +1,4 @@
-// Language modelling: the next token, from text or from completions of prompts.
+// Language modelling: predicts the next token, in text or in completions of prompts.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_LM_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_LM_H_
 
@@ -21,22 +21,23 @@ struct LmOptions {
   std::filesystem::path init =
       {};                  // a model of the same shape to start from; empty: random weights
   std::uint64_t seed = 0;  // of random weights
-  double dropout = 0;      // in [0, 1), while it learns (LlamaModule::set_dropout)
+  double dropout = 0;      // in [0, 1), while training (LlamaModule::set_dropout)
   std::shared_ptr<BatchSource> batches = nullptr;
   std::shared_ptr<BatchSource> held_out = nullptr;  // may be null
   int n_held_out_batches = 8;
   std::filesystem::path tokenizer = {};  // copied beside the weights
   ElementType export_type = ElementType::bf16;
-  // Multi-token prediction modules that learn with the model (train/mtp_module.h), and what their
-  // mean loss counts beside the model's (lambda of DeepSeek-V3's eq. 25).
+  // The number of multi-token prediction modules trained with the model (train/mtp_module.h), and
+  // the weight of their mean loss (lambda of DeepSeek-V3's eq. 25).
   int n_mtp_modules = 0;
   double mtp_weight = 0.3;
 };
 
-// Mean cross-entropy of the tokens that count, nats; with modules their mean likewise, weighted.
-// Held out: "loss", the model's own; for module k of 1 .. n: "mtp_loss_k", "mtp_agreement_k" and
-// "mtp_overlap_k", against the model as in mtp.h. Exports a model of the Llama family, and the
-// modules behind its layers. Throws Error if init (which holds no modules) does not fit.
+// Mean cross-entropy of the tokens that count, nats; plus mtp_weight times the mean of the modules'
+// losses. Held out: "loss", the model's own; for module k of 1 .. n: "mtp_loss_k",
+// "mtp_agreement_k" and "mtp_overlap_k", against the model as in mtp.h. Exports a model of the
+// Llama family, with the modules after its layers. Throws Error if init (which has no modules) does
+// not fit.
 std::shared_ptr<Objective> make_lm(const LmOptions& options);
 
 }  // namespace outrider::train

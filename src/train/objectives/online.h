@@ -1,9 +1,10 @@
-// Online distillation: a drafter goes on learning from what its target has said in use, recorded by
-// the engine (io/verdict_log.h), with no target at hand.
+// Online distillation: trains a drafter further on its target's recorded verdicts. The engine
+// records them in use (io/verdict_log.h); the target itself is not needed.
 //
-// Source: Liu et al., "Online Speculative Decoding" (2023): a buffer of contexts and target laws
-// that serving fills, and distillation from it. There the buffer keeps the places where the drafter
-// was corrected; here all that were committed are kept, the newest texts up to the log's bound.
+// Source: Liu et al., "Online Speculative Decoding" (2023): serving fills a buffer of contexts and
+// target distributions, and the drafter is distilled from it. The paper's buffer keeps the places
+// where the drafter was corrected. This one keeps all committed places, of the newest texts up to
+// the log's bound.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_ONLINE_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_ONLINE_H_
 
@@ -27,11 +28,11 @@ struct OnlineOptions {
   ElementType export_type = ElementType::bf16;
 };
 
-// The divergence of `distill` (objectives/distill.h), its metrics and held-out figures, on the
-// places of the log. Where the log lists fewer tokens than the vocabulary both laws are coarsened
-// to the listed ones and "any other" (coarsened_logprobs): the loss is then a lower bound of the
-// true divergence, the overlap an upper bound of the true one, and the gradient says nothing of how
-// the rest is shared out.
+// The divergence of `distill` (objectives/distill.h), its metrics and held-out metrics, on the
+// places of the log. If the log lists fewer tokens than the vocabulary, both distributions are
+// coarsened to the listed tokens and "any other" (coarsened_logprobs). The loss is then a lower
+// bound of the true divergence, and the overlap an upper bound of the true one. The gradient
+// contains nothing about the distribution among the other tokens.
 //
 // Exports the drafter's directory with the new weights, config.json last. Throws Error if the
 // drafter is not of the Llama family or its files do not load.

@@ -1,7 +1,7 @@
-// A small model that learns to draft several tokens in one pass, behind mask tokens.
+// PARD: adapts a small model to draft several tokens in one pass, with mask tokens.
 //
 // Source: An et al., "PARD: Accelerating LLM Inference with Low-Cost PARallel Draft Model
-// Adaptation" (arXiv 2504.18583): the loss, and which rows are learned from (train/mask_rows.h).
+// Adaptation" (arXiv 2504.18583): the loss, and the choice of training rows (train/mask_rows.h).
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_PARD_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_PARD_H_
 
@@ -32,13 +32,13 @@ struct PardOptions {
 
 // Mean cross-entropy, nats, of the tokens that count, over the text's rows and the mask rows
 // together. The places of mask rows are drawn for each batch, the same for all of its sequences.
-// Held out: "loss" of every place with a full draft behind it; of the kth token of a draft,
-// "loss_k" and "agreement_k" (the share of places whose likeliest token is the text's), k from 1;
-// "accepted", the mean number of tokens from the first on that are the text's.
+// Held out: "loss" of every place with a full draft after it; "loss_k" and "agreement_k" (the share
+// of places whose likeliest token is the text's) of the kth token of a draft, k from 1; "accepted",
+// the mean number of tokens from the first on that equal the text's.
 //
 // Exports the drafter's directory with the new weights and `pard_token` in config.json. Throws
-// UsageError if the mask is no token of the drafter's, the draft has fewer than 2 tokens, or a
-// share lies outside (0, 1]; Error if the drafter is not of the Llama family or does not load.
+// UsageError if the mask is not a token of the drafter, the draft has fewer than 2 tokens, or a
+// share is outside (0, 1]; Error if the drafter is not of the Llama family or does not load.
 std::shared_ptr<Objective> make_pard(const PardOptions& options);
 
 }  // namespace outrider::train
