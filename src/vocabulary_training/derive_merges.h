@@ -1,16 +1,16 @@
-// From scored pieces to an ordered list of merges.
+// Derives an ordered list of merges from scored pieces.
 //
-// SentencePiece's byte-pair encoder keeps no merges: any two neighbours whose text together is a
-// piece may merge, the piece of the highest score first, the leftmost where a score occurs twice.
-// A tokenizer.json merges by pairs, each with a rank of its own. Every way to split a piece in two
-// other pieces therefore becomes a pair, and a piece's pairs stand together where its score puts
-// them.
+// SentencePiece's byte-pair encoder stores no merges. Any two neighbours whose joined text is a
+// piece may merge; the piece of the highest score goes first, and of equal pieces the leftmost. A
+// tokenizer.json lists pairs to merge, each with a rank. Therefore every way to split a piece into
+// two other pieces becomes a pair, and the pairs of a piece are ranked together by the piece's
+// score.
 //
-// How one piece's pairs are ordered among themselves does not matter, because only one of them ever
-// comes up. Say two neighbours spell the piece X. Nothing has merged across the ends of X so far,
-// so what happened within is what encoding X by itself does, step by step; and that passes through
-// one state of two symbols only. Wherever two neighbours spell X, then, they are the same two, and
-// by induction over the steps both encoders do the same: best piece, leftmost place.
+// The order among the pairs of one piece does not matter, because only one of them can occur.
+// Suppose two neighbours spell the piece X. Nothing has merged across the ends of X so far, so the
+// merges within X are those of encoding X alone, step by step. That encoding passes through only
+// one state of two symbols. So wherever two neighbours spell X, they are the same two symbols. By
+// induction over the steps both encoders do the same: best piece, leftmost place.
 #ifndef OUTRIDER_VOCABULARY_TRAINING_DERIVE_MERGES_H_
 #define OUTRIDER_VOCABULARY_TRAINING_DERIVE_MERGES_H_
 
@@ -22,8 +22,8 @@
 
 namespace outrider {
 
-// The merges, best first, of `pieces` (n_pieces, by id). Only pieces of text take part; their
-// scores differ.
+// The merges of `pieces` (n_pieces, by id), best first. Only text pieces take part; their scores
+// must differ.
 std::vector<MergeRule> derive_merges(std::span<const LearntPiece> pieces);
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// What the tests of this layer share. For tests and nothing else.
+// Fixtures for the tests of this layer. Only tests include this file.
 #ifndef OUTRIDER_VOCABULARY_TRAINING_TEST_TEXTS_H_
 #define OUTRIDER_VOCABULARY_TRAINING_TEST_TEXTS_H_
 
@@ -22,7 +22,8 @@ inline std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Lines of made-up words, frequent and rare ones, the same every time. About 40 bytes a line.
+// Lines of made-up words, frequent and rare ones; the same for the same arguments. About 40 bytes a
+// line.
 inline std::string made_up_text(int n_lines, unsigned seed = 1) {
   constexpr const char* kSyllables[] = {"ba", "den", "fi", "go", "lu", "mer",      "no", "pra",
                                         "si", "th",  "um", "ve", "xo", "\xC3\xBC", "ay", "zi"};
@@ -43,7 +44,7 @@ inline std::string made_up_text(int n_lines, unsigned seed = 1) {
   return text;
 }
 
-// Why tests that need SentencePiece cannot run; empty if they can.
+// The reason why tests that need SentencePiece cannot run; empty if they can.
 inline std::string why_no_sentencepiece() {
   try {
     require_sentencepiece();
