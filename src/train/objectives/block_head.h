@@ -45,7 +45,9 @@ std::vector<int> block_feature_layers(int n_layers);
 //
 // dflash: slot k = 1 .. n_slots - 1 predicts the token at its own place. loss = sum of w_k times
 // the cross-entropy from the text's token, divided by the sum of w_k, or with D-PACE by the number
-// of blocks. dspark: slot k = 0 .. n_slots - 1 predicts the token after its place. The Markov head
+// of blocks.
+//
+// dspark: slot k = 0 .. n_slots - 1 predicts the token after its place. The Markov head
 // corrects the prediction with the token at the slot's place (teacher forcing). loss = 0.1
 // cross-entropy + 0.9 |draft_prob - target_prob|_1 + 1.0 binary cross-entropy of the confidence to
 // the acceptance 1 - |draft_prob - target_prob|_1 / 2, each a weighted mean as for dflash.
