@@ -1,4 +1,4 @@
-// outrider bench --methods: ways to decode, timed in turn beside plain decoding.
+// outrider bench --methods: times decoding methods in turn, beside plain decoding.
 #ifndef OUTRIDER_APPS_BENCH_METHODS_H_
 #define OUTRIDER_APPS_BENCH_METHODS_H_
 
@@ -23,10 +23,10 @@ struct MethodsFlags {
   std::string html_file;
 };
 
-// --methods, and what it alone takes.
+// --methods, and the flags that need it.
 void add_methods_flags(CLI::App& app, MethodsFlags& flags);
 
-// What other measurements take, too.
+// Values of flags that other measurements also have.
 struct MethodsRun {
   int max_tokens = 0;
   int repeats = 1;

@@ -1,4 +1,4 @@
-// outrider bench --passes: what passes of different widths cost.
+// outrider bench --passes: measures the cost of passes of different widths.
 #ifndef OUTRIDER_APPS_BENCH_PASSES_H_
 #define OUTRIDER_APPS_BENCH_PASSES_H_
 
@@ -16,10 +16,10 @@ struct PassesFlags {
   PassOptions options;
 };
 
-// --passes, and what it alone takes.
+// --passes, and the flags that need it.
 void add_passes_flags(CLI::App& app, PassesFlags& flags);
 
-// context and rounds of the options are set by then.
+// The caller sets context and rounds of the options before.
 int run_passes(const ModelFlags& model_flags, const PassesFlags& flags, bool json);
 
 }  // namespace outrider::cli

@@ -1,5 +1,5 @@
-// outrider bench --plan: what drafts would gain on devices that are not at hand, and how far that
-// is true here.
+// outrider bench --plan: predicts what drafts gain on devices that are not present, and checks the
+// prediction on this one.
 #ifndef OUTRIDER_APPS_BENCH_PLAN_H_
 #define OUTRIDER_APPS_BENCH_PLAN_H_
 
@@ -21,10 +21,10 @@ struct PlanFlags {
   int batch = 1;
 };
 
-// --plan, and what it alone takes.
+// --plan, and the flags that need it.
 void add_plan_flags(CLI::App& app, PlanFlags& flags);
 
-// What other measurements take, too.
+// Values of flags that other measurements also have.
 struct PlanRun {
   std::string weights;             // empty: as stored
   std::vector<std::string> trees;  // empty: auto
@@ -34,9 +34,9 @@ struct PlanRun {
 };
 int run_plan(const PlanFlags& flags, const PlanRun& run);
 
-// Of --check; the rows and rounds are those of --passes.
+// For --check; rows and rounds are the flags of --passes.
 struct PlanCheckRun {
-  std::vector<int> rows;      // empty: the check's own
+  std::vector<int> rows;      // empty: the check's default
   std::vector<int> contexts;  // likewise
   int rounds = 5;
   bool json = false;

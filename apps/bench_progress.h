@@ -1,4 +1,4 @@
-// What a measurement is at, on standard error.
+// The progress of a measurement, on standard error.
 #ifndef OUTRIDER_APPS_BENCH_PROGRESS_H_
 #define OUTRIDER_APPS_BENCH_PROGRESS_H_
 
@@ -11,8 +11,8 @@
 
 namespace outrider::cli {
 
-// A bar on a terminal, drawn between the steps that are timed and, within a long one, rarely enough
-// not to be seen in its time.
+// A bar on a terminal. It is drawn between timed steps, and within a long step rarely enough not to
+// affect its time.
 class BenchProgress {
  public:
   explicit BenchProgress(const Interrupt& interrupt) : interrupt_(&interrupt) {}

@@ -1,4 +1,5 @@
-// outrider bench --simulate-acceptance: what decoding gains from a drafter of this cost.
+// outrider bench --simulate-acceptance: measures what decoding gains from a drafter of a given
+// cost.
 #ifndef OUTRIDER_APPS_BENCH_SIMULATION_H_
 #define OUTRIDER_APPS_BENCH_SIMULATION_H_
 
@@ -18,10 +19,10 @@ struct SimulationFlags {
   SimulationOptions options;
 };
 
-// --simulate-acceptance, and what it alone takes beside the drafter.
+// --simulate-acceptance, and the flags that need it, without the drafter's.
 void add_simulation_flags(CLI::App& app, SimulationFlags& flags);
 
-// context and rounds of the options are set by then.
+// The caller sets context and rounds of the options before.
 int run_simulation(const ModelFlags& model_flags, const SimulationFlags& flags, bool json);
 
 }  // namespace outrider::cli

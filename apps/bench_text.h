@@ -1,4 +1,4 @@
-// Measured figures as text and as JSON.
+// Measured values as text and as JSON.
 #ifndef OUTRIDER_APPS_BENCH_TEXT_H_
 #define OUTRIDER_APPS_BENCH_TEXT_H_
 
@@ -12,15 +12,15 @@ namespace outrider::cli {
 
 using Json = nlohmann::ordered_json;
 
-// 0.0741 -> "74.1 ms"; three digits or more, microseconds to seconds.
+// 0.0741 -> "74.1 ms"; at least three digits, microseconds to seconds.
 std::string show_duration(double seconds);
 
 // "seconds", "min_seconds" and "max_seconds".
 void put_seconds(Json& object, const Spread& seconds);
 
-// What every measurement says of the model it was taken from: path, kernels, threads, types.
+// The model's description in every measurement: path, kernels, threads, types.
 Json describe(const Model& model);
-// The same as a line for people.
+// The same as a line of text.
 std::string describe_line(const Model& model, int context);
 
 std::string dump(const Json& object);

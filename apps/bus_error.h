@@ -1,4 +1,4 @@
-// What becomes of a program when a file it has mapped is made shorter by someone else.
+// Handles the signal that is raised when a mapped file becomes shorter.
 #ifndef OUTRIDER_APPS_BUS_ERROR_H_
 #define OUTRIDER_APPS_BUS_ERROR_H_
 
@@ -6,10 +6,10 @@
 
 namespace outrider::cli {
 
-// A model's file is read through a mapping for as long as the model lives. Once the file is cut
-// short, or its disk fails, touching what is gone raises SIGBUS, in whichever thread it is. From
-// this call on that is one line on standard error, which begins with the program's name, and exit
-// status 1; a SIGBUS of any other cause still kills.
+// A model's file stays memory-mapped as long as the model exists. If the file is truncated or its
+// disk fails, reading the missing part raises SIGBUS in the reading thread. After this call such a
+// SIGBUS prints one line on standard error, which begins with the program's name, and exits with
+// status 1. A SIGBUS of any other cause still kills the program.
 void explain_bus_errors(std::string_view program);
 
 }  // namespace outrider::cli

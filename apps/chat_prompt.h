@@ -1,4 +1,4 @@
-// A conversation as something to generate from.
+// Turns a conversation into a request to generate.
 #ifndef OUTRIDER_APPS_CHAT_PROMPT_H_
 #define OUTRIDER_APPS_CHAT_PROMPT_H_
 
@@ -12,25 +12,25 @@
 
 namespace outrider::cli {
 
-// What a conversation is made of besides its messages.
+// The parts of a conversation other than its messages.
 struct ConversationFlags {
-  std::optional<std::string> system = {};  // empty: an empty message; nullopt: the model's own
+  std::optional<std::string> system = {};  // empty: an empty message; nullopt: the model's default
   std::string tools_file = {};
-  std::string tools = {};  // what is in the file
+  std::string tools = {};  // the file's contents
   MessageGuard guard = MessageGuard::none;
 };
-// --system, --tools and --safe-messages. `needed`, if there is one, is a flag that they need.
+// --system, --tools and --safe-messages. `needed`, if not null, is a flag that they require.
 void add_conversation_flags(CLI::App& app, ConversationFlags& flags, const char* group,
                             CLI::Option* needed = nullptr);
-// Reads the file and looks at both. Throws Error where it holds no JSON array.
+// Reads the tools file and checks both values. Throws Error if the file does not hold a JSON array.
 void read_conversation_flags(ConversationFlags& flags);
 
-// The model's template for such a conversation: the one for tools where there are tools.
+// The model's template for such a conversation: the template for tools if there are tools.
 ChatTemplate chat_template_of(const Tokenizer& tokenizer, const ConversationFlags& flags);
 
 // The request for the assistant's next turn: `options` with the template's turn ends added (as
-// tokens where they are tokens, else as texts; neither with ignore_eos). The system message is not
-// added. Throws Error where the template refuses the messages.
+// tokens if they are tokens, else as texts; neither with ignore_eos). The system message is not
+// added. Throws Error if the template refuses the messages.
 GenerateRequest chat_request(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                              std::span<const ChatMessage> messages, const ConversationFlags& flags,
                              GenerateOptions options);

@@ -1,4 +1,4 @@
-// A span of time as a clock shows it.
+// A duration as a clock shows it.
 #ifndef OUTRIDER_APPS_CLOCK_TEXT_H_
 #define OUTRIDER_APPS_CLOCK_TEXT_H_
 

@@ -8,11 +8,11 @@
 
 namespace outrider::cli {
 
-// Runs a command whose flags have been parsed; returns the exit status. Throws what the library
-// throws, UsageError, OutputClosed or Interrupted; main turns them into one line and a status.
+// Runs a command whose flags have been parsed; returns the exit status. Throws the library's
+// errors, UsageError, OutputClosed or Interrupted; main turns them into one line and a status.
 using Run = std::function<int()>;
 
-// Each adds its subcommand to `program`; `run` is set to what to call if it is the one chosen.
+// Each adds its subcommand to `program`, and sets `run` if that subcommand is chosen.
 CLI::App* add_generate(CLI::App& program, Run& run);
 CLI::App* add_chat(CLI::App& program, Run& run);
 CLI::App* add_serve(CLI::App& program, Run& run);
@@ -30,7 +30,7 @@ CLI::App* add_tune(CLI::App& program, Run& run);
 CLI::App* add_eval(CLI::App& program, Run& run);
 CLI::App* add_train(CLI::App& program, Run& run);
 CLI::App* add_completion(CLI::App& program, Run& run);
-CLI::App* add_man(CLI::App& program, Run& run);  // not in the help: for packages
+CLI::App* add_man(CLI::App& program, Run& run);  // hidden from the help: for packages
 
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;

@@ -1,5 +1,5 @@
-// What every program does around its commands: turns whatever goes wrong into one line on standard
-// error and an exit status.
+// The frame around every program's commands: turns every error into one line on standard error and
+// an exit status.
 #ifndef OUTRIDER_APPS_ENTRY_H_
 #define OUTRIDER_APPS_ENTRY_H_
 
@@ -8,7 +8,8 @@
 
 namespace outrider::cli {
 
-// Thrown by a process that ends with this status and says nothing: another one does.
+// Thrown by a process that exits with this status and prints nothing, because another process
+// prints the message.
 struct QuietExit {
   int status = 0;
 };
@@ -19,14 +20,14 @@ int enter(const char* name, int argc, char** argv, int (*run_program)(int, char*
 // One line on standard error; returns `status`.
 int fail(int status, std::string_view message);
 
-// Reads the command line. "--name=" gives --name the empty text, as --name "" does; CLI11 by itself
-// would take the next word, whatever it is. Throws what CLI11 and the flags throw.
+// Parses the command line. "--name=" sets --name to the empty text, as --name "" does; CLI11 alone
+// would take the next word as the value. Throws the exceptions of CLI11 and of the flags.
 void parse(CLI::App& program, int argc, const char* const* argv);
 
-// CLI11's own errors: the words differ per version, the form is ours.
+// Prints an error of CLI11: its words, in the format of all messages.
 int fail_usage(const CLI::App& program, const CLI::ParseError& error);
-// Writes the chosen command's help, with Normal of its usual flags, with All of all; a word before
-// it that is no command is a usage error.
+// Writes the chosen command's help: its usual flags with Normal, all flags with All. A preceding
+// word that is not a command is a usage error.
 int show_help(const CLI::App& program, CLI::AppFormatMode mode);
 
 }  // namespace outrider::cli

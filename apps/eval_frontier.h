@@ -1,4 +1,4 @@
-// outrider eval --frontier: a task asked in many settings, each beside plain decoding.
+// outrider eval --frontier: runs a task in many settings, each compared with plain decoding.
 #ifndef OUTRIDER_APPS_EVAL_FRONTIER_H_
 #define OUTRIDER_APPS_EVAL_FRONTIER_H_
 
@@ -18,10 +18,10 @@ struct FrontierFlags {
   int n_timed = std::numeric_limits<int>::max();  // questions
 };
 
-// --frontier, and what it alone takes.
+// --frontier, and the flags that need it.
 void add_frontier_flags(CLI::App& app, FrontierFlags& flags);
 
-// The report's directory keeps the records, too: the same command goes on where it was stopped.
+// The report's directory also holds the records, so the same command continues an interrupted run.
 int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridFlags& grid,
                  const TaskFlags& task_flags, const FrontierFlags& flags, const ReportWhere& where);
 

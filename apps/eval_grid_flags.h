@@ -1,5 +1,5 @@
-// Flags that say which settings a frontier has: rules, transforms, lengths of drafts; and where its
-// report goes.
+// Flags for the settings of a frontier (rules, transforms, draft lengths) and for the place of its
+// report.
 #ifndef OUTRIDER_APPS_EVAL_GRID_FLAGS_H_
 #define OUTRIDER_APPS_EVAL_GRID_FLAGS_H_
 
@@ -24,19 +24,19 @@ struct GridFlags {
 struct ReportWhere {
   std::string directory;  // may be empty: no report
   std::string picture = "svg";
-  bool json = false;  // to standard output, not a table
+  bool json = false;  // to standard output, instead of a table
 };
 
 void add_grid_flags(CLI::App& app, GridFlags& flags, const char* group);
 
-// Throws what eval::expand_rules throws.
+// Throws the exceptions of eval::expand_rules.
 std::vector<eval::RuleSetting> rules_of(const GridFlags& flags);
 
-// Each once.
+// Without duplicates.
 std::vector<int> lengths_of(const GridFlags& flags);
 
-// Every temperature with every truncation, each once; at temperature 0 without any, since there
-// nothing is left to truncate.
+// Every temperature with every truncation, without duplicates. Temperature 0 has no truncations,
+// because they do not change its result.
 std::vector<SamplingParams> samplings_of(const GridFlags& flags);
 
 }  // namespace outrider::cli

@@ -1,4 +1,4 @@
-// outrider eval --task: the items of a data set asked and judged.
+// outrider eval --task: asks a model the items of a data set and scores the answers.
 #ifndef OUTRIDER_APPS_EVAL_TASK_H_
 #define OUTRIDER_APPS_EVAL_TASK_H_
 
@@ -31,41 +31,43 @@ struct TaskFlags {
   VerdictLogFlags verdict_log;
 };
 
-// What is asked, with everything that the flags say of how. Reads the data.
+// A task with all options of the flags and its data.
 struct PreparedTask {
   eval::Task task;
   GenerateOptions options;
   eval::Metrics metrics;
-  std::string data;  // what the items are told by
+  std::string data;  // identifies the items' data
   eval::QuestionSet set;
 };
-// `app` tells which flags were given: a task's own limits stand where they were not.
+// Reads the data. `app` tells which flags were given: the task's own limits apply where a flag was
+// not.
 PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags);
 
-// Everything that decides what an answer is, so that records of one run are never taken for those
-// of another. How many items are asked, and by how many threads, does not.
+// All settings that determine the answers, so that records of different runs are never mixed. The
+// number of items and of threads is not among them.
 nlohmann::ordered_json configuration_of(const ModelFlags& model_flags, const TaskFlags& flags,
                                         const PreparedTask& prepared);
 
-// Throws UsageError where a decoder is to have an encoder's prompt.
+// Throws UsageError if an encoder prompt is given for a decoder-only model.
 void check_encoder_prompt(const TaskFlags& flags, const Model& model);
 
-// How questions are asked of this model. It outlives what is returned. Throws as that does.
+// The way to ask this model questions. The model must outlive the result. Throws as
+// check_encoder_prompt() does.
 eval::AskOptions asking_of(const TaskFlags& flags, const Model& model,
                            const GenerateOptions& options);
 
 bool reads_likelihood(const eval::Metrics& metrics);
 
-// Where results go.
+// The destination of results.
 struct TaskOutput {
-  std::string records;  // empty: none are kept
+  std::string records;  // empty: no records are kept
   bool json = false;
 };
 
 // Flags of tasks, and those of sampling.
 void add_task_flags(CLI::App& app, TaskFlags& flags);
 
-// --list: lines for people, or a JSON list of objects.
+// --list: a text table, or a JSON list of objects.
 int list_tasks(bool json);
 
 int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags& flags,

@@ -1,4 +1,4 @@
-// Where task files are found by name.
+// The folders in which task files are found by name.
 #ifndef OUTRIDER_APPS_EVAL_TASK_FOLDERS_H_
 #define OUTRIDER_APPS_EVAL_TASK_FOLDERS_H_
 
@@ -7,9 +7,9 @@
 
 namespace outrider::cli {
 
-// OUTRIDER_TASKS, if it is set; then what was installed with this program; for a program that runs
-// where it was built, the tasks of its sources. Throws UsageError where OUTRIDER_TASKS is no
-// folder.
+// The folders in search order: OUTRIDER_TASKS, if it is set; the folder installed with this
+// program; for a program in its build directory, the tasks of its sources. Throws UsageError if
+// OUTRIDER_TASKS is not a folder.
 std::vector<std::filesystem::path> task_folders();
 
 }  // namespace outrider::cli

@@ -1,4 +1,4 @@
-// outrider eval --teacher-forced: all rules along given texts.
+// outrider eval --teacher-forced: compares all rules along given texts.
 #ifndef OUTRIDER_APPS_EVAL_TEACHER_FORCED_H_
 #define OUTRIDER_APPS_EVAL_TEACHER_FORCED_H_
 
@@ -20,11 +20,11 @@ struct TeacherForcedFlags {
   int window = 0;
 };
 
-// --teacher-forced, and what it alone takes.
+// --teacher-forced, and the flags that need it.
 void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags);
 
-// On the documents of the text, or, where a task is named, on its questions' first references, each
-// behind its prompt.
+// Uses the documents of the text. If a task is given, it uses the task's prompts, each followed by
+// its first reference.
 int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const GridFlags& grid,
                        const TaskFlags& task, const TeacherForcedFlags& flags,
                        const ReportWhere& where);

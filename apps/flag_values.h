@@ -1,5 +1,5 @@
-// Flags with checked values. CLI11 would read 010 as eight and accept NaN; these do not, and every
-// refusal reads the same.
+// Flags with checked values. CLI11 would read 010 as eight and accept NaN; these functions reject
+// both, with uniform messages.
 #ifndef OUTRIDER_APPS_FLAG_VALUES_H_
 #define OUTRIDER_APPS_FLAG_VALUES_H_
 
@@ -23,7 +23,7 @@ struct RealRange {
   const char* words;  // "a number in (0, 1]", for the message
 };
 
-// Each binds `name` (as CLI11 writes names, "--seed") to `value`; the value before parsing is the
+// Each binds `name` (in CLI11's syntax, "--seed") to `value`. The value before parsing is the
 // default and is not shown. Parsing throws UsageError.
 CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int least,
                          const std::string& description);
@@ -34,10 +34,10 @@ CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::uint64_t& va
                        const std::string& description);
 CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, const RealRange& range,
                       const std::string& description);
-// Left alone where the flag is not given.
+// `value` is unchanged if the flag is not given.
 CLI::Option* add_real(CLI::App& app, const std::string& name, std::optional<double>& value,
                       const RealRange& range, const std::string& description);
-// Lists, separated by commas; an empty list is refused.
+// Lists separated by commas; an empty list is refused.
 CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values,
                           int least, const std::string& description);
 CLI::Option* add_reals(CLI::App& app, const std::string& name, std::vector<double>& values,
@@ -46,20 +46,21 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
                         std::vector<std::string> choices, const std::string& description);
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& placeholder, const std::string& description);
-// Text that must not be empty: a path or a spec out of an unset shell variable is a mistake, and
-// would mean "no such flag" further on. `expected` says in the message what the text is to be.
+// Text that must not be empty. An empty path or spec usually comes from an unset shell variable,
+// and later code would read it as a missing flag. `expected` is the message's description of the
+// text.
 CLI::Option* add_filled_text(CLI::App& app, const std::string& name, std::string& value,
                              const std::string& placeholder, const std::string& expected,
                              const std::string& description);
-// The same with a path.
+// The same for a path.
 CLI::Option* add_path(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& placeholder, const std::string& description);
-// Several such texts, behind one flag or behind several.
+// Several such texts, after one flag or after repeated flags.
 CLI::Option* add_filled_texts(CLI::App& app, const std::string& name,
                               std::vector<std::string>& values, const std::string& placeholder,
                               const std::string& expected, const std::string& description);
 
-// The whole of a file of UTF-8 text, or of standard input for "-"; at most 256 MiB. Throws Error.
+// The contents of a UTF-8 text file, or of standard input for "-"; at most 256 MiB. Throws Error.
 std::string read_text(const std::string& file);
 
 }  // namespace outrider::cli

@@ -1,4 +1,4 @@
-// Flags that give the form of a text.
+// Flags that constrain the form of a text.
 #ifndef OUTRIDER_APPS_GRAMMAR_FLAGS_H_
 #define OUTRIDER_APPS_GRAMMAR_FLAGS_H_
 
@@ -11,14 +11,15 @@
 namespace outrider::cli {
 
 struct GrammarFlags {
-  std::string grammar;      // a file; empty: not given, and so on
+  std::string grammar;      // a file; empty: not given, likewise below
   std::string json_schema;  // a file
   std::string regex;
 };
 
-// --grammar, --json-schema and --regex, of which one may be given.
+// --grammar, --json-schema and --regex, of which at most one may be given.
 void add_grammar_flags(CLI::App& app, GrammarFlags& flags);
-// What they name; null where none is given. Throws Error, naming the flag's file.
+// The grammar of the given flag; null if none is given. Throws Error with the name of the flag's
+// file.
 std::shared_ptr<const Grammar> read_grammar(const GrammarFlags& flags);
 
 }  // namespace outrider::cli

@@ -1,6 +1,6 @@
-// How --help looks: one column of flags, one of words, wrapped to fit. A command with many flags
-// shows the usual ones, each with the first sentence of its description; --help-all shows them all,
-// with all that is said of them.
+// The layout of --help: a column of flags and a column of descriptions, wrapped to the width. A
+// command with many flags shows only the usual ones, each with the first sentence of its
+// description. --help-all shows all flags with full descriptions.
 #ifndef OUTRIDER_APPS_HELP_FORMAT_H_
 #define OUTRIDER_APPS_HELP_FORMAT_H_
 
@@ -18,14 +18,14 @@ std::string wrap_words(const std::string& text, std::size_t indent, std::size_t 
 // `words` up to the first full stop that a capital letter follows, without that full stop.
 std::string first_sentence(const std::string& words);
 
-// What stands for an option's value, as "FILE" or "f32|bf16"; CLI11 adds what it checks.
+// The placeholder of an option's value, as "FILE" or "f32|bf16"; CLI11 adds its checks.
 std::string value_name(const CLI::Option& option);
 
 class HelpFormat : public CLI::Formatter {
  public:
-  // From now on --help of the command that has this option leaves out those that are not usual.
+  // After this call, --help of the option's command shows only options marked as usual.
   void add_usual(const CLI::Option* option) { usual_.insert(option); }
-  // Whether --help leaves out options of this command.
+  // Whether --help hides options of this command.
   bool has_further(const CLI::App& app) const;
 
   std::string make_help(const CLI::App* app, std::string name,
@@ -39,11 +39,11 @@ class HelpFormat : public CLI::Formatter {
   std::set<const CLI::Option*> usual_;
 };
 
-// The look of the program and of all commands that are added to it later, --help and --help-all.
+// Sets this layout, with --help and --help-all, for the program and all commands added later.
 void add_help(CLI::App& program);
 
-// Adds to the flags that --help of this command shows, which are all as long as none is named.
-// Several calls add up. The names are those of flags that `app` has; throws CLI::OptionNotFound.
+// Adds flags to those that --help of this command shows. If no flag is ever added, all are shown.
+// The names are of flags that `app` has; throws CLI::OptionNotFound.
 void show_usual(CLI::App& app, std::initializer_list<const char*> names);
 
 }  // namespace outrider::cli

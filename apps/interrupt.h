@@ -1,5 +1,5 @@
-// Ctrl-C, and SIGTERM, which service managers, `timeout` and `kill` send: the first asks for an end
-// after the pass in progress, the second kills.
+// Handles Ctrl-C (SIGINT) and SIGTERM, which service managers, `timeout` and `kill` send. The first
+// signal requests an end after the current pass; the second kills the program.
 #ifndef OUTRIDER_APPS_INTERRUPT_H_
 #define OUTRIDER_APPS_INTERRUPT_H_
 
@@ -8,13 +8,15 @@
 
 namespace outrider::cli {
 
-// Thrown where there is nothing to show yet, while a model loads. The exit status is 130.
+// Thrown if a signal comes while a model loads, when there is no result to show. The exit status is
+// 130.
 class Interrupted : public std::runtime_error {
  public:
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
-// Catches both while it lives; one at a time. System calls that wait are interrupted (EINTR).
+// Handles both signals during its lifetime; at most one object exists at a time. Blocking system
+// calls are interrupted (EINTR).
 class Interrupt {
  public:
   Interrupt();
@@ -22,12 +24,12 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  bool raised() const;           // by a signal since the last reset(), or by SIGTERM ever
+  bool raised() const;           // a signal since the last reset(), or any SIGTERM
   void throw_if_raised() const;  // Interrupted
-  void stop();                   // ends the text as a signal would, but raised() stays false
-  void reset();                  // forget what was asked for, but SIGTERM
-  static bool must_end();        // SIGTERM has come: nothing new is to be begun
-  // SIGTERM was a request like any other, and has been met: the exit status is the command's own.
+  void stop();                   // ends the text like a signal, but raised() stays false
+  void reset();                  // clears the request, except SIGTERM's
+  static bool must_end();        // SIGTERM has come: begin nothing new
+  // Clears SIGTERM after the command has handled it: the exit status is then the command's own.
   static void settle();
   const std::atomic<bool>* flag();  // for GenerateOptions::cancel
 };

@@ -1,4 +1,4 @@
-// A bar on standard error while items are worked through.
+// A progress bar on standard error for a sequence of items.
 #ifndef OUTRIDER_APPS_ITEM_PROGRESS_H_
 #define OUTRIDER_APPS_ITEM_PROGRESS_H_
 
@@ -8,19 +8,19 @@
 
 namespace outrider::cli {
 
-// Appears on a terminal only, with the time left as the items so far took; cleared when it goes.
-// Not thread-safe.
+// Shown only on a terminal, with the remaining time estimated from the items so far. The destructor
+// clears it. Not thread-safe.
 class ItemProgress {
  public:
-  // n_before: items done by an earlier run, which took none of this one's time.
+  // n_before: items done by an earlier run; they do not count in the time estimate.
   ItemProgress(int n_items, int n_before);
   ~ItemProgress();
   ItemProgress(const ItemProgress&) = delete;
   ItemProgress& operator=(const ItemProgress&) = delete;
 
-  // One more item has been dealt with.
+  // Counts one more item as done.
   void step(std::string_view remark = {});
-  // A problem, as a line of its own above the bar.
+  // Prints a problem on its own line above the bar.
   void complain(std::string_view problem);
 
  private:

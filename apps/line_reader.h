@@ -1,4 +1,4 @@
-// Lines from standard input, with Ctrl-C and end of input told apart.
+// Lines from standard input; interruption (Ctrl-C) and end of input are distinguished.
 #ifndef OUTRIDER_APPS_LINE_READER_H_
 #define OUTRIDER_APPS_LINE_READER_H_
 
@@ -10,11 +10,11 @@ namespace outrider::cli {
 
 enum class LineStatus { line, interrupted, end };
 
-// Reads descriptor 0 itself: nothing else may. Not thread-safe.
+// Reads descriptor 0 directly: nothing else may read from it. Not thread-safe.
 class LineReader {
  public:
-  // The next line without its line end (a last line need not have one). `interrupted`: SIGINT came
-  // while waiting; what was typed of the line is forgotten. Throws Error if reading fails.
+  // Reads the next line, without its line end (the last line may lack one). `interrupted`: SIGINT
+  // came while waiting; the partly typed line is dropped. Throws Error if reading fails.
   LineStatus next(const Interrupt& interrupt, std::string& line);
 
  private:

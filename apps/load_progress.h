@@ -1,4 +1,4 @@
-// A bar on standard error while a model loads or something else takes its time.
+// A progress bar on standard error for loading a model or another long step.
 #ifndef OUTRIDER_APPS_LOAD_PROGRESS_H_
 #define OUTRIDER_APPS_LOAD_PROGRESS_H_
 
@@ -9,8 +9,8 @@
 
 namespace outrider::cli {
 
-// Appears only on a terminal, and only if loading takes long enough to be noticed; cleared when it
-// goes. Says how long it will take once that can be told. Ctrl-C ends the load at the next step.
+// Shown only on a terminal, and only if loading takes a noticeable time. Shows the remaining time
+// once it can be estimated. The destructor clears the bar. Ctrl-C ends the load at the next step.
 class LoadProgress {
  public:
   LoadProgress(std::string what, const Interrupt& interrupt);

@@ -1,4 +1,4 @@
-// The file of --logits: raw little-endian f32 rows, one behind each generated id.
+// The file of --logits: raw little-endian f32 rows, one after each generated id.
 #ifndef OUTRIDER_APPS_LOGITS_FILE_H_
 #define OUTRIDER_APPS_LOGITS_FILE_H_
 
@@ -8,25 +8,26 @@
 
 namespace outrider::cli {
 
-// Never leaves half a file: what is written goes to a temporary beside it, which takes the file's
-// place in the end. (A device or a pipe is written to directly.)
+// Never leaves a partial file: data goes to a temporary beside the file, which finally replaces it.
+// (A device or a pipe is written to directly.)
 class LogitsFile {
  public:
-  // Throws Error at once if the file could not be written later. Does not touch an existing one.
+  // Throws Error at once if the file could not be written later. Does not change an existing file.
   explicit LogitsFile(const std::string& path);
-  ~LogitsFile();  // removes the temporary, unless commit() made it the file
+  ~LogitsFile();  // removes the temporary file, unless committed
   LogitsFile(const LogitsFile&) = delete;
   LogitsFile& operator=(const LogitsFile&) = delete;
 
-  // To the temporary; once. logits: (n_ids, vocabulary) f32. Throws Error: a full disk shows here.
+  // Writes to the temporary file; call it once. logits: (n_ids, vocabulary) f32. Throws Error, for
+  // example for a full disk.
   void write(std::span<const float> logits);
-  // Puts what was written in the file's place. Throws Error; the old file is then unchanged.
+  // Replaces the file with the temporary. Throws Error; the old file is then unchanged.
   void commit();
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path temporary_;  // empty: no ordinary file, write directly
-  bool written_ = false;             // the temporary is there
+  std::filesystem::path temporary_;  // empty: not a regular file, written directly
+  bool written_ = false;             // the temporary exists
 };
 
 }  // namespace outrider::cli

@@ -14,8 +14,8 @@ struct ManualPage {
   std::string text;
 };
 
-// One page for the program and one for each command below it. `version` and `date` ("2026-01-31")
-// stand in the margins.
+// One page for the program and one for each of its commands. `version` and `date` ("2026-01-31")
+// are printed in the margins.
 std::vector<ManualPage> manual_pages(const CommandDescription& program, const std::string& version,
                                      const std::string& date);
 

@@ -1,4 +1,4 @@
-// Messages from standard input: a line each, or several lines between marks.
+// Reads messages from standard input: one line each, or several lines between """ marks.
 #ifndef OUTRIDER_APPS_MESSAGE_READER_H_
 #define OUTRIDER_APPS_MESSAGE_READER_H_
 
@@ -12,16 +12,16 @@ namespace outrider::cli {
 
 struct Message {
   std::string text;
-  bool is_block = false;  // stood between marks: neither blank nor a command, whatever it holds
+  bool is_block = false;  // was between marks: never empty input or a command
 };
 
-// A line that begins with """ begins a block, which ends with the next line that ends with """. The
-// marks, and a line end directly behind the first and before the last, are no part of the message.
-// Reads descriptor 0 itself: nothing else may. Not thread-safe.
+// A line that begins with """ begins a block; the next line that ends with """ ends it. The marks
+// are not part of the message, and neither is a line end directly after the first mark or before
+// the last. Reads descriptor 0 directly: nothing else may read from it. Not thread-safe.
 class MessageReader {
  public:
-  // The next message. `interrupted`: SIGINT came while waiting; what was typed of the message is
-  // forgotten. on_further_line is called before each line of a block but its first is read. Throws
+  // Reads the next message. `interrupted`: SIGINT came while waiting; the partly typed message is
+  // dropped. on_further_line is called before each line of a block except the first is read. Throws
   // Error if reading fails, or if the input ends within a block.
   LineStatus next(const Interrupt& interrupt, const std::function<void()>& on_further_line,
                   Message& message);

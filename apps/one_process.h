@@ -1,4 +1,4 @@
-// What a program does that mpirun or srun has started several times, where it is for one process.
+// Handles programs that mpirun or srun has started several times but that run in one process only.
 #ifndef OUTRIDER_APPS_ONE_PROCESS_H_
 #define OUTRIDER_APPS_ONE_PROCESS_H_
 
@@ -6,12 +6,12 @@
 
 namespace outrider::cli {
 
-// Whether a launcher has started several processes, and this is not the first of them: what all of
-// them would say, that one says.
+// Whether a launcher started several processes and this is not the first. Only the first prints
+// messages.
 bool is_follower();
 
-// Refuses to do the same work several times over: UsageError in the first process, QuietExit in the
-// others. `what`: "outrider train".
+// Refuses to run in several processes: UsageError in the first process, QuietExit in the others.
+// `what`: "outrider train".
 void require_one_process(std::string_view what);
 
 }  // namespace outrider::cli

@@ -1,4 +1,4 @@
-// Where a command may write: not over what it reads.
+// Checks that a command does not overwrite its input.
 #ifndef OUTRIDER_APPS_OUTPUT_PLACE_H_
 #define OUTRIDER_APPS_OUTPUT_PLACE_H_
 
@@ -8,12 +8,13 @@
 
 namespace outrider::cli {
 
-// Throws Error("write file", ...) if `out` is there and is one of the files `read`, under whatever
-// name, or stands in one that is a folder, or below. What cannot be looked at is no matter: whoever
-// reads it will say so.
+// Throws Error("write file", ...) if `out` exists and is one of the files `read`, under any name,
+// or is in or below a folder of `read`. Files that cannot be inspected are skipped: reading them
+// will report the error.
 void require_not_read(const std::string& out, const std::vector<std::filesystem::path>& read);
 
-// Appends a model's own files: itself, or of a directory those that loading reads. None of "".
+// Appends the files of a model: the file itself, or the files of a directory that loading reads.
+// None for "".
 void add_files_of_model(const std::filesystem::path& model,
                         std::vector<std::filesystem::path>& files);
 

@@ -1,5 +1,5 @@
-// Prompts that a chat model writes itself. Behind its template's opening of a user's turn it says
-// what users say (Magpie; Xu et al. 2024, arXiv 2406.08464, section 2).
+// Prompts that a chat model generates. After the template's opening of a user's turn the model
+// generates a typical user message (Magpie; Xu et al. 2024, arXiv 2406.08464, section 2).
 #ifndef OUTRIDER_APPS_OWN_PROMPTS_H_
 #define OUTRIDER_APPS_OWN_PROMPTS_H_
 
@@ -13,12 +13,12 @@
 namespace outrider::cli {
 
 // The request for a user's first turn: `options`, but sampled at temperature 1, and ending where
-// the template ends such a turn. Throws Error where the template refuses a conversation or leaves
-// its text out.
+// the template ends such a turn. Throws Error if the template refuses a conversation or omits its
+// text.
 GenerateRequest own_prompt_request(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                                    const ConversationFlags& flags, GenerateOptions options);
 
-// What was written, without the blanks around it; nullopt if it is empty or has no end.
+// The generated text without surrounding blanks; nullopt if it is empty or has no end.
 std::optional<std::string> own_prompt_of(const GenerateResult& result);
 
 }  // namespace outrider::cli

@@ -1,4 +1,4 @@
-// What drafting learnt on this machine, from one run of the program to the next.
+// The measurements of drafting on this machine, kept between runs of the program.
 #ifndef OUTRIDER_APPS_PROFILE_FILE_H_
 #define OUTRIDER_APPS_PROFILE_FILE_H_
 
@@ -10,12 +10,13 @@
 
 namespace outrider::cli {
 
-// One file for each machine, model, and way to hold and run it, with all drafters that were used
-// with it. A file that is not there, or cannot be read or written, is no reason to end: passes are
-// measured anew, and a line on standard error says why.
+// One file for each machine, model and way of loading and running it, with all drafters used with
+// that model. A missing file or an error in it does not stop the program: passes are then measured
+// again. Reading errors are printed on standard error, writing errors only if the user named the
+// file.
 class ProfileFile {
  public:
-  // plans: whether drafts are planned at all; nothing is read or written where they are not.
+  // plans: whether drafts are planned at all; if not, nothing is read or written.
   ProfileFile(const ModelFlags& flags, bool plans);
   // For the drafter of these flags.
   explicit ProfileFile(const ModelFlags& flags);
@@ -27,7 +28,7 @@ class ProfileFile {
   void save(const Generator& generator) const;
   void save(const Batch& batch) const;
 
-  // Where it is, in a folder that is there as far as that can be brought about; empty: nowhere.
+  // The file's path, in a folder that is created if possible; empty: no file.
   std::filesystem::path place() const;
 
  private:

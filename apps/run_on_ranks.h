@@ -12,16 +12,16 @@
 
 namespace outrider::cli {
 
-// The command may run on several ranks, with that model, and gets --rank-timeout. read: what flags
-// mean, and which of them are refused there, behind parsing and before the model's flags are looked
-// at; may be null.
+// Allows the command to run on several ranks with that model, and adds --rank-timeout. read:
+// interprets flags and refuses some of them on several ranks; called after parsing and before the
+// model's flags are checked; may be null.
 void allow_ranks(CLI::App& command, ModelFlags& flags, std::function<void()> read = nullptr);
 
-// Runs a command that was chosen: as it is in one process. Of several the first one runs it, and
-// the others follow with their parts of its model. Commands that are not allowed there are refused.
+// Runs the chosen command. In one process it runs normally. In several, the first process runs it
+// and the others serve their parts of its model. Commands without allow_ranks() are refused there.
 int run_as_launched(const CLI::App& command, const Run& run);
 
-// What load_model() of such a command is to be given; null in one process.
+// The ranks to give to load_model() of such a command; null in one process.
 std::shared_ptr<Ranks> ranks_in_use();
 
 }  // namespace outrider::cli

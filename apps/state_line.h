@@ -1,4 +1,4 @@
-// One line on standard error that says what a long command is at.
+// One line on standard error with the state of a long command.
 #ifndef OUTRIDER_APPS_STATE_LINE_H_
 #define OUTRIDER_APPS_STATE_LINE_H_
 
@@ -8,14 +8,14 @@
 
 namespace outrider::cli {
 
-// Ten pictures a second look continuous.
+// Ten updates a second look continuous.
 inline constexpr std::chrono::milliseconds kBetweenPictures{100};
 
-// What is done, a share of 0 to 1, as a picture: "[=====     ]", of always one width.
+// A progress bar of constant width for a share of 0 to 1: "[=====     ]".
 std::string bar_of(double share);
 
-// Appears only on a terminal, so that scripts see results and errors alone; each state replaces the
-// one before, and the last is cleared when the object goes.
+// Shown only on a terminal, so that scripts see only results and errors. Each state replaces the
+// one before; the destructor clears the last.
 class StateLine {
  public:
   StateLine();

@@ -1,4 +1,4 @@
-// Standard output, and what differs when it is a terminal.
+// Standard output, and its special cases on a terminal.
 #ifndef OUTRIDER_APPS_TERMINAL_H_
 #define OUTRIDER_APPS_TERMINAL_H_
 
@@ -9,14 +9,15 @@
 
 namespace outrider::cli {
 
-// The reader of standard output has gone away: not worth a word, but no success either.
+// The reader of standard output has closed it. The program prints no message, but does not exit
+// with success.
 class OutputClosed : public std::runtime_error {
  public:
   OutputClosed() : std::runtime_error("standard output was closed") {}
 };
 
-// Standard output: results only. Unbuffered, so that what is written is seen at once. After a
-// failure nothing more is written, and check() tells. Not thread-safe.
+// Standard output: results only. Unbuffered, so that text appears at once. After a failure nothing
+// more is written, and check() throws. Not thread-safe.
 class Output {
  public:
   void write(std::string_view text);
@@ -30,18 +31,18 @@ class Output {
 
 bool is_terminal(int descriptor);
 
-// Whether to colour what goes to `descriptor`. mode: "always", "never", or "auto": a terminal that
-// can, and no NO_COLOR in the environment (no-color.org).
+// Whether to colour output to `descriptor`. mode: "always", "never", or "auto": a terminal that
+// supports colours, and no NO_COLOR in the environment (no-color.org).
 bool use_colour(std::string_view mode, int descriptor);
 
 // "1 item", "2 items".
 std::string counted(std::int64_t n, std::string_view thing);
 
-// Control characters as \xNN, tabs and newlines included: for messages of one line.
+// Replaces control characters by \xNN, tabs and newlines included: for messages of one line.
 std::string one_line(std::string_view text);
 
-// The same without touching tabs and newlines, for text of unknown origin on its way to a terminal:
-// a model must not be able to send it escape sequences.
+// The same except for tabs and newlines, for untrusted text printed to a terminal: a model must not
+// be able to send escape sequences.
 std::string without_controls(std::string_view text);
 
 }  // namespace outrider::cli

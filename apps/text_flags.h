@@ -1,4 +1,4 @@
-// The flags that name text to read.
+// Flags for the texts to read.
 #ifndef OUTRIDER_APPS_TEXT_FLAGS_H_
 #define OUTRIDER_APPS_TEXT_FLAGS_H_
 
@@ -15,8 +15,8 @@ namespace outrider::cli {
 void add_text_paths(CLI::App& app, std::vector<std::filesystem::path>& texts,
                     const std::string& group);
 
-// That and the other flags of texts whose beginnings are continued, in a group of their own, and
-// what their continuations are sampled with. Defaults are those of `texts` as it is given.
+// --text and the other flags of texts whose beginnings are continued, in a separate group, and the
+// sampling options of the continuations. The defaults are the values of `texts`.
 void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int least_tokens);
 
 }  // namespace outrider::cli

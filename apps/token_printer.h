@@ -1,4 +1,4 @@
-// Streams tokens to standard output as they are committed, plain or showing who wrote them.
+// Streams committed tokens to standard output, plain or with their origin.
 #ifndef OUTRIDER_APPS_TOKEN_PRINTER_H_
 #define OUTRIDER_APPS_TOKEN_PRINTER_H_
 
@@ -13,12 +13,12 @@
 namespace outrider::cli {
 
 enum class TokenStyle {
-  plain,   // the text, nothing else
+  plain,   // only the text
   colour,  // accepted green, corrected yellow, bonus cyan
-  marks,   // the same in brackets, where colours cannot be: [accepted] <corrected> {bonus}
+  marks,   // the same in brackets: [accepted] <corrected> {bonus}
 };
 
-// `show_draft`: whether origins are shown at all; `colour_mode` as for use_colour().
+// `show_draft`: whether origins are shown; `colour_mode` as for use_colour().
 TokenStyle choose_style(bool show_draft, std::string_view colour_mode);
 
 // One line that explains the style; empty for plain.
@@ -26,15 +26,15 @@ std::string legend(TokenStyle style);
 
 class TokenPrinter {
  public:
-  // When standard output fails the text is ended through `interrupt`; ask output.check() later.
+  // If standard output fails, ends the text through `interrupt`; call output.check() later.
   TokenPrinter(TokenStyle style, Output& output, Interrupt& interrupt);
 
-  // For GenerateOptions::on_token. Holds a reference to this.
+  // For GenerateOptions::on_token. The callback keeps a reference to this object.
   std::function<void(const TokenEvent&)> callback();
-  // The rest of a text (held back until its end), then a line end.
+  // Prints the rest of a text (held back until its end), then a line end.
   void finish(std::string_view rest = {});
 
-  // How much text was printed, in bytes of the text itself.
+  // The number of printed bytes of the text.
   std::size_t n_bytes() const { return n_bytes_; }
 
  private:
@@ -48,11 +48,11 @@ class TokenPrinter {
   std::size_t n_bytes_ = 0;
 };
 
-// Whether a text ended for want of room, not where it was asked to.
+// Whether a text ended because the context was full, and not at a requested end.
 bool was_cut_off_by_context(const GenerateResult& result, const GenerateOptions& options);
 inline constexpr const char* kCutOffByContext = "(cut off: the context is full)";
 
-// What was generated and how fast, on one line, for standard error.
+// The amount of generated text and the speed, on one line, for standard error.
 std::string summary_line(const GenerateResult& result, bool speculative);
 
 }  // namespace outrider::cli

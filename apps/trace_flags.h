@@ -1,4 +1,4 @@
-// The flag of commands that may write a trace of their rounds.
+// The --trace flag of commands that can record a trace of their rounds.
 #ifndef OUTRIDER_APPS_TRACE_FLAGS_H_
 #define OUTRIDER_APPS_TRACE_FLAGS_H_
 
@@ -14,15 +14,16 @@ namespace outrider::cli {
 
 CLI::Option* add_trace_flag(CLI::App& app, std::string& file);
 
-// The trace of one program, if it is asked for.
+// The trace of one program, if requested.
 class ProgramTrace {
  public:
-  // file: "" for none. Throws Error where it cannot be written, or is one of the models' own.
+  // file: "" for none. Throws Error if it cannot be written, or is one of the models' files.
   ProgramTrace(const std::string& file, const ModelFlags& models);
 
-  // Of the batch that runs this model; null where there is no trace.
+  // The observer for the batch that runs this model; null without a trace.
   std::shared_ptr<RoundObserver> observer(const std::string& model);
-  // Says on standard error, once, that nothing is written any more. On one thread at a time.
+  // Reports on standard error, once, that recording has stopped after a failure. On one thread at a
+  // time.
   void warn_of_failure();
 
  private:

@@ -7,7 +7,7 @@
 
 namespace outrider::cli {
 
-// `outrider train answers`: adds itself to `train`, as the commands of commands.h do.
+// `outrider train answers`: adds the command to `train`, as the functions of commands.h do.
 CLI::App* add_train_answers(CLI::App& train, Run& run);
 
 }  // namespace outrider::cli

@@ -7,7 +7,7 @@
 
 namespace outrider::cli {
 
-// `outrider train tokenizer`: adds itself to `train`, as the commands of commands.h do.
+// `outrider train tokenizer`: adds the command to `train`, as the functions of commands.h do.
 CLI::App* add_train_tokenizer(CLI::App& train, Run& run);
 
 }  // namespace outrider::cli

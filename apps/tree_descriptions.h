@@ -1,4 +1,4 @@
-// The shapes of a draft in words: what `outrider trees` prints.
+// Descriptions of draft shapes, printed by `outrider trees`.
 #ifndef OUTRIDER_APPS_TREE_DESCRIPTIONS_H_
 #define OUTRIDER_APPS_TREE_DESCRIPTIONS_H_
 
@@ -8,7 +8,7 @@
 
 namespace outrider::cli {
 
-// What --tree takes, in the order of docs/drafters.md behind "auto" and "own".
+// The values of --tree, in the order of docs/drafters.md after "auto" and "own".
 std::vector<SpecDescription> known_trees();
 
 }  // namespace outrider::cli

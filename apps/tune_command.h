@@ -1,4 +1,4 @@
-// outrider tune: which drafter pays here, and how long its drafts should be.
+// outrider tune: measures which drafter gains most on this machine, and with which draft length.
 #ifndef OUTRIDER_APPS_TUNE_COMMAND_H_
 #define OUTRIDER_APPS_TUNE_COMMAND_H_
 
@@ -8,7 +8,7 @@
 
 namespace outrider::cli {
 
-// The flags of `outrider tune` without a command behind it.
+// The flags of `outrider tune` without a subcommand.
 void add_tune_drafters(CLI::App& tune, Run& run);
 
 }  // namespace outrider::cli

@@ -1,4 +1,4 @@
-// outrider tune layers: which layers a target drafts best without.
+// outrider tune layers: finds the layers to skip when a target drafts for itself.
 #ifndef OUTRIDER_APPS_TUNE_LAYERS_H_
 #define OUTRIDER_APPS_TUNE_LAYERS_H_
 

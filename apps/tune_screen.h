@@ -1,4 +1,4 @@
-// What `outrider tune` found, on one screen.
+// The results of `outrider tune`, on one screen.
 #ifndef OUTRIDER_APPS_TUNE_SCREEN_H_
 #define OUTRIDER_APPS_TUNE_SCREEN_H_
 
@@ -9,8 +9,8 @@
 
 namespace outrider::cli {
 
-// 24 lines of 80 columns for three drafters of short names at two temperatures. May be empty but
-// for the model, where the measurement was interrupted.
+// 24 lines of 80 columns for three drafters with short names at two temperatures. After an
+// interrupted measurement it may hold only the model.
 std::string tune_screen(const Model& model, const Tuning& tuning);
 
 }  // namespace outrider::cli

@@ -1,4 +1,4 @@
-// outrider tune tree: which draft tree pays most here.
+// outrider tune tree: finds the draft tree that gains most on this machine.
 #ifndef OUTRIDER_APPS_TUNE_TREE_H_
 #define OUTRIDER_APPS_TUNE_TREE_H_
 

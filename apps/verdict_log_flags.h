@@ -1,4 +1,4 @@
-// Flags of commands that may record what the target says, for `outrider train online`.
+// Flags of commands that can record the target's verdicts, for `outrider train online`.
 #ifndef OUTRIDER_APPS_VERDICT_LOG_FLAGS_H_
 #define OUTRIDER_APPS_VERDICT_LOG_FLAGS_H_
 
@@ -19,17 +19,17 @@ struct VerdictLogFlags {
 
 void add_verdict_log_flags(CLI::App& app, VerdictLogFlags& flags);
 
-// Throws UsageError where the flags go into details of a log that is not asked for.
+// Throws UsageError if flags set details of a log but no log is requested.
 void check_verdict_log_flags(const VerdictLogFlags& flags, const CLI::App& app);
 
-// The log of one program, if it is asked for.
+// The log of one program, if requested.
 class ProgramLog {
  public:
   // Throws Error or UsageError as VerdictLog does.
   ProgramLog(const VerdictLogFlags& flags, const Model& target);
 
   VerdictLog* log() { return log_.get(); }
-  // Says on standard error, once, that nothing is recorded any more.
+  // Reports on standard error, once, that recording has stopped after a failure.
   void warn_of_failure();
 
  private:

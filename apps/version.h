@@ -1,4 +1,4 @@
-// The version the build system knows.
+// The version from the build system.
 #ifndef OUTRIDER_APPS_VERSION_H_
 #define OUTRIDER_APPS_VERSION_H_
 

@@ -1,4 +1,4 @@
-// What is doubtful about files and was read all the same, told on standard error.
+// Prints warnings about files that were read in spite of a doubt, on standard error.
 #ifndef OUTRIDER_APPS_WARNINGS_H_
 #define OUTRIDER_APPS_WARNINGS_H_
 
@@ -10,10 +10,10 @@
 
 namespace outrider::cli {
 
-// "outrider: warning: ..." for each, a line each.
+// One line each: "outrider: warning: ...".
 void print_warnings(const std::vector<std::string>& warnings);
 
-// Tokenizer::load, with its warnings printed.
+// Tokenizer::load; prints its warnings.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path);
 
 }  // namespace outrider::cli

@@ -1,4 +1,5 @@
-// How well a model in training answers a file of texts: corpus BLEU against another file.
+// Scores the answers of a model in training to a file of texts: corpus BLEU against a file of
+// references.
 #ifndef OUTRIDER_APPS_TRAINER_ANSWER_SCORE_H_
 #define OUTRIDER_APPS_TRAINER_ANSWER_SCORE_H_
 
@@ -12,11 +13,11 @@ namespace outrider::cli {
 struct AnswerScore {
   double bleu = 0;  // 0 to 100
   Interval interval;
-  std::string signature;  // the choices behind the number, as sacreBLEU writes them
+  std::string signature;  // the metric's options, in sacreBLEU's notation
 };
 
-// Of at least one answer, with a reference each (eval/metrics/bleu.h); the 95% interval is of the
-// texts, by resampling them (sampling/bootstrap.h). Thread-safe.
+// For at least one answer, with one reference each (eval/metrics/bleu.h). The 95% interval comes
+// from resampling the texts (sampling/bootstrap.h). Thread-safe.
 AnswerScore score_answers(std::span<const std::string> answers,
                           std::span<const std::string> references);
 

@@ -1,4 +1,4 @@
-// Flags that training a head on a frozen target has beside those of every run.
+// Flags for training a head on a frozen target, in addition to those of every run.
 #ifndef OUTRIDER_APPS_TRAINER_HEAD_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_HEAD_FLAGS_H_
 
@@ -21,18 +21,19 @@ struct HeadFlags {
   int prompt = 32;
 };
 
-// The values of `flags.run` before are the command's defaults.
+// The values in `flags.run` are the command's defaults.
 void add_head_flags(CLI::App& command, HeadFlags& flags);
 
 // Loads the target and its tokenizer and reads the text. Throws UsageError for flags that do not
-// fit the target, Error for a target whose tokenizer knows more tokens than its matrices.
+// fit the target, and Error for a target whose tokenizer has more tokens than its matrices have
+// rows.
 train::HeadRun head_run_of(const HeadFlags& flags);
 
-// What a head's course depends on, beside the flags of the run.
+// The settings that affect a head's training, in addition to those of the run.
 train::RunSettings settings_of(const HeadFlags& flags, const train::HeadRun& run);
 
-// Says what is trained on what, and how much room the target's features would take if they were
-// stored, of n_features layers, and trains it.
+// Prints the trained head and its target, and the space that the features of n_features layers
+// would take if stored; then trains the head.
 int run_head(train::Objective& objective, const HeadFlags& flags, const train::HeadRun& run,
              train::RunSettings settings, int n_features);
 

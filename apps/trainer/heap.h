@@ -1,4 +1,4 @@
-// The C library's heap while a run trains.
+// Configures the C library's heap for training.
 #ifndef OUTRIDER_APPS_TRAINER_HEAP_H_
 #define OUTRIDER_APPS_TRAINER_HEAP_H_
 
@@ -6,22 +6,22 @@
 
 namespace outrider::cli {
 
-// Tensors of tens of megabytes come and go many times a step. The C library would give each back to
-// the system and get it again page by page, cleared: a twentieth of a step's time. From here on it
-// keeps them. Before anything large is allocated.
+// Tensors of tens of megabytes are allocated and freed many times a step. By default the C library
+// returns each to the system and gets it again page by page, zeroed: a twentieth of a step's time.
+// After this call it keeps freed memory. Call it before any large allocation.
 void keep_heap();
 
-// Kept memory falls into pieces that the next step's tensors do not fit, as texts differ in length,
-// and the heap grows: a DSpark head for SmolLM2 135M reached 22 GB after 700 steps, of which 2 were
-// in use. So what is free goes back to the system when the process is twice as large as it was
-// after a step. Not thread-safe.
+// Kept memory becomes fragmented, because texts and therefore tensors differ in length, and the
+// heap grows. A DSpark head for SmolLM2 135M reached 22 GB after 700 steps, with 2 in use. This
+// class returns free memory to the system when the process has grown to twice its size after an
+// earlier step. Not thread-safe.
 class HeapTrimmer {
  public:
   void after_step();
 
  private:
   std::int64_t limit_ = 0;    // bytes; 0: no step yet
-  bool has_trimmed_ = false;  // the step that has just ended was the first since
+  bool has_trimmed_ = false;  // the step just ended was the first since a trim
 };
 
 }  // namespace outrider::cli

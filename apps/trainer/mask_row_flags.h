@@ -1,4 +1,4 @@
-// Which mask rows a run learns from.
+// Flags for the choice of mask rows in training.
 #ifndef OUTRIDER_APPS_TRAINER_MASK_ROW_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_MASK_ROW_FLAGS_H_
 

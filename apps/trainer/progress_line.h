@@ -1,4 +1,5 @@
-// A training run on a terminal: one line that is drawn over; elsewhere a line now and then.
+// The progress of a training run: on a terminal one line that is redrawn, elsewhere a line at
+// intervals.
 #ifndef OUTRIDER_APPS_TRAINER_PROGRESS_LINE_H_
 #define OUTRIDER_APPS_TRAINER_PROGRESS_LINE_H_
 
@@ -14,7 +15,7 @@ class ProgressLine {
  public:
   ProgressLine();
   void show(const train::StepReport& report);
-  void finish();  // leaves the last picture standing
+  void finish();  // keeps the last line on the screen
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -22,7 +23,7 @@ class ProgressLine {
   bool drawn_ = false;
   Clock::time_point next_draw_;
   double smooth_loss_ = 0;
-  double seconds_ = 0;  // of the steps shown, recent ones counting most
+  double seconds_ = 0;  // of the steps shown, recent ones weighted most
   double tokens_ = 0;   // likewise
   double steps_ = 0;    // likewise
   double held_out_ = -1;

@@ -1,4 +1,4 @@
-// Flags that every training command has: how long, how fast, where to.
+// Flags of every training command: number of steps, learning rate, output.
 #ifndef OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_
 
@@ -42,8 +42,8 @@ struct RunFlags {
   bool resume = false;
 };
 
-// The values of `flags` before are the command's defaults. `held_out_flag`: which of its flags says
-// what is evaluated on.
+// The values in `flags` are the command's defaults. `held_out_flag`: the flag for the evaluation
+// data.
 void add_run_flags(CLI::App& command, RunFlags& flags,
                    const std::string& held_out_flag = "--held-out");
 
@@ -52,18 +52,18 @@ struct TextFlags {
   std::vector<std::string> held_out;
   std::string separator;
 };
-// --text and its company. `what` completes the description of --text.
+// --text and related flags. `what` completes the description of --text.
 void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what);
 
 // --examples and --held-out-examples.
 void add_example_flags(CLI::App& command, std::string& examples, std::string& held_out);
 
-// --divergence of the commands that distil.
+// --divergence of the distillation commands.
 void add_divergence(CLI::App& command, std::string& name, const std::string& group);
 train::Divergence divergence_of(const std::string& name);
 
-// Sets the threads and the device of all training; before anything is made. Returns the number of
-// threads.
+// Sets the threads and the device of all training; call it before anything else of training.
+// Returns the number of threads.
 int set_up_training(const RunFlags& flags);
 
 train::BatchShape batch_shape(const RunFlags& flags);
@@ -80,13 +80,13 @@ std::shared_ptr<train::BatchSource> example_batches(const std::string& file,
                                                     const Tokenizer& tokenizer,
                                                     const train::BatchShape& shape);
 
-// How much there is to learn from, and what, as a setting that a resumed run must share.
+// The number of tokens and their fingerprint, as a setting that a resumed run must share.
 std::string tokens_of(const train::BatchSource& batches);
 
-// Runs to the end or to Ctrl-C, with a progress line; returns the exit status. `settings` are what
-// the command adds to those of the flags; `summary` is shown when the first step is done. Before
-// each step `prepare`, where there is one, may wait for what the step needs; it returns when it has
-// that, or soon after what it is given says that the user has had enough.
+// Runs to the end or to Ctrl-C, with a progress line; returns the exit status. `settings` are added
+// to those of the flags. `summary` is shown after the first step. `prepare`, if given, is called
+// before each step and may wait for the step's data. Its argument tells whether the user has
+// interrupted; `prepare` then returns soon.
 int run_with_progress(train::Objective& objective, const RunFlags& flags,
                       train::RunSettings settings, std::string summary,
                       const std::function<void(const std::function<bool()>&)>& prepare = {});

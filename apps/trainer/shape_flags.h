@@ -1,4 +1,4 @@
-// The shape of a model that is to be made.
+// The shape of a model to create.
 #ifndef OUTRIDER_APPS_TRAINER_SHAPE_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_SHAPE_FLAGS_H_
 
@@ -24,8 +24,8 @@ struct ShapeFlags {
 
 void add_shape_flags(CLI::App& command, ShapeFlags& flags);
 
-// The Llama-family configuration of these flags over a tokenizer's vocabulary. Throws UsageError if
-// they do not fit together.
+// The Llama-family configuration of these flags for a tokenizer's vocabulary. Throws UsageError if
+// the flags contradict one another.
 ModelConfig config_of(const ShapeFlags& flags, const Tokenizer& tokenizer);
 
 train::RunSettings settings_of(const ShapeFlags& flags);
