@@ -1,5 +1,5 @@
-// What the fuzz targets of tokenizers do with one: texts become ids of its vocabulary and ids
-// well-formed text, the same piece by piece as at once; aborts otherwise.
+// Checks of a tokenizer for fuzz targets. Texts must encode to ids of its vocabulary, and ids
+// decode to well-formed text, piecewise as at once. Aborts otherwise.
 #ifndef OUTRIDER_FUZZ_USE_TOKENIZER_H_
 #define OUTRIDER_FUZZ_USE_TOKENIZER_H_
 
@@ -23,7 +23,7 @@ inline void use_tokenizer(const Tokenizer& tokenizer) {
       for (const TokenId id : tokenizer.encode(text, true)) {
         if (id < 0 || id >= tokenizer.vocabulary_size()) std::abort();
       }
-    } catch (const Error&) {  // a pattern may give up
+    } catch (const Error&) {  // the pattern may hit its limit
     }
   }
   StreamingDecoder stream(tokenizer, true);
@@ -33,7 +33,7 @@ inline void use_tokenizer(const Tokenizer& tokenizer) {
     for (TokenId id = 0; id < tokenizer.vocabulary_size() && ids.size() < 300; ++id) {
       try {
         static_cast<void>(tokenizer.piece(id));
-      } catch (const Error&) {  // a hole
+      } catch (const Error&) {  // an id without a token
         continue;
       }
       ids.push_back(id);

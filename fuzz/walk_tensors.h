@@ -1,4 +1,4 @@
-// What a fuzz target does with a file that was accepted: touch every byte that the views promise.
+// Reads every byte that the views of an accepted file promise, for fuzz targets.
 #ifndef OUTRIDER_FUZZ_WALK_TENSORS_H_
 #define OUTRIDER_FUZZ_WALK_TENSORS_H_
 
@@ -12,18 +12,17 @@
 
 namespace outrider::fuzz {
 
-// Where the bytes that were read go, so that no compiler leaves the reads out.
+// The sum of the bytes read, so that no compiler removes the reads.
 inline volatile unsigned sum_of_bytes = 0;
 
-// Checks the promises of TensorView and decodes the first and the last row of every tensor whose
-// type is known. Aborts where a promise is broken; a type that cannot be decoded is an ordinary
-// Error.
+// Checks the promises of TensorView and decodes the first and the last row of every tensor of a
+// known type. Aborts on a broken promise. A type that cannot be decoded is an ordinary Error.
 inline void walk_tensors(const TensorSource& source) {
   unsigned sum = 0;
   for (const TensorView& tensor : source.tensors()) {
     if (source.find(tensor.name) != &tensor) std::abort();
     for (const std::byte byte : tensor.data) sum += std::to_integer<unsigned>(byte);
-    // A foreign type's shape may claim any number of elements, and none of them can be decoded.
+    // The shape of a foreign type may claim any number of elements, and none can be decoded.
     if (tensor.type == ElementType::foreign) continue;
     const std::uint64_t n_blocks =
         static_cast<std::uint64_t>(tensor.n_elements()) / block_elements(tensor.type);

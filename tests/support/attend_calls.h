@@ -1,5 +1,5 @@
-// Calls of attention for tests: a KV cache in scattered pages, rows that read it, and the tables
-// that have an arithmetic.
+// Attention calls for tests: a KV cache in scattered pages, the rows that read it, and the tables
+// that implement an arithmetic.
 #ifndef OUTRIDER_TESTS_SUPPORT_ATTEND_CALLS_H_
 #define OUTRIDER_TESTS_SUPPORT_ATTEND_CALLS_H_
 
@@ -18,9 +18,9 @@
 namespace outrider::kernels {
 namespace {
 
-constexpr int kMostQueries = 9;  // more than go together
+constexpr int kMostQueries = 9;  // more than one kernel call handles together
 
-// What a table does with keys and values of some kind.
+// How a table computes with keys and values of some kind.
 struct Arithmetic {
   KvKind kv;
   bool pairs = false;  // attend_bf16_pairs
@@ -28,7 +28,7 @@ struct Arithmetic {
   auto of(const KernelTable& table) const {
     return pairs ? table.attend_bf16_pairs : table.attend[static_cast<int>(kv)];
   }
-  // Whose bits those of a table are, which it has this arithmetic for.
+  // The table whose bits `table` must reproduce in this arithmetic.
   const KernelTable& reference(const KernelTable& table) const {
     return pairs ? table : kScalarTable;
   }
@@ -36,7 +36,7 @@ struct Arithmetic {
 constexpr Arithmetic kArithmetics[] = {
     {KvKind::f32}, {KvKind::bf16}, {KvKind::int8}, {KvKind::bf16, true}};
 
-// Not every test asks.
+// Not every test uses it.
 inline bool takes(const Arithmetic& arithmetic, int head_dim) {
   return head_dim <= kMostRoundedHeadDim || (arithmetic.kv != KvKind::int8 && !arithmetic.pairs);
 }
@@ -65,8 +65,8 @@ struct Call {
   }
 };
 
-// Slots with keys and values of two heads, the second one in use, in pages scattered over the
-// memory. What nobody has written to is as bad as it can be.
+// Slots with keys and values of two heads, of which the second is used, in pages scattered over the
+// memory. Unwritten memory holds NaN.
 class Cache {
  public:
   Cache(const Arithmetic& read_by, int head_dim, int n_slots)
@@ -78,14 +78,14 @@ class Cache {
     for (int page = 0; page < n_pages_; ++page) chunks_.push_back(block(page, 0));
   }
 
-  // x (head_dim) into a slot; back: what the slot holds then.
+  // Stores x (head_dim) in a slot; returns the slot's contents.
   std::vector<float> store_key(int slot, const std::vector<float>& x) {
     return store(slot, x, 1, kScalarTable.store_key);
   }
   std::vector<float> store_value(int slot, const std::vector<float>& x) {
     return store(slot, x, kHeads + 1, kScalarTable.store_value);
   }
-  // The slots [0, n) of another one, in this order, into those from 0 on.
+  // Copies the given slots of another cache, in this order, to slots 0, 1, ... of this one.
   void copy(const Cache& other, const std::vector<int>& slots) {
     for (int i = 0; i < static_cast<int>(slots.size()); ++i) {
       const int slot = slots[static_cast<std::size_t>(i)];
@@ -96,7 +96,7 @@ class Cache {
     }
   }
 
-  // Of no rows yet.
+  // A call without rows.
   Call call(int n_queries) {
     Call call;
     call.arithmetic = arithmetic;
@@ -112,7 +112,7 @@ class Cache {
     args.room = on_line(room_);
     return call;
   }
-  // Of one row, all in place.
+  // A call of one row, complete.
   Call call(const std::vector<float>& queries, int n_queries, int n_keys, std::vector<float>& out) {
     Call one = call(n_queries);
     out.assign(static_cast<std::size_t>(n_queries) * one.args.out_stride, 777.0F);
@@ -140,7 +140,7 @@ class Cache {
     const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
     return const_cast<std::byte*>(memory.data()) + (kLine - at % kLine) % kLine;
   }
-  // Pages lie backwards.
+  // Pages are in reverse order.
   std::byte* block(int page, std::size_t i) const {
     return on_line(memory_) + static_cast<std::size_t>(n_pages_ - 1 - page) * page_bytes() +
            i * layout.block_bytes();
@@ -176,7 +176,7 @@ class Cache {
   std::vector<const void*> chunks_;
 };
 
-// One that is full, and what it holds.
+// A full cache, with its contents.
 struct FullCache : Cache {
   std::vector<float> keys, values;  // (n, head_dim)
 

@@ -1,5 +1,5 @@
-// What the tests of bad input share: a good tiny model, ways to break a copy of it, and what every
-// refusal looks like.
+// Shared by the tests of bad input: a good tiny model, ways to break a copy of it, and the form of
+// every refusal.
 #ifndef OUTRIDER_TESTS_SUPPORT_BROKEN_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_BROKEN_MODEL_H_
 
@@ -51,7 +51,7 @@ inline std::string as_text(const test_files::Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A good model in both forms, and room for broken copies of it.
+// A good model in both formats, and a place for broken copies.
 class Good {
  public:
   static const Good& get() {
@@ -71,7 +71,7 @@ class Good {
   TemporaryDirectory folder_;
 };
 
-// What every refusal looks like. (The limit of the length: src/base/error.cc.)
+// The form of every refusal. (For the limit of the length, see src/base/error.cc.)
 inline void expect_refused(const ProgramRun& run, int status, const std::string& names) {
   EXPECT_EQ(run.status, status) << run.err;
   EXPECT_THAT(run.out, ::testing::IsEmpty());
@@ -90,7 +90,7 @@ inline Words generate_words(const fs::path& model, const Words& more = {}) {
   return words;
 }
 
-// Commands that read only a part of a model may succeed on what is left of it, or refuse it.
+// Commands that read only a part of a model may succeed on the remaining files, or refuse them.
 inline void expect_others_hold(const fs::path& model) {
   for (const Words& words : {Words{"tokenize", "--model", model.string(), "--text", "ab"},
                              Words{"inspect", "--model", model.string()}}) {
@@ -114,7 +114,7 @@ inline Breakage without(const std::string& file) {
 inline Breakage with_text(const std::string& file, const std::string& text) {
   return [=](const fs::path& directory) { write_text(directory / file, text); };
 }
-// The first part of the file only.
+// Keeps only the first part of the file.
 inline Breakage cut(const std::string& file, double share) {
   return [=](const fs::path& directory) {
     const auto n_bytes = static_cast<double>(fs::file_size(directory / file));
@@ -133,7 +133,7 @@ inline Breakage as_pipe(const std::string& file) {
     if (::mkfifo((directory / file).c_str(), 0600) != 0) throw std::runtime_error("no pipe");
   };
 }
-// A JSON file, edited.
+// Edits a JSON file.
 inline Breakage edited(const std::string& file, const std::function<void(json&)>& edit) {
   return [=](const fs::path& directory) {
     json document = json::parse(read_text(directory / file));
@@ -150,7 +150,7 @@ inline Breakage no_config(const std::string& key) {
 inline Breakage tokenizer(const std::function<void(json&)>& edit) {
   return edited("tokenizer.json", edit);
 }
-// The header of model.safetensors, edited; the data stays.
+// Edits the header of model.safetensors; the data is unchanged.
 inline Breakage header(const std::function<void(json&)>& edit) {
   return [=](const fs::path& directory) {
     const fs::path file = directory / "model.safetensors";
@@ -163,7 +163,7 @@ inline Breakage header(const std::function<void(json&)>& edit) {
                          document.dump(), test_files::to_bytes(bytes.substr(8 + n_header)))));
   };
 }
-// The tensors, renamed into a shard, with this index.
+// Renames the tensors' file to a shard, with this index.
 inline Breakage sharded(const json& index) {
   return [=](const fs::path& directory) {
     fs::rename(directory / "model.safetensors", directory / "shard.safetensors");

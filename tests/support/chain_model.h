@@ -1,5 +1,5 @@
-// A model that writes what a test wants: behind each token one other, whatever stands before, in
-// the files that real models come in. So the right text of a directory's every oddity is known.
+// A model whose output a test chooses: each token has one successor, whatever comes before. It is
+// written in the files of real models, so tests of unusual directories know the correct text.
 #ifndef OUTRIDER_TESTS_SUPPORT_CHAIN_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_CHAIN_MODEL_H_
 
@@ -20,11 +20,11 @@ namespace outrider::testing {
 
 using Json = nlohmann::json;
 
-// Pieces of a vocabulary, ids in their order. Byte-level: of text as it stands, blanks and all;
-// else SentencePiece's form, with U+2581 for blanks.
+// Pieces of a vocabulary, in the order of ids. Byte-level: pieces are text as it is, with blanks.
+// Otherwise SentencePiece's form, with U+2581 for blanks.
 struct ChainVocabulary {
   std::vector<std::string> pieces;
-  std::map<std::string, bool> added;  // those that are added tokens, and whether they are special
+  std::map<std::string, bool> added;  // added tokens, and whether each is special
   bool byte_level = true;
 };
 
@@ -67,8 +67,8 @@ inline Json tokenizer_of(const ChainVocabulary& vocabulary) {
   return document;
 }
 
-// The model: next[i] follows token i. Its tensors, by name; their values are the caller's to add to
-// or to take away from before they are written.
+// The model: next[i] follows token i. Tensors are listed by name; the caller may change them before
+// they are written.
 struct ChainModel {
   std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<float>>> tensors;
   Json config;
@@ -98,7 +98,7 @@ inline ChainModel make_chain_model(const std::vector<int>& next) {
   constexpr int kHidden = 2;
   ChainModel model;
   const std::string layer = "model.layers.0.";
-  // A layer that adds nothing: what is embedded, one unit vector a token, comes out.
+  // A layer that adds nothing: its output is the embedding, one unit vector for each token.
   for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}) {
     model.tensors[layer + name + ".weight"] = zeros(kHeadDim, n);
   }

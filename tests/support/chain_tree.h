@@ -1,4 +1,4 @@
-// A draft as a bare chain, for tests of what looks at counts and depths alone.
+// A draft that is a chain, for tests of code that uses only counts and depths.
 #ifndef OUTRIDER_TESTS_SUPPORT_CHAIN_TREE_H_
 #define OUTRIDER_TESTS_SUPPORT_CHAIN_TREE_H_
 
@@ -6,7 +6,7 @@
 
 namespace outrider::testing {
 
-// So many drafted tokens, named outright.
+// `length` drafted tokens, without distributions.
 inline DraftTree chain_tree(int length) {
   DraftTree tree;
   tree.reset(0, 1);

@@ -1,4 +1,4 @@
-// Golden models (golden_models.h) whose config.json says something else.
+// Golden models (golden_models.h) with a changed config.json.
 #ifndef OUTRIDER_TESTS_SUPPORT_CHANGED_GOLDEN_H_
 #define OUTRIDER_TESTS_SUPPORT_CHANGED_GOLDEN_H_
 
@@ -17,10 +17,10 @@
 
 namespace outrider::testing {
 
-// In place of a value: the key is taken out. (null is a value of config.json.)
+// As a value it removes the key. (null is a valid value in config.json.)
 inline constexpr const char* kNoKey = "(none)";
 
-// The golden's config.json with these keys set, into the directory.
+// Writes the golden's config.json with these keys set to the directory.
 inline void write_changed_config(const std::string& golden, const nlohmann::json& changes,
                                  const std::filesystem::path& directory) {
   nlohmann::json config = json_of(golden_directory(golden) / "config.json");
@@ -34,7 +34,7 @@ inline void write_changed_config(const std::string& golden, const nlohmann::json
   std::ofstream(directory / "config.json") << config.dump();
 }
 
-// All of the golden's files, with that config.json, into an empty directory.
+// Copies all of the golden's files, with that config.json, to an empty directory.
 inline void copy_changed(const std::string& golden, const nlohmann::json& changes,
                          const std::filesystem::path& directory) {
   std::filesystem::copy(golden_directory(golden), directory,
@@ -42,7 +42,7 @@ inline void copy_changed(const std::string& golden, const nlohmann::json& change
   write_changed_config(golden, changes, directory);
 }
 
-// What comes of reading a configuration: a family, or an error's text.
+// The result of reading a configuration: a family, or an error's text.
 struct ReadConfig {
   std::unique_ptr<const Family> family;
   std::string refusal;
@@ -60,7 +60,7 @@ inline ReadConfig read_changed(const std::string& golden, const nlohmann::json& 
   return read;
 }
 
-// The error of loading the model; "" where there is none.
+// The error of loading the model; "" if there is none.
 inline std::string refusal_to_load(const std::string& golden, const nlohmann::json& changes) {
   const TemporaryDirectory directory;
   copy_changed(golden, changes, directory.path());
@@ -72,7 +72,7 @@ inline std::string refusal_to_load(const std::string& golden, const nlohmann::js
   return "";
 }
 
-// Of a block of all ids.
+// The logits of one block with all ids.
 inline Rows logits_of(const std::filesystem::path& path, const std::vector<TokenId>& ids) {
   const auto model = load_f32(path);
   const auto sequence = model->open({});

@@ -1,5 +1,5 @@
-// A drafter watched: whether every draft keeps to its job, and what the drafter's distributions
-// were behind which prefix.
+// Wraps a drafter and checks whether every draft fits its job. Records the drafter's distributions
+// after each prefix.
 #ifndef OUTRIDER_TESTS_SUPPORT_CHECKED_DRAFTER_H_
 #define OUTRIDER_TESTS_SUPPORT_CHECKED_DRAFTER_H_
 
@@ -17,7 +17,7 @@
 
 namespace outrider::testing {
 
-// Passes everything on to another drafter and looks at its drafts.
+// Forwards to another drafter and checks its drafts.
 class CheckedDrafter final : public ForwardingDrafter {
  public:
   CheckedDrafter(Drafter& drafter, int vocabulary_size)
@@ -38,10 +38,10 @@ class CheckedDrafter final : public ForwardingDrafter {
     return known;
   }
 
-  // The first thing that was not as it should be; empty: nothing.
+  // The first violation; empty: none.
   const std::string& violation() const { return violation_; }
   std::int64_t n_drafted() const { return n_drafted_; }
-  // The context that a tree was drafted for.
+  // The context for which a tree was drafted.
   const std::vector<TokenId>& context_of(const DraftTree& tree) const {
     return contexts_.at(&tree);
   }
@@ -93,11 +93,11 @@ class CheckedDrafter final : public ForwardingDrafter {
   std::map<const DraftTree*, std::vector<TokenId>> contexts_;
 };
 
-// What a drafter said of what follows each prefix.
+// A drafter's distributions after each prefix.
 struct DraftLaws {
   struct Law {
     Distribution draft_prob;
-    Distribution raw_draft;  // empty where it was not asked for
+    Distribution raw_draft;  // empty if it was not requested
   };
   std::map<std::vector<TokenId>, Law> laws;
   bool consistent = true;  // never two different ones for the same prefix
@@ -115,9 +115,9 @@ struct DraftLaws {
   }
 };
 
-// Passes everything on to another acceptance and notes the drafter's distributions: those in the
-// trees and those that were asked for at leaves. Of the first round alone if the drafter's depend
-// on where a round begins.
+// Forwards to another acceptance and records the drafter's distributions: those in the trees and
+// those requested at leaves. If the drafter's distributions depend on where a round begins, it
+// records only the first round.
 class RecordingAcceptance final : public Acceptance {
  public:
   RecordingAcceptance(const Acceptance& acceptance, const CheckedDrafter& drafter, DraftLaws& laws,

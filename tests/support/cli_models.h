@@ -1,5 +1,4 @@
-// The models that tests of the program run, made on the spot, and what an error of the program
-// looks like.
+// Models for tests of the program, created at run time, and the form of the program's errors.
 #ifndef OUTRIDER_TESTS_SUPPORT_CLI_MODELS_H_
 #define OUTRIDER_TESTS_SUPPORT_CLI_MODELS_H_
 
@@ -23,8 +22,8 @@ namespace outrider::testing {
 
 using Words = std::vector<std::string>;
 
-// A folder for this process, with a pair of models, a model of very long context and one that
-// chats; removed at the end.
+// A folder for this process with a pair of models, a model of very long context and a chat model;
+// removed at the end.
 class CliModels {
  public:
   static const CliModels& get() {
@@ -49,7 +48,7 @@ class CliModels {
     write_hugging_face(make_tiny_model(shape), root_ / "patient");
     write_hugging_face(make_tiny_model({}), root_ / "chatty");
     const nlohmann::json config = {
-        // It says in an error what it was given of tools.
+        // Its error contains the tools that it was given.
         {"chat_template",
          "{% if tools %}{{ raise_exception('may call ' + tools[0]['name']) }}{% endif %}"
          "{% for message in messages %}{% if message['role'] == 'tool' %}"
@@ -70,7 +69,8 @@ inline int n_lines(const std::string& text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// One line on standard error, beginning with the program's name; nothing on standard output.
+// Expects one line on standard error, beginning with the program's name, and nothing on standard
+// output.
 inline void expect_refused(const ProgramRun& run, int status, const std::string& words) {
   EXPECT_EQ(run.status, status) << run.err;
   EXPECT_THAT(run.out, ::testing::IsEmpty());

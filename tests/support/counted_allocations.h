@@ -1,9 +1,9 @@
-// Counts what a test program takes from the heap, on all its threads: the C library's allocation
-// functions are replaced for the whole program, so that nothing goes by unseen, operator new, the
-// OpenMP runtime and other libraries included. Include it in one file of a program.
+// Counts the heap allocations of a test program on all its threads. It replaces the C library's
+// allocation functions for the whole program, so operator new, the OpenMP runtime and other
+// libraries are counted, too. Include it in one file of a program.
 //
-// glibc's own functions stand behind the replacements. Under a sanitizer, which has replacements of
-// its own, and with another C library nothing is counted: kCountsAllocations says so.
+// The replacements call glibc's own functions. Under a sanitizer, which has replacements too, and
+// with another C library nothing is counted; kCountsAllocations is then false.
 #ifndef OUTRIDER_TESTS_SUPPORT_COUNTED_ALLOCATIONS_H_
 #define OUTRIDER_TESTS_SUPPORT_COUNTED_ALLOCATIONS_H_
 

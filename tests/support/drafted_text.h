@@ -1,4 +1,4 @@
-// One text of a model, plain or drafted, with all its logits: what proofs of bits compare.
+// One text of a model, plain or drafted, with all its logits, for comparisons bit for bit.
 #ifndef OUTRIDER_TESTS_SUPPORT_DRAFTED_TEXT_H_
 #define OUTRIDER_TESTS_SUPPORT_DRAFTED_TEXT_H_
 
@@ -16,7 +16,7 @@
 
 namespace outrider::testing {
 
-// The prompt of an encoder-decoder begins with its start token; its encoder reads encoder_prompt.
+// An encoder-decoder's prompt begins with its start token; its encoder reads encoder_prompt.
 inline GenerateResult draft_text(const std::shared_ptr<const Model>& target,
                                  const std::vector<TokenId>& prompt, double temperature,
                                  const SpeculationOptions& speculation,
@@ -33,8 +33,8 @@ inline GenerateResult draft_text(const std::shared_ptr<const Model>& target,
   return std::move(generator.generate({&request, 1}).at(0));
 }
 
-// Texts drafted by each of these, in chains of 1 to 8 and trees, have the bits of the plain one,
-// without sampling and with it; some drafts stand.
+// Expects that texts drafted by each of these drafters have the bits of the plain text: in chains
+// of 1 to 8 and in trees, with and without sampling. Some drafted tokens must be accepted.
 inline void expect_bits_of_plain_texts(const std::shared_ptr<const Model>& target,
                                        const std::vector<TokenId>& prompt,
                                        const std::vector<std::string>& drafters) {

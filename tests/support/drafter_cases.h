@@ -1,27 +1,27 @@
-// The drafters that the contract suite runs: one line each. A drafter that is in the registry and
-// not here fails the suite.
+// The drafters that the contract suite runs, one line each. The suite fails for a drafter that is
+// in the registry but not here.
 #ifndef OUTRIDER_TESTS_SUPPORT_DRAFTER_CASES_H_
 #define OUTRIDER_TESTS_SUPPORT_DRAFTER_CASES_H_
 
 namespace outrider::testing {
 
-// A drafter that the program brings (own_drafters.h).
+// A drafter supplied by the program (own_drafters.h).
 enum class Own { none, named, drawn };
 
 struct DrafterCase {
-  const char* name;  // of its tests and of its section in docs/coverage.md
-  // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
-  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {peagle},
-  // {medusa}, {dflash}, {dspark}, {module} and {assistant} for heads on the target.
+  const char* name;  // in the names of its tests and in docs/coverage.md
+  // The user's spec, with placeholders: {draft} and {other} for small models, {foreign} for one of
+  // another vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3},
+  // {peagle}, {medusa}, {dflash}, {dspark}, {module} and {assistant} for heads on the target.
   const char* spec;
-  // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
-  // that is a table of logits.
+  // It reads the target's layers. Proofs by enumeration then run it on a model in files, and not on
+  // a table of logits.
   bool reads_target = false;
-  // What it drafts is a function of the text so far. Not so for drafters that keep what earlier
-  // rounds or other texts have shown: theirs is a function of what they were told of.
+  // Its draft is a function of the text so far. Drafters that remember earlier rounds or other
+  // texts do not have this property: their draft is a function of everything they were given.
   bool context_determined = true;
-  // On random models it is right so seldom that no text of the suite need end inside a draft of
-  // its.
+  // On random models its drafts are accepted so rarely that the suite does not require a text that
+  // ends inside a draft.
   bool seldom_right = false;
   Own own = Own::none;
 };
@@ -32,7 +32,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
      .spec = "model:{draft},length=2,schedule=heuristic",
      .context_determined = false},
     {"translated", "model:{foreign},vocabulary=shared"},
-    // It takes no notice of the bias that gives the suite's texts their few characters.
+    // It ignores the bias that restricts the suite's texts to a few characters.
     {.name = "retokenized", .spec = "model:{foreign},vocabulary=text", .seldom_right = true},
     {"pard", "pard:{draft},mask=2"},
     {"eagle", "eagle:{eagle}", /*reads_target=*/true},
@@ -42,7 +42,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"dflash", "dflash:{dflash}", /*reads_target=*/true},
     {"dspark", "dspark:{dspark},accept=0.3", /*reads_target=*/true},  // ends some paths, not all
     {"mtp", "mtp", /*reads_target=*/true},
-    {"module", "mtp:{module}", /*reads_target=*/true},  // one, which runs on by itself
+    {"module", "mtp:{module}", /*reads_target=*/true},  // a single module, applied repeatedly
     {"assistant", "mtp:{assistant}", /*reads_target=*/true},
     {"ngram", "ngram:min=1,max=3,length=8"},
     {"reference", "reference:file={text},min=1"},
@@ -55,7 +55,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"relayed", "relay:model:{draft},length=1+model:{other},length=2"},
     {"staged", "staged:model:{draft}+ngram:min=1,max=3,length=4"},
     {"cascade", "cascade:token-v3:alpha=0.4+model:{draft}+model:{other}"},
-    // Its places are counted from where the prompt ended.
+    // Its positions are counted from the end of the prompt.
     {.name = "spoiled",
      .spec = "spoiled:tokens:from=2,to=3+model:{draft}",
      .context_determined = false},

@@ -1,6 +1,6 @@
-// The law of what a drafter under test makes the loop emit, beside the rule's own process, by
-// enumeration (rule_process.h). The drafter's distributions are those it showed: whatever it drafts
-// from, what is emitted must be the rule's process over them.
+// Computes the distribution of the tokens emitted with a drafter under test, by enumeration, and
+// compares it with the rule's process (rule_process.h). It uses the distributions that the drafter
+// reported: the emitted tokens must follow the rule's process over them, whatever they are.
 #ifndef OUTRIDER_TESTS_SUPPORT_DRAFTER_PROOF_H_
 #define OUTRIDER_TESTS_SUPPORT_DRAFTER_PROOF_H_
 
@@ -22,18 +22,18 @@ struct Proof {
   World* world = nullptr;
   Drafter* drafter = nullptr;
   const Acceptance* acceptance = nullptr;
-  const Rule* rule = nullptr;  // null for an acceptance that follows none: its law is not looked at
+  const Rule* rule = nullptr;  // null: no rule, and the distribution is not checked
   std::shared_ptr<const TreeShape> shape;
   const StopRule* stop = nullptr;
   SamplingParams sampling = {};
   int n_tokens = 3;
   bool first_round_only = false;
-  ThinkingMarks marks = {};  // of a rule that reads them
+  ThinkingMarks marks = {};  // for a rule that reads them
 };
 
 struct Proven {
-  double error = 0;         // the largest difference, of law and statistics
-  double weight = 0;        // of all outcomes walked: 1
+  double error = 0;         // the largest difference, of distribution and statistics
+  double weight = 0;        // of all enumerated outcomes: 1
   std::string violation;    // CheckedDrafter's
   bool consistent = false;  // DraftLaws'
   std::int64_t n_drafted = 0;
@@ -45,7 +45,7 @@ inline Proven prove(const Proof& proof) {
   DraftLaws laws;
   const RecordingAcceptance recording(*proof.acceptance, checked, laws,
                                       static_cast<std::int64_t>(world.prompt.size()));
-  // Without a rule, any process will do behind what was run.
+  // Without a rule any process may follow the tokens that were run.
   static const ExactRule exact;
   const Transform transform(proof.sampling, world.vocabulary_size());
   const RuleTrial trial{.trial = {.target = world.target.get(),

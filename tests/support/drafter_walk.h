@@ -1,5 +1,5 @@
-// A walk that ends drafts anywhere: several texts at a time, any part of any draft accepted, any
-// token behind it, and every draft compared with that of a drafter that has no past.
+// A random test of drafters. It runs several texts at a time, accepts any part of any draft and
+// continues with any token. Every draft is compared with that of a fresh drafter.
 #ifndef OUTRIDER_TESTS_SUPPORT_DRAFTER_WALK_H_
 #define OUTRIDER_TESTS_SUPPORT_DRAFTER_WALK_H_
 
@@ -25,8 +25,9 @@
 
 namespace outrider::testing {
 
-// Takes any path, as often as not to a leaf, and any token behind it; asks the drafter now and then
-// what follows there. A function of its seed, the text's length and the tree.
+// Accepts a random path, half of the time to a leaf, and a random next token. Sometimes requests
+// the drafter's distribution at the end of the path. Depends only on its seed, the text's length
+// and the tree.
 class RandomVerdicts final : public Acceptance {
  public:
   RandomVerdicts(int vocabulary_size, bool asks_at_leaves)
@@ -49,14 +50,14 @@ class RandomVerdicts final : public Acceptance {
         children.push_back(child);
       }
       const int choice = below(static_cast<int>(children.size()) + 1, 2 * node);
-      // The first child stands twice as often as any other, or drafts of index drafters, most of
-      // which are chains, would be cut short too often.
+      // The first child is twice as likely as any other. Otherwise drafts of index drafters, mostly
+      // chains, would be cut short too often.
       if (children.empty() || (choice == 0 && below(2, 2 * node + 1) == 0)) break;
       node = children[static_cast<std::size_t>(std::max(choice - 1, 0))];
       verdict.path.push_back(node);
     }
     if (asks_at_leaves_ && below(2, 1000 + node) == 0) (void)views.draft(node);
-    // The target's own token often enough that texts repeat themselves, or any other.
+    // The target's token, often enough that texts repeat themselves, or any other token.
     verdict.next = below(8, 2000 + node) > 0 ? views.target(node).argmax()
                                              : below(vocabulary_size_, 3000 + node);
     verdict.corrected = !views.is_leaf(node);
@@ -69,7 +70,7 @@ class RandomVerdicts final : public Acceptance {
   bool asks_at_leaves_;
 };
 
-// Everything that verification sees of a draft. Empty: the same.
+// Compares all parts of two drafts that verification reads. Empty: no difference.
 inline std::string difference(const DraftTree& a, const DraftTree& b) {
   if (a.n_nodes() != b.n_nodes()) {
     return std::to_string(a.n_nodes()) + " nodes, from scratch " + std::to_string(b.n_nodes());
@@ -93,15 +94,15 @@ inline std::string difference(const DraftTree& a, const DraftTree& b) {
 using MakeDrafter = std::function<std::unique_ptr<Drafter>(const World&)>;
 
 struct Walked {
-  std::string difference;  // the first that was found
+  std::string difference;  // the first one found
   std::string violation;   // CheckedDrafter's
   int n_drafts = 0;        // that were not empty
   std::int64_t n_accepted = 0;
 };
 
-// Three texts at a time that begin and end at random; every draft is compared with that of a
-// drafter made for it, which is given the text as a prompt (or, for drafters that remember more
-// than the text, with that of one that has been told of the same rounds and of no other text).
+// Runs three texts at a time that begin and end at random. Every draft is compared with that of a
+// new drafter that gets the text as its prompt. For drafters that remember more than the text, the
+// other drafter has been given the same rounds and no other text.
 inline Walked walk(const MakeDrafter& make, const std::shared_ptr<const TreeShape>& shape,
                    const SamplingParams& sampling, bool context_determined, std::uint32_t seed) {
   World world = stored_world(seed);
@@ -114,7 +115,7 @@ inline Walked walk(const MakeDrafter& make, const std::shared_ptr<const TreeShap
   std::mt19937 random(seed);
   Walked walked;
 
-  // A text, and for drafters with a memory the drafter that sees nothing else.
+  // A text, and for drafters with a memory the drafter that gets only this text.
   struct Text {
     Text(SequenceId id, const World& world, const Transform& transform, std::uint32_t text_seed)
         : chance(text_seed), stream(id, world.prompt, transform, chance) {
@@ -148,7 +149,7 @@ inline Walked walk(const MakeDrafter& make, const std::shared_ptr<const TreeShap
     for (const auto& text : texts) streams.push_back(&text->stream);
     // Not every text is in every round.
     if (round % 3 == 1) streams.erase(streams.begin() + random() % streams.size());
-    // A text begun on what has been committed so far; its one round is compared.
+    // A text that begins with everything committed so far; its one round is compared.
     std::vector<std::unique_ptr<Stream>> fresh;
     for (Stream* stream : streams) {
       const auto text = std::find_if(texts.begin(), texts.end(), [&](const auto& candidate) {

@@ -1,5 +1,5 @@
-// Where the contract suite runs a drafter: a target, the materials that the drafter is made from,
-// and a prompt that gives every kind of drafter something to propose.
+// The environments in which the contract suite runs a drafter: a target, the materials that the
+// drafter is made from, and a prompt for which every kind of drafter proposes something.
 #ifndef OUTRIDER_TESTS_SUPPORT_DRAFTER_WORLDS_H_
 #define OUTRIDER_TESTS_SUPPORT_DRAFTER_WORLDS_H_
 
@@ -40,8 +40,8 @@
 
 namespace outrider::testing {
 
-// A model in files, asked for what follows a prefix as well; of an encoder-decoder, where its
-// encoder read these tokens.
+// A model in files that also gives the logits after a prefix. For an encoder-decoder, its encoder
+// has read these tokens.
 class StoredModel final : public PrefixModel {
  public:
   explicit StoredModel(const std::filesystem::path& path, std::vector<TokenId> encoder_tokens = {})
@@ -80,8 +80,8 @@ class StoredModel final : public PrefixModel {
   std::map<std::vector<TokenId>, std::vector<float>> rows_;
 };
 
-// The files that specs name: a random target and its drafter (tiny_pair.h), heads on that target,
-// modules in its own directory, and a text.
+// The files in specs: a random target and its drafter (tiny_pair.h), heads on that target, modules
+// in the target's directory, and a text.
 class DrafterFiles {
  public:
   static const DrafterFiles& get() {
@@ -89,11 +89,12 @@ class DrafterFiles {
     return files;
   }
   std::filesystem::path target() const { return directory_.path() / "target"; }
-  // Four characters that the vocabulary has and does not merge. Texts of no others repeat
-  // themselves, so that drafters that look for repetitions find some: a random model's do not.
+  // Four characters that are in the vocabulary and never merged. Texts of only these characters
+  // contain repetitions, so drafters that search for repetitions find some; other texts of a random
+  // model have none.
   static constexpr std::string_view kFewCharacters = "#%&@";
   static constexpr const char* kFewPrompt = "A small test #%#&@#%#&";
-  // The sampling parameters with a bias that leaves nothing else to write.
+  // The sampling parameters with a bias that allows no other tokens.
   SamplingParams few_characters(SamplingParams sampling) const {
     for (const char character : kFewCharacters) {
       const std::vector<TokenId> tokens = tokenizer_->encode(std::string(1, character), false);
@@ -106,7 +107,7 @@ class DrafterFiles {
   std::string spec(const DrafterCase& drafter) const {
     return fmt::format(fmt::runtime(drafter.spec),
                        fmt::arg("draft", (directory_.path() / "draft").string()),
-                       // A model like any other, where nothing is measured.
+                       // An ordinary model, since nothing is measured here.
                        fmt::arg("other", target().string()),
                        fmt::arg("foreign", (directory_.path() / "foreign").string()),
                        fmt::arg("eagle", (directory_.path() / "eagle").string()),
@@ -120,7 +121,7 @@ class DrafterFiles {
                        fmt::arg("text", (directory_.path() / "text.txt").string()),
                        fmt::arg("store", (directory_.path() / "store").string()));
   }
-  // The target's and, to the store, every world's.
+  // The target's vocabulary, and for the store every world's.
   VocabularyId vocabulary() const { return vocabulary_id(*tokenizer_); }
 
  private:
@@ -148,7 +149,7 @@ class DrafterFiles {
     write_dflash_head(shape, {.markov = "rnn"}, directory_.path() / "dspark");
     write_assistant(shape, directory_.path() / "assistant");
     tokenizer_ = Tokenizer::load(target());
-    // What the target itself goes on to write, and noise.
+    // The target's own continuation of the prompt, and noise.
     std::ofstream text(directory_.path() / "text.txt");
     text << kFewPrompt
          << Generator(Model::load(target(), {.threads = 1}))
@@ -160,9 +161,9 @@ class DrafterFiles {
     write_store();
   }
 
-  // The drafter again, with a vocabulary of its own: other ids, and without the last merges.
+  // The drafter with another vocabulary: other ids, and without the last merges.
   void write_foreign_drafter() const {
-    constexpr int kSpecial = 2;  // begin and end stay where they are
+    constexpr int kSpecial = 2;  // begin and end keep their ids
     constexpr std::size_t kForgotten = 10;
     TinyModel foreign = make_tiny_pair().draft;
     TinyVocabulary vocabulary = make_tiny_vocabulary(foreign.shape.vocabulary_size);
@@ -186,8 +187,8 @@ class DrafterFiles {
     std::ofstream(directory_.path() / "foreign" / "tokenizer.json") << tokenizer_json(vocabulary);
   }
 
-  // The text and, for worlds of a few tokens, what these may go on with: each run of three before
-  // each token, some more often than others.
+  // The text, and continuations for worlds of a few tokens: each run of three tokens before each
+  // token, some more often than others.
   void write_store() const {
     DatastoreWriter writer(directory_.path() / "store", vocabulary());
     std::ifstream text(directory_.path() / "text.txt");
@@ -207,8 +208,8 @@ struct World {
   std::unique_ptr<PrefixModel> target;
   DrafterMaterials materials;
   std::vector<TokenId> prompt;
-  std::vector<TokenId> encoder_tokens = {};  // of an encoder-decoder
-  // Transforms that leave so few tokens that every outcome can be walked; the last is greedy.
+  std::vector<TokenId> encoder_tokens = {};  // for an encoder-decoder
+  // Transforms that leave few enough tokens to enumerate every outcome; the last is greedy.
   std::vector<SamplingParams> few_outcomes;
 
   int vocabulary_size() const { return materials.vocabulary_size; }
@@ -218,32 +219,32 @@ inline DrafterPlan plan_of(const DrafterCase& drafter) {
   const std::string spec = DrafterFiles::get().spec(drafter);
   if (drafter.own == Own::none) return read_drafter(spec);
   DrafterPlan plan = read_own_drafter(Spec::parse("drafter", spec), make_own(drafter.own));
-  // Each drafter that is made has a memory of its own.
+  // Each drafter that is made has a separate memory.
   plan.make = [own = drafter.own](const DrafterMaterials& materials) {
     return std::make_unique<OwnDrafterAdapter>(make_own(own), materials.vocabulary_size);
   };
   return plan;
 }
 
-// A generator's options for it.
+// A generator's options for the drafter.
 inline SpeculationOptions speculation_of(const DrafterCase& drafter) {
   return {.drafter = DrafterFiles::get().spec(drafter),
           .drafter_options = {.threads = 1},
           .own_drafter = make_own(drafter.own)};
 }
-// The drafter in a batch, which may have been made with others. Returns its spec.
+// Adds the drafter to a batch, which may have been made with others. Returns its spec.
 inline std::string add_to(Batch& batch, const DrafterCase& drafter) {
   const SpeculationOptions options = speculation_of(drafter);
   if (options.own_drafter) batch.add_drafter(options.drafter, options.own_drafter);
   return options.drafter;
 }
-// Specs of drafters that a batch is made with.
+// Specs of the drafters with which a batch is made.
 inline std::vector<std::string> made_with(const DrafterCase& drafter) {
   if (drafter.own != Own::none) return {};
   return {DrafterFiles::get().spec(drafter)};
 }
 
-// A target and, for drafters that ask for a model, a drafter that are tables of logits over three
+// A target, and for drafters that need a model a drafter. Both are tables of logits over three
 // tokens.
 inline World table_world(std::uint32_t seed) {
   static constexpr int kVocabulary = 3;
@@ -255,7 +256,8 @@ inline World table_world(std::uint32_t seed) {
     const bool is_other = path == DrafterFiles::get().target();
     return std::make_unique<TableModel>(kVocabulary, (is_other ? 1001 : 1) + 2 * seed);
   };
-  // A table over four tokens: it shares two of the three, and spells the other in two of its own.
+  // A table over four tokens. It shares two of the three tokens and spells the third with two of
+  // its own.
   world.materials.load_foreign = [seed](const std::filesystem::path&,
                                         const LoadOptions&) -> ForeignModel {
     return {.model = std::make_unique<TableModel>(4, 1 + 2 * seed),
@@ -310,7 +312,7 @@ inline World stored_world(std::uint32_t seed) {
   world.materials.vocabulary_id = [&files] { return files.vocabulary(); };
   world.prompt =
       files.tokenizer()->encode("A small test: " + std::to_string(seed) + " #%#&@#%#&", true);
-  // Of many tokens a random head and a random target would hardly ever choose the same.
+  // With many tokens a random head and a random target would hardly ever choose the same one.
   world.few_outcomes = {
       files.few_characters({.temperature = 1, .top_k = 3}),
       files.few_characters(

@@ -1,5 +1,5 @@
-// The law of the first tokens that speculative decoding emits, by enumeration of every random
-// decision of drafter and verifier, beside the law they should have.
+// The distribution of the first tokens that speculative decoding emits, and the distribution they
+// should have. Both are computed by enumerating every random decision of drafter and verifier.
 #ifndef OUTRIDER_TESTS_SUPPORT_ENUMERATED_PROCESS_H_
 #define OUTRIDER_TESTS_SUPPORT_ENUMERATED_PROCESS_H_
 
@@ -24,33 +24,33 @@ struct Trial {
   Drafter* drafter = nullptr;
   const Acceptance* acceptance = nullptr;
   int draft_length = 1;                              // of a chain
-  std::shared_ptr<const TreeShape> shape = nullptr;  // where it is not that chain
+  std::shared_ptr<const TreeShape> shape = nullptr;  // if given, instead of that chain
   const StopRule* stop = nullptr;
   SamplingParams sampling = {};
   std::vector<TokenId> prompt = {0};
-  std::vector<TokenId> encoder_tokens = {};  // of an encoder-decoder
-  int n_tokens = 3;                          // emitted, over as many rounds as it takes
-  // What the first round leaves of them is the target's own process: larger trees can be walked so,
-  // and a round that is exact in front of an exact process is all that there is to show, except
-  // that rounds are independent.
+  std::vector<TokenId> encoder_tokens = {};  // for an encoder-decoder
+  int n_tokens = 3;                          // emitted, over as many rounds as needed
+  // Tokens after the first round come from the target's process. This allows the enumeration of
+  // larger trees. It is sufficient, since an exact round before an exact process gives an exact
+  // text; only the independence of rounds is not covered.
   bool first_round_only = false;
-  // Where the texts have a grammar: a matcher for a new text; and, found without it, what it makes
-  // of the logits behind some emitted tokens.
+  // For texts with a grammar: a matcher for a new text; and, computed without the matcher, the
+  // masked logits after some emitted tokens.
   std::function<std::shared_ptr<GrammarMatcher>()> matcher = {};
   std::function<void(const std::vector<TokenId>& emitted, std::vector<float>& logits)> mask = {};
-  // Likewise where they have a mask of the program's.
+  // The same for texts with a mask set by the program.
   std::function<std::shared_ptr<TextMasks>()> masks = {};
 };
 
 struct Enumerated {
   Law law;
-  double weight = 0;                   // total: 1 if every outcome was walked
+  double weight = 0;                   // total: 1 if every outcome was enumerated
   double accepted_in_first_round = 0;  // expectation
   long n_paths = 0;
 };
 
-// Adds the target's own process under the same transform behind the tokens already emitted, which
-// have probability `prob`: the chain rule, nothing else.
+// Adds the target's process under the same transform after the tokens already emitted, which have
+// probability `prob`; by the chain rule alone.
 inline void add_target_process(const Trial& trial, const std::vector<TokenId>& emitted, double prob,
                                Law& law) {
   if (static_cast<int>(emitted.size()) == trial.n_tokens) {
@@ -115,7 +115,7 @@ inline Enumerated enumerate(const Trial& trial) {
   return result;
 }
 
-// The largest difference of probability over all outcomes of either law.
+// The largest difference of probability over the outcomes of both distributions.
 inline double distance(const Law& a, const Law& b) {
   double largest = 0;
   const auto compare = [&](const Law& one, const Law& other) {

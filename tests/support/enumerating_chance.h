@@ -1,9 +1,9 @@
-// A Chance that walks every outcome of a random process, each with its probability.
+// A Chance that enumerates every outcome of a random process, each with its probability.
 //
-// Behind every Draw key stands one uniform number, as in the product's CounterChance. The
-// enumerator knows only the interval it lies in: a decision splits the interval at its thresholds,
-// each part is one outcome, and a second decision with the same key splits what the first one left.
-// Two decisions that wrongly share a key are therefore seen as what they are: dependent.
+// Every Draw key has one uniform number, as in the product's CounterChance. The enumerator stores
+// only the interval in which the number lies. A decision splits the interval at its thresholds, and
+// each part is one outcome. A second decision with the same key splits the remaining interval. Two
+// decisions that wrongly share a key therefore appear as dependent.
 #ifndef OUTRIDER_TESTS_SUPPORT_ENUMERATING_CHANCE_H_
 #define OUTRIDER_TESTS_SUPPORT_ENUMERATING_CHANCE_H_
 
@@ -19,8 +19,9 @@ namespace outrider::testing {
 
 class EnumeratingChance final : public Chance {
  public:
-  // Calls process() once for every path of outcomes; weight() is the probability of the path.
-  // Depth first: the choices of a path are a script, of which the last open choice moves on.
+  // Calls process() once for every path of outcomes; weight() is the probability of the path. Paths
+  // are visited depth first: the choices of a path are a list, and the last choice with remaining
+  // outcomes advances.
   template <class Process>
   void for_each_path(Process&& process) {
     script_.clear();
@@ -61,7 +62,7 @@ class EnumeratingChance final : public Chance {
     double low = 0;
     double high = 1;
   };
-  // Outcomes less likely than this are rounding, not outcomes.
+  // Outcomes less likely than this are rounding errors.
   static constexpr double kSliver = 1e-14;
 
   std::size_t decide(const Draw& draw) {

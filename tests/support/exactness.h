@@ -1,4 +1,4 @@
-// What the proofs by enumeration share: bounds, transforms, and a stop rule that looks at values.
+// Shared by the proofs by enumeration: bounds, transforms, and a stop rule that reads values.
 #ifndef OUTRIDER_TESTS_SUPPORT_EXACTNESS_H_
 #define OUTRIDER_TESTS_SUPPORT_EXACTNESS_H_
 
@@ -12,12 +12,12 @@
 
 namespace outrider::testing {
 
-// Sums of at most a few 10^5 products of doubles near 1e-16 each.
+// Bound for sums of at most a few 10^5 products of doubles with errors near 1e-16 each.
 inline constexpr double kExact = 1e-12;
-// A broken step moves some outcome at least this far.
+// A wrong step changes the probability of some outcome by at least this much.
 inline constexpr double kCaught = 1e-3;
 
-// Ends a path by the drafted token's value: by its probability, and by its identity.
+// Ends a path by the drafted token's value: its probability and its id.
 class ValueStop final : public StopRule {
  public:
   bool stop_after(TokenId token, double raw_prob) const override {
@@ -39,7 +39,8 @@ inline std::vector<std::pair<std::string, SamplingParams>> transforms() {
           {"greedy", {.temperature = 0}}};
 }
 
-// For mutants: from <- max(0, weight * from - taken), its sum as large as it came out; returns it.
+// For mutants: from <- max(0, weight * from - taken) without normalising. Returns the sum of
+// `from`.
 inline double subtract_without_normalising(Distribution& from, const Distribution& taken,
                                            double weight = 1) {
   const double mass = subtract_and_normalise(from, taken, weight);

@@ -12,7 +12,7 @@
 
 namespace outrider::testing {
 
-// What is asked for at any node is what is stored here.
+// Returns the stored distributions for every node.
 struct FixedViews : NodeViews {
   Distribution draft_prob, target_prob, raw_draft_prob, raw_target_prob;
   bool has_draft = true;
@@ -45,7 +45,7 @@ inline FixedViews views_of(const std::vector<float>& draft_logits,
   return views;
 }
 
-// Dense distributions, the same raw and transformed.
+// Dense distributions; raw and transformed are the same.
 inline FixedViews views_of(std::vector<double> draft, std::vector<double> target) {
   FixedViews views;
   views.draft_prob = views.raw_draft_prob = Distribution::dense(draft);

@@ -1,5 +1,5 @@
-// A WeightReader over float rows in memory, rounded to the asked kind as they are read. For tests
-// and benchmarks. Immutable, so thread-safe.
+// A WeightReader over float rows in memory, rounded to the requested kind when read. For tests and
+// benchmarks. Immutable, so thread-safe.
 #ifndef OUTRIDER_TESTS_SUPPORT_FLOAT_WEIGHT_READER_H_
 #define OUTRIDER_TESTS_SUPPORT_FLOAT_WEIGHT_READER_H_
 

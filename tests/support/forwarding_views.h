@@ -1,4 +1,4 @@
-// A round's views, handed on.
+// Views that forward to a round's views.
 #ifndef OUTRIDER_TESTS_SUPPORT_FORWARDING_VIEWS_H_
 #define OUTRIDER_TESTS_SUPPORT_FORWARDING_VIEWS_H_
 
@@ -6,7 +6,7 @@
 
 namespace outrider::testing {
 
-// Views in which a mutant changes what it likes.
+// A base class for mutants, which override some views.
 class ForwardingViews : public NodeViews {
  public:
   explicit ForwardingViews(NodeViews& views) : views_(&views) {}

@@ -1,4 +1,4 @@
-// Golden assistants of Gemma 4, and what transformers drafts with them
+// Golden assistants of Gemma 4, and the drafts that transformers makes with them
 // (tests/golden/make_assistant_golden.py).
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDEN_ASSISTANTS_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDEN_ASSISTANTS_H_
@@ -32,7 +32,7 @@ struct GoldenAssistant {
   std::filesystem::path folder;  // with the head's own files
   Rows logits;                   // (drafted tokens, vocabulary size): of each of them
   std::filesystem::path target;
-  std::vector<TokenId> tokens;  // the text, and what is drafted behind it
+  std::vector<TokenId> tokens;  // the text and the tokens drafted after it
   std::size_t n_text = 0;
 };
 

@@ -1,4 +1,4 @@
-// A drafter against tests/golden/drafts.json: what it drafts behind the golden texts.
+// Compares a drafter's drafts after the golden texts with tests/golden/drafts.json.
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDEN_DRAFTS_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDEN_DRAFTS_H_
 
@@ -25,9 +25,10 @@ inline const nlohmann::json& golden_drafts() {
   return kGolden;
 }
 
-// `expected`: what the golden program drafted behind each of its texts. The engine computes in f32,
-// the program in f64. Weights are of order one, sums have at most 24 terms and pass three layers
-// and as many steps of the draft: probabilities, which are below one, differ by less than 1e-5.
+// `expected`: the golden program's drafts after each of its texts. The engine computes in f32, the
+// program in f64. Weights are of order one. Sums have at most 24 terms and pass through three
+// layers and as many draft steps. Probabilities, which are below one, therefore differ by less than
+// 1e-5.
 inline void expect_golden_drafts(LanguageModel& target, Drafter& drafter,
                                  const nlohmann::json& expected) {
   constexpr double kTolerance = 1e-5;

@@ -1,4 +1,4 @@
-// What tests of heads on a frozen target share: the target, the batch and the figures of the golden
+// Shared by tests of heads on a frozen target: the target, the batch and the results of the golden
 // program (tests/golden/make_heads_golden.py), and every kind of head on that target.
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDEN_HEADS_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDEN_HEADS_H_
@@ -58,7 +58,7 @@ inline std::shared_ptr<train::BatchSource> golden_batch() {
   return std::make_shared<OneBatch>(std::move(batch));
 }
 
-// The target of the golden program, in a directory of its own.
+// The golden program's target, in a temporary directory.
 class GoldenHeads : public ::testing::Test {
  protected:
   GoldenHeads() {
@@ -115,7 +115,7 @@ class GoldenHeads : public ::testing::Test {
   train::HeadRun run_;
 };
 
-// The figures under the names that the golden file has for them.
+// The metrics under their names in the golden file.
 inline std::map<std::string, double> as_golden(const std::vector<train::Metric>& metrics) {
   std::map<std::string, double> named;
   for (const auto& [name, value] : metrics) {
@@ -126,7 +126,7 @@ inline std::map<std::string, double> as_golden(const std::vector<train::Metric>&
   return named;
 }
 
-// The engine's features and the head are f32, the golden program f64.
+// The engine's features and the head are f32, the golden program is f64.
 inline constexpr double kGoldenTolerance = 1e-5;
 
 }  // namespace outrider::testing

@@ -1,4 +1,4 @@
-// The tiny models of tests/golden with what Hugging Face transformers makes of them
+// The tiny models of tests/golden and the outputs of Hugging Face transformers for them
 // (tests/golden/make_family_models.py).
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDEN_MODELS_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDEN_MODELS_H_
@@ -26,7 +26,8 @@ inline std::filesystem::path golden_directory(const std::string& name) {
 
 inline nlohmann::json json_of(const std::filesystem::path& file) { return parse_config(file); }
 
-// Their names, ascending: of those that have such a file beside them ("model.gguf"), or all.
+// Names of the golden models, ascending: of those that also have the given file ("model.gguf"), by
+// default all.
 inline std::vector<std::string> golden_names(const char* file = "golden.json") {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(golden_directory(""))) {
@@ -60,9 +61,9 @@ struct GoldenModel {
   }
 
   std::filesystem::path directory;
-  std::vector<TokenId> encoder_ids;  // of an encoder-decoder
-  std::vector<TokenId> ids;          // longer than the window, where there is one
-  std::vector<TokenId> greedy;       // behind them
+  std::vector<TokenId> encoder_ids;  // for an encoder-decoder
+  std::vector<TokenId> ids;          // longer than the window, if there is one
+  std::vector<TokenId> greedy;       // after them
   Rows logits;                       // (ids.size(), vocabulary_size)
 };
 

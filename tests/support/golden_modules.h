@@ -1,4 +1,4 @@
-// Golden models with a multi-token prediction module, and what the module gives
+// Golden models with a multi-token prediction module, and the module's outputs
 // (tests/golden/make_mtp_golden.py).
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDEN_MODULES_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDEN_MODULES_H_
@@ -28,7 +28,7 @@ struct GoldenModule {
   }
 
   std::filesystem::path gguf() const { return folder / "target.gguf"; }
-  // The base's files and the module in a second shard, as published directories have them.
+  // The base's files, and the module in a second shard, as in published directories.
   void write_directory(const std::filesystem::path& to) const {
     namespace fs = std::filesystem;
     const fs::path from = golden_directory(base);
@@ -53,9 +53,9 @@ struct GoldenModule {
   std::filesystem::path folder;
   nlohmann::json json;
   std::string base;
-  std::vector<TokenId> tokens;  // the text, and what the module drafts behind it
+  std::vector<TokenId> tokens;  // the text and the tokens the module drafts after it
   std::size_t n_text = 0;
-  Rows logits;  // (tokens.size() - 1, vocabulary size): row i of the token behind tokens[i + 1]
+  Rows logits;  // (tokens.size() - 1, vocabulary size): row i of the token after tokens[i + 1]
 };
 
 }  // namespace outrider::testing

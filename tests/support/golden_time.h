@@ -1,4 +1,4 @@
-// The time that templates of goldens ask for.
+// The current time given to the templates of goldens.
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDEN_TIME_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDEN_TIME_H_
 

@@ -1,6 +1,5 @@
-// Gradients held against central differences. In doubles the error is about h^2 of third
-// derivatives plus eps / h of the loss; what that leaves for a tolerance at h = 1e-5 is the
-// caller's to say.
+// Compares gradients with central differences. In doubles the error is about h^2 times third
+// derivatives plus eps / h times the loss; h is 1e-5. The caller derives the tolerance from that.
 #ifndef OUTRIDER_TESTS_SUPPORT_GRADIENT_DIFFERENCES_H_
 #define OUTRIDER_TESTS_SUPPORT_GRADIENT_DIFFERENCES_H_
 
@@ -16,7 +15,7 @@
 
 namespace outrider::testing {
 
-// Entries of a parameter that are far apart and at no regular places of its rows.
+// Entries of a parameter that are far apart and irregularly placed in its rows.
 inline std::vector<std::int64_t> scattered_entries(const torch::Tensor& parameter, int n) {
   std::vector<std::int64_t> entries;
   for (int probe = 0; probe < n; ++probe) {
@@ -31,7 +30,8 @@ inline std::vector<std::int64_t> all_entries(const torch::Tensor& parameter) {
   return entries;
 }
 
-// The parameter's gradient, which `loss` has left behind, at these entries.
+// Compares the parameter's gradient, which a backward pass of `loss` has set, with differences at
+// these entries.
 inline void expect_gradient_is_difference(const torch::Tensor& parameter,
                                           const std::function<torch::Tensor()>& loss,
                                           const std::vector<std::int64_t>& entries,

@@ -1,4 +1,4 @@
-// Heads in files of their own beside a tiny target, and drafters made of them.
+// Heads in separate files beside a tiny target, and drafters made from them.
 #ifndef OUTRIDER_TESTS_SUPPORT_HEAD_FILES_H_
 #define OUTRIDER_TESTS_SUPPORT_HEAD_FILES_H_
 
@@ -17,7 +17,7 @@
 
 namespace outrider::testing {
 
-// The target of the heads' goldens, in a directory of its own.
+// The target of the heads' goldens, in a temporary directory.
 class HeadFiles : public ::testing::Test {
  protected:
   HeadFiles() {
@@ -37,7 +37,7 @@ class HeadFiles : public ::testing::Test {
   std::unique_ptr<Drafter> make_of(const std::string& kind) const {
     return make(kind + ":" + head_path().string());
   }
-  // The error's line; empty: none.
+  // The error's line; empty: no error.
   std::string refusal_of(const std::string& kind) const {
     try {
       (void)make_of(kind);
@@ -51,7 +51,7 @@ class HeadFiles : public ::testing::Test {
   std::unique_ptr<LanguageModel> target_;
 };
 
-// One line that has the part in it.
+// Expects one line that contains the part.
 inline void expect_refused(const std::string& message, std::string_view part) {
   EXPECT_NE(message.find(part), std::string::npos) << message << "\nexpected: " << part;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;

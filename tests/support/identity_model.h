@@ -1,4 +1,4 @@
-// What tests of bit identity drive: a tiny model on a given table, and tokens without a pattern.
+// For tests of bit identity: a tiny model on a given table, and tokens without a pattern.
 #ifndef OUTRIDER_TESTS_SUPPORT_IDENTITY_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_IDENTITY_MODEL_H_
 
@@ -15,7 +15,7 @@
 
 namespace outrider::testing {
 
-// On as many threads as asked for, however small the model is.
+// Loads on exactly n_threads threads, however small the model is.
 inline std::unique_ptr<LanguageModel> load_on(const std::filesystem::path& path,
                                               const kernels::KernelTable& table, WeightKind weights,
                                               kernels::KvKind kv, int n_threads) {
@@ -29,7 +29,7 @@ inline std::unique_ptr<LanguageModel> load_on(const std::filesystem::path& path,
   return model;
 }
 
-// n tokens below vocabulary_size, other ones for every start.
+// n tokens below vocabulary_size; they differ for every start.
 inline std::vector<TokenId> tokens_without_pattern(std::size_t n, unsigned start,
                                                    unsigned vocabulary_size) {
   std::vector<TokenId> tokens(n);

@@ -1,4 +1,4 @@
-// The kernel tables that tests of kernels go through, and inputs for them.
+// The kernel tables for tests of kernels, and inputs for them.
 #ifndef OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_
 #define OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_
 
@@ -25,7 +25,8 @@ struct NamedTable {
 };
 
 #if defined(__x86_64__)
-// All of what the amx table wants (kernels/dispatch.cc) but the tiles.
+// Whether the processor has every feature that the amx table requires (kernels/dispatch.cc), except
+// the tiles.
 inline bool has_all_but_tiles() {
   const kernels::KernelTable& avx512 = *kernels::find_table("avx512");
   constexpr int kInt8 = static_cast<int>(kernels::WeightKind::int8);
@@ -33,7 +34,7 @@ inline bool has_all_but_tiles() {
          avx512.formats[kInt8].matmul != kernels::kAvx512Table.formats[kInt8].matmul;
 }
 
-// The avx512 table with the products that another maker's processors would have.
+// The avx512 table with the products that it would have on another maker's processors.
 inline const kernels::KernelTable& avx512_of_others() {
   static const kernels::KernelTable others = [] {
     using namespace kernels;
@@ -49,9 +50,9 @@ inline const kernels::KernelTable& avx512_of_others() {
 }
 #endif
 
-// Every table this machine can run, the avx512 one also without VNNI and BF16 and as it would be on
-// another maker's processors, the amx one with emulated tiles where it lacks nothing else, the neon
-// one also without I8MM.
+// Every table that this machine can run. avx512 is also listed without VNNI and BF16 and as on
+// another maker's processors; amx with emulated tiles if only the tiles are missing; neon also
+// without I8MM.
 inline std::vector<NamedTable> runnable_tables() {
   std::vector<NamedTable> tables;
   for (const kernels::KernelTable* table : kernels::compiled_tables()) {
@@ -76,10 +77,9 @@ inline std::vector<NamedTable> runnable_tables() {
   return tables;
 }
 
-// For proofs of whole models. At night every table. By day the plain one, the fastest, and emulated
-// tiles, whose products take rows in other blocks: tests of src/kernels compare each table's
-// results with the plain one's by day, too, and what a model does with them is the same code for
-// all.
+// Tables for proofs of whole models. At night every table. Otherwise the plain one, the fastest,
+// and emulated tiles, whose products take rows in other blocks. The tests of src/kernels always
+// compare each table with the plain one, and a model uses all tables through the same code.
 inline std::vector<NamedTable> tables_of_the_day() {
   std::vector<NamedTable> tables = runnable_tables();
   if (testing::nightly()) return tables;
@@ -90,7 +90,7 @@ inline std::vector<NamedTable> tables_of_the_day() {
   return tables;
 }
 
-// Normally distributed, with a few zeros, subnormals and large values among them.
+// Normally distributed, with a few zeros, subnormals and large values.
 inline std::vector<float> awkward_floats(std::size_t n, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
@@ -114,7 +114,7 @@ inline std::vector<float> awkward_floats(std::size_t n, unsigned seed) {
   return values;
 }
 
-// The same bits, NaN payloads and signs of zero included.
+// The same bits, including NaN payloads and signs of zero.
 template <class Element>
 bool same_bits(const std::vector<Element>& a, const std::vector<Element>& b) {
   return a.size() == b.size() &&
@@ -126,7 +126,7 @@ struct FreeMemory {
 };
 using AlignedBytes = std::unique_ptr<std::byte, FreeMemory>;
 
-// 64-byte aligned; n_bytes a multiple of 64.
+// 64-byte aligned; n_bytes is a multiple of 64.
 inline AlignedBytes aligned_bytes(std::size_t n_bytes) {
   return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(64, n_bytes)));
 }

@@ -1,4 +1,4 @@
-// What drafted tokens are worth, as a test says.
+// A DraftWorth with values that a test lists.
 #ifndef OUTRIDER_TESTS_SUPPORT_LISTED_WORTH_H_
 #define OUTRIDER_TESTS_SUPPORT_LISTED_WORTH_H_
 
@@ -11,8 +11,8 @@
 
 namespace outrider::testing {
 
-// A certainty is the probability itself; a node's price is the n-th of the list, and the last one
-// goes on. Keeps what it is told.
+// A certainty is the probability itself. The price of node n is entry n of the list; the last entry
+// applies to all later nodes. Records what it is given.
 class ListedWorth final : public DraftWorth {
  public:
   struct Refused {

@@ -1,5 +1,5 @@
-// What drafters that look text up should propose, by searching the text from end to end. Slow and
-// plain: nothing here is shared with the drafters.
+// The expected drafts of lookup drafters, found by searching the text from end to end. Slow and
+// simple; it shares no code with the drafters.
 #ifndef OUTRIDER_TESTS_SUPPORT_LOOKUP_ORACLE_H_
 #define OUTRIDER_TESTS_SUPPORT_LOOKUP_ORACLE_H_
 

@@ -1,4 +1,4 @@
-// A model over two ranks that are threads, of which the second one is lost when a test says so.
+// A model over two ranks that are threads. A test decides when the second rank is lost.
 #ifndef OUTRIDER_TESTS_SUPPORT_LOST_RANK_H_
 #define OUTRIDER_TESTS_SUPPORT_LOST_RANK_H_
 
@@ -26,7 +26,7 @@ class LostRank {
       try {
         follow(path_, options_of(1));
       } catch (const outrider::Error&) {
-        // It hears its own good-bye, or the leader's.
+        // It receives its own good-bye, or the leader's.
       }
     });
   }

@@ -1,4 +1,4 @@
-// A comparison of methods whose figures can be computed by hand.
+// A comparison of methods whose results can be computed by hand.
 #ifndef OUTRIDER_TESTS_SUPPORT_MADE_COMPARISON_H_
 #define OUTRIDER_TESTS_SUPPORT_MADE_COMPARISON_H_
 
@@ -6,7 +6,7 @@
 
 namespace outrider::testing {
 
-// Plain decoding: a tenth of a second a token.
+// Plain decoding: a tenth of a second for each token.
 inline MethodSample plain_sample(int n_tokens) {
   MethodSample sample;
   sample.emitted = sample.target_passes = n_tokens;
@@ -18,8 +18,8 @@ inline MethodSample plain_sample(int n_tokens) {
   return sample;
 }
 
-// Chains of two. The easy prompt: one token of each stands, which is twice as fast. The hard one:
-// none stands, and 2.5 seconds go where 2 would have done.
+// Chains of two. For the easy prompt one token of each is accepted, which is twice as fast. For the
+// hard one none is accepted, and it takes 2.5 seconds instead of 2.
 inline MethodComparison made_comparison() {
   MethodComparison comparison;
   comparison.version = "1.2.3";

@@ -1,5 +1,5 @@
-// Slots of a cache marked with numbers, so that tests see whose keys and values stand where. For
-// caches in f32.
+// Cache slots marked with numbers, so that tests can tell which slot's keys and values are where.
+// For caches in f32.
 #ifndef OUTRIDER_TESTS_SUPPORT_MARKED_SLOTS_H_
 #define OUTRIDER_TESTS_SUPPORT_MARKED_SLOTS_H_
 
@@ -15,7 +15,7 @@
 
 namespace outrider::testing {
 
-// Marks a slot's keys and values, of every head in every layer, with a number of its own.
+// Fills a slot's keys and values, of every head in every layer, with a number.
 inline void mark(const KvSequence& sequence, int slot, float number) {
   int n_layers = 0;
   for (const CacheGroup& group : sequence.cache()->groups()) {
@@ -39,8 +39,8 @@ inline void mark(const KvSequence& sequence, int slot, float number) {
   }
 }
 
-// The number that a slot is marked with in one layer, whose part of the page stands at `page`;
-// fails where a key or value is not whole.
+// The number of a slot in one layer; `page` is the layer's part of the slot's page. Fails if the
+// slot's keys and values are not all the same number.
 inline float marked(const KvShape& shape, const void* page, int slot, int layer) {
   const kernels::KvLayout layout{shape.kind, shape.head_dim};
   const auto* const begin = static_cast<const std::byte*>(page);
@@ -75,14 +75,14 @@ inline std::vector<int> slots_read(const KvSequence& sequence, int node) {
   return slots;
 }
 
-// The part of every page that belongs to a layer; null where a page is gone.
+// The part of every page that belongs to a layer; null if a page has been released.
 inline std::vector<const void*> chunks(const KvSequence& sequence, int layer) {
   std::vector<const void*> pages(sequence.n_pages(layer));
   sequence.chunks(layer, pages);
   return pages;
 }
 
-// Pending nodes with these parents, marked with first, first + 1 and so on.
+// Adds pending nodes with these parents, marked with first, first + 1 and so on.
 inline void add(KvSequence& sequence, const std::vector<int>& parents, float first) {
   sequence.reserve(static_cast<int>(parents.size()));
   for (const int parent : parents) {
@@ -91,7 +91,7 @@ inline void add(KvSequence& sequence, const std::vector<int>& parents, float fir
   }
 }
 
-// n tokens, kept one by one.
+// Adds n tokens and keeps them one by one.
 inline void add_kept(KvSequence& sequence, int n, float first) {
   const int path[] = {0};
   for (int i = 0; i < n; ++i) {

@@ -1,4 +1,5 @@
-// Models that drafters read through masks, passed on whole or broken in one way each.
+// Wrappers of models that drafters read through masks: one forwards everything, the others each
+// contain one error.
 #ifndef OUTRIDER_TESTS_SUPPORT_MASKED_MUTANTS_H_
 #define OUTRIDER_TESTS_SUPPORT_MASKED_MUTANTS_H_
 
@@ -16,7 +17,7 @@
 
 namespace outrider::testing {
 
-// A sequence that passes everything on.
+// A sequence that forwards everything.
 class PassedSequence : public Sequence {
  public:
   explicit PassedSequence(std::unique_ptr<Sequence> inner) : inner_(std::move(inner)) {}
@@ -33,7 +34,7 @@ class PassedSequence : public Sequence {
   std::unique_ptr<Sequence> inner_;
 };
 
-// Likewise a model. Model: LanguageModel or FeatureHead.
+// The same for a model. Model: LanguageModel or FeatureHead.
 template <class Model>
 class PassedModel : public Model {
  public:
@@ -68,7 +69,7 @@ class PassedHead : public PassedModel<FeatureHead> {
   const Mask* mask() const override { return inner_->mask(); }
 };
 
-// The mask is drafted: drafters are told another token than the model reads.
+// The mask is drafted: drafters get another mask token than the model reads.
 template <class Passed>
 class SaysTheMask : public Passed {
  public:
@@ -122,7 +123,7 @@ class ReadsTheRowBefore : public Passed {
   ForwardOutput all_;
 };
 
-// Entries of masks stay in the cache, behind the tokens that are kept.
+// Entries of masks stay in the cache, after the kept tokens.
 class HoardingSequence final : public PassedSequence {
  public:
   explicit HoardingSequence(std::unique_ptr<Sequence> inner, int n_extra = 0)

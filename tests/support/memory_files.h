@@ -1,4 +1,4 @@
-// A Hugging Face directory read into memory, as a program has a model there.
+// A Hugging Face directory read into memory, for programs that hold a model in memory.
 #ifndef OUTRIDER_TESTS_SUPPORT_MEMORY_FILES_H_
 #define OUTRIDER_TESTS_SUPPORT_MEMORY_FILES_H_
 
@@ -19,7 +19,7 @@
 
 namespace outrider::testing {
 
-// All files but the weights, by name; the weights' bytes, one off any alignment.
+// All files except the weights, by name; the bytes of the weights, one byte off any alignment.
 class MemoryFiles {
  public:
   explicit MemoryFiles(const std::filesystem::path& directory) {
@@ -53,7 +53,7 @@ class MemoryFiles {
     return model;
   }
 
-  // The bytes are another's from here on.
+  // Overwrites the bytes, as if another owner used the memory.
   void spoil() {
     for (std::vector<std::byte>& bytes : bytes_) {
       std::fill(bytes.begin(), bytes.end(), std::byte{0x5A});

@@ -1,8 +1,8 @@
-// The one comparison of floating-point numbers in the project's tests. It fails closed: anything
-// that is not a finite number within the tolerance of a finite number is a failure, a NaN or an
-// infinity on any side, a negative or non-finite tolerance included. The tolerance is absolute and
-// the caller derives it, as a rule as c * eps * sum |a| |b| (product_tolerance); a sign that is
-// wrong is a distance like any other.
+// The comparison of floating-point numbers in all of the project's tests. It fails closed: every
+// result other than a finite number within the tolerance of a finite number is a failure. That
+// includes a NaN or an infinity on any side and a negative or non-finite tolerance. The tolerance
+// is absolute and the caller derives it, usually as c * eps * sum |a| |b| (product_tolerance). A
+// wrong sign counts as a distance.
 #ifndef OUTRIDER_TESTS_SUPPORT_NEAR_H_
 #define OUTRIDER_TESTS_SUPPORT_NEAR_H_
 
@@ -23,9 +23,9 @@ inline ::testing::AssertionResult near(double actual, double expected, double to
                                        << expected << " (distance " << distance << ")";
 }
 
-// What n roundings to float, one after the other, may add to a sum whose terms' magnitudes add up
-// to sum_of_magnitudes: n * u / (1 - n * u) of it, with u = 2^-24 (Higham, "Accuracy and Stability
-// of Numerical Algorithms", section 3.1), and as many least subnormals for products that
+// The error that n successive roundings to float may add to a sum whose terms' magnitudes sum to
+// sum_of_magnitudes. It is n * u / (1 - n * u) of that, with u = 2^-24 (Higham, "Accuracy and
+// Stability of Numerical Algorithms", section 3.1), plus n smallest subnormals for products that
 // underflow.
 inline double product_tolerance(int n_roundings, double sum_of_magnitudes) {
   const double n_u = n_roundings * 0x1p-24;
@@ -38,7 +38,7 @@ inline double ulps_between(float actual, double expected) {
   const auto rounded = static_cast<float>(expected);
   int exponent = 0;
   std::frexp(rounded, &exponent);
-  // Spacing of floats at the expected value: 24 bits, or the subnormals' own.
+  // Spacing of floats at the expected value: 24 bits, or that of subnormals.
   const double spacing = std::ldexp(1.0, exponent - 24 > -149 ? exponent - 24 : -149);
   return std::fabs(actual - expected) / spacing;
 }

@@ -1,5 +1,5 @@
-// Long proofs go over all of their cases where OUTRIDER_NIGHTLY is set (for ctest, too, which asks
-// the programs for their tests), and over a part of them elsewhere.
+// Long proofs run all of their cases if OUTRIDER_NIGHTLY is set, and some of them otherwise. Set it
+// for ctest, too, which lists the programs' tests.
 #ifndef OUTRIDER_TESTS_SUPPORT_NIGHTLY_H_
 #define OUTRIDER_TESTS_SUPPORT_NIGHTLY_H_
 

@@ -1,4 +1,4 @@
-// Batches that are all the same.
+// A source whose batches are all the same.
 #ifndef OUTRIDER_TESTS_SUPPORT_ONE_BATCH_H_
 #define OUTRIDER_TESTS_SUPPORT_ONE_BATCH_H_
 

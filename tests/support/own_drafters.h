@@ -1,5 +1,5 @@
-// Drafters as programs bring them, for the contract suite: one that names its tokens, one that
-// draws them. What both draft is a function of the text.
+// Drafters supplied by a program, for the contract suite: one names its tokens, one draws them.
+// Both drafts are functions of the text.
 #ifndef OUTRIDER_TESTS_SUPPORT_OWN_DRAFTERS_H_
 #define OUTRIDER_TESTS_SUPPORT_OWN_DRAFTERS_H_
 
@@ -19,7 +19,7 @@
 
 namespace outrider::testing {
 
-// What is common: the tokens of each text, kept by its id and compared with those that are shown.
+// Common base: stores the tokens of each text by its id and compares them with the given ones.
 class RemembersTexts : public OwnDrafter {
  public:
   void begin(const OwnText& text) override {
@@ -30,7 +30,7 @@ class RemembersTexts : public OwnDrafter {
     const std::size_t n_before = texts_.at(text.id).size();
     read(text);
     if (text.tokens.size() <= n_before) fail("a round without a token");
-    // Fewer where the text ends within the draft.
+    // Fewer if the text ends within the draft.
     const std::size_t n_drafted = std::min(accepted.size(), text.tokens.size() - n_before);
     for (std::size_t i = 0; i < n_drafted; ++i) {
       const auto& [token, parent] = drafted_.at(text.id).at(static_cast<std::size_t>(accepted[i]));
@@ -51,7 +51,7 @@ class RemembersTexts : public OwnDrafter {
     TokenId token;
     int parent;
   };
-  // The text's tokens, which are those that it had and perhaps more.
+  // Reads the text's tokens, which must be the known ones and possibly more.
   const std::vector<TokenId>& read(const OwnText& text) {
     std::vector<TokenId>& known = texts_.at(text.id);
     if (text.tokens.size() < known.size() ||
@@ -61,7 +61,7 @@ class RemembersTexts : public OwnDrafter {
     known.assign(text.tokens.begin(), text.tokens.end());
     return known;
   }
-  // Notes the draft's nodes for observe().
+  // Records the draft's nodes for observe().
   std::vector<Node>& drafted(const OwnText& text) { return drafted_[text.id]; }
 
  private:
@@ -71,8 +71,8 @@ class RemembersTexts : public OwnDrafter {
   std::unordered_map<std::int64_t, std::vector<Node>> drafted_;
 };
 
-// What followed a token the last two times: a chain of the latest ones and, where the shape is
-// none, the one before beside the first of them.
+// Drafts what followed a token the last two times: a chain of the latest ones, and in a tree also
+// the earlier one as a sibling of the first.
 class NamesWhatFollowed final : public RemembersTexts {
  public:
   void propose(const OwnText& text, OwnDraft& draft) override {
@@ -108,9 +108,9 @@ class NamesWhatFollowed final : public RemembersTexts {
   static int limit(const OwnDraft& draft) { return std::min(draft.most_nodes(), 6); }
 };
 
-// A token that followed the last one before, drawn by how often it did; three tokens that seldom
-// did or never are among them, so that no law is a single token. Three nodes at most: a child of
-// the text's last token, another one where the shape is no chain, and a child of the first.
+// Draws a token from those that followed the last token before, by their frequency. Three tokens
+// that followed rarely or never are added, so every distribution has several tokens. At most three
+// nodes: a child of the text's last token, in a tree a second one, and a child of the first.
 class DrawsWhatFollowed final : public RemembersTexts {
  public:
   void propose(const OwnText& text, OwnDraft& draft) override {

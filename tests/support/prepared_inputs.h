@@ -1,4 +1,4 @@
-// Rows of inputs as quantised weights read them, prepared by a kernel table.
+// Rows of inputs, prepared by a kernel table for products with quantised weights.
 #ifndef OUTRIDER_TESTS_SUPPORT_PREPARED_INPUTS_H_
 #define OUTRIDER_TESTS_SUPPORT_PREPARED_INPUTS_H_
 
@@ -11,8 +11,8 @@
 
 namespace outrider::test_support {
 
-// x (n_rows, k), in groups and, where k is so many whole ones, in blocks. Slots beyond n_rows hold
-// numbers that must not matter.
+// x (n_rows, k) in groups, and also in blocks if k is a multiple of the block. Slots beyond n_rows
+// hold numbers that must not affect results.
 struct PreparedInputs {
   int n_rows;
   int k;
@@ -62,7 +62,7 @@ struct PreparedInputs {
     }
   }
 
-  // What a product of the first n rows reads of them; tiles and results are still to come.
+  // The arguments of a product of the first n rows, without tiles and results.
   kernels::MatmulArgs args(int n) const {
     kernels::MatmulArgs args{};
     args.k = k;

@@ -1,10 +1,10 @@
-// The real pair of the tests, stories260K judged and weak260K drafting, with beginnings of stories;
-// and the statistics that emitted tokens must satisfy.
+// The real pair of the tests: stories260K is the target, weak260K the drafter, with beginnings of
+// stories as prompts. Also the statistics that emitted tokens must satisfy.
 //
-// Every emitted token x is mapped to U = F(x-) + V * prob(x), F and prob being the target's own
-// distribution at that position and V uniform noise (the randomised probability integral
-// transform). If tokens are drawn as promised, U is uniform and independent from token to token,
-// whatever the drafter proposed. All noise is seeded: a test either always passes or always fails.
+// Every emitted token x is mapped to U = F(x-) + V * prob(x). F and prob are the target's own
+// distribution at that position, and V is uniform noise (the randomised probability integral
+// transform). If tokens are drawn correctly, U is uniform and independent from token to token,
+// whatever the drafter proposed. All noise is seeded: a test always passes or always fails.
 #ifndef OUTRIDER_TESTS_SUPPORT_REAL_PAIR_H_
 #define OUTRIDER_TESTS_SUPPORT_REAL_PAIR_H_
 
@@ -78,9 +78,9 @@ class RealPair {
   std::size_t next_story_ = 0;
 };
 
-// The transform of every token committed, by its place in its round. Rejects uniformity at 1e-6 and
-// independence at five standard deviations: for some 200 comparisons an honest build draws bad
-// seeds with probability 2e-4.
+// The transform of every committed token, by its place in its round. Rejects uniformity at 1e-6 and
+// independence at five standard deviations. With some 200 comparisons a correct build fails by an
+// unlucky seed with probability 2e-4.
 class IntegralTransform {
  public:
   explicit IntegralTransform(std::uint64_t seed) : noise_(seed) {}
@@ -126,8 +126,8 @@ class IntegralTransform {
   std::map<SequenceId, double> last_;
 };
 
-// Continues beginnings of stories by 96 tokens each, eight side by side so that ragged batches are
-// met too, until `enough` says so.
+// Continues beginnings of stories by 96 tokens each, eight at a time so that ragged batches occur,
+// too, until `enough` returns true.
 template <class Commit, class Enough>
 void continue_stories(RealPair& pair, Decoder& decoder, const SamplingParams& sampling,
                       Commit&& commit, Enough&& enough) {

@@ -1,5 +1,5 @@
-// The Llama forward pass once more, as plainly as it can be written and sharing no code with the
-// product: no cache, no packing, no blocks. Real is the type of all arithmetic.
+// A second Llama forward pass, as simple as possible and without code of the product: no cache, no
+// packing, no blocks. Real is the type of all arithmetic.
 #ifndef OUTRIDER_TESTS_SUPPORT_REFERENCE_LLAMA_H_
 #define OUTRIDER_TESTS_SUPPORT_REFERENCE_LLAMA_H_
 

@@ -11,8 +11,8 @@
 
 namespace outrider::testing {
 
-// Of all mappings of the file, as Linux tells it; none where nobody tells or no mapping bears its
-// name.
+// The sum over all mappings of the file, as reported by Linux; nullopt on other systems or if no
+// mapping has the file's name.
 inline std::optional<std::size_t> resident_bytes(const std::filesystem::path& file) {
   std::ifstream maps("/proc/self/smaps");
   if (!maps) return std::nullopt;
@@ -24,7 +24,7 @@ inline std::optional<std::size_t> resident_bytes(const std::filesystem::path& fi
     std::string first;
     std::size_t kilobytes = 0;
     words >> first;
-    if (first.empty() || first.back() != ':') {  // a mapping's own line, which ends in its path
+    if (first.empty() || first.back() != ':') {  // a mapping's header line, which ends in its path
       of_file = line.ends_with(path);
     } else if (of_file && first == "Rss:" && words >> kilobytes) {
       n_bytes = n_bytes.value_or(0) + kilobytes * 1024;

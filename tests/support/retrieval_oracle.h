@@ -1,5 +1,5 @@
-// What the retrieval drafter must draft, found without any index: by comparing the text's last
-// tokens with every place of the store's text.
+// The expected drafts of the retrieval drafter, found without an index: the text's last tokens are
+// compared with every place of the store's text.
 #ifndef OUTRIDER_TESTS_SUPPORT_RETRIEVAL_ORACLE_H_
 #define OUTRIDER_TESTS_SUPPORT_RETRIEVAL_ORACLE_H_
 
@@ -29,10 +29,10 @@ class RetrievalOracle {
     }
   }
 
-  // The nodes of the draft behind `context`, in the order in which they are drafted.
+  // The nodes of the draft after `context`, in the order in which they are drafted.
   std::vector<TokenPath> draft(std::span<const TokenId> context, int depth, int n_nodes,
                                bool is_chain) const {
-    std::vector<std::size_t> places;  // behind each occurrence
+    std::vector<std::size_t> places;  // after each occurrence
     for (std::size_t length = std::min<std::size_t>(16, context.size());
          length >= 2 && places.empty(); --length) {
       places = occurrences(context.last(length));
@@ -53,7 +53,8 @@ class RetrievalOracle {
   std::size_t longest_sample() const { return longest_sample_; }
 
  private:
-  // Sorted by segment and, within one, by what follows; kNoToken, as a large number, comes last.
+  // Sorted by segment and, within one, by the tokens that follow; kNoToken, as a large number, is
+  // last.
   std::vector<std::size_t> occurrences(std::span<const TokenId> pattern) const {
     std::vector<std::size_t> places;
     for (auto at = text_.begin();; ++at) {
@@ -124,7 +125,7 @@ inline std::vector<TokenPath> paths_of(const DraftTree& tree) {
   return paths;
 }
 
-// How many tokens of `following`, what plain decoding says next, a draft has as a path.
+// How many tokens of `following`, the continuation by plain decoding, the draft contains as a path.
 inline int n_agreeing(const std::vector<TokenPath>& draft, std::span<const TokenId> following) {
   const std::set<TokenPath> nodes(draft.begin(), draft.end());
   TokenPath path;

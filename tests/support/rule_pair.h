@@ -1,4 +1,4 @@
-// Two tables of logits, and a rule between them, for proofs by enumeration.
+// Two tables of logits and a rule between them, for proofs by enumeration.
 #ifndef OUTRIDER_TESTS_SUPPORT_RULE_PAIR_H_
 #define OUTRIDER_TESTS_SUPPORT_RULE_PAIR_H_
 

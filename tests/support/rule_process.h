@@ -1,4 +1,4 @@
-// A rule's own process, by the chain rule alone, beside what speculation with it emits, by
+// A rule's process by the chain rule alone, and the tokens that speculation emits with the rule, by
 // enumeration of every random decision.
 #ifndef OUTRIDER_TESTS_SUPPORT_RULE_PROCESS_H_
 #define OUTRIDER_TESTS_SUPPORT_RULE_PROCESS_H_
@@ -16,12 +16,12 @@
 namespace outrider::testing {
 
 struct RuleTrial {
-  Trial trial;                        // first_round_only is not looked at
+  Trial trial;                        // first_round_only is ignored
   TableModel* draft_table = nullptr;  // the drafter's model
-  // Where that is not a table: both models' distributions behind the prompt and these tokens.
+  // If the drafter is not a table: both models' distributions after the prompt and these tokens.
   std::function<FixedViews(const std::vector<TokenId>&)> views = {};
   const Rule* rule = nullptr;
-  // What the first round leaves of the tokens is the rule's own process.
+  // Tokens after the first round come from the rule's process.
   bool first_round_only = false;
 };
 
@@ -29,12 +29,12 @@ struct RuleOutcome {
   Law law;
   double weight = 0;
   double accepted_in_first_round = 0;
-  // Expectations over texts of the statistics.
+  // Expectations of the statistics over texts.
   RuleCost cost;
-  double largest_kl = 0;  // of one text's first tokens, over those that were run
+  double largest_kl = 0;  // of one text's first tokens, over all that were run
 };
 
-// Both models' distributions behind a prefix of the trial's prompt and emitted tokens.
+// Both models' distributions after a prefix of the trial's prompt and emitted tokens.
 inline FixedViews views_behind(const RuleTrial& rule_trial, const std::vector<TokenId>& emitted) {
   if (rule_trial.views) return rule_trial.views(emitted);
   const Trial& trial = rule_trial.trial;
@@ -51,8 +51,8 @@ inline FixedViews views_behind(const RuleTrial& rule_trial, const std::vector<To
   return views_of(draft_logits, target_logits, transform);
 }
 
-// Adds the process behind the tokens emitted so far, which have probability `prob` and have cost
-// `spent` (of a rule with a budget for the text).
+// Adds the process after the tokens emitted so far, which have probability `prob` and have cost
+// `spent` (for a rule with a budget for the text).
 inline void add_rule_process(const RuleTrial& rule_trial, const std::vector<TokenId>& emitted,
                              double prob, double spent, RuleOutcome& outcome) {
   if (static_cast<int>(emitted.size()) == rule_trial.trial.n_tokens) {
@@ -81,8 +81,8 @@ inline RuleOutcome rule_process(const RuleTrial& rule_trial) {
   return outcome;
 }
 
-// Runs the production loop with the drafter and the acceptance under test. The rule's process
-// behind what was run is added in the end: `views` may look at what the runs have shown.
+// Runs the production loop with the drafter and the acceptance under test. The rule's process after
+// the emitted tokens is added at the end, so `views` may use what the runs have recorded.
 inline RuleOutcome enumerate_rule(const RuleTrial& rule_trial) {
   struct Run {
     double weight = 0;

@@ -1,4 +1,4 @@
-// Driving a model in tests: token sequences through forward(), rows of logits out.
+// Runs a model in tests: token sequences through forward(), rows of logits out.
 #ifndef OUTRIDER_TESTS_SUPPORT_RUN_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_RUN_MODEL_H_
 
@@ -25,7 +25,7 @@ inline Rows rows_of(const ForwardOutput& output) {
   return rows;
 }
 
-// One pass with one block; all rows. The nodes stay pending.
+// One pass with one block; returns all rows. The nodes stay pending.
 inline Rows run_block(LanguageModel& model, Sequence& sequence, std::span<const TokenId> tokens,
                       std::span<const int> parents = {}) {
   const TokenBlock block{&sequence, tokens, parents};
@@ -40,7 +40,7 @@ inline void keep_first(Sequence& sequence, int n) {
   sequence.keep(path);
 }
 
-// The same, all of it kept.
+// The same, and keeps all nodes.
 inline Rows run_and_keep(LanguageModel& model, Sequence& sequence,
                          std::span<const TokenId> tokens) {
   Rows rows = run_block(model, sequence, tokens);
@@ -48,7 +48,7 @@ inline Rows run_and_keep(LanguageModel& model, Sequence& sequence,
   return rows;
 }
 
-// One token a pass.
+// One token for each pass.
 inline Rows decode_one_by_one(LanguageModel& model, Sequence& sequence,
                               std::span<const TokenId> tokens) {
   Rows rows;
@@ -63,7 +63,7 @@ inline bool same_bits(const Row& left, const Row& right) {
          std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
 }
 
-// rows[i] has the bits of expected[first + i].
+// Expects that rows[i] has the bits of expected[first + i].
 inline void expect_same_bits(const Rows& expected, std::size_t first, const Rows& rows) {
   ASSERT_LE(first + rows.size(), expected.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {

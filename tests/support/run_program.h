@@ -1,4 +1,4 @@
-// Runs the built program as a user's shell would: arguments in, exit status and both streams out.
+// Runs the built program as a shell would: arguments in, exit status and both output streams out.
 #ifndef OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
 #define OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
 
@@ -10,23 +10,23 @@
 namespace outrider::testing {
 
 struct ProgramRun {
-  int status = -1;  // exit status; 128 + number if a signal ended it, as shells say
+  int status = -1;  // exit status; 128 + number after a signal, as in shells
   std::string out;
   std::string err;
 };
 
 struct ProgramInput {
-  std::string program = {};  // another one, such as a shell to start it; empty: OUTRIDER_PROGRAM
+  std::string program = {};  // another program, such as a shell; empty: OUTRIDER_PROGRAM
   std::string standard_input = {};
-  // Send SIGINT once: when `interrupt_after` has passed, or at the first byte of output.
+  // Send SIGINT once: after `interrupt_after`, or at the first byte of output.
   std::optional<std::chrono::milliseconds> interrupt_after = {};
   bool interrupt_at_output = false;
   bool close_output_at_start = false;       // standard output is closed before the program begins
-  bool close_output_at_first_byte = false;  // its reader goes away in mid-text
+  bool close_output_at_first_byte = false;  // its reader closes it in mid-text
 };
 
-// Runs the program with these arguments and waits for its end. Throws std::runtime_error if
-// it cannot be started.
+// Runs the program with these arguments and waits for its end. Throws std::runtime_error if it
+// cannot be started.
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input = {});
 
 }  // namespace outrider::testing

@@ -1,4 +1,4 @@
-// An HttpServer on a thread of its own, with limits short enough for tests.
+// An HttpServer on a separate thread, with limits short enough for tests.
 #ifndef OUTRIDER_TESTS_SUPPORT_RUNNING_HTTP_SERVER_H_
 #define OUTRIDER_TESTS_SUPPORT_RUNNING_HTTP_SERVER_H_
 
@@ -56,7 +56,7 @@ class RunningHttpServer {
   std::thread thread_;
 };
 
-// Whether it becomes true within ten seconds.
+// Whether the condition becomes true within ten seconds.
 inline bool becomes_true(const std::function<bool()>& condition) {
   constexpr int kTries = 2000;
   for (int i = 0; i < kTries; ++i) {

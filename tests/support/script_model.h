@@ -1,4 +1,4 @@
-// A model that says what a test wants: asked for a script by its name, it says the script.
+// A model that replies with a text chosen by the test: for a script's name it writes the script.
 #ifndef OUTRIDER_TESTS_SUPPORT_SCRIPT_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_SCRIPT_MODEL_H_
 
@@ -15,7 +15,7 @@
 
 namespace outrider::testing {
 
-// Asked "NAME", it says scripts.at(NAME) and ends its turn.
+// For the message "NAME" the model writes scripts.at(NAME) and ends its turn.
 using Scripts = std::map<std::string, std::string>;
 
 inline constexpr const char* kScriptTemplate =
@@ -24,8 +24,8 @@ inline constexpr const char* kScriptTemplate =
     "'\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|go ' + messages[-1]['content'] + '|>' "
     "}}{% endif %}{# <think> </think> #}";
 
-// Every byte is a token, so that any prompt can be encoded; scripts are cut into pieces that are
-// tokens of their own, each behind one other. The script "nan" has no logits.
+// Every byte is a token, so that any prompt can be encoded. Scripts are cut into pieces; each piece
+// is a separate token with one successor. The script "nan" has no logits.
 inline void write_script_model(const Scripts& scripts, const std::filesystem::path& directory) {
   ChainVocabulary vocabulary;
   std::set<std::string> taken;
@@ -51,7 +51,7 @@ inline void write_script_model(const Scripts& scripts, const std::filesystem::pa
         piece += text[begin + piece.size()];
       }
       begin += piece.size();
-      for (; taken.contains(piece); pieces.pop_back()) {  // at the end alone
+      for (; taken.contains(piece); pieces.pop_back()) {  // only at the end
         taken.erase(pieces.back());
         piece = pieces.back() + piece;
       }

@@ -1,4 +1,4 @@
-// Models behind a whole Server, for its tests: one that says what a test wants, and a random pair.
+// Models behind a whole Server, for its tests: a scripted model and a random pair.
 #ifndef OUTRIDER_TESTS_SUPPORT_SERVED_MODELS_H_
 #define OUTRIDER_TESTS_SUPPORT_SERVED_MODELS_H_
 
@@ -24,8 +24,7 @@
 
 namespace outrider::testing {
 
-// A folder for this process with "scripted", the random pair "target" and "draft", and
-// "patient".
+// A folder for this process with "scripted", the random pair "target" and "draft", and "patient".
 class ServedModels {
  public:
   static const Scripts& scripts() {
@@ -56,7 +55,7 @@ class ServedModels {
   }
   std::string scripted() const { return (root_.path() / "scripted").string(); }
   std::string target() const { return (root_.path() / "target").string(); }
-  // Writes on for longer than any test lasts.
+  // Generates for longer than any test lasts.
   std::string patient() const { return (root_.path() / "patient").string(); }
   std::string draft() const { return (root_.path() / "draft").string(); }
 
@@ -75,7 +74,7 @@ class ServedModels {
   TemporaryDirectory root_;
 };
 
-// Asks with headers of an API.
+// The headers of an API request.
 inline const HttpFields kJsonFields = {{"Content-Type", "application/json"}};
 
 class RunningServer {
@@ -107,7 +106,7 @@ class RunningServer {
   HttpAnswer post(const std::string& path, const Json& body) const {
     return client().post(path, body.dump(), kJsonFields);
   }
-  // The answer's JSON; status 200 is expected.
+  // The answer's JSON; expects status 200.
   nlohmann::json ask(const std::string& path, const Json& body) const {
     const HttpAnswer answer = post(path, body);
     EXPECT_EQ(answer.status, 200) << answer.body;

@@ -11,7 +11,8 @@
 namespace outrider::testing {
 
 // Kolmogorov-Smirnov: the largest distance of the empirical distribution of `values` from the
-// uniform one on (0, 1), times sqrt(n). Above x with probability about 2 exp(-2 x^2). Sorts values.
+// uniform one on (0, 1), times sqrt(n). It exceeds x with probability about 2 exp(-2 x^2). Sorts
+// values.
 inline double ks_uniform(std::vector<double>& values) {
   std::sort(values.begin(), values.end());
   const auto n = static_cast<double>(values.size());
@@ -26,8 +27,9 @@ inline double ks_tail(double statistic) {
   return std::min(1.0, 2 * std::exp(-2 * statistic * statistic));
 }
 
-// The upper tail of the chi-square law: Q(degrees / 2, statistic / 2), the regularised incomplete
-// gamma function, by its series below the bend and its continued fraction above.
+// The upper tail of the chi-square distribution: Q(degrees / 2, statistic / 2), the regularised
+// incomplete gamma function. Computed by its series for small statistics and by its continued
+// fraction for large ones.
 inline double chi_square_tail(double statistic, double degrees) {
   const double a = degrees / 2;
   const double x = statistic / 2;
@@ -60,8 +62,8 @@ struct ChiSquare {
   double tail = 1;
 };
 
-// Whether two samples of counts over the same outcomes come from one law. Outcomes whose expected
-// count in the smaller sample is below 10 are merged into one bin.
+// Whether two samples of counts over the same outcomes come from one distribution. Outcomes whose
+// expected count in the smaller sample is below 10 are merged into one bin.
 inline ChiSquare chi_square_two_samples(std::span<const double> a, std::span<const double> b) {
   double n_a = 0;
   double n_b = 0;
@@ -92,8 +94,8 @@ inline ChiSquare chi_square_two_samples(std::span<const double> a, std::span<con
   return result;
 }
 
-// Whether counts of outcomes come from a law. Outcomes that are not listed, and listed ones whose
-// expected count is below 10, are merged into one bin.
+// Whether counts of outcomes come from a distribution. Outcomes that are not listed, and listed
+// ones whose expected count is below 10, are merged into one bin.
 inline ChiSquare chi_square_one_sample(std::span<const double> counts,
                                        std::span<const double> probs) {
   double n = 0;
@@ -112,8 +114,8 @@ inline ChiSquare chi_square_one_sample(std::span<const double> counts,
     rest_count -= counts[index];
     rest_prob -= probs[index];
   }
-  // A remainder too small for a bin of its own is left out, unless there is more in it than the
-  // law allows at all.
+  // A remainder too small for a separate bin is left out, unless its count is larger than the
+  // distribution allows.
   if (n * rest_prob >= 10 || rest_count > 100) add_bin(rest_count, std::max(rest_prob, 1e-12));
   result.degrees = n_bins - 1;
   result.tail = chi_square_tail(result.statistic, result.degrees);

@@ -1,5 +1,5 @@
-// A language model whose logits are an arbitrary function of the whole prefix, made up from a seed:
-// random rows with zeros (logits of minus infinity) and ties among them.
+// A language model whose logits are an arbitrary function of the whole prefix, computed from a
+// seed: random rows with zero probabilities (logits of minus infinity) and ties.
 #ifndef OUTRIDER_TESTS_SUPPORT_TABLE_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_TABLE_MODEL_H_
 
@@ -36,7 +36,7 @@ class TableSequence final : public Sequence {
     return copy;
   }
 
-  // Appends a node behind `parent` (-1: the last kept token); returns its whole prefix.
+  // Appends a node after `parent` (-1: the last kept token); returns its whole prefix.
   std::vector<TokenId> append(TokenId token, int parent) {
     pending_.push_back({token, parent});
     std::vector<TokenId> path;
@@ -58,8 +58,8 @@ class TableSequence final : public Sequence {
   std::vector<Pending> pending_;
 };
 
-// A model that can also be asked what follows a prefix, outside any sequence: what proofs compare
-// with.
+// A model that also returns the logits after a prefix, outside any sequence, for comparisons in
+// proofs.
 class PrefixModel : public LanguageModel {
  public:
   virtual const std::vector<float>& logits(const std::vector<TokenId>& prefix) = 0;
@@ -119,7 +119,7 @@ class TableModel final : public PrefixModel {
   }
 
  private:
-  // About one entry in five impossible, one row in three with two equal entries.
+  // About one entry in five is impossible; one row in three has two equal entries.
   std::vector<float> make_row(const std::vector<TokenId>& prefix) const {
     std::vector<std::uint32_t> key(prefix.begin(), prefix.end());
     key.push_back(seed_);

@@ -1,4 +1,4 @@
-// A directory that lives as long as the object.
+// A directory that is removed with the object.
 #ifndef OUTRIDER_TESTS_SUPPORT_TEMPORARY_DIRECTORY_H_
 #define OUTRIDER_TESTS_SUPPORT_TEMPORARY_DIRECTORY_H_
 

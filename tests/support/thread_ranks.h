@@ -1,4 +1,4 @@
-// Ranks that are threads: what a test runs on each of them.
+// Ranks that are threads, and a test body that runs on each.
 #ifndef OUTRIDER_TESTS_SUPPORT_THREAD_RANKS_H_
 #define OUTRIDER_TESTS_SUPPORT_THREAD_RANKS_H_
 
@@ -16,15 +16,15 @@
 namespace outrider::testing {
 
 struct ThreadRanks {
-  std::size_t most_bytes = std::size_t{1} << 30;  // of a message, before it is cut
+  std::size_t most_bytes = std::size_t{1} << 30;  // of a message, before it is split
   double timeout_seconds = 60;
-  // Of a simulated link; 0: of this machine's memory, and no bound.
+  // Of a simulated link; 0: this machine's memory, without a limit.
   double latency_seconds = 0;
   double bytes_per_second = 0;
 };
 
-// Runs body(communicator) on a thread for each rank, and waits for all of them. What one of them
-// throws, the others hear of, and the caller gets: of several the lowest rank's.
+// Runs body(communicator) on a thread for each rank, and waits for all of them. An exception of one
+// rank is sent to the others and rethrown to the caller; of several, the lowest rank's.
 inline void run_ranks(int n_ranks, const ThreadRanks& form,
                       const std::function<void(Communicator&)>& body) {
   std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(n_ranks, form.most_bytes);

@@ -1,5 +1,5 @@
-// Heads for tiny targets, written as the files that real ones come in, and the target and weights
-// of the golden programs (tests/golden/make_heads_golden.py).
+// Heads for tiny targets, written as the files of real heads, and the target and weights of the
+// golden programs (tests/golden/make_heads_golden.py).
 #ifndef OUTRIDER_TESTS_SUPPORT_TINY_HEADS_H_
 #define OUTRIDER_TESTS_SUPPORT_TINY_HEADS_H_
 
@@ -14,7 +14,7 @@
 
 namespace outrider::testing {
 
-// The weights of that name in the golden programs: a chirp, since plain waves would make matrices
+// The weights of that name in the golden programs: a chirp, since plain waves would give matrices
 // of rank two.
 std::vector<float> chirp(const std::string& name, const std::vector<std::int64_t>& shape);
 
@@ -22,17 +22,17 @@ std::vector<float> chirp(const std::string& name, const std::vector<std::int64_t
 TinyShape golden_shape();
 TinyModel golden_target();
 
-// A tensor on its way into a file under a name of its own. `chirped` is the name whose chirp it is.
+// A tensor and its name in the file. `chirped` is the name whose chirp it contains.
 struct HeadTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::string chirped = {};  // empty: `name`
 };
 
-// What `outrider train` writes for a target of that shape, with chirps for weights;
-// docs/training.md lists the names. The directory is made if need be. `inputs` as in config.json's
-// "eagle_inputs"; empty: as public files, which do not say. The embedding repeats the golden
-// target's, or is the head's own.
+// A head as `outrider train` writes it for a target of that shape, with chirps for weights;
+// docs/training.md lists the names. The directory is created if needed. `inputs` as in
+// config.json's "eagle_inputs"; empty: key left out, as in public files. The embedding repeats the
+// golden target's, or is the head's own.
 void write_eagle_head(const TinyShape& target, const std::filesystem::path& directory,
                       const std::string& inputs = {}, bool own_embedding = false);
 // An empty vocabulary: all tokens, and no "d2t".
@@ -41,10 +41,10 @@ void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_v
 
 // An EAGLE-3 head as other programs write it.
 struct Eagle3Form {
-  std::string config;  // JSON: what config.json says beside the layer's shape
+  std::string config;  // JSON: keys of config.json besides the layer's shape
   int n_features = 3;  // hidden states read
   std::string prefix = "midlayer.";
-  bool speculators = false;  // the layer's shape stands in "transformer_layer_config"
+  bool speculators = false;  // the layer's shape is in "transformer_layer_config"
   bool own_embedding = false;
   bool input_norm = false;
   bool fc_norm = false;
@@ -57,22 +57,22 @@ void write_eagle3_form(const TinyShape& target, const Eagle3Form& form,
                        const std::filesystem::path& directory);
 
 // The layers of the golden block heads (tests/golden/make_block_heads_golden.py): the golden
-// target's width, and heads and a RoPE base of their own.
+// target's width, with other heads and another RoPE base.
 TinyShape golden_block_shape();
 
 // A DFlash head of two layers of that shape, on a target of its width, vocabulary and number of
-// layers, as its authors' files have it: a block of five, hidden states behind the first and the
-// last layer but one.
+// layers, in the authors' file format: a block of five, and the hidden states after the first and
+// the last layer but one.
 struct DflashForm {
   std::string config = {};  // JSON merge patch (RFC 7386) of config.json
   int n_features = 2;       // hidden states read
   std::string prefix = {};  // of all names
-  // Written as speculators': the layers' keys in a section of their own, which `config` does not
-  // reach, and matrices of the head's own, whose values are the golden target's.
+  // Written in speculators' format: the layers' keys are in a separate section, which `config` does
+  // not change. The head has its own matrices, with the golden target's values.
   bool speculators = false;
-  std::vector<TokenId> draft_vocabulary = {};  // of an output matrix of its own; empty: all tokens
-  // A DSpark head with this "markov_head_type", of rank 4, and a confidence head; its keys stand at
-  // the top. Empty: DFlash.
+  std::vector<TokenId> draft_vocabulary = {};  // of a separate output matrix; empty: all tokens
+  // A DSpark head with this "markov_head_type", of rank 4, and a confidence head; its keys are at
+  // the top level. Empty: DFlash.
   std::string markov = {};
   bool confidence_reads_token = true;
 };
@@ -82,7 +82,7 @@ void write_dflash_head(const TinyShape& layers, const DflashForm& form,
 void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
                         const std::filesystem::path& directory);
 
-// An assistant as Gemma 4's (model/heads/gemma4_assistant.h), of two layers that read the keys of
+// An assistant like Gemma 4's (model/heads/gemma4_assistant.h), of two layers that read the keys of
 // the target's last layer.
 void write_assistant(const TinyShape& target, const std::filesystem::path& directory);
 

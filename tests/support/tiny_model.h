@@ -1,5 +1,5 @@
-// Random models of the Llama family, or Mixtrals, small enough for tests, written as the files that
-// real ones come in. The same shape and seed give the same bytes on every machine.
+// Random models of the Llama family, or Mixtrals, small enough for tests, written as the files of
+// real models. The same shape and seed give the same bytes on every machine.
 #ifndef OUTRIDER_TESTS_SUPPORT_TINY_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_TINY_MODEL_H_
 
@@ -32,7 +32,7 @@ struct TinyShape {
   bool mlp_bias = false;
   RopeConfig rope;
   TokenId mask_token = kNoToken;  // ModelConfig's; kNoToken: none
-  // Standard deviation of the logits, about: 0 is a uniform model, 10 a greedy one.
+  // Approximate standard deviation of the logits: 0 is a uniform model, 10 a greedy one.
   float logit_spread = 2.5F;
 };
 
@@ -53,22 +53,22 @@ struct TinyModel {
 
 TinyModel make_tiny_model(const TinyShape& shape);
 
-// Every matrix gets normal noise of `share` times its own standard deviation: a drafter that is
-// right the more often, the smaller the share.
+// Adds normal noise of `share` times its standard deviation to every matrix. The result is a
+// drafter: the smaller the share, the more of its tokens are accepted.
 TinyModel with_noise(const TinyModel& model, float share, std::uint64_t seed);
 
 // Bytes of the values in a stored type (f32, f16, bf16, q8_0, q4_0, q4_1, q6_k), row by row of
-// `width` elements. Blocks must divide the width.
+// `width` elements. The width must be a multiple of the block.
 std::vector<std::byte> encode_values(const std::vector<float>& values, std::int64_t width,
                                      ElementType type);
 
-// config.json, generation_config.json, model.safetensors (type: f32, f16 or bf16) and
-// tokenizer.json. The directory is made if need be.
+// Writes config.json, generation_config.json, model.safetensors (type: f32, f16 or bf16) and
+// tokenizer.json. The directory is created if needed.
 void write_hugging_face(const TinyModel& model, const std::filesystem::path& directory,
                         ElementType type = ElementType::f32);
 
-// GGUF keeps vectors in f32. `matrices` is for all matrices but the head's (and a tied embedding),
-// which get `head`. Query and key rows are interleaved as GGUF has them.
+// GGUF keeps vectors in f32. `matrices` is for all matrices except the output matrix (and a tied
+// embedding), which get `head`. Query and key rows are interleaved as in GGUF.
 struct GgufTypes {
   ElementType matrices = ElementType::f32;
   ElementType head = ElementType::f32;

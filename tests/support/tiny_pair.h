@@ -1,4 +1,4 @@
-// A random target model and a drafter that is right about half the time.
+// A random target model and a drafter whose tokens are right about half the time.
 #ifndef OUTRIDER_TESTS_SUPPORT_TINY_PAIR_H_
 #define OUTRIDER_TESTS_SUPPORT_TINY_PAIR_H_
 
@@ -13,14 +13,14 @@ struct TinyPair {
   TinyModel draft;
 };
 
-// The drafter is the target with noise, and costs as much to run. (llama_test.cc measures how often
+// The drafter is the target with noise; running it costs as much. (llama_test.cc measures how often
 // the two agree.)
 TinyPair make_tiny_pair();
 
-// The pair as directory/target and directory/draft, in the Hugging Face form.
+// Writes the pair as directory/target and directory/draft, in the Hugging Face format.
 void write_tiny_pair(const std::filesystem::path& directory);
 
-// Thirty texts of a few tokens each, a "|" behind every one.
+// Writes thirty texts of a few tokens each, with a "|" after each.
 void write_tiny_texts(const std::filesystem::path& file);
 
 }  // namespace outrider::testing

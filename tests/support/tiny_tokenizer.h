@@ -1,4 +1,4 @@
-// A small byte-level BPE vocabulary, made on the spot: for models that are made on the spot.
+// A small byte-level BPE vocabulary for generated models.
 #ifndef OUTRIDER_TESTS_SUPPORT_TINY_TOKENIZER_H_
 #define OUTRIDER_TESTS_SUPPORT_TINY_TOKENIZER_H_
 
@@ -8,8 +8,8 @@
 
 namespace outrider::testing {
 
-// Token 0 begins a text, token 1 ends it, tokens 2 to 257 are the bytes (spelt as GPT-2 spells
-// them), the others come of merges in their order, and unused ones fill up.
+// Token 0 begins a text, token 1 ends it. Tokens 2 to 257 are the bytes (in GPT-2's spelling). The
+// others come from merges in their order; unused ones fill the rest.
 struct TinyVocabulary {
   std::vector<std::string> tokens;                          // (vocabulary_size)
   std::vector<std::pair<std::string, std::string>> merges;  // in order of rank

@@ -1,4 +1,4 @@
-// A whole text by a pair of tables, as the decoder's loop writes it.
+// A whole text written by the decoder's loop with a pair of tables.
 #ifndef OUTRIDER_TESTS_SUPPORT_WRITTEN_TEXT_H_
 #define OUTRIDER_TESTS_SUPPORT_WRITTEN_TEXT_H_
 
@@ -16,13 +16,13 @@ struct WrittenText {
   std::vector<TokenId> tokens;  // the prompt's first
   RuleCost cost;
   std::int64_t target_passes = 0;
-  // Draw for draw the same; what it cost by its rule is not asked.
+  // Equal draw for draw; the rule's cost is not compared.
   bool operator==(const WrittenText& other) const {
     return tokens == other.tokens && target_passes == other.target_passes;
   }
 };
 
-// Forty tokens behind the prompt.
+// Writes forty tokens after the prompt.
 inline WrittenText write_text(LanguageModel& target, Drafter& drafter, const Acceptance& acceptance,
                               const std::shared_ptr<const TreeShape>& shape,
                               const SamplingParams& sampling, const std::vector<TokenId>& prompt,
