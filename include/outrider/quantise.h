@@ -46,10 +46,10 @@ std::vector<std::string> quantised_file_types();
 // tensor.
 //
 // Throws UsageError for invalid options. Throws Error, with the tensor's name, for a tensor of a
-// type that cannot be read, one that is quantised already (see requantise), and numbers that are
-// NaN, infinite or too large for the type. Throws Error also for a model that is not a GGUF file,
-// an `out` that exists (see replace) or is one of the input files, and a file that cannot be
-// written.
+// type that cannot be read and for one that is quantised already (see requantise). The same holds
+// for numbers that are NaN, infinite or too large for the type. Throws Error also for a model that
+// is not a GGUF file, an `out` that exists (see replace) or is one of the input files, and a file
+// that cannot be written.
 QuantiseSummary quantise_file(const std::filesystem::path& model, const std::filesystem::path& out,
                               const QuantiseOptions& options = {});
 

@@ -130,10 +130,10 @@ struct SkippedLayers {
 // The target continues beginnings of the texts once. At a sampled token x of it a draft is accepted
 // with probability min(1, draft_prob(x) / target_prob(x)). The mean over x is the overlap of the
 // two distributions, so one pass over the continuations judges a set. First every single layer is
-// tried. Further sets are sampled where good ones were found (Bergstra et al., "Algorithms for
-// hyper-parameter optimization", 2011, section 4, with an independent probability for each layer),
-// as Zhang et al., "Draft & Verify" (2024) search by Bayesian optimisation. The search depends on
-// measured costs: if not all sets are tried, another run may try others.
+// tried. Further sets are sampled near the best sets so far (Bergstra et al., "Algorithms for
+// hyper-parameter optimization", 2011, section 4, with an independent probability for each layer).
+// Zhang et al., "Draft & Verify" (2024) use Bayesian optimisation for the same search. The search
+// depends on measured costs: if not all sets are tried, another run may try others.
 //
 // Throws UsageError for options out of range and models of a single layer, and Error for texts.
 std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& model,

@@ -118,9 +118,9 @@ struct Tuning {
 // have), then rounds. A round is one prompt, decoded by each method in turn at one temperature.
 //
 // The first half of the time goes to all drafters, as deep as pays. The second half goes to the
-// best one (the largest geometric mean of speed-ups over temperatures), with chains of 2, 4 and 8
-// tokens and, if it drafts trees, one tree. That is its default tree; for a small model and for the
-// target without some layers it is one of ten tokens.
+// best one: the largest geometric mean of speed-ups over temperatures. It runs with chains of 2, 4
+// and 8 tokens and, if it drafts trees, one tree. That is its default tree; for a small model and
+// for the target without some layers it is one of ten tokens.
 //
 // In each half, rounds run over the temperatures of a prompt, then over prompts, and over all
 // again, until the time is up. A started round is finished. However short the time, passes are
@@ -161,9 +161,9 @@ inline constexpr int kFewestPrompts = 6;
 // A method is certain to be faster than plain decoding if the lower end of its interval is above 1
 // over at least kFewestPrompts prompts. It is certain not to be faster if the upper end is not
 // above 1. Among drafters that are faster as deep as pays, the largest speed-up is taken. A fixed
-// shape replaces it only if the shape is certain to be faster than plain decoding and the lower end
-// of its interval over the same drafter as deep as pays is above 1. Methods with `differs` are
-// never taken.
+// shape replaces it on two conditions. The shape is certain to be faster than plain decoding, and
+// the lower end of its interval over the same drafter as deep as pays is above 1. Methods with
+// `differs` are never taken.
 //
 // prompts_needed assumes that an interval around the same speed-up s narrows as 1 / sqrt(prompts).
 // Its half-width w towards 1 becomes |s - 1| after n w^2 / (s - 1)^2 prompts.

@@ -16,9 +16,9 @@ using PooledMemory = std::shared_ptr<std::byte>;
 // std::bad_alloc. Thread-safe.
 //
 // Allocated separately, a piece below 8 MB would have pages of 4 KB, and a larger one at its end.
-// In a virtual machine that had been up for a day, 8 MB of weights in Q4_K were read at 10 to 24
-// GB/s from such pages, and at 28 from huge ones. 11 MB of Q6_K with an end of 0.9 MB in small
-// pages were read at 12 to 25, and at 28.
+// In a virtual machine after a day of use, 8 MB of Q4_K weights were read at 10 to 24 GB/s from
+// such pages, and at 28 GB/s from huge ones. 11 MB of Q6_K with an end of 0.9 MB in small pages
+// were read at 12 to 25, and at 28.
 PooledMemory allocate_pooled_memory(std::size_t n_bytes);
 
 }  // namespace outrider

@@ -13,8 +13,8 @@
 
 namespace outrider::jinja {
 
-// The position of `part` in `text` from `at` on, npos if there is none, in time linear in the text
-// for any input (std::string's find takes the product of both lengths for repetitive parts).
+// The position of `part` in `text` from `at` on, npos if there is none. The time is linear in the
+// text for any input; for repetitive parts std::string's find takes the product of both lengths.
 std::size_t place_in(std::string_view text, std::string_view part, std::size_t at = 0);
 
 std::size_t count_characters(std::string_view text);

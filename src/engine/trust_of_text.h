@@ -27,8 +27,8 @@ class TrustOfText {
   void forget() { *this = {}; }
 
  private:
-  // A step of this size has a memory of 1 / (kStep p (1 - p)), about twenty tokens, and a noise of
-  // sqrt(kStep / 2), 0.35 of log-odds, where there is nothing to learn.
+  // A step of this size has a memory of 1 / (kStep p (1 - p)), about twenty tokens. If the true
+  // probability is constant, its noise is sqrt(kStep / 2), 0.35 of log-odds.
   static constexpr double kStep = 0.25;
 
   double log_odds_ = 0;

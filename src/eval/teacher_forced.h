@@ -56,9 +56,9 @@ struct ForcedOptions {
   int n_threads = 1;                      // of the rules; the models have their own
 };
 
-// Checks options without a model. Throws UsageError for lengths out of range, a transform out of
-// its range or with penalties, typical and bild, which follow no rule, and a rule that fits none of
-// the transforms.
+// Checks options without a model. Throws UsageError for lengths out of range and for a transform
+// out of its range or with penalties. It also throws for typical and bild, which follow no rule,
+// and for a rule that fits none of the transforms.
 void check_forced(const ForcedOptions& options);
 
 class TeacherForced {
@@ -68,9 +68,9 @@ class TeacherForced {
   TeacherForced(LanguageModel& target, LanguageModel& drafter, const ForcedOptions& options);
   ~TeacherForced();
 
-  // Runs both models over the windows of one text, in order, and every rule over its positions.
-  // Where the drafter has no distribution (an unknown token in the window, a context shorter than
-  // the window) the rule handles that as usual, and a draft counts as rejected. Throws Error if a
+  // Runs both models over the windows of one text, in order, and every rule over its positions. The
+  // drafter may have no distribution (an unknown token in the window, a context shorter than the
+  // window). The rule handles that as usual, and a draft counts as rejected. Throws Error if a
   // window is longer than the target's context, and on NaN logits. `progress`, if given, is called
   // between passes, and after some positions, with the number of the text's positions done; an
   // exception from it ends the measurement, which is unusable then.

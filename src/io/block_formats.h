@@ -1,9 +1,9 @@
 // GGUF's quantised blocks: their layout, and the meaning of their numbers.
 //
-// A block holds a code of a few bits for each element, one or two scales in f16 and, in most types
-// of 256 elements, a small integer for every group of elements. split() separates them without
-// rounding. decode_block() converts them to floats, in one order of float operations, with the bits
-// of the format's reference (the Python package gguf):
+// A block holds a code of a few bits for each element and one or two scales in f16. Most types of
+// 256 elements also have a small integer for every group of elements. split() separates them
+// without rounding. decode_block() converts them to floats, in one order of float operations, with
+// the bits of the format's reference (the Python package gguf):
 //
 //   value = step * (code or its table value) [- or + minimum], each operation rounded to f32
 //   step = scale, or scale * sub_scale; minimum = minimum, or minimum * sub_minimum

@@ -1,5 +1,5 @@
-// Writer for GGUF version 3: metadata and the table of tensors first, then the tensors' bytes,
-// which the caller provides in parts, so that no tensor need be in memory as a whole.
+// Writer for GGUF version 3: metadata and the table of tensors first, then the tensors' bytes. The
+// caller provides the bytes in parts, so no tensor has to be in memory as a whole.
 #ifndef OUTRIDER_IO_GGUF_WRITER_H_
 #define OUTRIDER_IO_GGUF_WRITER_H_
 

@@ -1,6 +1,6 @@
 // Attention over keys and values in f32 and bf16, in floats. A score adds the products of its dims
-// in order, a chunk's sum those of its values in order, each with one fused multiply-add, as
-// products with f32 and bf16 weights do (attention.h has the rest).
+// in order; a chunk's sum adds those of its values in order. Each addition is one fused
+// multiply-add, as in products with f32 and bf16 weights (attention.h has the rest).
 #ifndef OUTRIDER_KERNELS_FLOAT_ATTENTION_H_
 #define OUTRIDER_KERNELS_FLOAT_ATTENTION_H_
 
@@ -15,8 +15,8 @@
 namespace outrider::kernels {
 namespace {
 
-// Four rows, and as many adjacent vectors of columns as the registers hold sums for, so that even a
-// single row's sums wait little for their previous additions.
+// Four rows, and as many adjacent vectors of columns as the registers hold sums for. Even a single
+// row's sums then wait little for their previous additions.
 template <class V, KvKind kind>
 struct FloatProducts {
   static_assert(kind != KvKind::int8);

@@ -344,8 +344,8 @@ struct KernelTable {
   // The part of softmax(scale * queries keys^T) values that a split's positions give, row by row;
   // online over chunks of kChunkKeys, whose sums of values are added chunk by chunk.
   //
-  // f32, bf16: the products of a score are added in the order of dims, those of a chunk's sum in
-  // the order of tokens, each with one fused multiply-add. int8, heads of at most
+  // f32, bf16: the products of a score are added in the order of dims, and those of a chunk's sum
+  // in the order of tokens. Each addition is one fused multiply-add. int8, heads of at most
   // kMostRoundedHeadDim: a query, and a chunk's weights times the scales of their values, are
   // rounded to integers. The largest in size becomes 127 * 128 (all are zero when 127 * 128 /
   // largest overflows). Scores and a chunk's sums are exact integers, rounded to float once and

@@ -176,8 +176,8 @@ class LanguageModel {
 
   // A fork of a sequence for passes that skip these layers (ForwardRequest). It needs the keys and
   // values that passes without these layers would have left; nullptr if they differ. They are equal
-  // if this model ran the whole sequence and the layers are its last ones (an early exit), since a
-  // layer's keys and values depend on earlier layers only. Passes over the fork do not affect the
+  // if this model ran the whole sequence and the layers are its last ones (an early exit): a
+  // layer's keys and values depend only on earlier layers. Passes over the fork do not affect the
   // sequence. The default returns nullptr.
   virtual std::unique_ptr<Sequence> fork_without(const Sequence& whole,
                                                  std::span<const int> skip_layers) const;

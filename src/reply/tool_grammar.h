@@ -29,12 +29,12 @@ struct ToolGrammarOptions {
   bool parallel = false;  // several calls in one reply, if the form allows it
 };
 
-// Throws Error if there is no tool (of that name), the form of calls is unknown, the form cannot
-// spell a name, or a form with single arguments cannot enforce a schema. The grammar's texts are
-// those that ReplyParser reads as calls with arguments of the schemas' types; a tool's name within
-// JSON is spelled as JSON. Forms that write arguments one by one have those in `properties` and
-// `required`, in order, the required ones always; arguments written as plain text may be any text,
-// whatever the schema says about length or pattern.
+// Throws Error if there is no tool (of that name), or the form of calls is unknown. It also throws
+// if the form cannot spell a name, or a form with single arguments cannot enforce a schema. The
+// grammar's texts are those that ReplyParser reads as calls with arguments of the schemas' types; a
+// tool's name within JSON is spelled as JSON. Forms that write arguments one by one have those in
+// `properties` and `required`, in order, the required ones always; arguments written as plain text
+// may be any text, whatever the schema says about length or pattern.
 ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
                               const ToolGrammarOptions& options = {});
 

@@ -4,11 +4,11 @@
 // Keys. The cipher's key is the seed. Its counter's four words are
 //   position, low half | position, high half | index | purpose, and bit 31 for Gumbel noise
 // where index is the node, or for Gumbel noise half the token id. Every field of a key has separate
-// bits and keeps all of its bits, so different (seed, position, node, purpose) and different (seed,
-// position, token / 2) never share a counter. Different counters give different blocks, because the
-// cipher with a fixed key is a bijection. A block's four words make two numbers. A decision uses
-// the first; Gumbel noise uses the first for even tokens and the second for odd ones.
-// Purpose::token has no node: its noise depends on (seed, position, token) alone.
+// bits and keeps all of its bits. So different (seed, position, node, purpose) never share a
+// counter, and neither do different (seed, position, token / 2). Different counters give different
+// blocks, because the cipher with a fixed key is a bijection. A block's four words make two
+// numbers. A decision uses the first; Gumbel noise uses the first for even tokens and the second
+// for odd ones. Purpose::token has no node: its noise depends on (seed, position, token) alone.
 #ifndef OUTRIDER_SAMPLING_COUNTER_CHANCE_H_
 #define OUTRIDER_SAMPLING_COUNTER_CHANCE_H_
 

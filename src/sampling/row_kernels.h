@@ -18,8 +18,8 @@ int softmax_weights(const kernels::SoftmaxArgs& args);
 // In place; any values.
 void logarithms(std::span<double> values);
 
-// The two uniform numbers of each block from index `first` on, for as many blocks as fill `out`,
-// whose length is even (counter_chance.h describes a block's counter).
+// Fills `out`, whose length is even, with the two uniform numbers of each block from index `first`
+// on (counter_chance.h describes a block's counter).
 void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t first,
                      std::uint32_t purpose, std::span<double> out);
 

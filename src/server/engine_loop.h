@@ -56,8 +56,8 @@ class EngineLoop {
   EngineLoop& operator=(const EngineLoop&) = delete;
 
   // Batch::submit(). Callbacks are called on the loop's thread, on_end exactly once. Throws
-  // ApiError with status 429 if the queue is full, and 503 after the loop's end or if the model
-  // cannot be used any more (Model::failure), besides what submit() throws.
+  // ApiError with status 429 if the queue is full, and with 503 after the loop's end or if the
+  // model has failed (Model::failure). It also throws the errors of submit().
   RequestId submit(GenerateRequest request, const SpeculationOptions& speculation,
                    Batch::OnEnd on_end);
   void cancel(RequestId id);

@@ -9,9 +9,9 @@
 //             "statistics": {"rounds", "tokens", "drafted", "accepted", "seconds",
 //                            "tokens_per_second", "tau", "acceptance"}}
 //
-// If a round's tokens come in several chunks, each chunk has the round's number, and the first
-// alone has its draft and its time (since the end of the first round). `text` is the text that
-// became certain with the token (TokenEvent::text), `token` the token's own.
+// If a round's tokens come in several chunks, each chunk has the round's number. Only the first has
+// the draft and the time (since the end of the first round). `text` is the text that became certain
+// with the token (TokenEvent::text), `token` the token's own.
 #ifndef OUTRIDER_SERVER_TOKEN_TRACE_H_
 #define OUTRIDER_SERVER_TOKEN_TRACE_H_
 

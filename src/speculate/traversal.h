@@ -16,17 +16,17 @@
 //       w <- m / (m + 1 - w),   r <- (w r - d)+ / m.
 // Any d is allowed: it may depend on earlier siblings (drawing without replacement), be a point
 // mass, or belong to another drafter. The way in which the tree was grown does not matter either.
-// Appending one more child to any tree, drawn from its distribution whatever was drawn before,
-// splits one node's judgement into two and leaves the contract of all others unchanged. So by
+// Append one more child to any tree, drawn from its distribution independently of earlier draws.
+// This splits one node's judgement into two and leaves the contract of all others unchanged. So by
 // induction from the tree of the root alone the emitted distribution is the rule's.
 //
 // Compared with rejection down the tree: in both, a path of point masses is accepted with the
 // rule's probability of it. So on such trees both accept equally many tokens in expectation. With
-// sampled nodes, the weight of a likely continuation is carried back to its ancestors. The expected
-// number of accepted tokens is never smaller for siblings drawn with replacement where earlier
-// siblings have at least the subtrees of later ones, as in all published shapes (docs/drafters.md).
-// For siblings drawn without replacement it is usually larger; for some distributions it is
-// slightly smaller (tree_exactness_test.cc has examples).
+// sampled nodes, the weight of a likely continuation is carried back to its ancestors. For siblings
+// drawn with replacement the expected number of accepted tokens is never smaller if earlier
+// siblings have at least the subtrees of later ones. All published shapes have this property
+// (docs/drafters.md). For siblings drawn without replacement it is usually larger; for some
+// distributions it is slightly smaller (tree_exactness_test.cc has examples).
 #ifndef OUTRIDER_SPECULATE_TRAVERSAL_H_
 #define OUTRIDER_SPECULATE_TRAVERSAL_H_
 

@@ -27,8 +27,8 @@ struct SentencePieceSurroundings {
 };
 
 // The beginning and end tokens are the model's, and texts get none. `description` names the file in
-// errors. Throws Error if the model's table of rewrites is invalid, a token is repeated, or an
-// added token has another id than its piece or one far outside the vocabulary.
+// errors. Throws Error if the model's table of rewrites is invalid or a token is repeated. It also
+// throws if an added token's id differs from its piece's or is far outside the vocabulary.
 TokenizerParts sentencepiece_parts(const SentencePieceModel& model, const std::string& description,
                                    const SentencePieceSurroundings& around = {});
 

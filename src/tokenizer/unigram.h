@@ -9,9 +9,9 @@
 //
 // Hugging Face's tokenizers (tokenizer.json) and llama.cpp (GGUF kind "t5") add scores in double
 // precision. SentencePiece (.model) uses single precision, which decides between nearly equal sums
-// ("00" + "0" and "0" + "00"), and restarts the sum below -100,000, where single precision has
-// steps of 1/128. This is the behaviour of SentencePiece 0.2.2 and 0.2.3; up to 0.2.1 it compared
-// sums before rounding, and never restarted.
+// ("00" + "0" and "0" + "00"). It restarts the sum below -100,000, where single precision has steps
+// of 1/128. This is the behaviour of SentencePiece 0.2.2 and 0.2.3; up to 0.2.1 it compared sums
+// before rounding, and never restarted.
 //
 // Time is at most the word's length times that of the longest piece. The best segmentations to all
 // open positions mostly share a beginning, which is settled at the latest every few thousand bytes.

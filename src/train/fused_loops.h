@@ -1,6 +1,6 @@
 // Loops over rows of f32 or bf16 for training. Each loop is one step of a layer or its gradient in
 // one pass over memory; libtorch's own operations take one pass for every arithmetic step. Sums
-// within a row are f32, in an order that depends only on the row's length and the machine's vector
+// within a row are f32. Their order depends only on the row's length and the machine's vector
 // width, so a run is reproducible bit for bit. Inputs and outputs may not overlap.
 #ifndef OUTRIDER_TRAIN_FUSED_LOOPS_H_
 #define OUTRIDER_TRAIN_FUSED_LOOPS_H_

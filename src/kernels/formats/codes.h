@@ -1,5 +1,5 @@
-// How the codes of a group of quantised weights, 16 columns times 32 elements, are laid out in a
-// tile, in rows of one quad of each column (layout.h), and how they become bytes.
+// The layout of the codes of a group of quantised weights (16 columns times 32 elements) in a tile,
+// and their conversion to bytes. A row of a tile holds one quad of each column (layout.h).
 //
 // B is a vector of bytes of some instruction set. It offers load(p), &, |, low_bits<n>() (bytes
 // with the n lowest bits set), and lookup(table, b), table[b] for b below 16. It also offers

@@ -25,8 +25,8 @@ namespace outrider {
 
 // Tokens in one page: those that a kernel processes in one step (kernels/kv_layout.h), so that it
 // reads blocks with one stride and a context has few pages. The cost is half a page of empty slots
-// for each sequence (with 1.1 billion parameters in bf16 0.7 MB, less than a thousandth of their
-// weights) and one copied page for each fork.
+// for each sequence and one copied page for each fork. With 1.1 billion parameters in bf16, half a
+// page is 0.7 MB, less than a thousandth of the weights.
 inline constexpr int kPageTokens = kernels::kChunkKeys;
 
 // "f32", "bf16", "int8".

@@ -110,12 +110,12 @@ class KvSequence final : public Sequence {
     int n_new;
   };
   static void reserve(std::span<const Reservation> reservations);
-  // Whether reserve() would find memory for these, all of this cache, if passes run at most
-  // kPrefillRows rows of one sequence (no more pending nodes have inputs at a time). The answer may
-  // be a needless no in two cases. First, if two sequences share their last page and there is one
-  // page less than both need. Second, for a sequence with recurrent layers after a rewind: its
-  // state is in a snapshot's page, which counts as one to copy, although reserve() may release the
-  // snapshot.
+  // Whether reserve() would find memory for these sequences, all of this cache. Passes must run at
+  // most kPrefillRows rows of one sequence, so no more pending nodes have inputs at a time. The
+  // answer may be a needless no in two cases. First, if two sequences share their last page and
+  // there is one page less than both need. Second, for a sequence with recurrent layers after a
+  // rewind: its state is in a snapshot's page, which counts as one to copy, although reserve() may
+  // release the snapshot.
   static bool fit(KvCache& cache, std::span<const SequenceGrowth> growths);
   // Adds a pending node in the next slot. parent: -1 or a pending node's index. Call reserve()
   // first.

@@ -51,10 +51,10 @@ class RecurrentPart {
   // Rewinds to a result of reachable().
   void rewind(int n_tokens, int n_kept);
 
-  // As in KvSequence, for n_kept tokens. Saves the state and, if the text is longer than a page,
-  // the state at the last border before its last token, so that a reader can check the text by
-  // running its end. save() throws Error if that snapshot was dropped for tokens, or by a rewind to
-  // n_kept. load() requires an empty part.
+  // As in KvSequence, for n_kept tokens. Saves the state. If the text is longer than a page, it
+  // also saves the state at the last border before the last token. A reader can then check the text
+  // by running its end. save() throws Error if that snapshot was dropped for tokens, or by a rewind
+  // to n_kept. load() requires an empty part.
   void save(int n_kept, const ByteSink& write) const;
   void load(int n_kept, const ByteSource& read);
 

@@ -61,10 +61,10 @@ inline constexpr int kMostMarkovRank = 1 << 16;
 // unknown.
 //
 // "target_layer_ids" count layers whose output is read, -1 being the embedding; speculators'
-// "aux_hidden_state_layer_ids" count residual streams. Without them, a head of L layers on a target
-// of N reads round(1 + i (N - 4) / (L - 1)) for i below L, or N/2 for one layer, as DFlash's
-// authors do. "sample_from_anchor" says whether slots predict the next token; by default DSpark's
-// do and DFlash's do not. Layers to which "layer_types" gives a window are causal unless
+// "aux_hidden_state_layer_ids" count residual streams. Without them, the rule of DFlash's authors
+// applies: a head of L layers on a target of N reads round(1 + i (N - 4) / (L - 1)) for i below L,
+// or N/2 for one layer. "sample_from_anchor" says whether slots predict the next token; by default
+// DSpark's do and DFlash's do not. Layers to which "layer_types" gives a window are causal unless
 // "is_causal", which has priority, or dflash_config's "causal" says otherwise. dflash_config's
 // "use_swa" gives all layers a window if none is listed; its "swa_window_size" has priority over
 // "sliding_window".

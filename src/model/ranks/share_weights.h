@@ -8,9 +8,9 @@
 
 namespace outrider {
 
-// Throws UsageError, with the reason, if the model cannot be split over so many ranks. Its layers
-// may not be splittable (recurrent ones, latent attention, encoder-decoders, layers that read
-// others' keys or have a second embedding), or it has fewer heads or experts than ranks.
+// Throws UsageError, with the reason, if the model cannot be split over so many ranks. It may have
+// fewer heads or experts than ranks, or layers that cannot be split: recurrent ones, latent
+// attention, encoder-decoders, layers that read others' keys or have a second embedding.
 void require_splittable(const Family& family, int n_ranks);
 
 // Replaces every unpacked matrix of the layer (Matrix::in_file) by this rank's packed columns:

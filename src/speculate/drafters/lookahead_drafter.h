@@ -28,7 +28,7 @@ namespace outrider {
 // one in the last round of a text: the pool stays unchanged.
 //
 // Where the window has no guess (at first, and in place of an end token), it takes a token of the
-// text, by a number that depends on the text's length and the column alone.
+// text. The choice depends only on the text's length and the column.
 class LookaheadDrafter final : public Drafter {
  public:
   struct Options {

@@ -16,9 +16,10 @@ namespace outrider {
 // least `shortest` tokens, that a document contains with a token after it; among such occurrences
 // the first. The draft, a chain, is the `length` tokens after it; it ends with the document.
 //
-// The documents' index is built once and serves all texts; nothing is kept of a text. A round costs
-// steps proportional to kLongestContext and `length`, however long texts and documents are (and,
-// where an occurrence ends its document, to the number of different tokens that follow others).
+// The documents' index is built once and serves all texts; nothing is kept of a text. The steps of
+// a round are proportional to kLongestContext and `length`, for texts and documents of any length.
+// If an occurrence ends its document, the number of different tokens that follow the others is
+// added.
 class ReferenceDrafter final : public IndexDrafter {
  public:
   // The longest end of the text that is searched. If two places share the last 32 tokens, a longer
