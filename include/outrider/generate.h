@@ -62,7 +62,7 @@ struct SpeculationOptions {
   //   "static:eagle1", "static:medusa", "static:file=FILE"   a tree given by ranks: EAGLE-1's 25
   //                         nodes, Medusa's 63, or a JSON list such as [[0],[1],[0,0]]
   //   "dynamic:total=60,depth=7,topk=10"   grown where the drafter is confident, best nodes kept
-  //   "best:nodes=60,depth=16"   the likeliest of all paths, in at most so many nodes
+  //   "best:nodes=60,depth=16"   the likeliest of all paths, in at most `nodes` nodes
   //   "sequoia:profile=FILE[,budget=N,depth=D]"   the fixed tree of at most N nodes with the least
   //                         time per token by what `outrider tune tree` measured (tune.h)
   // "widths" and "static" take siblings=without (default: sampled without replacement), "with"

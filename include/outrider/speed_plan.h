@@ -86,7 +86,7 @@ std::vector<std::string> known_weights();
 struct ProductRate {
   std::string type;
   int rows = 1;
-  double seconds_per_weight = 0;  // of a pass of so many rows
+  double seconds_per_weight = 0;  // of a pass of `rows` rows
 };
 
 // The rates of a device. A public device has the data sheet's dense figures, for exclusive use.

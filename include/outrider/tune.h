@@ -43,7 +43,7 @@ struct TreeProfile {
   // of each level of the draft.
   double draft_seconds = 0;
   double level_seconds = 0;
-  // A pass of the target over so many rows, ascending from 1. Costs between them are interpolated
+  // A pass of the target over `rows` rows, ascending from 1. Costs between them are interpolated
   // linearly.
   struct Pass {
     int rows = 1;

@@ -100,7 +100,7 @@ class DraftPlanner {
   bool reads_prompts(const Drafter* drafter) const;
   // Sets the drafts of adaptive texts; does nothing if nothing was measured.
   void plan(std::span<const Text> texts);
-  // Reports a text that ended with so many new tokens.
+  // Reports a text that ended with n_generated new tokens.
   void ended(std::int64_t n_generated);
   // Must be called after the planned round, before anything else happens to its texts.
   // draft_seconds: a drafter's time for drafts in the round (Decoder::draft_seconds).

@@ -23,10 +23,10 @@ class PassTimes {
   // measured: ascending in rows, which are at least 1.
   explicit PassTimes(std::vector<Measured> measured);
 
-  // Adds a pass of so many rows and its time. Costs drift quickly together (longer texts, a busier
-  // machine) and slowly apart; a width not seen for a while is corrected alone. With passes of one
-  // width alone the two cannot be told apart: they count as a common drift. Outliers count as at
-  // most four times, or at least a quarter of, the expected time.
+  // Adds the time of a pass of that number of rows. Costs drift quickly together (longer texts, a
+  // busier machine) and slowly apart; a width not seen for a while is corrected alone. With passes
+  // of one width alone the two cannot be told apart: they count as a common drift. Outliers count
+  // as at most four times, or at least a quarter of, the expected time.
   void add(int rows, double seconds);
   // Expected seconds: 0 for 0 rows, and before the first add(). Beyond the widest pass seen it
   // grows as between the two widest, and is constant if only one was seen: what looks cheap is

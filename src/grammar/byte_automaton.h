@@ -54,7 +54,7 @@ class ByteAutomaton {
   const std::string& failure() const { return failure_; }
   // Whether some way was dropped because it nested too deeply.
   bool met_nesting_limit() const { return met_nesting_limit_; }
-  // From now on, so many steps may be taken (limits.h) before it fails; clears earlier failures.
+  // Allows n_steps further steps (limits.h) before it fails; clears earlier failures.
   void allow_steps(std::int64_t n_steps) {
     n_steps_left_ = n_steps;
     failure_.clear();

@@ -22,7 +22,7 @@ class JsonParts {
   int object();                     // any
   int array();                      // any
   int string();                     // any, with all of JSON's escapes
-  int string(int least, int most);  // of so many characters
+  int string(int least, int most);  // of least to most characters
   int number();                     // any with at most 16 digits before and after the point
   int integer();                    // of at most 18 digits
   int boolean();

@@ -40,7 +40,7 @@ class GrammarParts {
   int character(const CodePoints& set);       // one character, in UTF-8
   int sequence(std::vector<int> parts);       // one after the other
   int choice(std::vector<int> parts);         // any one of them
-  int repeat(int part, int least, int most);  // so many times; most may be kUnlimited
+  int repeat(int part, int least, int most);  // least to most times; most may be kUnlimited
   int optional(int part) { return repeat(part, 0, 1); }
   int call(int rule);
 

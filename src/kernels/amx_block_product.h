@@ -59,13 +59,13 @@ class BlockTileProduct {
   static constexpr int kPairs = kBlockGroups * kParts / 2;  // of parts, whose minimums are adjacent
   // The offset of codes. Signed bytes are used with their sign bit flipped, so theirs is 128.
   static constexpr int kOffset = Codes::kSigned ? 128 : Codes::kOffset;
-  // Weights are prefetched so many blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1 GB of it
-  // over 16, 32 and 64 rows, ms, medians of three turns: 4 blocks 69, 95 and 162, 8 66, 90 and 165,
-  // 16 65, 94 and 168.)
+  // Weights are prefetched this number of blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1
+  // GB of it over 16, 32 and 64 rows, ms, medians of three turns: 4 blocks 69, 95 and 162, 8 66, 90
+  // and 165, 16 65, 94 and 168.)
   static constexpr int kCalledBlocks = 8;
   static constexpr int kRowsAStep = R / kSteps;  // of scale_rows()
   static constexpr int kGroupPairs = kBlockGroups / 2;
-  // Planes of the scale's digits, of so many bits each.
+  // Planes of the scale's digits, of this number of bits each.
   static constexpr int kDigitBits = 3;
   static constexpr int kMostDigit = (1 << kDigitBits) - 1;
   static constexpr bool kByDigits = !Codes::kSigned && kOffset == 0 && !Scales::kSigned &&

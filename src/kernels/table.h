@@ -180,8 +180,8 @@ struct AttendRow {
   AttendState* states;   // (n_queries), out
   int n_keys;            // more than there are before the split
   int first_key;         // keys before it have weight 0 and are not read; below n_keys
-  int n_in_place;    // the first so many positions, at most n_keys, are slots of the same number
-  const int* slots;  // (n_keys - n_in_place): the slots of the others
+  int n_in_place;        // positions below it, at most n_keys, are slots of the same number
+  const int* slots;      // (n_keys - n_in_place): the slots of the others
   // (n_queries), rows bias_stride apart: added to the query's score of the key at that position;
   // null: no bias. Given for all rows of a call or for none.
   const float* bias = nullptr;
@@ -206,8 +206,9 @@ struct AttendArgs {
   std::size_t values_at;      // and to that of values
   void* room;  // for two such blocks, on a cache line, the caller's own; null where every row has
                // all its keys in place and values of their own
-  // Above 0: a key's first so many elements are also its value, rounded as the key is (a key of
-  // int8 has one scale for both). There are no blocks of values then, and values_at is not read.
+  // Above 0: the first values_in_keys elements of a key are also its value, rounded as the key is
+  // (a key of int8 has one scale for both). There are no blocks of values then, and values_at is
+  // not read.
   int values_in_keys = 0;
 
   constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }

@@ -10,8 +10,8 @@
 
 namespace outrider {
 
-// Medians over so many rounds of passes over chains of these rows (ascending from 1), at the middle
-// of the continuations.
+// Medians over `rounds` rounds of passes over chains of these rows (ascending from 1), at the
+// middle of the continuations.
 std::vector<TreeProfile::Pass> profile_passes(const Model& model, const ContinuedTexts& texts,
                                               std::vector<int> rows, int rounds,
                                               MeasureProgress progress);

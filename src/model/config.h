@@ -57,7 +57,7 @@ struct ModelConfig {
   int head_dim = 0;    // even
   int rotary_dim = 0;  // rotated width of a head, even; 0: all
   int hidden_dim = 0;  // width of the feed-forward layer
-  // For latent attention, whose heads share one key: a latent of so many elements, which is also
+  // For latent attention, whose heads share one key: a latent of latent_dim elements, which is also
   // the value, and rotary_dim more. 0: heads have separate keys and values.
   int latent_dim = 0;
   // Layers without a window in Gemma 4: the number and width of their key and value heads. 0: all
@@ -130,7 +130,7 @@ struct RopeTable {
   float magnitude = 1;       // cosines and sines are multiplied by it
   double query_beta = 0;     // as in RopeConfig
 
-  // Whether a text of so many tokens has other angles than longer ones.
+  // Whether a text of n_tokens tokens has other angles than longer ones.
   bool is_short(int n_tokens) const {
     return !long_frequencies.empty() && n_tokens <= original_context;
   }

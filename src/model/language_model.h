@@ -187,9 +187,9 @@ class LanguageModel {
   // angles.
   virtual int context_of(const Sequence& /*sequence*/) const { return config().context_length; }
 
-  // Whether the KV cache has memory for so many further tokens of these sequences, each listed
-  // once, in passes of at most kPrefillRows rows of one of them. forward() throws if it has not.
-  // Always true for models without a limit.
+  // Whether the KV cache has memory for the given numbers of further tokens of these sequences,
+  // each listed once, in passes of at most kPrefillRows rows of one of them. forward() throws if it
+  // has not. Always true for models without a limit.
   virtual bool fits(std::span<const SequenceGrowth> /*growths*/) const { return true; }
 
   // Saves the kept tokens of a sequence as bytes, and restores a sequence from them, possibly in

@@ -60,8 +60,8 @@ struct LayerCache {
   int head_dim = 0;
   int window = 0;  // a query reads its own position and the window - 1 before it; 0: all
   RecurrentShape recurrent = {};
-  // If > 0, the first so many elements of a key are its value (AttendArgs), which is not stored
-  // again.
+  // If > 0, the first values_in_keys elements of a key are its value (AttendArgs), which is not
+  // stored again.
   int values_in_keys = 0;
   CacheSide side = CacheSide::text;
 

@@ -33,9 +33,9 @@
 
 namespace outrider {
 
-// Positions before a window whose pages are kept. A sequence can be rewound by so many tokens, as a
-// drafter's is after a rejected draft, without loss. Drafts longer than a page are rare, and
-// rewinding further costs time only: the window is run again.
+// Positions before a window whose pages are kept. A sequence can be rewound by this number of
+// tokens, as a drafter's is after a rejected draft, without loss. Drafts longer than a page are
+// rare, and rewinding further costs time only: the window is run again.
 inline constexpr int kRewindTokens = kPageTokens;
 
 class KvSequence final : public Sequence {
@@ -97,7 +97,7 @@ class KvSequence final : public Sequence {
   // values.
   void finish_encoder();
 
-  // A hint: reserves memory for lists of so many slots, and takes no page. May throw
+  // A hint: reserves memory for lists of n_slots slots, and takes no page. May throw
   // std::bad_alloc.
   void expect(int n_slots);
   // Ensures that n_new further slots have unshared pages and that append() will not allocate. No

@@ -32,10 +32,10 @@ class PagePool {
   std::size_t used_bytes() const { return used_bytes_; }
   std::size_t held_bytes() const { return held_bytes_; }
   std::size_t most_bytes() const { return most_bytes_; }
-  // Bytes of so many pages of each group (n_groups).
+  // Bytes of n_pages[g] pages of each group g (n_groups).
   std::size_t bytes_of(std::span<const int> n_pages) const;
-  // Whether so many pages of each group could be acquired now, or after n_released_bytes of the
-  // used ones are released.
+  // Whether n_pages[g] pages of each group g could be acquired now, or after n_released_bytes of
+  // the used ones are released.
   bool fits(std::span<const int> n_pages, std::size_t n_released_bytes = 0) const {
     return bytes_of(n_pages) <= most_bytes_ - (used_bytes_ - n_released_bytes);
   }

@@ -15,7 +15,7 @@
 
 namespace outrider {
 
-// Pages that so many slots of keys and values take.
+// Pages that n_slots slots of keys and values take.
 constexpr std::size_t pages_of(int n_slots) {
   return static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
 }
@@ -35,7 +35,7 @@ class PageTable {
 
   int group() const { return group_; }
   int page_slots() const { return page_slots_; }
-  // Pages that so many slots take.
+  // Pages that n_slots slots take.
   std::size_t pages_for(int n_slots) const {
     return static_cast<std::size_t>((n_slots + page_slots_ - 1) / page_slots_);
   }
@@ -45,7 +45,7 @@ class PageTable {
   // The first slot whose page is present, if any is.
   int first_slot() const { return static_cast<int>(first_) * page_slots_; }
 
-  // For an empty table: marks so many pages in front as released.
+  // For an empty table: marks the first n_gone pages as released.
   void begin_at(std::size_t n_gone);
   // put() allocates nothing for up to n_pages pages in all. May throw std::bad_alloc.
   void reserve(std::size_t n_pages);

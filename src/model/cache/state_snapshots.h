@@ -42,7 +42,7 @@ class StateSnapshots {
   // Called after thin(): adds the snapshot at that border, after all others, and takes over the
   // caller's use of its page.
   void add(const StateSnapshot& snapshot) { snapshots_.push_back(snapshot); }
-  // The last snapshot of at most so many tokens, or null. Valid until the next change.
+  // The last snapshot of at most n_tokens tokens, or null. Valid until the next change.
   const StateSnapshot* last_until(int n_tokens) const;
   // Releases those of more tokens.
   void drop_beyond(int n_tokens);

@@ -16,7 +16,7 @@ struct GemmaForm {
   const char* architecture = "";  // ModelConfig::architecture
   RopeKeys rope = {};             // of layers without a window
   int layers_of_27b = 0;          // identifies that size in GGUF files
-  ConfigKey whole_every;          // one layer in so many reads all tokens
+  ConfigKey whole_every;          // one layer in this many reads all tokens
   int default_whole_every = 1;
   double default_score_cap = 0;  // 0: none
   double default_logit_cap = 0;

@@ -67,7 +67,7 @@ class ConfigSource {
   virtual int vocabulary_size() const = 0;
   // Rotated elements of a head, its first ones; 0: all. Refuses a part if keys.share is null.
   virtual int rotary_dim(const RopeKeys& keys, int head_dim) const = 0;
-  // For heads with so many rotated elements.
+  // For heads with rotated_dim rotated elements.
   virtual RopeConfig rope(const RopeKeys& keys, int rotated_dim) const = 0;
   // Whether the output matrix is the embedding; `otherwise` if config.json does not say.
   virtual bool has_tied_head(bool otherwise) const = 0;

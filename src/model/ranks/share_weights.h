@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// Throws UsageError, with the reason, if the model cannot be split over so many ranks. It may have
+// Throws UsageError, with the reason, if the model cannot be split over n_ranks ranks. It may have
 // fewer heads or experts than ranks, or layers that cannot be split: recurrent ones, latent
 // attention, encoder-decoders, layers that read others' keys or have a second embedding.
 void require_splittable(const Family& family, int n_ranks);
