@@ -73,11 +73,12 @@ struct SpeculationOptions {
   // with the same distribution and never fewer accepted tokens in expectation. "traversal": the
   // same for trees, from the leaves up. "coupled": bit-identical to plain sampling with the seed.
   std::string verify = "exact";
-  // Chooses the draft length by measured costs: a batch that has measured its passes
-  // (Batch::measure_passes) drafts as deep as pays, at most the tree's depth, and not at all if
-  // nothing pays. With an empty tree a small model drafts chains of up to 16 tokens; a chain ends
-  // where the next token does not pay. Greedy texts, and those verified by "coupled", keep their
-  // bits. Other texts draw other tokens of the same distribution.
+  // Plans the draft length by measured costs (`--tree auto`, "as deep as pays"). A batch that has
+  // measured its passes (Batch::measure_passes) drafts tokens only while they are expected to save
+  // time, at most to the tree's depth, and possibly none. With an empty tree a small model drafts
+  // chains of up to 16 tokens; a chain ends where the next token is not expected to save time.
+  // Greedy texts, and those verified by "coupled", keep their bits. Other texts draw other tokens
+  // of the same distribution.
   bool adaptive = false;
   // How a drafter's model is loaded.
   ModelOptions drafter_options = {};

@@ -1,5 +1,5 @@
-// Finds the drafter and the draft length that pay on this machine, with this model, on texts of the
-// user's kind, by measuring.
+// Finds by measurement the fastest drafter and draft length on this machine, with this model, on
+// texts of the user's kind.
 //
 //   auto model = outrider::Model::load("SmolLM2-1.7B-Instruct");
 //   outrider::TuneOptions options;
@@ -72,12 +72,12 @@ void check_tuning(const TuneOptions& options);
 // One way to decode at one temperature.
 struct TunedMethod {
   std::string drafter;  // its spec
-  std::string tree;     // its shape; empty: as deep as pays
+  std::string tree;     // its shape; empty: planned draft lengths
   double temperature = 0;
   int n_prompts = 0;
   Estimate over_plain;  // speed-up over plain decoding
-  // For a fixed shape: speed-up over the same drafter as deep as pays, with the interval of the
-  // ratio, both measured in turn on the same prompts. NaN: unknown.
+  // For a fixed shape: speed-up over the same drafter with planned draft lengths, with the interval
+  // of the ratio, both measured in turn on the same prompts. NaN: unknown.
   Estimate over_auto;
   double tau = 0;             // tokens per pass of the target
   double accepted_share = 0;  // of the drafted tokens; NaN: none was drafted
@@ -87,9 +87,10 @@ struct TunedMethod {
 struct Tuning {
   // Drafters that could not be tried, a line each: "SPEC: why", with the library's error message.
   std::vector<std::string> left_out;
-  // Plain decoding and each drafter, as deep as pays; with the target's passes.
+  // Plain decoding and each drafter with planned draft lengths; with the target's passes.
   MethodComparison drafters;
-  // Plain decoding and one drafter, as deep as pays and in fixed shapes. Empty: not begun.
+  // Plain decoding and one drafter, with planned draft lengths and in fixed shapes. Empty: not
+  // begun.
   std::optional<MethodComparison> shapes;
   // Why the profile was not written. Empty: it was written, none was asked for, or nothing was
   // learnt.
@@ -117,10 +118,11 @@ struct Tuning {
 // Measures the target's passes (1 to 32 rows, after as many tokens as prompts and half an answer
 // have), then rounds. A round is one prompt, decoded by each method in turn at one temperature.
 //
-// The first half of the time goes to all drafters, as deep as pays. The second half goes to the
-// best one: the largest geometric mean of speed-ups over temperatures. It runs with chains of 2, 4
-// and 8 tokens and, if it drafts trees, one tree. That is its default tree; for a small model and
-// for the target without some layers it is one of ten tokens.
+// The first half of the time goes to all drafters, with planned draft lengths
+// (SpeculationOptions::adaptive). The second half goes to the best one: the largest geometric mean
+// of speed-ups over temperatures. It runs with chains of 2, 4 and 8 tokens and, if it drafts trees,
+// one tree. That is its default tree; for a small model and for the target without some layers it
+// is one of ten tokens.
 //
 // In each half, rounds run over the temperatures of a prompt, then over prompts, and over all
 // again, until the time is up. A started round is finished. However short the time, passes are
@@ -160,10 +162,10 @@ inline constexpr int kFewestPrompts = 6;
 //
 // A method is certain to be faster than plain decoding if the lower end of its interval is above 1
 // over at least kFewestPrompts prompts. It is certain not to be faster if the upper end is not
-// above 1. Among drafters that are faster as deep as pays, the largest speed-up is taken. A fixed
-// shape replaces it on two conditions. The shape is certain to be faster than plain decoding, and
-// the lower end of its interval over the same drafter as deep as pays is above 1. Methods with
-// `differs` are never taken.
+// above 1. Among drafters that are faster with planned draft lengths, the largest speed-up is
+// taken. A fixed shape replaces it on two conditions. The shape is certain to be faster than plain
+// decoding, and the lower end of its interval over the same drafter with planned draft lengths is
+// above 1. Methods with `differs` are never taken.
 //
 // prompts_needed assumes that an interval around the same speed-up s narrows as 1 / sqrt(prompts).
 // Its half-width w towards 1 becomes |s - 1| after n w^2 / (s - 1)^2 prompts.

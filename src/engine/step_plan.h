@@ -1,5 +1,5 @@
-// Plans how deep each text drafts in the next pass: as deep as pays, by the costs of passes and
-// recent acceptance, down to not at all.
+// Plans how deep each text drafts in the next pass, from the costs of passes and recent acceptance:
+// as deep as is expected to save time, possibly not at all.
 #ifndef OUTRIDER_ENGINE_STEP_PLAN_H_
 #define OUTRIDER_ENGINE_STEP_PLAN_H_
 
@@ -16,7 +16,8 @@ namespace outrider {
 struct PlannedText {
   int deepest = 0;     // limit of its draft; 0: it drafts nothing
   bool fixed = false;  // it drafts to that limit, whatever the cost
-  // Its draft ends where it does not pay (paying_stop.h), so the plan takes all of it, or none.
+  // Its stop rule ends the draft where it does not pay (paying_stop.h), so the plan takes all of
+  // it, or none.
   bool ends_itself = false;
   int drafter = -1;                  // index into the plan's drafters
   double further_level = 1;          // DrafterTraits::further_level of that drafter

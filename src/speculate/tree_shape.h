@@ -19,8 +19,8 @@ namespace outrider {
 // tenth as expensive as the target (Leviathan et al. 2023, table 1: 3 to 7 there).
 inline constexpr int kDefaultDraftLength = 5;
 
-// The default limit of drafts that end where the next token does not pay: with an acceptance rate
-// of 0.9, every fifth draft reaches the 16th token.
+// The default limit of drafts that end where the next token is not expected to save time: with an
+// acceptance rate of 0.9, every fifth draft reaches the 16th token.
 inline constexpr int kDeepestDraft = 16;
 
 // The most nodes of a draft. With its root it fills a pass as wide as one of prefill, for which
