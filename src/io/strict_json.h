@@ -1,9 +1,9 @@
-// Reading JSON that comes from outside with nlohmann_json's event interface: its parser keeps no
-// stack of its own frames, so that what a handler does not store cannot hurt, however deep it goes.
+// Reads untrusted JSON with nlohmann_json's event interface. Its parser keeps no stack of its own,
+// so deep nesting is harmless unless a handler stores it.
 //
-// StrictJsonHandler turns every event a format does not expect into one clear Error: a subclass
-// overrides the events that it understands and `expected()`, which says what may stand here.
-// Not thread-safe; one handler reads one text.
+// StrictJsonHandler turns every event that a format does not expect into a clear Error. A subclass
+// overrides the events that it accepts, and `expected()`, which describes what is allowed at the
+// current place. Not thread-safe; one handler reads one text.
 #ifndef OUTRIDER_IO_STRICT_JSON_H_
 #define OUTRIDER_IO_STRICT_JSON_H_
 
@@ -28,9 +28,9 @@ class StrictJsonHandler : public nlohmann::json_sax<nlohmann::json> {
   StrictJsonHandler(std::string_view operation, std::string description)
       : operation_(operation), description_(std::move(description)) {}
 
-  // Reads all of `text`; throws Error when it is no JSON or not what the subclass expects.
+  // Reads all of `text`; throws Error if it is not JSON or not what the subclass expects.
   void read(std::string_view text) {
-    // The lexer takes a zero byte for the end of its input and would ignore what follows.
+    // For the lexer a zero byte is the end of its input; it would ignore the rest.
     if (const auto zero = text.find('\0'); zero != std::string_view::npos) {
       throw Error(operation_, description_, "JSON text", fmt::format("a zero byte at {}", zero));
     }

@@ -61,6 +61,7 @@ class TokenHistory {
  private:
   Count& count_of(TokenId token);
   std::size_t place_of(TokenId token) const;  // its own, or the free one that it would get
+
   std::vector<Count> counts_;
   // Open addressing with a power of two of places, at least half of them free: the index in counts_
   // of a token's count, -1 in free places.

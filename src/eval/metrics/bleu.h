@@ -15,8 +15,8 @@ namespace outrider::eval {
 
 class Bleu : public Metric {
  public:
-  // Counts: matches of orders 1 to 4, n-grams of the
-  // text of orders 1 to 4, its length, the closest reference's length (words).
+  // Counts: matches of orders 1 to 4, n-grams of the text of orders 1 to 4, its length, the closest
+  // reference's length (words).
   std::string_view name() const override { return "bleu"; }
   std::vector<std::string_view> score_names() const override { return {"bleu"}; }
   std::size_t n_counts() const override { return 10; }
@@ -25,7 +25,7 @@ class Bleu : public Metric {
   std::string signature(std::size_t n_references) const override;
 };
 
-// The words that BLEU compares. Exposed for tests.
+// The words that BLEU compares. Public for tests.
 std::vector<std::u32string> tokenize_13a(std::string_view text);
 
 }  // namespace outrider::eval
