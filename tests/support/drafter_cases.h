@@ -9,7 +9,7 @@ namespace outrider::testing {
 enum class Own { none, named, drawn };
 
 struct DrafterCase {
-  const char* name;  // of its tests and of its section in docs/coverage.md
+  const char* name;  // of its tests and of its section in tests/golden/coverage.txt
   // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
   // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {peagle},
   // {medusa}, {dflash}, {dspark}, {module} and {assistant} for heads on the target.
