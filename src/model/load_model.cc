@@ -115,6 +115,8 @@ DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
                    .kv = kv_kind(options, parts.weights.all_f32),
                    .most_cache_bytes = most_cache_bytes(options),
                    .n_threads = weight_options.n_threads};
+  parts.device = options.device;
+  parts.device_name = options.device_name;
   parts.family = std::move(opened.family);
   parts.source = std::move(opened.source);
   return parts;
