@@ -119,7 +119,7 @@ void DevicePass::run(const Outputs& outputs) {
   }
   const auto width = static_cast<std::size_t>(list_.buffers.front().width);
   const std::size_t n_features = outputs.feature_layers.size();
-  if (features_.size() < n_rows * width) features_.resize(n_rows * width);
+  if (n_features > 0 && features_.size() < n_rows * width) features_.resize(n_rows * width);
   for (std::size_t place = 0; place < n_features; ++place) {
     device::Range range = now_->rows.feature(room_, static_cast<int>(place));
     range.n_bytes = n_rows * width * sizeof(float);

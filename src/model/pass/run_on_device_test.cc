@@ -301,8 +301,13 @@ TEST_P(DevicePasses, RunDenseFamilies) {
       "qwen3_tied",     "qwen3_untied",        "smollm3_fourth", "smollm3_listed",
       "smollm3_window"};
   std::set<std::string> ran;
+  std::size_t turn = 0;
   for (const std::string& name : testing::golden_names()) {
-    for (const Form& form : kForms) {
+    ++turn;
+    for (std::size_t i = 0; i < std::size(kForms); ++i) {
+      // Elsewhere one form of each: families differ in their ops, not in how these are done.
+      if (GetParam() != Where::host && i != turn % std::size(kForms)) continue;
+      const Form& form = kForms[i];
       try {
         (void)load(files_of(name), form, open(Where::host));
       } catch (const UsageError& error) {
