@@ -143,10 +143,10 @@ Footprint DecoderModel::footprint() const {
     footprint.expert_memory_bytes = static_cast<std::int64_t>(parts_.expert_memory->n_bytes());
   }
   footprint.kernels = parts_.machine.table->name;
-  footprint.kv = name_of(pass_.kv());
-  footprint.kv_bytes_per_token = pass_.kv_bytes_per_token();
-  footprint.state_bytes = pass_.state_bytes();
-  footprint.input_bytes_per_node = pass_.input_bytes();
+  footprint.kv = name_of(executor_->kv());
+  footprint.kv_bytes_per_token = executor_->kv_bytes_per_token();
+  footprint.state_bytes = executor_->state_bytes();
+  footprint.input_bytes_per_node = executor_->input_bytes();
   return footprint;
 }
 

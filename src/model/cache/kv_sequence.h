@@ -134,6 +134,7 @@ class KvSequence final : public Sequence {
   // pages that a window has left behind.
   void chunks(int layer, std::span<const void*> chunks) const;
   std::size_t n_pages(int layer) const { return table_of(layer).n_pages(); }
+  PageId page(int layer, std::size_t index) const { return table_of(layer).page(index); }
   // Whether its last n_tokens kept tokens, or all where there are fewer, have their pages there:
   // rewind() may leave a few less than a window.
   bool holds_last(int n_tokens, int layer) const {
