@@ -65,8 +65,9 @@ ProfileFile::ProfileFile(const ModelFlags& flags, bool plans) : plans_(plans) {
   const fs::path folder = cache_folder();
   if (folder.empty()) return;
   const std::string about = fmt::format(
-      "{}\n{}{} {} {} {}\n", describe_machine().processor, state_of_model(flags.model),
-      flags.options.weights, flags.options.kv, flags.options.threads, flags.options.kernels);
+      "{}\n{}{} {} {} {}{}\n", describe_machine().processor, state_of_model(flags.model),
+      flags.options.weights, flags.options.kv, flags.options.threads, flags.options.kernels,
+      flags.options.device.empty() ? "" : " on " + flags.options.device);
   // A name and nothing to be relied on: another one only means that passes are measured anew.
   const std::size_t name = std::hash<std::string>()(about);
   path_ = folder / "outrider" / "profiles" / fmt::format("{:016x}.json", name);

@@ -42,6 +42,11 @@ struct ModelOptions {
   // A kernel table by name; empty takes the environment variable OUTRIDER_KERNELS, or else the
   // fastest this machine can run. Results of quantised models are the same bits on every table.
   std::string kernels = {};
+  // Where the model's passes run: a device by its name (devices.h), "vulkan:0", or "vulkan", the
+  // first that is no software; empty: the processor. The bits are the same (docs/gpu.md). Dense
+  // models alone, weights in int8 or int4; others throw UsageError. A drafter's model runs where
+  // its own options say; heads run on the processor.
+  std::string device = {};
   // Called while loading with the share done, 0..1.
   std::function<void(double)> progress = {};
 };
@@ -50,6 +55,7 @@ struct ModelOptions {
 struct ModelSummary {
   std::string architecture;
   std::string kernels = {};  // the table in use
+  std::string device = {};   // that passes run on, by its driver's name; empty: the processor
   int threads = 0;           // of a pass, at most
   std::int64_t n_parameters = 0;
   int vocabulary_size = 0;
