@@ -32,6 +32,8 @@ void add_model_path(CLI::App& app, std::string& path);
 
 // Which model, and how it is held and run.
 void add_loading_flags(CLI::App& app, ModelFlags& flags);
+// On which device passes run, for commands whose results do not hang on the processor's times.
+void add_device_flag(CLI::App& app, ModelFlags& flags);
 // What rides ahead.
 void add_drafter_flags(CLI::App& app, ModelFlags& flags);
 // All of these, and how drafts are shaped and judged.

@@ -176,6 +176,7 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       program.add_subcommand("serve", "Answer OpenAI's chat and text completions over HTTP")
           ->group("Commands");
   add_model_flags(*app, flags->model);
+  add_device_flag(*app, flags->model);
   app->add_option("--also-drafter", flags->further_drafters,
                   "A further drafter that requests may name (repeat it for more)")
       ->type_name("SPEC")

@@ -143,6 +143,7 @@ Footprint DecoderModel::footprint() const {
     footprint.expert_memory_bytes = static_cast<std::int64_t>(parts_.expert_memory->n_bytes());
   }
   footprint.kernels = parts_.machine.table->name;
+  if (parts_.device != nullptr) footprint.device = parts_.device->facts().name;
   footprint.kv = name_of(executor_->kv());
   footprint.kv_bytes_per_token = executor_->kv_bytes_per_token();
   footprint.state_bytes = executor_->state_bytes();

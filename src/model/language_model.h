@@ -129,6 +129,7 @@ struct ForwardOutput {
 // What a model occupies and computes with, for people to read. Sizes in bytes.
 struct Footprint {
   const char* kernels = "";  // the kernel table's name
+  std::string device = {};   // that passes run on: its name; empty: the processor
   std::string weights;       // kinds of the packed matrices, for example "int4 int8"
   const char* kv = "";       // cache type
   std::int64_t n_parameters = 0;

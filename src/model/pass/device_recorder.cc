@@ -311,6 +311,7 @@ class Recorder {
   void operator()(const op::SplitHeads&) { refuse("latent attention"); }
   void operator()(const op::MultiplyHeads&) { refuse("latent attention"); }
   void operator()(const op::Gather&) { refuse("a model over several processes"); }
+  void operator()(const op::GatherExperts&) { refuse("a model over several processes"); }
 
  private:
   // A part of the model that devices cannot run.
