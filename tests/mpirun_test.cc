@@ -199,6 +199,7 @@ class LaunchedServer {
     }
   }
   ~LaunchedServer() {
+    if (process_ < 0) return;
     if (follower_) ::kill(*follower_, SIGKILL);
     ::kill(process_, SIGTERM);
     int status = 0;
@@ -231,23 +232,43 @@ class LaunchedServer {
   }
   // Stops rank 1, as a machine that hangs.
   bool stop_follower() {
+    follower_ = process_of_rank(1);
+    return follower_ && ::kill(*follower_, SIGSTOP) == 0;
+  }
+  // To one rank's process, not to mpirun.
+  bool signal_rank(int rank, int signal) const {
+    const std::optional<pid_t> process = process_of_rank(rank);
+    return process && ::kill(*process, signal) == 0;
+  }
+  // mpirun's exit status, which is that of the ranks; nothing if it does not end.
+  std::optional<int> wait() {
+    int status = 0;
+    for (int i = 0; i < 1200; ++i) {
+      if (::waitpid(process_, &status, WNOHANG) == process_) {
+        process_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<pid_t> process_of_rank(int rank) const {
+    std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+    variable.insert(variable.begin(), '\0');
+    variable.push_back('\0');
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename().string();
       if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
       const pid_t process = std::atoi(name.c_str());
+      if (parent_of(process) != process_) continue;
       std::ifstream stream(entry.path() / "environ", std::ios::binary);
       const std::string environment(std::istreambuf_iterator<char>(stream), {});
-      if (parent_of(process) != process_ ||
-          environment.find(std::string("\0OMPI_COMM_WORLD_RANK=1\0", 24)) == std::string::npos) {
-        continue;
-      }
-      follower_ = process;
-      return ::kill(process, SIGSTOP) == 0;
+      if (environment.find(variable) != std::string::npos) return process;
     }
-    return false;
+    return std::nullopt;
   }
-
- private:
   static pid_t parent_of(pid_t process) {
     std::ifstream stream("/proc/" + std::to_string(process) + "/status");
     std::string line;
@@ -279,6 +300,36 @@ TEST_F(Mpirun, AServerAnswersAndSaysWhenARankIsLost) {
   EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: nothing came from it for 2 s"));
   EXPECT_EQ(ask().status, 503);
   EXPECT_EQ(testing::HttpClient(port).get("/health").status, 503);
+}
+
+// As a service manager that signals every process. The stream goes on to its end.
+TEST_F(Mpirun, SigtermToAllRanksLetsTextsEnd) {
+  LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
+                         "0", "--profile", "none"});
+  const int port = server.port();
+  ASSERT_GT(port, 0) << server.log();
+  testing::HttpClient client(port);
+  constexpr int kTokens = 2000;
+  const nlohmann::json body = {{"prompt", "a"},
+                               {"max_tokens", kTokens},
+                               {"temperature", 0},
+                               {"ignore_eos", true},
+                               {"stream", true}};
+  ASSERT_TRUE(client.send(testing::request_text("POST", "/v1/completions", body.dump(),
+                                                {{"Content-Type", "application/json"}})));
+  ASSERT_EQ(client.receive_head().status, 200);
+  ASSERT_TRUE(client.next_event());
+  ASSERT_TRUE(server.signal_rank(1, SIGTERM));
+  ASSERT_TRUE(server.signal_rank(0, SIGTERM));
+  std::string last;
+  std::string finish;
+  while (const auto event = client.next_event()) {
+    last = *event;
+    if (last.find("\"length\"") != std::string::npos) finish = last;
+  }
+  EXPECT_THAT(last, HasSubstr("[DONE]"));
+  EXPECT_THAT(finish, HasSubstr("\"length\"")) << "it did not come to its " << kTokens << " tokens";
+  EXPECT_EQ(server.wait(), 0) << server.log();
 }
 
 }  // namespace
