@@ -21,7 +21,13 @@ namespace outrider {
 // time.
 class Communicator {
  public:
-  // timeout_seconds: how long others may be silent within a pass.
+  // How long ranks behind the first one wait, where that waits for timeout_seconds: by so much more
+  // that its verdict reaches them in time.
+  static double follower_seconds(double timeout_seconds) { return 1.5 * timeout_seconds + 1; }
+
+  // timeout_seconds: how long others may be silent within a pass before rank 0 gives up. The other
+  // ranks wait clearly longer (follower_seconds): of several that miss one, rank 0 is the first to
+  // say which, and the others hear it instead of blaming whoever waits like them.
   Communicator(std::unique_ptr<Transport> transport, double timeout_seconds);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -33,7 +39,7 @@ class Communicator {
 
   // How long to wait for the others.
   enum class Patience {
-    pass,     // timeout_seconds
+    pass,     // timeout_seconds; of other ranks than the first follower_seconds()
     loading,  // an hour: ranks load their parts at their own speed
     endless,  // for what rank 0 will ask for next
   };
@@ -51,8 +57,8 @@ class Communicator {
   // A text of every rank, in the order of ranks, on every rank.
   std::vector<std::string> exchange_texts(std::string_view mine, Patience patience);
 
-  // Before an exchange: the others' next call, or the one that they wait in, throws Error with
-  // these words. This rank's, too.
+  // The others' next call, or the one that they wait in, throws LostRank: with what this rank's own
+  // calls throw, if they do so already, else with this rank and these words. This rank's, too.
   void give_up(std::string_view why) noexcept;
   // Of a rank that is done: waits for the others, a few seconds at most.
   void finish() noexcept;
@@ -70,13 +76,14 @@ class Communicator {
   void note_failure(int culprit, std::string what, bool gave_up);
 
   std::unique_ptr<Transport> transport_;
-  double timeout_seconds_;
+  double timeout_seconds_;               // this rank's own
   std::vector<Exchange::Piece> pieces_;  // (n_ranks)
 
   mutable std::mutex mutex_;  // of what follows
   int culprit_ = -1;
   std::string failure_;
-  bool gave_up_ = false;
+  bool gave_up_ = false;   // a rank said so, perhaps this one
+  bool has_told_ = false;  // the others, of the failure
 };
 
 }  // namespace outrider
