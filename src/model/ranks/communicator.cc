@@ -58,9 +58,7 @@ void Communicator::exchange(const Exchange& exchange, Patience patience) {
     throw LostRank(kOperation, problem.substr(0, colon), problem.substr(colon + 2));
   };
   fail_if_lost();
-  const double seconds = patience == Patience::pass      ? timeout_seconds_
-                         : patience == Patience::loading ? kLoading_seconds
-                                                         : 0;
+  const double seconds = patience == Patience::pass ? timeout_seconds_ : kLoading_seconds;
   const Transport::Status status = transport_->exchange(exchange, seconds);
   if (status == Transport::Status::done) return;
   const int culprit = transport_->culprit();
@@ -145,6 +143,11 @@ void Communicator::broadcast(std::span<std::byte> bytes, Patience patience) {
 void Communicator::barrier() {
   const std::vector<std::size_t> none(pieces_.size(), 0);
   gather({}, none, nullptr, true, Patience::pass);
+}
+
+void Communicator::confirm() {
+  const std::vector<std::size_t> none(pieces_.size(), 0);
+  gather({}, none, nullptr, false, Patience::pass);
 }
 
 std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Patience patience) {

@@ -37,11 +37,13 @@ class Communicator {
   int n_ranks() const { return transport_->n_ranks(); }
   bool leads() const { return rank() == 0; }
 
-  // How long to wait for the others.
+  double timeout_seconds() const { return timeout_seconds_; }
+
+  // How long to wait for the others. Between passes, too, rank 0 sends something more often than
+  // the others wait (heartbeat.h).
   enum class Patience {
-    pass,     // timeout_seconds; of other ranks than the first follower_seconds()
+    pass,     // timeout_seconds()
     loading,  // an hour: ranks load their parts at their own speed
-    endless,  // for what rank 0 will ask for next
   };
 
   // all: what every rank has, one behind the other in the order of ranks: rank r's n_bytes[r]
@@ -54,6 +56,8 @@ class Communicator {
   // Rank 0's bytes, on every rank.
   void broadcast(std::span<std::byte> bytes, Patience patience = Patience::pass);
   void barrier();
+  // Rank 0 waits for a sign of each of the others; they do not wait.
+  void confirm();
   // A text of every rank, in the order of ranks, on every rank.
   std::vector<std::string> exchange_texts(std::string_view mine, Patience patience);
 

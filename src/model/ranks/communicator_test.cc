@@ -109,12 +109,12 @@ TEST(Communicator, ARankThatIsSilentForTooLongIsNamed) {
   });
 }
 
-// The others wait without a limit of time, and hear of it all the same.
+// The others wait for very long, and hear of it all the same.
 TEST(Communicator, WhoGivesUpIsHeardByWhoWaits) {
   run_ranks(3, {}, [](Communicator& ranks) {
     if (ranks.rank() == 2) return ranks.give_up("its disk is full");
     try {
-      (void)ranks.exchange_texts("", Communicator::Patience::endless);
+      (void)ranks.exchange_texts("", Communicator::Patience::loading);
       FAIL() << "one of them gave up";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("rank 2 of 3: gave up: its disk is full"));
