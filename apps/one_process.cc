@@ -17,8 +17,7 @@ void require_one_process(std::string_view what) {
   if (launch.rank > 0) throw QuietExit{0};
   throw UsageError("start ranks", what,
                    "one process (generate, serve and bench run on several ranks)",
-                   launch.n_ranks > 0 ? fmt::format("{} by {}", launch.n_ranks, launch.launcher)
-                                      : fmt::format("several by {}", launch.launcher));
+                   fmt::format("{} by {}", launch.n_ranks, launch.launcher));
 }
 
 }  // namespace outrider::cli
