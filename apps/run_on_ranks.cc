@@ -65,7 +65,8 @@ int follow_ranks(const RankedCommand& command, const std::shared_ptr<Ranks>& ran
     const bool is_alone_with_it = ranks->has_lost_leader();
     ranks->finish();
     if (is_alone_with_it) throw;
-    // The first one says it. With another status than 0 mpirun might end it before it has.
+    // The first one has said it or will. With another status than 0 mpirun might end it before it
+    // has.
     return 0;
   }
 }

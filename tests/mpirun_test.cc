@@ -177,6 +177,49 @@ TEST_F(Mpirun, ErrorsComeInOneLineFromRankZero) {
   expect_one_line(run_on(5, generate({})), "expected at most 4 ranks");
 }
 
+// Words of rank 0, words of rank 1.
+ProgramRun run_apart(const Words& first, const Words& second) {
+  Words words = launched(1, first);
+  words.insert(words.end(), {":", "-n", "1", OUTRIDER_PROGRAM});
+  words.insert(words.end(), second.begin(), second.end());
+  return testing::run_program(words, {.program = in_path("mpirun")});
+}
+
+// Rank 0 alone could not know it, and would wait for rank 1 for ever.
+TEST_F(Mpirun, WhatOneRankRefusesItSaysAndAllEnd) {
+  expect_one_line(run_apart(generate({}), generate({"--no-such-flag"})), "outrider: rank 1: ");
+  expect_one_line(run_apart(generate({}), {"tokenize", "--model", "m", "--text", "a"}),
+                  "outrider: rank 1: ");
+}
+
+int n_times(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+// No rank ends well without having done anything.
+TEST_F(Mpirun, HelpAndVersionComeFromEveryRank) {
+  const ProgramRun version = run_on(2, {"--version"});
+  EXPECT_EQ(version.status, 0) << version.err;
+  EXPECT_EQ(n_times(version.out, "outrider "), 2) << version.out;
+  const ProgramRun help = run_on(2, {"generate", "--help"});
+  EXPECT_EQ(help.status, 0) << help.err;
+  EXPECT_EQ(n_times(help.out, "--max-tokens"),
+            2 * n_times(testing::run_program({"generate", "--help"}).out, "--max-tokens"));
+}
+
+// What mpirun would end before it says it: a rank of its own, without a first one.
+TEST(ALaterRank, RefusesWhatIsNotForRanksWithItsNumber) {
+  const ProgramRun run = testing::run_program(
+      {"-c", "OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=2 " OUTRIDER_PROGRAM " rules"},
+      {.program = "/bin/sh"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err,
+              HasSubstr("outrider: rank 2: [start ranks] outrider rules: expected one process"));
+}
+
 // A server under mpirun, in the background.
 class LaunchedServer {
  public:
