@@ -177,6 +177,49 @@ TEST_F(Mpirun, ErrorsComeInOneLineFromRankZero) {
   expect_one_line(run_on(5, generate({})), "expected at most 4 ranks");
 }
 
+// Words of rank 0, words of rank 1.
+ProgramRun run_apart(const Words& first, const Words& second) {
+  Words words = launched(1, first);
+  words.insert(words.end(), {":", "-n", "1", OUTRIDER_PROGRAM});
+  words.insert(words.end(), second.begin(), second.end());
+  return testing::run_program(words, {.program = in_path("mpirun")});
+}
+
+// Rank 0 alone could not know it, and would wait for rank 1 for ever.
+TEST_F(Mpirun, WhatOneRankRefusesItSaysAndAllEnd) {
+  expect_one_line(run_apart(generate({}), generate({"--no-such-flag"})), "outrider: rank 1: ");
+  expect_one_line(run_apart(generate({}), {"tokenize", "--model", "m", "--text", "a"}),
+                  "outrider: rank 1: ");
+}
+
+int n_times(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+// No rank ends well without having done anything.
+TEST_F(Mpirun, HelpAndVersionComeFromEveryRank) {
+  const ProgramRun version = run_on(2, {"--version"});
+  EXPECT_EQ(version.status, 0) << version.err;
+  EXPECT_EQ(n_times(version.out, "outrider "), 2) << version.out;
+  const ProgramRun help = run_on(2, {"generate", "--help"});
+  EXPECT_EQ(help.status, 0) << help.err;
+  EXPECT_EQ(n_times(help.out, "--max-tokens"),
+            2 * n_times(testing::run_program({"generate", "--help"}).out, "--max-tokens"));
+}
+
+// What mpirun would end before it says it: a rank of its own, without a first one.
+TEST(ALaterRank, RefusesWhatIsNotForRanksWithItsNumber) {
+  const ProgramRun run = testing::run_program(
+      {"-c", "OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=2 " OUTRIDER_PROGRAM " rules"},
+      {.program = "/bin/sh"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err,
+              HasSubstr("outrider: rank 2: [start ranks] outrider rules: expected one process"));
+}
+
 // A server under mpirun, in the background.
 class LaunchedServer {
  public:
@@ -199,6 +242,7 @@ class LaunchedServer {
     }
   }
   ~LaunchedServer() {
+    if (process_ < 0) return;
     if (follower_) ::kill(*follower_, SIGKILL);
     ::kill(process_, SIGTERM);
     int status = 0;
@@ -231,23 +275,43 @@ class LaunchedServer {
   }
   // Stops rank 1, as a machine that hangs.
   bool stop_follower() {
+    follower_ = process_of_rank(1);
+    return follower_ && ::kill(*follower_, SIGSTOP) == 0;
+  }
+  // To one rank's process, not to mpirun.
+  bool signal_rank(int rank, int signal) const {
+    const std::optional<pid_t> process = process_of_rank(rank);
+    return process && ::kill(*process, signal) == 0;
+  }
+  // mpirun's exit status, which is that of the ranks; nothing if it does not end.
+  std::optional<int> wait() {
+    int status = 0;
+    for (int i = 0; i < 1200; ++i) {
+      if (::waitpid(process_, &status, WNOHANG) == process_) {
+        process_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<pid_t> process_of_rank(int rank) const {
+    std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+    variable.insert(variable.begin(), '\0');
+    variable.push_back('\0');
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename().string();
       if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
       const pid_t process = std::atoi(name.c_str());
+      if (parent_of(process) != process_) continue;
       std::ifstream stream(entry.path() / "environ", std::ios::binary);
       const std::string environment(std::istreambuf_iterator<char>(stream), {});
-      if (parent_of(process) != process_ ||
-          environment.find(std::string("\0OMPI_COMM_WORLD_RANK=1\0", 24)) == std::string::npos) {
-        continue;
-      }
-      follower_ = process;
-      return ::kill(process, SIGSTOP) == 0;
+      if (environment.find(variable) != std::string::npos) return process;
     }
-    return false;
+    return std::nullopt;
   }
-
- private:
   static pid_t parent_of(pid_t process) {
     std::ifstream stream("/proc/" + std::to_string(process) + "/status");
     std::string line;
@@ -279,6 +343,36 @@ TEST_F(Mpirun, AServerAnswersAndSaysWhenARankIsLost) {
   EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: nothing came from it for 2 s"));
   EXPECT_EQ(ask().status, 503);
   EXPECT_EQ(testing::HttpClient(port).get("/health").status, 503);
+}
+
+// As a service manager that signals every process. The stream goes on to its end.
+TEST_F(Mpirun, SigtermToAllRanksLetsTextsEnd) {
+  LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
+                         "0", "--profile", "none"});
+  const int port = server.port();
+  ASSERT_GT(port, 0) << server.log();
+  testing::HttpClient client(port);
+  constexpr int kTokens = 2000;
+  const nlohmann::json body = {{"prompt", "a"},
+                               {"max_tokens", kTokens},
+                               {"temperature", 0},
+                               {"ignore_eos", true},
+                               {"stream", true}};
+  ASSERT_TRUE(client.send(testing::request_text("POST", "/v1/completions", body.dump(),
+                                                {{"Content-Type", "application/json"}})));
+  ASSERT_EQ(client.receive_head().status, 200);
+  ASSERT_TRUE(client.next_event());
+  ASSERT_TRUE(server.signal_rank(1, SIGTERM));
+  ASSERT_TRUE(server.signal_rank(0, SIGTERM));
+  std::string last;
+  std::string finish;
+  while (const auto event = client.next_event()) {
+    last = *event;
+    if (last.find("\"length\"") != std::string::npos) finish = last;
+  }
+  EXPECT_THAT(last, HasSubstr("[DONE]"));
+  EXPECT_THAT(finish, HasSubstr("\"length\"")) << "it did not come to its " << kTokens << " tokens";
+  EXPECT_EQ(server.wait(), 0) << server.log();
 }
 
 }  // namespace

@@ -28,14 +28,16 @@ class Communicator;
 
 // What a launcher has put into the environment.
 struct Launch {
-  std::string launcher = {};  // "Open MPI", "PMIx", "PMI", "Slurm"; empty: none
+  std::string launcher = {};  // "Open MPI", "PMIx", "PMI"; empty: none, or one of a single process
   int rank = 0;
-  int n_ranks = 1;  // 0: several, or one; MPI will know
+  int n_ranks = 1;
   bool is_alone() const { return n_ranks == 1; }
 };
 
-// Reads OMPI_COMM_WORLD_SIZE, PMIX_RANK, PMI_SIZE and SLURM_STEP_NUM_TASKS with what goes with
-// them. (SLURM_NTASKS by itself is set in batch scripts, too, which are one process.)
+// Reads OMPI_COMM_WORLD_SIZE, PMI_SIZE and PMIX_RANK with what goes with them. PMIX_RANK counts
+// where SLURM_STEP_NUM_TASKS or SLURM_NTASKS says that there are several; these alone do not: tasks
+// of Slurm that it gives neither PMI nor PMIx cannot find one another. OUTRIDER_RANKS=off: no
+// launch, whatever else is set.
 Launch detect_launch();
 
 // This process as one of several. Not thread-safe, but for failure().

@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -32,6 +33,12 @@ constexpr int kDataTag = 1;
 constexpr int kGivenUpTag = 2;
 constexpr int kFinishTag = 3;
 constexpr std::size_t kReasonBytes = 512;
+
+// What a rank that gives up sends.
+struct LastWords {
+  std::int32_t culprit = -1;
+  std::array<char, kReasonBytes> why{};  // ends with a zero
+};
 // Counts are ints; less than that, so that a message fits buffers of the network, too.
 constexpr std::size_t kMostBytes = std::size_t{1} << 28;
 
@@ -71,14 +78,14 @@ class MpiTransport final : public Transport {
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks_);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const auto n = static_cast<std::size_t>(n_ranks_);
-    reasons_.resize(n);
+    last_words_.resize(n);
     given_up_.assign(n, MPI_REQUEST_NULL);
     receives_.assign(n, MPI_REQUEST_NULL);
     sends_.assign(n, MPI_REQUEST_NULL);
     for (int peer = 0; peer < n_ranks_; ++peer) {
       if (peer == rank_) continue;
       const auto i = static_cast<std::size_t>(peer);
-      MPI_Irecv(reasons_[i].data(), static_cast<int>(kReasonBytes), MPI_BYTE, peer, kGivenUpTag,
+      MPI_Irecv(&last_words_[i], static_cast<int>(sizeof(LastWords)), MPI_BYTE, peer, kGivenUpTag,
                 MPI_COMM_WORLD, &given_up_[i]);
     }
   }
@@ -93,14 +100,14 @@ class MpiTransport final : public Transport {
     return run(exchange, kDataTag, most_seconds);
   }
 
-  void give_up(const char* why) noexcept override {
-    std::array<char, kReasonBytes> words{};
-    std::snprintf(words.data(), words.size(), "%s", why);
+  void give_up(int culprit, const char* why) noexcept override {
+    LastWords words{.culprit = culprit};
+    std::snprintf(words.why.data(), words.why.size(), "%s", why);
     std::vector<MPI_Request> requests;
     for (int peer = 0; peer < n_ranks_; ++peer) {
       if (peer == rank_) continue;
       MPI_Request request = MPI_REQUEST_NULL;
-      if (MPI_Isend(words.data(), static_cast<int>(words.size()), MPI_BYTE, peer, kGivenUpTag,
+      if (MPI_Isend(&words, static_cast<int>(sizeof(words)), MPI_BYTE, peer, kGivenUpTag,
                     MPI_COMM_WORLD, &request) == MPI_SUCCESS) {
         requests.push_back(request);
       }
@@ -236,9 +243,10 @@ class MpiTransport final : public Transport {
       note(MPI_Test(&given_up_[i], &has_come, MPI_STATUS_IGNORE), peer, status);
       if (has_come == 0 || status != Status::done) continue;
       status = Status::given_up;
-      culprit_ = peer;
-      reasons_[i].back() = '\0';
-      std::snprintf(reason_.data(), reason_.size(), "%s", reasons_[i].data());
+      LastWords& words = last_words_[i];
+      culprit_ = words.culprit;
+      words.why.back() = '\0';
+      std::snprintf(reason_.data(), reason_.size(), "%s", words.why.data());
       return;
     }
   }
@@ -270,10 +278,10 @@ class MpiTransport final : public Transport {
 
   int rank_ = 0;
   int n_ranks_ = 1;
-  std::vector<std::array<char, kReasonBytes>> reasons_;  // (n_ranks), of those who gave up
-  std::vector<MPI_Request> given_up_;                    // (n_ranks), their receives
-  std::vector<MPI_Request> receives_;                    // (n_ranks), of the exchange in progress
-  std::vector<MPI_Request> sends_;                       // likewise
+  std::vector<LastWords> last_words_;  // (n_ranks), of those who gave up
+  std::vector<MPI_Request> given_up_;  // (n_ranks), their receives
+  std::vector<MPI_Request> receives_;  // (n_ranks), of the exchange in progress
+  std::vector<MPI_Request> sends_;     // likewise
   int culprit_ = -1;
   std::array<char, kReasonBytes> reason_{};
 };

@@ -24,7 +24,8 @@ constexpr double kLostFinish_seconds = 2;
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, double timeout_seconds)
     : transport_(std::move(transport)),
-      timeout_seconds_(timeout_seconds),
+      timeout_seconds_(transport_->rank() == 0 ? timeout_seconds
+                                               : follower_seconds(timeout_seconds)),
       pieces_(static_cast<std::size_t>(transport_->n_ranks())) {}
 
 Communicator::~Communicator() = default;
@@ -57,16 +58,14 @@ void Communicator::exchange(const Exchange& exchange, Patience patience) {
     throw LostRank(kOperation, problem.substr(0, colon), problem.substr(colon + 2));
   };
   fail_if_lost();
-  const double seconds = patience == Patience::pass      ? timeout_seconds_
-                         : patience == Patience::loading ? kLoading_seconds
-                                                         : 0;
+  const double seconds = patience == Patience::pass ? timeout_seconds_ : kLoading_seconds;
   const Transport::Status status = transport_->exchange(exchange, seconds);
   if (status == Transport::Status::done) return;
   const int culprit = transport_->culprit();
   if (status == Transport::Status::silent) {
     note_failure(culprit, fmt::format("nothing came from it for {:g} s", seconds), false);
   } else if (status == Transport::Status::given_up) {
-    note_failure(culprit, fmt::format("gave up: {}", transport_->reason()), true);
+    note_failure(culprit, transport_->reason(), true);
   } else {
     note_failure(culprit, transport_->reason(), false);
   }
@@ -146,6 +145,11 @@ void Communicator::barrier() {
   gather({}, none, nullptr, true, Patience::pass);
 }
 
+void Communicator::confirm() {
+  const std::vector<std::size_t> none(pieces_.size(), 0);
+  gather({}, none, nullptr, false, Patience::pass);
+}
+
 std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Patience patience) {
   const auto n = pieces_.size();
   const std::uint64_t length = mine.size();
@@ -169,16 +173,24 @@ std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Pat
 
 void Communicator::give_up(std::string_view why) noexcept {
   try {
+    int culprit = 0;
+    std::string words;
     {
       const std::lock_guard lock(mutex_);
       // Everybody knows. (Of a rank that was silent perhaps this one alone.)
-      if (gave_up_) return;
+      if (gave_up_ || has_told_) return;
+      has_told_ = true;
+      if (failure_.empty()) {
+        culprit_ = rank();
+        failure_ = fmt::format("gave up: {}", why);
+        gave_up_ = true;
+      }
+      culprit = culprit_;
+      words = failure_;
     }
-    const std::string words(why);
-    note_failure(rank(), fmt::format("gave up: {}", words), true);
-    transport_->give_up(words.c_str());
+    transport_->give_up(culprit, words.c_str());
   } catch (...) {
-    transport_->give_up("out of memory");
+    transport_->give_up(rank(), "gave up: out of memory");
   }
 }
 

@@ -21,7 +21,13 @@ namespace outrider {
 // time.
 class Communicator {
  public:
-  // timeout_seconds: how long others may be silent within a pass.
+  // How long ranks behind the first one wait, where that waits for timeout_seconds: by so much more
+  // that its verdict reaches them in time.
+  static double follower_seconds(double timeout_seconds) { return 1.5 * timeout_seconds + 1; }
+
+  // timeout_seconds: how long others may be silent within a pass before rank 0 gives up. The other
+  // ranks wait clearly longer (follower_seconds): of several that miss one, rank 0 is the first to
+  // say which, and the others hear it instead of blaming whoever waits like them.
   Communicator(std::unique_ptr<Transport> transport, double timeout_seconds);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -31,11 +37,13 @@ class Communicator {
   int n_ranks() const { return transport_->n_ranks(); }
   bool leads() const { return rank() == 0; }
 
-  // How long to wait for the others.
+  double timeout_seconds() const { return timeout_seconds_; }
+
+  // How long to wait for the others. Between passes, too, rank 0 sends something more often than
+  // the others wait (heartbeat.h).
   enum class Patience {
-    pass,     // timeout_seconds
+    pass,     // timeout_seconds()
     loading,  // an hour: ranks load their parts at their own speed
-    endless,  // for what rank 0 will ask for next
   };
 
   // all: what every rank has, one behind the other in the order of ranks: rank r's n_bytes[r]
@@ -48,11 +56,13 @@ class Communicator {
   // Rank 0's bytes, on every rank.
   void broadcast(std::span<std::byte> bytes, Patience patience = Patience::pass);
   void barrier();
+  // Rank 0 waits for a sign of each of the others; they do not wait.
+  void confirm();
   // A text of every rank, in the order of ranks, on every rank.
   std::vector<std::string> exchange_texts(std::string_view mine, Patience patience);
 
-  // Before an exchange: the others' next call, or the one that they wait in, throws Error with
-  // these words. This rank's, too.
+  // The others' next call, or the one that they wait in, throws LostRank: with what this rank's own
+  // calls throw, if they do so already, else with this rank and these words. This rank's, too.
   void give_up(std::string_view why) noexcept;
   // Of a rank that is done: waits for the others, a few seconds at most.
   void finish() noexcept;
@@ -70,13 +80,14 @@ class Communicator {
   void note_failure(int culprit, std::string what, bool gave_up);
 
   std::unique_ptr<Transport> transport_;
-  double timeout_seconds_;
+  double timeout_seconds_;               // this rank's own
   std::vector<Exchange::Piece> pieces_;  // (n_ranks)
 
   mutable std::mutex mutex_;  // of what follows
   int culprit_ = -1;
   std::string failure_;
-  bool gave_up_ = false;
+  bool gave_up_ = false;   // a rank said so, perhaps this one
+  bool has_told_ = false;  // the others, of the failure
 };
 
 }  // namespace outrider

@@ -109,17 +109,38 @@ TEST(Communicator, ARankThatIsSilentForTooLongIsNamed) {
   });
 }
 
-// The others wait without a limit of time, and hear of it all the same.
+// The others wait for very long, and hear of it all the same.
 TEST(Communicator, WhoGivesUpIsHeardByWhoWaits) {
   run_ranks(3, {}, [](Communicator& ranks) {
     if (ranks.rank() == 2) return ranks.give_up("its disk is full");
     try {
-      (void)ranks.exchange_texts("", Communicator::Patience::endless);
+      (void)ranks.exchange_texts("", Communicator::Patience::loading);
       FAIL() << "one of them gave up";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("rank 2 of 3: gave up: its disk is full"));
     }
   });
+}
+
+// Ranks 0 and 1 miss rank 2 at the same time. Rank 1 must not blame rank 0, which waits like it,
+// and says what rank 0 found, as that said it.
+TEST(Communicator, TheVerdictOfTheFirstRankIsEverybodys) {
+  const auto problem_of = [](Communicator& ranks) -> std::string {
+    try {
+      ranks.barrier();
+    } catch (const LostRank& error) {
+      ranks.give_up(error.what());  // as whoever runs passes does
+      return error.what();
+    }
+    return {};
+  };
+  std::vector<std::string> problems(3);
+  run_ranks(3, {.timeout_seconds = 0.1}, [&](Communicator& ranks) {
+    if (ranks.rank() == 2) return;
+    problems[static_cast<std::size_t>(ranks.rank())] = problem_of(ranks);
+  });
+  EXPECT_THAT(problems[0], HasSubstr("rank 2 of 3: nothing came from it for 0.1 s"));
+  EXPECT_EQ(problems[1], problems[0]);
 }
 
 TEST(Communicator, PartsOfAnotherLengthThanAgreedAreRefused) {

@@ -24,6 +24,7 @@ enum class RankCommand : std::int32_t {
   close,         // number
   pass,          // blocks, rows with logits, layers to skip: run a pass
   project,       // features: run the output matrix's product
+  answer,        // confirm that this rank is there
   end,           // no more will come
 };
 
@@ -48,7 +49,8 @@ class CommandWriter {
 // What came, command by command.
 class CommandReader {
  public:
-  // Waits for the next message, however long that takes. Throws as Communicator does.
+  // Waits for the next message, which comes in time even where there is nothing to do
+  // (heartbeat.h). Throws as Communicator does.
   void receive(Communicator& ranks);
   bool is_at_end() const { return at_ == words_.size(); }
 
