@@ -77,6 +77,16 @@ Words launched(int n_ranks, const Words& words) {
   return all;
 }
 
+// The same of two ranks, each with a program and words of its own, the program first.
+ProgramRun run_each(const Words& first, const Words& second) {
+  Words all = launched(1, {});
+  all.pop_back();
+  all.insert(all.end(), first.begin(), first.end());
+  all.insert(all.end(), {":", "-n", "1"});
+  all.insert(all.end(), second.begin(), second.end());
+  return testing::run_program(all, {.program = in_path("mpirun")});
+}
+
 ProgramRun run_on(int n_ranks, const Words& words) {
   return testing::run_program(launched(n_ranks, words), {.program = in_path("mpirun")});
 }
@@ -218,6 +228,45 @@ TEST(ALaterRank, RefusesWhatIsNotForRanksWithItsNumber) {
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err,
               HasSubstr("outrider: rank 2: [start ranks] outrider rules: expected one process"));
+}
+
+// What one rank alone cannot go on from.
+TEST_F(Mpirun, AnotherRanksErrorIsSaidByRankZero) {
+  const auto program = [](const Words& words) {
+    Words all = {OUTRIDER_PROGRAM};
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  };
+  const Words lost = {"generate", "--model", "/nowhere/at/all", "--prompt", "a"};
+  expect_one_line(run_each(program(generate({})), program(lost)),
+                  "rank 1 of 2: gave up: [load model] /nowhere/at/all");
+}
+
+// Bits are those of one build: a program with one byte more behind its end is another one.
+TEST_F(Mpirun, AnotherBuildIsRefused) {
+  const fs::path folder = CliModels::get().root() / "another_build";
+  fs::create_directories(folder);
+  const fs::path program = folder / "outrider";
+  fs::copy_file(OUTRIDER_PROGRAM, program, fs::copy_options::overwrite_existing);
+  std::ofstream(program, std::ios::binary | std::ios::app) << 'x';
+  const fs::path module = fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider_mpi.so";
+  std::error_code ignored;
+  fs::create_symlink(module, folder / "outrider_mpi.so", ignored);
+  Words first = generate({});
+  Words second = first;
+  first.insert(first.begin(), OUTRIDER_PROGRAM);
+  second.insert(second.begin(), program.string());
+  expect_one_line(run_each(first, second), "build (the program's checksum): expected ");
+}
+
+// A launcher of another MPI: each process would be alone, and say everything.
+TEST_F(Mpirun, RanksThatMpiDoesNotKnowAreRefused) {
+  ASSERT_EQ(::setenv("PMI_SIZE", "2", 1), 0);
+  ASSERT_EQ(::setenv("PMI_RANK", "0", 1), 0);
+  const ProgramRun run = testing::run_program(generate({}));
+  ::unsetenv("PMI_SIZE");
+  ::unsetenv("PMI_RANK");
+  expect_one_line(run, "PMI: expected 2 ranks, as it says, in MPI, too, got 1");
 }
 
 // A server under mpirun, in the background.

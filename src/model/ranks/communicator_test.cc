@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -141,6 +142,45 @@ TEST(Communicator, TheVerdictOfTheFirstRankIsEverybodys) {
   });
   EXPECT_THAT(problems[0], HasSubstr("rank 2 of 3: nothing came from it for 0.1 s"));
   EXPECT_EQ(problems[1], problems[0]);
+}
+
+// A rank that comes too late is lost all the same, and giving up then does not hide who was.
+TEST(Communicator, TheFirstFailureStays) {
+  std::promise<void> is_late, has_come;
+  run_ranks(2, {.timeout_seconds = 0.05}, [&](Communicator& ranks) {
+    if (!ranks.leads()) {
+      is_late.get_future().wait();
+      ranks.barrier();  // what the first one sent is there
+      has_come.set_value();
+      return;
+    }
+    EXPECT_THROW(ranks.barrier(), LostRank);
+    is_late.set_value();
+    has_come.get_future().wait();
+    EXPECT_THROW(ranks.barrier(), LostRank);
+    ranks.give_up("a rank is lost");
+    EXPECT_EQ(ranks.failure(), "rank 1 of 2: nothing came from it for 0.05 s");
+  });
+}
+
+// Who follows says it itself where the first one is lost, and not where that one has said why.
+TEST(Communicator, ALostLeaderIsToldFromOneThatGivesUp) {
+  for (const bool says_why : {false, true}) {
+    run_ranks(2, {.timeout_seconds = says_why ? 60 : 0.05}, [&](Communicator& ranks) {
+      if (ranks.leads()) {
+        if (says_why) ranks.give_up("its disk is full");
+        return;
+      }
+      EXPECT_FALSE(ranks.has_lost_leader());
+      EXPECT_THROW(ranks.barrier(), LostRank);
+      EXPECT_EQ(ranks.has_lost_leader(), !says_why);
+    });
+  }
+  run_ranks(2, {.timeout_seconds = 0.05}, [](Communicator& ranks) {
+    if (!ranks.leads()) return;
+    EXPECT_THROW(ranks.barrier(), LostRank);
+    EXPECT_FALSE(ranks.has_lost_leader());
+  });
 }
 
 TEST(Communicator, PartsOfAnotherLengthThanAgreedAreRefused) {
