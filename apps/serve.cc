@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "entry.h"
 #include "flag_values.h"
 #include "help_format.h"
 #include "interrupt.h"
@@ -165,6 +166,9 @@ int serve(const ServeFlags& flags) {
   watcher.join();
   trace.warn_of_failure();
   Interrupt::settle();  // what service managers send to stop a server; it has stopped
+  const std::shared_ptr<Ranks> ranks = ranks_in_use();
+  if (ranks != nullptr && !ranks->failure().empty())
+    return fail(kExitError, "the model was lost: " + ranks->failure());
   return 0;
 }
 

@@ -272,10 +272,10 @@ TEST_F(Mpirun, RanksThatMpiDoesNotKnowAreRefused) {
 // A server under mpirun, in the background.
 class LaunchedServer {
  public:
-  explicit LaunchedServer(const Words& words) {
+  explicit LaunchedServer(const Words& words, int n_ranks = 2) {
     const std::string mpirun = in_path("mpirun");
     Words all = {mpirun};
-    for (const std::string& word : launched(2, words)) all.push_back(word);
+    for (const std::string& word : launched(n_ranks, words)) all.push_back(word);
     std::vector<char*> pointers;
     for (std::string& word : all) pointers.push_back(word.data());
     pointers.push_back(nullptr);
@@ -291,8 +291,8 @@ class LaunchedServer {
     }
   }
   ~LaunchedServer() {
-    if (process_ < 0) return;
     if (follower_) ::kill(*follower_, SIGKILL);
+    if (process_ < 0) return;
     ::kill(process_, SIGTERM);
     int status = 0;
     for (int i = 0; i < 400; ++i) {
@@ -322,9 +322,9 @@ class LaunchedServer {
     }
     return 0;
   }
-  // Stops rank 1, as a machine that hangs.
-  bool stop_follower() {
-    follower_ = process_of_rank(1);
+  // Stops a rank, as a machine that hangs.
+  bool stop_follower(int rank = 1) {
+    follower_ = process_of_rank(rank);
     return follower_ && ::kill(*follower_, SIGSTOP) == 0;
   }
   // To one rank's process, not to mpirun.
@@ -392,6 +392,30 @@ TEST_F(Mpirun, AServerAnswersAndSaysWhenARankIsLost) {
   EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: nothing came from it for 2 s"));
   EXPECT_EQ(ask().status, 503);
   EXPECT_EQ(testing::HttpClient(port).get("/health").status, 503);
+}
+
+// Rank 1 hears that rank 2 is lost. If it ended then, mpirun would end the server.
+TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
+  LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
+                         "0", "--rank-timeout", "1"},
+                        3);
+  const int port = server.port();
+  ASSERT_GT(port, 0) << server.log();
+  const auto health = [&] { return testing::HttpClient(port).get("/health"); };
+  ASSERT_TRUE(server.stop_follower(2)) << server.log();
+  int status = 200;
+  for (int i = 0; i < 600 && status == 200; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    status = health().status;
+  }
+  EXPECT_EQ(status, 503);
+  // Longer than any rank waits (2.5 s), and than the end of one takes.
+  std::this_thread::sleep_for(std::chrono::seconds(6));
+  const testing::HttpAnswer answer = health();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("rank 2 of 3: nothing came from it for 1 s"));
+  ASSERT_TRUE(server.signal_rank(0, SIGTERM));
+  EXPECT_NE(server.wait().value_or(0), 0) << server.log();
 }
 
 // As a service manager that signals every process. The stream goes on to its end.

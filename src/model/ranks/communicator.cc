@@ -14,11 +14,15 @@ namespace outrider {
 namespace {
 
 constexpr const char* kOperation = "run ranks";
+// What begins the words of a rank about itself.
+constexpr const char* kGaveUp = "gave up: ";
 // A rank that reads its part from a slow disk while others have theirs cached.
 constexpr double kLoading_seconds = 3600;
 // What an end may take; where others are lost already, not long.
 constexpr double kFinish_seconds = 10;
 constexpr double kLostFinish_seconds = 2;
+// How long rank 0 may live on without its model.
+constexpr double kLeader_seconds = 86400;
 
 }  // namespace
 
@@ -39,7 +43,11 @@ std::string Communicator::failure() const {
 
 bool Communicator::has_lost_leader() const {
   const std::lock_guard lock(mutex_);
-  return culprit_ == 0 && !gave_up_;
+  return leader_is_lost();
+}
+
+bool Communicator::leader_is_lost() const {
+  return culprit_ == 0 && !failure_.starts_with(kGaveUp);
 }
 
 void Communicator::note_failure(int culprit, std::string what, bool gave_up) {
@@ -182,7 +190,7 @@ void Communicator::give_up(std::string_view why) noexcept {
       has_told_ = true;
       if (failure_.empty()) {
         culprit_ = rank();
-        failure_ = fmt::format("gave up: {}", why);
+        failure_ = fmt::format("{}{}", kGaveUp, why);
         gave_up_ = true;
       }
       culprit = culprit_;
@@ -195,12 +203,14 @@ void Communicator::give_up(std::string_view why) noexcept {
 }
 
 void Communicator::finish() noexcept {
-  bool is_lost = false;
+  double seconds = kFinish_seconds;
   {
     const std::lock_guard lock(mutex_);
-    is_lost = culprit_ >= 0;
+    if (!failure_.empty()) {
+      seconds = leads() || leader_is_lost() ? kLostFinish_seconds : kLeader_seconds;
+    }
   }
-  transport_->finish(is_lost ? kLostFinish_seconds : kFinish_seconds);
+  transport_->finish(seconds);
 }
 
 }  // namespace outrider

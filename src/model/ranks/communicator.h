@@ -64,7 +64,10 @@ class Communicator {
   // The others' next call, or the one that they wait in, throws LostRank: with what this rank's own
   // calls throw, if they do so already, else with this rank and these words. This rank's, too.
   void give_up(std::string_view why) noexcept;
-  // Of a rank that is done: waits for the others, a few seconds at most.
+  // Of a rank that is done: rank 0 waits for the others, a few seconds at most, and they for rank
+  // 0. Behind a failure they do so for a day, if rank 0 is not what is lost: where one process
+  // ends, a launcher ends the others, and rank 0 may still have to say what happened, to a server's
+  // clients.
   void finish() noexcept;
 
   // What the calls throw; empty: nothing yet. From any thread.
@@ -76,6 +79,7 @@ class Communicator {
   void gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes, std::byte* all,
               bool to_all, Patience patience);
   void exchange(const Exchange& exchange, Patience patience);
+  bool leader_is_lost() const;  // with the mutex held
   // The first failure stays.
   void note_failure(int culprit, std::string what, bool gave_up);
 

@@ -55,8 +55,8 @@ class Transport {
   // Tells all peers, whatever they wait for, that this rank cannot go on, which rank is the cause
   // (this one or another), and why. Waits a moment at most.
   virtual void give_up(int culprit, const char* why) noexcept = 0;
-  // The end of this rank's part, within so many seconds: a program that a peer's loss would keep
-  // from ending is ended.
+  // The end of this rank's part: rank 0 waits for the others for so many seconds, and the others
+  // for rank 0. A program that a peer's loss would keep from ending is ended.
   virtual void finish(double most_seconds) noexcept = 0;
 };
 
