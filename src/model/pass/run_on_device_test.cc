@@ -289,7 +289,10 @@ TEST_P(DevicePasses, LeaveFeaturesAndLeaveOutLayers) {
 }
 
 TEST_P(DevicePasses, RunLongTexts) {
-  for (const Form& form : kForms) expect_same_bits("tiny_long", form, long_text);
+  for (const Form& form : kForms) {
+    if (GetParam() != Where::host && form.kv != KvKind::f32) continue;  // it takes long
+    expect_same_bits("tiny_long", form, long_text);
+  }
 }
 
 TEST_P(DevicePasses, GiveAndTakeTheSameBytes) {
