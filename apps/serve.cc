@@ -247,8 +247,14 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       "Example:\n"
       "  outrider serve --model qwen2.5-coder-1.5b-instruct.gguf --drafter suffix\n");
   allow_ranks(*app, flags->model, [flags] {
-    if (flags->models.empty()) return;
-    throw UsageError("read flags", "--models", "one --model, with several ranks", flags->models);
+    if (!flags->models.empty()) {
+      throw UsageError("read flags", "--models", "one --model, with several ranks", flags->models);
+    }
+    if (!flags->slot_folder.empty()) {
+      throw UsageError("read flags", "--slot-save-path",
+                       "none, with several ranks (each has a part of a text's KV cache)",
+                       flags->slot_folder);
+    }
   });
   run = [flags] { return serve(*flags); };
   return app;

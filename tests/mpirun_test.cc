@@ -176,6 +176,9 @@ TEST_F(Mpirun, WhatIsNotForRanksIsRefusedInOneLine) {
                   "--plan: expected one process");
   expect_one_line(run_on(2, {"serve", "--models", CliModels::get().root().string()}),
                   "--models: expected one --model");
+  expect_one_line(run_on(2, {"serve", "--model", CliModels::get().target(), "--slot-save-path",
+                             CliModels::get().root().string()}),
+                  "--slot-save-path: expected none");
   expect_one_line(run_on(2, generate({"--no-such-flag"})), "--no-such-flag");
 }
 

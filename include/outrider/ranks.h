@@ -58,7 +58,8 @@ class Ranks {
   // Of a process that cannot go on: the others' next or present call throws LostRank with these
   // words.
   void give_up(std::string_view why) noexcept;
-  // Waits for the others' end, a few seconds at most. Behind the last use of the model.
+  // Rank 0 waits for the others, a few seconds at most, and they for rank 0: behind a failure, if
+  // rank 0 is not what is lost, for a day at most. Behind the last use of the model.
   void finish() noexcept;
   // Why the others cannot be counted on; empty: nothing is known against it.
   std::string failure() const;

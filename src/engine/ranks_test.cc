@@ -160,6 +160,10 @@ TEST(Ranks, TheSummaryIsTheModels) {
     EXPECT_EQ(model->summary().n_parameters, whole->summary().n_parameters);
     EXPECT_EQ(model->summary().n_heads, whole->summary().n_heads);
     EXPECT_LT(model->summary().weight_bytes, whole->summary().weight_bytes);
+    // Two of five experts are used: what is idle are three fifths of those here, not of all.
+    EXPECT_GT(model->summary().idle_bytes, 0);
+    EXPECT_LT(model->summary().idle_bytes, whole->summary().idle_bytes);
+    EXPECT_LE(model->summary().idle_bytes, model->summary().weight_bytes * 3 / 5);
   });
 }
 

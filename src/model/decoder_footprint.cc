@@ -10,14 +10,17 @@
 namespace outrider {
 namespace {
 
-// Of the experts' matrices, those that a pass over one row does not read. Experts are alike.
+// Of the experts' matrices that are here, the share that a pass over one row does not read. Experts
+// are alike, and no rank's are more often used than others'.
 std::int64_t idle_bytes_of(const Experts& experts) {
   std::int64_t n_bytes = 0;
   for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
-    if (matrices->empty()) continue;  // no gate
-    n_bytes += static_cast<std::int64_t>(experts.own(*matrices).packed_bytes());
+    for (const Matrix& matrix : *matrices) {
+      if (matrix.n_columns() == 0) continue;  // of another rank
+      n_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
+    }
   }
-  return n_bytes * (experts.n() - experts.n_used);
+  return n_bytes * (experts.n() - experts.n_used) / experts.n();
 }
 
 std::int64_t sum_of(const std::vector<int>& parts) {

@@ -97,7 +97,7 @@ std::vector<std::string> DecoderModel::warnings() const {
 void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                            ForwardOutput& output) {
   lay_out(blocks, request);
-  run(request, output);
+  run(request, make_room(request, output), output);
 }
 
 void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
@@ -119,7 +119,7 @@ void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequ
   executor_->lay_out(blocks, request);
 }
 
-void DecoderModel::run(const ForwardRequest& request, ForwardOutput& output) {
+float* DecoderModel::make_room(const ForwardRequest& request, ForwardOutput& output) {
   const ModelConfig& config = this->config();
   const PassPlan& plan = executor_->plan();
   float* const logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
@@ -127,8 +127,11 @@ void DecoderModel::run(const ForwardRequest& request, ForwardOutput& output) {
   const std::size_t n_features =
       static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);
   if (output.features.size() < n_features) output.features.resize(n_features);
+  return logits;
+}
 
-  // From here on nothing throws, but for the loss of a device or of a rank.
+// Nothing throws here, but for the loss of a device or of a rank.
+void DecoderModel::run(const ForwardRequest& request, float* logits, ForwardOutput& output) {
   executor_->run({.logits = logits,
                   .feature_layers = request.feature_layers,
                   .features = output.features.data()});

@@ -62,11 +62,13 @@ class DecoderModel final : public LanguageModel {
   }
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
-  // Its two halves, for ranks that hold the model together: what can be refused is refused by the
-  // first one, before others are asked to take part.
+  // Its parts, for ranks that hold the model together: what can be refused, and what takes memory,
+  // comes in the first two, before others are asked to take part.
   void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request);
-  void run(const ForwardRequest& request, ForwardOutput& output);
-  // The second half on other ranks than the first: nothing comes out here.
+  // Room for what comes out. Returns where the logits go.
+  float* make_room(const ForwardRequest& request, ForwardOutput& output);
+  void run(const ForwardRequest& request, float* logits, ForwardOutput& output);
+  // The last part on other ranks than the first: nothing comes out here.
   void run_part() { executor_->run({}); }
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;
   void project(std::span<const float> features, ForwardOutput& output) override;

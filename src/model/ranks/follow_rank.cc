@@ -1,5 +1,6 @@
 #include <exception>
 #include <memory>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -100,6 +101,10 @@ void follow_rank(DecoderModel& part, Communicator& ranks) {
         if (!follower.run(reader)) return;
       }
     }
+  } catch (const std::bad_alloc&) {
+    const Error problem("allocate", "memory", "enough for this pass", "not enough");
+    ranks.give_up(problem.what());
+    throw problem;
   } catch (const std::exception& error) {
     ranks.give_up(error.what());
     throw;

@@ -145,11 +145,12 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
     numbers_.push_back(its == nullptr ? -1 : its->number());
   }
   part_->lay_out(blocks_, request);
+  float* const logits = part_->make_room(request, output);
   const auto turn = heartbeat_->take_turn();
   try {
     commands_->writer.put_pass(blocks_, numbers_, request);
     commands_->writer.send(*ranks_);
-    part_->run(request, output);
+    part_->run(request, logits, output);
   } catch (const std::exception& error) {
     ranks_->give_up(error.what());
     throw;
