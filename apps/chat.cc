@@ -268,6 +268,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
   const auto flags = std::make_shared<ChatFlags>();
   add_conversation_flags(*app, flags->conversation, "Conversation");
   add_model_flags(*app, flags->model);
+  add_device_flag(*app, flags->model);
   add_profile_flag(*app, flags->model);
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);

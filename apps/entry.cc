@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,7 @@ namespace outrider::cli {
 namespace {
 
 std::string program_name;
+int speaking_rank = 0;
 
 // A descriptor that was closed by the caller must not be handed to the next file that is opened:
 // results would be written into it. Standard output becomes one that cannot be written to, so that
@@ -40,7 +43,11 @@ void keep_standard_descriptors() {
 
 }  // namespace
 
+void speak_after_the_first(int rank) { speaking_rank = rank; }
+
 int fail(int status, std::string_view message) {
+  constexpr std::chrono::seconds kTurnOfTheFirst(2);
+  if (speaking_rank > 0) std::this_thread::sleep_for(kTurnOfTheFirst);
   // The library's own messages are shorter; CLI11 and the standard library quote without limit.
   constexpr std::size_t kLongest_bytes = 950;
   std::string text = one_line(message);
@@ -49,7 +56,8 @@ int fail(int status, std::string_view message) {
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
     text = text.substr(0, end) + "...";
   }
-  const std::string line = fmt::format("{}: {}\n", program_name, text);
+  const std::string rank = speaking_rank > 0 ? fmt::format("rank {}: ", speaking_rank) : "";
+  const std::string line = fmt::format("{}: {}{}\n", program_name, rank, text);
   std::fwrite(line.data(), 1, line.size(), stderr);
   return status;
 }
@@ -174,8 +182,6 @@ int run_to_status(int argc, char** argv, int (*run_program)(int, char**)) {
     return kExitError;  // nobody reads any more, and nothing is wrong
   } catch (const Interrupted&) {
     return kExitInterrupted;
-  } catch (const QuietExit& exit) {
-    return exit.status;
   } catch (const UsageError& error) {
     return fail(kExitUsage, error.what());
   } catch (const std::bad_alloc&) {

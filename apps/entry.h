@@ -8,20 +8,19 @@
 
 namespace outrider::cli {
 
-// Thrown by a process that exits with this status and prints nothing, because another process
-// prints the message.
-struct QuietExit {
-  int status = 0;
-};
-
 // Runs `run_program` as the program `name`, which begins every message. Returns the exit status.
 int enter(const char* name, int argc, char** argv, int (*run_program)(int, char**));
 
 // One line on standard error; returns `status`.
 int fail(int status, std::string_view message);
 
-// Parses the command line. "--name=" sets --name to the empty text, as --name "" does; CLI11 alone
-// would take the next word as the value. Throws the exceptions of CLI11 and of the flags.
+// This process is another than the first of several that run the same command line: fail() waits
+// for two seconds and names it. As a rule the first one has said the same by then, and its status
+// has made the launcher end this one. What it alone has to say, it says.
+void speak_after_the_first(int rank);
+
+// Reads the command line. "--name=" gives --name the empty text, as --name "" does; CLI11 by itself
+// would take the next word, whatever it is. Throws what CLI11 and the flags throw.
 void parse(CLI::App& program, int argc, const char* const* argv);
 
 // Prints an error of CLI11: its words, in the format of all messages.

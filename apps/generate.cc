@@ -229,6 +229,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   add_conversation_flags(*app, flags->conversation, "Conversation (with --chat)", chat);
 
   add_model_flags(*app, flags->model);
+  add_device_flag(*app, flags->model);
   add_profile_flag(*app, flags->model);
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);

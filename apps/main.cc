@@ -20,6 +20,7 @@ namespace outrider::cli {
 namespace {
 
 int run_program(int argc, char** argv) {
+  take_place_among_ranks();
   if (argc > 1 && std::string_view(argv[1]) == "train") require_one_process("outrider train");
   hand_over_to_trainer(argc, argv);
   CLI::App program(
@@ -47,24 +48,20 @@ int run_program(int argc, char** argv) {
   try {
     parse(program, argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return is_follower() ? 0 : show_help(program, CLI::AppFormatMode::Normal);
+    return show_help(program, CLI::AppFormatMode::Normal);
   } catch (const CLI::CallForAllHelp&) {
-    return is_follower() ? 0 : show_help(program, CLI::AppFormatMode::All);
+    return show_help(program, CLI::AppFormatMode::All);
   } catch (const CLI::CallForVersion& version) {
-    if (is_follower()) return 0;
     output.write(fmt::format("{}\n", version.what()));
     output.check();
     return 0;
   } catch (const CLI::ParseError& error) {
-    return is_follower() ? 0 : fail_usage(program, error);
-  } catch (const UsageError&) {
-    if (is_follower()) return 0;
-    throw;
+    return fail_usage(program, error);
   }
   for (const auto& [command, run] : commands) {
     if (command->parsed()) return run_as_launched(*command, run);
   }
-  return is_follower() ? 0 : show_help(program, CLI::AppFormatMode::Normal);
+  return show_help(program, CLI::AppFormatMode::Normal);
 }
 
 }  // namespace

@@ -59,6 +59,16 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
   show_usual(app, {"--model", "--weights", "--threads"});
 }
 
+void add_device_flag(CLI::App& app, ModelFlags& flags) {
+  add_filled_text(
+      app, "--device", flags.options.device, "NAME",
+      "a device that outrider devices lists (vulkan:0), or vulkan",
+      "Where passes run, those of a drafter's model, too: a device that outrider devices "
+      "lists (vulkan:0), or vulkan, the first that is no software; the text is the same "
+      "(default: the processor)")
+      ->group("Model");
+}
+
 void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   CLI::Option* drafter = add_filled_text(app, "--drafter", speculation.drafter, "SPEC",

@@ -33,7 +33,9 @@ void add_model_path(CLI::App& app, std::string& path);
 
 // Which model to load, and how to store and run it.
 void add_loading_flags(CLI::App& app, ModelFlags& flags);
-// The flags of the drafter.
+// On which device passes run, for commands whose results do not hang on the processor's times.
+void add_device_flag(CLI::App& app, ModelFlags& flags);
+// What rides ahead.
 void add_drafter_flags(CLI::App& app, ModelFlags& flags);
 // All of these, and the flags of draft shape and verification.
 void add_model_flags(CLI::App& app, ModelFlags& flags);

@@ -6,12 +6,11 @@
 
 namespace outrider::cli {
 
-// Whether a launcher started several processes and this is not the first. Only the first prints
-// messages.
-bool is_follower();
+// Where a launcher has started several processes, all but the first one speak after it (entry.h).
+void take_place_among_ranks();
 
-// Refuses to run in several processes: UsageError in the first process, QuietExit in the others.
-// `what`: "outrider train".
+// Refuses to do the same work several times over: UsageError, in every process. `what`: "outrider
+// train".
 void require_one_process(std::string_view what);
 
 }  // namespace outrider::cli

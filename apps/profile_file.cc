@@ -65,9 +65,10 @@ ProfileFile::ProfileFile(const ModelFlags& flags, bool plans) : plans_(plans) {
   }
   const fs::path folder = cache_folder();
   if (folder.empty()) return;
-  std::string about = fmt::format("{}\n{}{} {} {} {}\n", describe_machine().processor,
-                                  state_of_model(flags.model), flags.options.weights,
-                                  flags.options.kv, flags.options.threads, flags.options.kernels);
+  std::string about = fmt::format(
+      "{}\n{}{} {} {} {}{}\n", describe_machine().processor, state_of_model(flags.model),
+      flags.options.weights, flags.options.kv, flags.options.threads, flags.options.kernels,
+      flags.options.device.empty() ? "" : " on " + flags.options.device);
   // Over a network passes cost something else.
   if (const auto ranks = ranks_in_use()) about += fmt::format("{} ranks\n", ranks->n_ranks());
   // A name and nothing to be relied on: another one only means that passes are measured anew.

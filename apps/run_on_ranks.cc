@@ -50,8 +50,9 @@ int lead_ranks(const RankedCommand& command, const Run& run, const std::shared_p
 }
 
 int follow_ranks(const RankedCommand& command, const std::shared_ptr<Ranks>& ranks) {
-  // Ctrl-C reaches all processes of a terminal. The first one ends the text and then the others.
-  std::signal(SIGINT, SIG_IGN);
+  // Ctrl-C reaches all processes of a terminal; mpirun and service managers send SIGTERM to all of
+  // them. The first one ends its texts, which takes the others, and then these end with it.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   try {
     if (command.read) command.read();
     ModelOptions options = command.flags->options;
@@ -64,7 +65,8 @@ int follow_ranks(const RankedCommand& command, const std::shared_ptr<Ranks>& ran
     const bool is_alone_with_it = ranks->has_lost_leader();
     ranks->finish();
     if (is_alone_with_it) throw;
-    // The first one says it. With another status than 0 mpirun might end it before it has.
+    // The first one has said it or will. With another status than 0 mpirun might end it before it
+    // has.
     return 0;
   }
 }

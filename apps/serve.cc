@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "entry.h"
 #include "flag_values.h"
 #include "help_format.h"
 #include "interrupt.h"
@@ -165,6 +166,9 @@ int serve(const ServeFlags& flags) {
   watcher.join();
   trace.warn_of_failure();
   Interrupt::settle();  // what service managers send to stop a server; it has stopped
+  const std::shared_ptr<Ranks> ranks = ranks_in_use();
+  if (ranks != nullptr && !ranks->failure().empty())
+    return fail(kExitError, "the model was lost: " + ranks->failure());
   return 0;
 }
 
@@ -176,6 +180,7 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       program.add_subcommand("serve", "Answer OpenAI's chat and text completions over HTTP")
           ->group("Commands");
   add_model_flags(*app, flags->model);
+  add_device_flag(*app, flags->model);
   app->add_option("--also-drafter", flags->further_drafters,
                   "A further drafter that requests may name (repeat it for more)")
       ->type_name("SPEC")
@@ -242,8 +247,14 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       "Example:\n"
       "  outrider serve --model qwen2.5-coder-1.5b-instruct.gguf --drafter suffix\n");
   allow_ranks(*app, flags->model, [flags] {
-    if (flags->models.empty()) return;
-    throw UsageError("read flags", "--models", "one --model, with several ranks", flags->models);
+    if (!flags->models.empty()) {
+      throw UsageError("read flags", "--models", "one --model, with several ranks", flags->models);
+    }
+    if (!flags->slot_folder.empty()) {
+      throw UsageError("read flags", "--slot-save-path",
+                       "none, with several ranks (each has a part of a text's KV cache)",
+                       flags->slot_folder);
+    }
   });
   run = [flags] { return serve(*flags); };
   return app;

@@ -4,7 +4,7 @@
 
 namespace outrider::cli {
 
-inline constexpr const char* kVersion = OUTRIDER_VERSION;
+extern const char* const kVersion;
 
 }  // namespace outrider::cli
 

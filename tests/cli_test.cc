@@ -261,7 +261,7 @@ TEST(CommandLine, FurtherFlagsAreShownByHelpAll) {
   }
   // Of a usual flag, the first sentence; the other sentences in --help-all.
   EXPECT_THAT(help, HasSubstr("as stored)\n"));
-  EXPECT_THAT(all, HasSubstr("as stored). The drafter's"));
+  EXPECT_THAT(all, HasSubstr("as stored). The\n"));
 }
 
 TEST(CommandLine, WithoutAWordItShowsItsHelp) {

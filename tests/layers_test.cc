@@ -37,7 +37,7 @@ const std::vector<Layer>& layers() {
       {"tokenizer", {"base", "io"}},
       {"grammar", {"base"}},
       {"sampling", {"kernels", "grammar", "base"}},
-      {"model", {"tensor", "io"}},
+      {"model", {"tensor", "io", "device"}},
       {"speculate", {"sampling", "model"}},
       {"reply", {"base", "grammar"}},
       {"engine", {"speculate", "tokenizer", "chat_template", "grammar", "reply"}},

@@ -77,6 +77,16 @@ Words launched(int n_ranks, const Words& words) {
   return all;
 }
 
+// The same of two ranks, each with a program and words of its own, the program first.
+ProgramRun run_each(const Words& first, const Words& second) {
+  Words all = launched(1, {});
+  all.pop_back();
+  all.insert(all.end(), first.begin(), first.end());
+  all.insert(all.end(), {":", "-n", "1"});
+  all.insert(all.end(), second.begin(), second.end());
+  return testing::run_program(all, {.program = in_path("mpirun")});
+}
+
 ProgramRun run_on(int n_ranks, const Words& words) {
   return testing::run_program(launched(n_ranks, words), {.program = in_path("mpirun")});
 }
@@ -166,6 +176,9 @@ TEST_F(Mpirun, WhatIsNotForRanksIsRefusedInOneLine) {
                   "--plan: expected one process");
   expect_one_line(run_on(2, {"serve", "--models", CliModels::get().root().string()}),
                   "--models: expected one --model");
+  expect_one_line(run_on(2, {"serve", "--model", CliModels::get().target(), "--slot-save-path",
+                             CliModels::get().root().string()}),
+                  "--slot-save-path: expected none");
   expect_one_line(run_on(2, generate({"--no-such-flag"})), "--no-such-flag");
 }
 
@@ -177,13 +190,95 @@ TEST_F(Mpirun, ErrorsComeInOneLineFromRankZero) {
   expect_one_line(run_on(5, generate({})), "expected at most 4 ranks");
 }
 
+// Words of rank 0, words of rank 1.
+ProgramRun run_apart(const Words& first, const Words& second) {
+  Words words = launched(1, first);
+  words.insert(words.end(), {":", "-n", "1", OUTRIDER_PROGRAM});
+  words.insert(words.end(), second.begin(), second.end());
+  return testing::run_program(words, {.program = in_path("mpirun")});
+}
+
+// Rank 0 alone could not know it, and would wait for rank 1 for ever.
+TEST_F(Mpirun, WhatOneRankRefusesItSaysAndAllEnd) {
+  expect_one_line(run_apart(generate({}), generate({"--no-such-flag"})), "outrider: rank 1: ");
+  expect_one_line(run_apart(generate({}), {"tokenize", "--model", "m", "--text", "a"}),
+                  "outrider: rank 1: ");
+}
+
+int n_times(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+// No rank ends well without having done anything.
+TEST_F(Mpirun, HelpAndVersionComeFromEveryRank) {
+  const ProgramRun version = run_on(2, {"--version"});
+  EXPECT_EQ(version.status, 0) << version.err;
+  EXPECT_EQ(n_times(version.out, "outrider "), 2) << version.out;
+  const ProgramRun help = run_on(2, {"generate", "--help"});
+  EXPECT_EQ(help.status, 0) << help.err;
+  EXPECT_EQ(n_times(help.out, "--max-tokens"),
+            2 * n_times(testing::run_program({"generate", "--help"}).out, "--max-tokens"));
+}
+
+// What mpirun would end before it says it: a rank of its own, without a first one.
+TEST(ALaterRank, RefusesWhatIsNotForRanksWithItsNumber) {
+  const ProgramRun run = testing::run_program(
+      {"-c", "OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=2 " OUTRIDER_PROGRAM " rules"},
+      {.program = "/bin/sh"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err,
+              HasSubstr("outrider: rank 2: [start ranks] outrider rules: expected one process"));
+}
+
+// What one rank alone cannot go on from.
+TEST_F(Mpirun, AnotherRanksErrorIsSaidByRankZero) {
+  const auto program = [](const Words& words) {
+    Words all = {OUTRIDER_PROGRAM};
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  };
+  const Words lost = {"generate", "--model", "/nowhere/at/all", "--prompt", "a"};
+  expect_one_line(run_each(program(generate({})), program(lost)),
+                  "rank 1 of 2: gave up: [load model] /nowhere/at/all");
+}
+
+// Bits are those of one build: a program with one byte more behind its end is another one.
+TEST_F(Mpirun, AnotherBuildIsRefused) {
+  const fs::path folder = CliModels::get().root() / "another_build";
+  fs::create_directories(folder);
+  const fs::path program = folder / "outrider";
+  fs::copy_file(OUTRIDER_PROGRAM, program, fs::copy_options::overwrite_existing);
+  std::ofstream(program, std::ios::binary | std::ios::app) << 'x';
+  const fs::path module = fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider_mpi.so";
+  std::error_code ignored;
+  fs::create_symlink(module, folder / "outrider_mpi.so", ignored);
+  Words first = generate({});
+  Words second = first;
+  first.insert(first.begin(), OUTRIDER_PROGRAM);
+  second.insert(second.begin(), program.string());
+  expect_one_line(run_each(first, second), "build (the program's checksum): expected ");
+}
+
+// A launcher of another MPI: each process would be alone, and say everything.
+TEST_F(Mpirun, RanksThatMpiDoesNotKnowAreRefused) {
+  ASSERT_EQ(::setenv("PMI_SIZE", "2", 1), 0);
+  ASSERT_EQ(::setenv("PMI_RANK", "0", 1), 0);
+  const ProgramRun run = testing::run_program(generate({}));
+  ::unsetenv("PMI_SIZE");
+  ::unsetenv("PMI_RANK");
+  expect_one_line(run, "PMI: expected 2 ranks, as it says, in MPI, too, got 1");
+}
+
 // A server under mpirun, in the background.
 class LaunchedServer {
  public:
-  explicit LaunchedServer(const Words& words) {
+  explicit LaunchedServer(const Words& words, int n_ranks = 2) {
     const std::string mpirun = in_path("mpirun");
     Words all = {mpirun};
-    for (const std::string& word : launched(2, words)) all.push_back(word);
+    for (const std::string& word : launched(n_ranks, words)) all.push_back(word);
     std::vector<char*> pointers;
     for (std::string& word : all) pointers.push_back(word.data());
     pointers.push_back(nullptr);
@@ -200,6 +295,7 @@ class LaunchedServer {
   }
   ~LaunchedServer() {
     if (follower_) ::kill(*follower_, SIGKILL);
+    if (process_ < 0) return;
     ::kill(process_, SIGTERM);
     int status = 0;
     for (int i = 0; i < 400; ++i) {
@@ -229,25 +325,45 @@ class LaunchedServer {
     }
     return 0;
   }
-  // Stops rank 1, as a machine that hangs.
-  bool stop_follower() {
+  // Stops a rank, as a machine that hangs.
+  bool stop_follower(int rank = 1) {
+    follower_ = process_of_rank(rank);
+    return follower_ && ::kill(*follower_, SIGSTOP) == 0;
+  }
+  // To one rank's process, not to mpirun.
+  bool signal_rank(int rank, int signal) const {
+    const std::optional<pid_t> process = process_of_rank(rank);
+    return process && ::kill(*process, signal) == 0;
+  }
+  // mpirun's exit status, which is that of the ranks; nothing if it does not end.
+  std::optional<int> wait() {
+    int status = 0;
+    for (int i = 0; i < 1200; ++i) {
+      if (::waitpid(process_, &status, WNOHANG) == process_) {
+        process_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<pid_t> process_of_rank(int rank) const {
+    std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+    variable.insert(variable.begin(), '\0');
+    variable.push_back('\0');
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename().string();
       if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
       const pid_t process = std::atoi(name.c_str());
+      if (parent_of(process) != process_) continue;
       std::ifstream stream(entry.path() / "environ", std::ios::binary);
       const std::string environment(std::istreambuf_iterator<char>(stream), {});
-      if (parent_of(process) != process_ ||
-          environment.find(std::string("\0OMPI_COMM_WORLD_RANK=1\0", 24)) == std::string::npos) {
-        continue;
-      }
-      follower_ = process;
-      return ::kill(process, SIGSTOP) == 0;
+      if (environment.find(variable) != std::string::npos) return process;
     }
-    return false;
+    return std::nullopt;
   }
-
- private:
   static pid_t parent_of(pid_t process) {
     std::ifstream stream("/proc/" + std::to_string(process) + "/status");
     std::string line;
@@ -279,6 +395,60 @@ TEST_F(Mpirun, AServerAnswersAndSaysWhenARankIsLost) {
   EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: nothing came from it for 2 s"));
   EXPECT_EQ(ask().status, 503);
   EXPECT_EQ(testing::HttpClient(port).get("/health").status, 503);
+}
+
+// Rank 1 hears that rank 2 is lost. If it ended then, mpirun would end the server.
+TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
+  LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
+                         "0", "--rank-timeout", "1"},
+                        3);
+  const int port = server.port();
+  ASSERT_GT(port, 0) << server.log();
+  const auto health = [&] { return testing::HttpClient(port).get("/health"); };
+  ASSERT_TRUE(server.stop_follower(2)) << server.log();
+  int status = 200;
+  for (int i = 0; i < 600 && status == 200; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    status = health().status;
+  }
+  EXPECT_EQ(status, 503);
+  // Longer than any rank waits (2.5 s), and than the end of one takes.
+  std::this_thread::sleep_for(std::chrono::seconds(6));
+  const testing::HttpAnswer answer = health();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("rank 2 of 3: nothing came from it for 1 s"));
+  ASSERT_TRUE(server.signal_rank(0, SIGTERM));
+  EXPECT_NE(server.wait().value_or(0), 0) << server.log();
+}
+
+// As a service manager that signals every process. The stream goes on to its end.
+TEST_F(Mpirun, SigtermToAllRanksLetsTextsEnd) {
+  LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
+                         "0", "--profile", "none"});
+  const int port = server.port();
+  ASSERT_GT(port, 0) << server.log();
+  testing::HttpClient client(port);
+  constexpr int kTokens = 2000;
+  const nlohmann::json body = {{"prompt", "a"},
+                               {"max_tokens", kTokens},
+                               {"temperature", 0},
+                               {"ignore_eos", true},
+                               {"stream", true}};
+  ASSERT_TRUE(client.send(testing::request_text("POST", "/v1/completions", body.dump(),
+                                                {{"Content-Type", "application/json"}})));
+  ASSERT_EQ(client.receive_head().status, 200);
+  ASSERT_TRUE(client.next_event());
+  ASSERT_TRUE(server.signal_rank(1, SIGTERM));
+  ASSERT_TRUE(server.signal_rank(0, SIGTERM));
+  std::string last;
+  std::string finish;
+  while (const auto event = client.next_event()) {
+    last = *event;
+    if (last.find("\"length\"") != std::string::npos) finish = last;
+  }
+  EXPECT_THAT(last, HasSubstr("[DONE]"));
+  EXPECT_THAT(finish, HasSubstr("\"length\"")) << "it did not come to its " << kTokens << " tokens";
+  EXPECT_EQ(server.wait(), 0) << server.log();
 }
 
 }  // namespace

@@ -220,6 +220,7 @@ TEST_F(TrainOnline, FollowsALogThatIsBeingWritten) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
+    ::signal(SIGINT, SIG_DFL);  // a test runner in the background may ignore it
     ::execv(OUTRIDER_PROGRAM, arguments.data());
     ::_exit(127);
   }

@@ -20,6 +20,7 @@ namespace outrider::cli {
 namespace {
 
 int run_program(int argc, char** argv) {
+  take_place_among_ranks();
   require_one_process("outrider-train");
   keep_heap();
   CLI::App program("Trains language models, drafters and the heads that draft for a target.",

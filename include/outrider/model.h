@@ -47,6 +47,11 @@ struct ModelOptions {
   // The processes that hold the model together (outrider/ranks.h), of which this is the first.
   // Null: this process alone.
   std::shared_ptr<Ranks> ranks = nullptr;
+  // Where the model's passes run: a device by its name (devices.h), "vulkan:0", or "vulkan", the
+  // first that is no software; empty: the processor. The bits are the same (docs/gpu.md). Dense
+  // models alone, weights in int8 or int4; others throw UsageError. A drafter's model runs where
+  // its own options say; heads run on the processor.
+  std::string device = {};
   // Called while loading with the share done, 0..1.
   std::function<void(double)> progress = {};
 };
@@ -55,6 +60,7 @@ struct ModelOptions {
 struct ModelSummary {
   std::string architecture;
   std::string kernels = {};  // the table in use
+  std::string device = {};   // that passes run on, by its driver's name; empty: the processor
   int threads = 0;           // of a pass, at most
   std::int64_t n_parameters = 0;
   int vocabulary_size = 0;

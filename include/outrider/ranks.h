@@ -28,14 +28,16 @@ class Communicator;
 
 // What a launcher has put into the environment.
 struct Launch {
-  std::string launcher = {};  // "Open MPI", "PMIx", "PMI", "Slurm"; empty: none
+  std::string launcher = {};  // "Open MPI", "PMIx", "PMI"; empty: none, or one of a single process
   int rank = 0;
-  int n_ranks = 1;  // 0: one or several, known only after MPI has started
+  int n_ranks = 1;
   bool is_alone() const { return n_ranks == 1; }
 };
 
-// Reads OMPI_COMM_WORLD_SIZE, PMIX_RANK, PMI_SIZE and SLURM_STEP_NUM_TASKS with their companions.
-// (SLURM_NTASKS alone does not count: batch scripts, which are one process, have it too.)
+// Reads OMPI_COMM_WORLD_SIZE, PMI_SIZE and PMIX_RANK with what goes with them. PMIX_RANK counts
+// where SLURM_STEP_NUM_TASKS or SLURM_NTASKS says that there are several; these alone do not: tasks
+// of Slurm that it gives neither PMI nor PMIx cannot find one another. OUTRIDER_RANKS=off: no
+// launch, whatever else is set.
 Launch detect_launch();
 
 // This process as one of several. Not thread-safe, except for failure().
@@ -56,7 +58,8 @@ class Ranks {
   // Announces that this process cannot go on: the others' current or next call throws LostRank with
   // this message.
   void give_up(std::string_view why) noexcept;
-  // Waits a few seconds at most for the others to end. Call it after the last use of the model.
+  // Rank 0 waits for the others, a few seconds at most, and they for rank 0: behind a failure, if
+  // rank 0 is not what is lost, for a day at most. Behind the last use of the model.
   void finish() noexcept;
   // Why the other ranks are lost; empty: no failure is known.
   std::string failure() const;

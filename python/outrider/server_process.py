@@ -26,6 +26,18 @@ _KEPT_LINES = 50
 # The server itself cuts off clients that do not read their answers for so long (docs/serve.md).
 CLOSE_SECONDS = 30.0
 
+# A program that mpirun or srun started several times has a server in each of its processes. The
+# server must not take them for ranks of one model.
+_LAUNCHER_BEGINNINGS = ("OMPI_", "PMIX_", "PMI_")
+_LAUNCHER_NAMES = ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID")
+
+
+def _own_environment() -> dict:
+    """This process's, without what a launcher has put into it."""
+    return {name: value for name, value in os.environ.items()
+            if not name.startswith(_LAUNCHER_BEGINNINGS) and name not in _LAUNCHER_NAMES}
+
+
 # A file of 60 GB, read from a disk at 100 MB/s.
 START_SECONDS = 600.0
 
@@ -40,7 +52,8 @@ class Server:
                  seconds: float = START_SECONDS, on_line: Callable[[str], None] = lambda line: None,
                  on_death: Callable[[int], None] = lambda status: None,
                  program: Optional[Sequence[str]] = None):
-        """arguments: of the command. environment: beside this process's own. seconds: until it listens.
+        """arguments: of the command. environment: beside this process's own, of which what mpirun and srun
+        set is left out. seconds: until it listens.
 
         on_line gets each line that the server writes. on_death is called with the exit status, once, if
         the server ends without having been told to. Both are called from a thread. program: in the place
@@ -56,7 +69,7 @@ class Server:
         self._has_started = threading.Event()
         self._is_known = threading.Event()  # it listens, or it has ended
         # The kernel ends the server with the *thread* that started it: one that lives as long.
-        self._thread = threading.Thread(target=self._run, args=(words, {**os.environ, **(environment or {})}),
+        self._thread = threading.Thread(target=self._run, args=(words, {**_own_environment(), **(environment or {})}),
                                         daemon=True)
         self._thread.start()
         _open_servers.add(self)

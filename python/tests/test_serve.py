@@ -91,6 +91,23 @@ def test_a_server_is_started_and_closed():
         Server([], program=[sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2)
 
 
+def test_a_server_is_no_rank_of_its_parents_launch(monkeypatch):
+    launcher = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "PMIX_RANK": "1", "PMI_SIZE": "2",
+                "SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"}
+    for name, value in launcher.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NO_LAUNCHERS", "stays")
+    names = FAKE_SERVER.replace("import os, sys, time", "import os, sys, time; "
+                                "print(sorted(os.environ), file=sys.stderr, flush=True)")
+    lines = []
+    with Server(["60"], program=[sys.executable, "-c", names], on_line=lines.append,
+                environment={"OMPI_MCA_btl": "self"}):
+        assert "'NO_LAUNCHERS'" in lines[0]
+        assert "'OMPI_MCA_btl'" in lines[0]  # what the caller asks for
+        for name in launcher:
+            assert f"'{name}'" not in lines[0]
+
+
 SERVES = """
 import sys, time
 import outrider

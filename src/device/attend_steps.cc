@@ -4,27 +4,19 @@
 
 #include <cstring>
 
+#include "device/make_step.h"
 #include "kernels/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider::device {
-namespace {
-
-std::uint32_t word(int n) { return static_cast<std::uint32_t>(n); }
-
-}  // namespace
-
 Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges) {
-  const bool is_int8 = shape.kv == kernels::KvKind::int8;
-  if (!is_int8 && shape.kv != kernels::KvKind::f32) {
-    throw Error("record", "attention", "keys and values in f32 or int8", "another kind");
-  }
   if (shape.head_dim > kMostHeadDim) {
     throw Error("record", "attention", fmt::format("heads of at most {}", kMostHeadDim),
                 fmt::format("{}", shape.head_dim));
   }
   Step step;
-  step.kernel = is_int8 ? Kernel::attend_int8 : Kernel::attend_f32;
+  constexpr Kernel kKernels[] = {Kernel::attend_f32, Kernel::attend_bf16, Kernel::attend_int8};
+  step.kernel = kKernels[static_cast<int>(shape.kv)];
   for (const Range& range :
        {rows.facts, ranges.queries, ranges.rows, ranges.slots, ranges.pages, ranges.cache}) {
     step.uses.push_back({range, Access::read});

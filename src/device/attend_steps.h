@@ -36,8 +36,8 @@ struct AttendRanges {
 };
 
 struct AttendShape {
-  kernels::KvKind kv = kernels::KvKind::f32;  // f32 or int8
-  int n_heads = 1;                            // a multiple of n_kv_heads
+  kernels::KvKind kv = kernels::KvKind::f32;
+  int n_heads = 1;  // a multiple of n_kv_heads
   int n_kv_heads = 1;
   int head_dim = 1;     // at most kMostHeadDim
   int most_splits = 1;  // of 1,024 positions each; no row may have more

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "device/attend_trial.h"
+#include "device/cache_trials.h"
+#include "device/row_trials.h"
 #include "device/trials.h"
 #include "outrider/error.h"
 
@@ -66,12 +68,30 @@ std::vector<CheckResult> check_device(Device& device) {
                                 product_trial(WeightKind::int4, rows, 40, kDepth, kSeed)));
     results.push_back(result_of(device, with_rows("rms norm"), norm_trial(rows, kDepth, kSeed)));
     results.push_back(result_of(device, with_rows("rotate"), rotate_trial(rows, 3, 32, kSeed)));
-    results.push_back(result_of(device, with_rows("silu"), silu_trial(rows, kDepth, kSeed)));
+    results.push_back(result_of(device, with_rows("silu"), gate_trial(rows, kDepth, kSeed)));
+    results.push_back(result_of(device, with_rows("gelu"),
+                                gate_trial(rows, kDepth, kSeed, GateActivation::gelu_tanh)));
+    results.push_back(
+        result_of(device, with_rows("norm of heads"), pieces_trial(rows, 3, 40, false, kSeed)));
+    results.push_back(result_of(device, with_rows("add rows"), add_trial(rows, kDepth, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("bias and scale"), columns_trial(rows, kDepth, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("copy rows"), copy_trial(rows, kDepth, true, kSeed)));
     const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
-    results.push_back(result_of(device, with_rows("attention f32"),
-                                attend_trial(kernels::KvKind::f32, rows, shape, kSeed)));
-    results.push_back(result_of(device, with_rows("attention int8"),
-                                attend_trial(kernels::KvKind::int8, rows, shape, kSeed)));
+    using kernels::KvKind;
+    for (const auto& [name, kv] : {std::pair("f32", KvKind::f32), std::pair("bf16", KvKind::bf16),
+                                   std::pair("int8", KvKind::int8)}) {
+      const CacheShape cache = {.kv = kv, .n_kv_heads = 2, .head_dim = 40};
+      const auto of_kind = [&](const char* what) {
+        return with_rows(fmt::format("{} {}", what, name).c_str());
+      };
+      results.push_back(
+          result_of(device, of_kind("attention"), attend_trial(kv, rows, shape, kSeed)));
+      results.push_back(
+          result_of(device, of_kind("store"), store_trial(cache, rows, false, kSeed)));
+      results.push_back(result_of(device, of_kind("move"), move_trial(cache, rows, kSeed)));
+    }
   }
   return results;
 }

@@ -88,7 +88,17 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
                                                      {Kernel::product_int4, "product int4"},
                                                      {Kernel::rms_norm, "rms norm"},
                                                      {Kernel::rotate, "rotate"},
-                                                     {Kernel::silu_multiply, "silu"},
+                                                     {Kernel::norm_in_place, "norm of heads"},
+                                                     {Kernel::gate, "silu"},
+                                                     {Kernel::gate, "gelu"},
+                                                     {Kernel::add_rows, "add rows"},
+                                                     {Kernel::add_bias, "bias and scale"},
+                                                     {Kernel::scale_rows, "bias and scale"},
+                                                     {Kernel::copy_rows, "copy rows"},
+                                                     {Kernel::store_rows, "store f32"},
+                                                     {Kernel::store_rows, "store int8"},
+                                                     {Kernel::move_slots, "move bf16"},
+                                                     {Kernel::attend_bf16, "attention bf16"},
                                                      {Kernel::attend_f32, "attention f32"},
                                                      {Kernel::attend_int8, "attention int8"},
                                                      {Kernel::merge_splits, "attention"}};
@@ -114,7 +124,7 @@ TEST(DeviceCheck, TrialsGiveNumbers) {
   using kernels::KvKind;
   using kernels::WeightKind;
   const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
-  for (const KvKind kind : {KvKind::f32, KvKind::int8}) {
+  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     EXPECT_EQ(share_of_nan(attend_trial(kind, {4, 4}, shape, 1)), 0);
     AttendTrialShape infinite = shape;
     infinite.has_infinities = true;

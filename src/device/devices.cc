@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "device/check.h"
+#include "device/host_device.h"
+#include "device/open_device.h"
 #include "device/vulkan/vulkan_device.h"
 #include "outrider/error.h"
 
@@ -33,6 +35,15 @@ const char* name_of(DeviceKind kind) {
 }
 
 std::string name_at(std::size_t index) { return fmt::format("vulkan:{}", index); }
+
+[[noreturn]] void refuse_name(const char* operation, const std::string& name,
+                              const device::VulkanInstance& vulkan) {
+  const std::size_t n = vulkan.devices().size();
+  throw UsageError(operation, name,
+                   n == 0 ? std::string("a device (there is none)")
+                          : fmt::format("one of the {} devices that outrider devices lists", n),
+                   "another name");
+}
 
 DeviceSummary summarise(const std::shared_ptr<device::VulkanInstance>& vulkan, std::size_t index) {
   const device::PhysicalDevice& physical = vulkan->devices()[index];
@@ -81,8 +92,29 @@ std::vector<DeviceCheck> check_device(const std::string& name) {
     }
     return checks;
   }
-  throw UsageError("check device", name,
-                   fmt::format("vulkan:0 to vulkan:{}", vulkan->devices().size()), "another name");
+  refuse_name("check device", name, *vulkan);
 }
 
+namespace device {
+
+std::shared_ptr<Device> open_device(const std::string& name) {
+  if (name == "host") return std::make_shared<HostDevice>();
+  const bool is_any = name == "vulkan";
+  if (!is_any && !name.starts_with("vulkan:")) {
+    throw UsageError("open device", name, "vulkan, vulkan:N or host", "another name");
+  }
+  const auto vulkan = VulkanInstance::create();
+  for (std::size_t i = 0; i < vulkan->devices().size(); ++i) {
+    const PhysicalDevice& physical = vulkan->devices()[i];
+    const bool may_choose = physical.facts.kind != DeviceKind::software && physical.refused.empty();
+    if (is_any ? may_choose : name == name_at(i)) return open_vulkan(vulkan, i);
+  }
+  if (is_any) {
+    throw Error("open device", name, "a GPU that can be used (outrider devices lists them)",
+                "none; a software device has to be named");
+  }
+  refuse_name("open device", name, *vulkan);
+}
+
+}  // namespace device
 }  // namespace outrider

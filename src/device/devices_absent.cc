@@ -1,4 +1,6 @@
 // The public face (outrider/devices.h), where Vulkan is not built.
+#include "device/host_device.h"
+#include "device/open_device.h"
 #include "outrider/devices.h"
 #include "outrider/error.h"
 
@@ -14,6 +16,11 @@ DeviceList list_devices() { return {.devices = {}, .why_none = kWhy}; }
 
 std::vector<DeviceCheck> check_device(const std::string& name) {
   throw UsageError("check device", name, kWhy);
+}
+
+std::shared_ptr<device::Device> device::open_device(const std::string& name) {
+  if (name == "host") return std::make_shared<HostDevice>();
+  throw UsageError("open device", name, kWhy);
 }
 
 }  // namespace outrider

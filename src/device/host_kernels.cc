@@ -6,6 +6,8 @@
 
 #include "base/float16.h"
 #include "device/host_attention.h"
+#include "device/host_cache.h"
+#include "device/host_rows.h"
 #include "device/kernel_steps.h"
 #include "kernels/tables.h"
 #include "kernels/vector_math.h"
@@ -80,17 +82,6 @@ void run_rotate(const Step& step, Ranges ranges) {
   }
 }
 
-void run_silu_multiply(const Step& step, Ranges ranges) {
-  const auto numbers = step.numbers_as<GateNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
-  for (int row = 0; row < n_rows; ++row) {
-    float* const gate = as<float>(ranges[1]) + static_cast<std::size_t>(row) * numbers.n;
-    kScalarTable.silu_multiply(gate,
-                               as<float>(ranges[2]) + static_cast<std::size_t>(row) * numbers.n,
-                               static_cast<int>(numbers.n), gate);
-  }
-}
-
 using kernels::Vector;
 
 float answer(Function function, float a, float b, float c) {
@@ -155,10 +146,20 @@ void run_on_host(const Step& step, std::span<std::byte* const> ranges) {
       return run_rms_norm(step, ranges);
     case Kernel::rotate:
       return run_rotate(step, ranges);
-    case Kernel::silu_multiply:
-      return run_silu_multiply(step, ranges);
+    case Kernel::norm_in_place:
+    case Kernel::gate:
+    case Kernel::add_rows:
+    case Kernel::add_bias:
+    case Kernel::scale_rows:
+    case Kernel::copy_rows:
+      return run_rows_on_host(step, ranges);
+    case Kernel::store_rows:
+    case Kernel::move_slots:
+      return run_cache_on_host(step, ranges);
     case Kernel::attend_f32:
       return attend_on_host(step, ranges, kernels::KvKind::f32);
+    case Kernel::attend_bf16:
+      return attend_on_host(step, ranges, kernels::KvKind::bf16);
     case Kernel::attend_int8:
       return attend_on_host(step, ranges, kernels::KvKind::int8);
     case Kernel::merge_splits:

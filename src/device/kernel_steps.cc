@@ -2,32 +2,15 @@
 
 #include <algorithm>
 
+#include "device/make_step.h"
 #include "outrider/error.h"
 
 namespace outrider::device {
 namespace {
 
-// Of elementwise shaders and of those that work on rows (shaders/*.comp).
-constexpr std::uint32_t kLanesOfGroup = 64;
 // Groups of 32 elements that a workgroup of quantize_rows takes.
 constexpr std::uint32_t kGroupsTogether = kLanesOfGroup / 8;
 constexpr std::uint32_t kMostRowsTogether = 8;
-
-constexpr std::uint32_t parts_of(std::uint32_t n, std::uint32_t part) {
-  return (n + part - 1) / part;
-}
-
-std::uint32_t word(int n) { return static_cast<std::uint32_t>(n); }
-
-template <class Numbers>
-Step step_of(Kernel kernel, std::vector<Use> uses, const Numbers& numbers) {
-  Step step{.kernel = kernel, .uses = std::move(uses)};
-  std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
-  return step;
-}
-
-Use reads(const Range& range) { return {range, Access::read}; }
-Use writes(const Range& range) { return {range, Access::write}; }
 
 }  // namespace
 
@@ -79,14 +62,6 @@ Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range&
                       {reads(rows.facts), {x, Access::read_write}, reads(cosines), reads(sines)},
                       RotateNumbers{shape.n_heads, shape.head_dim, shape.half, word(rows.most)});
   step.grid = {parts_of(shape.n_heads * shape.half, kLanesOfGroup), word(rows.most), 1};
-  return step;
-}
-
-Step silu_multiply(const Rows& rows, const Range& gate, const Range& up, const GateNumbers& shape) {
-  Step step =
-      step_of(Kernel::silu_multiply, {reads(rows.facts), {gate, Access::read_write}, reads(up)},
-              GateNumbers{shape.n, word(rows.most)});
-  step.grid = {parts_of(shape.n, kLanesOfGroup), word(rows.most), 1};
   return step;
 }
 

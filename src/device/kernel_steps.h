@@ -75,12 +75,6 @@ struct RotateNumbers {
 Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
             const RotateNumbers& shape);
 
-struct GateNumbers {
-  std::uint32_t n, most_rows;
-};
-// gate f32 (most, n), which becomes silu(gate) * up; up f32 (most, n).
-Step silu_multiply(const Rows& rows, const Range& gate, const Range& up, const GateNumbers& shape);
-
 // Single operations, for known answers: what they give must be the processor's bits (any NaN for a
 // NaN). Native ones are the driver's own, which the Vulkan specification leaves some freedom; the
 // others are made of what it does not (shaders/arithmetic.glsl).

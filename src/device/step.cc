@@ -13,9 +13,17 @@ const KernelFacts& facts_of(Kernel kernel) {
                                                    {"product_int8", 5, true},
                                                    {"product_int4", 6, true},
                                                    {"rms_norm", 4, false},
+                                                   {"norm_in_place", 3, false},
                                                    {"rotate", 4, false},
-                                                   {"silu_multiply", 3, false},
+                                                   {"gate", 4, false},
+                                                   {"add_rows", 3, false},
+                                                   {"add_bias", 3, false},
+                                                   {"scale_rows", 2, false},
+                                                   {"copy_rows", 4, false},
+                                                   {"store_rows", 5, false},
+                                                   {"move_slots", 3, false},
                                                    {"attend_f32", kMostUses, false},
+                                                   {"attend_bf16", kMostUses, false},
                                                    {"attend_int8", kMostUses, false},
                                                    {"merge_splits", 5, false}};
   return kFacts[static_cast<int>(kernel)];

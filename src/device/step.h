@@ -58,21 +58,29 @@ struct Use {
   bool writes() const { return access != Access::read; }
 };
 
-// Kernels of a device; kernel_steps.h and attend_steps.h say what each does
-// and make its steps.
+// Kernels of a device; kernel_steps.h, row_steps.h, cache_steps.h and attend_steps.h say what each
+// does and make its steps.
 enum class Kernel : int {
   arithmetic,
   quantize_rows,
   product_int8,
   product_int4,
   rms_norm,
+  norm_in_place,
   rotate,
-  silu_multiply,
+  gate,
+  add_rows,
+  add_bias,
+  scale_rows,
+  copy_rows,
+  store_rows,
+  move_slots,
   attend_f32,
+  attend_bf16,
   attend_int8,
   merge_splits,
 };
-inline constexpr int kKernels = 10;
+inline constexpr int kKernels = 18;
 inline constexpr int kMostUses = 8;  // of one step
 
 struct KernelFacts {
@@ -90,7 +98,7 @@ struct Step {
   std::vector<Use> uses;  // in the order of the kernel's bindings
   std::array<std::uint32_t, kMostNumbers> numbers{};
   // Which form of the kernel, where it has several: of products how many rows a workgroup works on
-  // together, of arithmetic the function.
+  // together, of arithmetic the function, of gates the activation, of the cache its type.
   std::uint32_t variant = 1;
   std::array<std::uint32_t, 3> grid = {1, 1, 1};  // workgroups
 

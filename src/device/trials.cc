@@ -309,19 +309,4 @@ Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t s
   return trial;
 }
 
-Trial silu_trial(const TrialRows& rows, int n, std::uint32_t seed) {
-  TrialNumbers numbers(seed);
-  Trial trial;
-  const std::size_t facts = trial.add_input(rows.facts());
-  const std::size_t gate = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
-  trial.buffers[gate].is_output = true;
-  trial.buffers[gate].holds_floats = true;
-  const std::size_t up = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
-  const GateNumbers shape = {.n = static_cast<std::uint32_t>(n), .most_rows = 0};
-  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {silu_multiply({ranges[facts], rows.most}, ranges[gate], ranges[up], shape)};
-  };
-  return trial;
-}
-
 }  // namespace outrider::device

@@ -22,7 +22,6 @@ Trial product_trial(kernels::WeightKind kind, const TrialRows& rows, int n_colum
                     std::uint32_t seed);
 Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed);
 Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed);
-Trial silu_trial(const TrialRows& rows, int n, std::uint32_t seed);
 
 }  // namespace outrider::device
 

@@ -1,7 +1,8 @@
 // The contract suite, first part: for every drafter, tree, rule and verification, what is emitted
-// follows the rule, by enumeration of every random decision. What the suite finds is the table in
-// docs/coverage.md: the test compares, and with OUTRIDER_WRITE_COVERAGE set it writes. Then
-// drafters that are broken in one way each, which the same enumeration must notice.
+// follows the rule, by enumeration of every random decision. What the suite finds of a drafter is
+// its section of tests/golden/coverage.txt: the test compares, and with OUTRIDER_WRITE_COVERAGE set
+// it writes, docs/coverage.md too, which is made from that file (coverage_page_test.cc compares).
+// Then drafters that are broken in one way each, which the same enumeration must notice.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,6 +30,8 @@
 #include "speculate/make_rule.h"
 #include "speculate/rules/relaxed.h"
 #include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/coverage_files.h"
+#include "tests/support/coverage_findings.h"
 #include "tests/support/drafter_cases.h"
 #include "tests/support/drafter_proof.h"
 #include "tests/support/drafter_worlds.h"
@@ -52,7 +55,7 @@ World world_of(const DrafterCase& drafter, std::uint32_t seed) {
   return drafter.reads_target ? testing::stored_world(seed) : testing::table_world(seed);
 }
 
-// --- The table's axes ------------------------------------------------------------------------
+// --- What is combined ------------------------------------------------------------------------
 
 // One tree of every kind, so small that all that can be drawn in it can be walked.
 struct Tree {
@@ -148,7 +151,7 @@ std::string spec_of(std::string_view rule) {
   return std::string(rule);
 }
 
-// --- One cell of it --------------------------------------------------------------------------
+// --- One combination -------------------------------------------------------------------------
 
 constexpr std::uint32_t kSeeds = 4;
 
@@ -230,16 +233,7 @@ std::string test_cell(const DrafterCase& drafter_case, const Tree& tree, const s
   return n_drafted == 0 ? "nothing drafted" : "";
 }
 
-// --- The table -------------------------------------------------------------------------------
-
-fs::path coverage_file() { return fs::path(OUTRIDER_SOURCE_DIR) / "docs" / "coverage.md"; }
-
-constexpr const char* kHead = R"(# What works with what
-
-Made by the contract suite (`src/engine/drafter_exactness_test.cc`), which fails where this file and its findings differ; `OUTRIDER_WRITE_COVERAGE=1 engine_test --gtest_filter='*Coverage*'` writes it anew.
-
-**PASS** means: every outcome of drafter and verification was walked on a small target, and what is emitted follows the rule's own law to 1e-12, with the statistics that go with it. The rules `typical`, `bild` and `fly` have no law of their own; there it means that all outcomes were walked and every draft kept to its limits. **REFUSED** means that the combination ends with an error before anything is loaded, for the reason under the table. `own` is what the drafter drafts where no `--tree` is given.
-)";
+// --- All of a drafter's ----------------------------------------------------------------------
 
 // A message as it is on every machine.
 std::string with_public_name(std::string message, const Tree& tree) {
@@ -252,18 +246,16 @@ std::string with_public_name(std::string message, const Tree& tree) {
   return message;
 }
 
-std::string section_of(const DrafterCase& drafter_case) {
-  std::string table = fmt::format("\n## {}\n\n| tree | verification |", drafter_case.name);
-  for (const std::string_view rule : rule_names()) table += fmt::format(" {} |", rule);
-  table += "\n|---|---|";
-  for (std::size_t n = 0; n < rule_names().size(); ++n) table += "---|";
-  table += "\n";
-  std::vector<std::string> reasons;
+testing::DrafterFindings findings_of(const DrafterCase& drafter_case) {
+  testing::DrafterFindings found{.name = drafter_case.name, .spec = drafter_case.spec};
   std::size_t cell = 0;
   for (const Tree& tree : trees()) {
     for (const char* verify : kVerifications) {
-      table += fmt::format("| {} | {} |", tree.kind, verify);
       for (const std::string_view rule : rule_names()) {
+        testing::Finding& finding = found.findings.emplace_back();
+        finding.tree = tree.kind;
+        finding.verify = verify;
+        finding.rule = rule;
         try {
           SpeculationOptions options = testing::speculation_of(drafter_case);
           options.rule = spec_of(rule);
@@ -271,70 +263,34 @@ std::string section_of(const DrafterCase& drafter_case) {
           options.verify = verify;
           check_speculation(options);
         } catch (const UsageError& error) {
-          const std::string reason = with_public_name(error.what(), tree);
-          auto at = std::find(reasons.begin(), reasons.end(), reason);
-          if (at == reasons.end()) at = reasons.insert(reasons.end(), reason);
-          table += fmt::format(" REFUSED {} |", at - reasons.begin() + 1);
+          finding.result = with_public_name(error.what(), tree);
           continue;
         }
         const std::string fault =
             test_cell(drafter_case, tree, verify, rule, seeds_of(drafter_case, cell++));
-        EXPECT_EQ(fault, "") << drafter_case.name << ", " << tree.kind << ", " << verify << ", "
-                             << rule;
-        table += fault.empty() ? " PASS |" : " FAIL |";
+        EXPECT_EQ(fault, "") << drafter_case.name << ", " << finding.combination();
+        finding.result = fault.empty() ? testing::kPassed : "FAIL";
       }
-      table += "\n";
     }
   }
-  table += "\n";
-  for (std::size_t index = 0; index < reasons.size(); ++index) {
-    table += fmt::format("{}. `{}`\n", index + 1, reasons[index]);
-  }
-  return table;
-}
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The section of the committed file, from its heading to the next one; empty if there is none.
-std::string committed_section(const std::string& text, std::string_view name) {
-  const std::size_t begin = text.find(fmt::format("\n## {}\n", name));
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find("\n## ", begin + 1) - begin);
+  return found;
 }
 
 class Coverage : public ::testing::TestWithParam<DrafterCase> {};
 
-TEST_P(Coverage, EveryCombinationIsExactOrRefusedAsTheDocumentSays) {
+TEST_P(Coverage, EveryCombinationIsExactOrRefusedAsTheGoldenFileSays) {
   const DrafterCase& drafter_case = GetParam();
-  const std::string section = section_of(drafter_case);
-  if (std::getenv("OUTRIDER_WRITE_COVERAGE") != nullptr) {
-    std::string text = kHead;
-    const std::string before = read(coverage_file());
-    for (const DrafterCase& other : kDrafterCases) {
-      text += other.name == std::string_view(drafter_case.name)
-                  ? section
-                  : committed_section(before, other.name);
-    }
-    std::ofstream(coverage_file()) << text;
+  const std::string section = testing::write_findings(findings_of(drafter_case));
+  if (testing::writing_coverage()) {
+    testing::write_coverage(drafter_case.name, section);
     return;
   }
-  EXPECT_EQ(committed_section(read(coverage_file()), drafter_case.name), section);
+  EXPECT_EQ(testing::section_of(testing::committed_findings(), drafter_case.name), section)
+      << testing::kWriteCoverage;
 }
 
 INSTANTIATE_TEST_SUITE_P(, Coverage, ::testing::ValuesIn(kDrafterCases),
                          [](const auto& info) { return std::string(info.param.name); });
-
-TEST(CoverageOf, TheDocumentHasTheSuitesHeadAndDraftersInOrderAndNoOthers) {
-  const std::string text = read(coverage_file());
-  std::string expected = kHead;
-  for (const DrafterCase& drafter_case : kDrafterCases) {
-    expected += committed_section(text, drafter_case.name);
-  }
-  EXPECT_EQ(text, expected);
-}
 
 TEST(CoverageOf, EveryRegisteredDrafterIsUnderTheSuite) {
   for (const DrafterKind& kind : drafter_kinds()) {

@@ -83,6 +83,7 @@ std::shared_ptr<const Model> Model::of_parts(std::filesystem::path path,
   const Footprint footprint = model->language_model_->footprint();
   model->summary_ = {.architecture = config.architecture,
                      .kernels = footprint.kernels,
+                     .device = footprint.device,
                      .threads = load.n_threads > 0 ? load.n_threads : default_threads(),
                      .n_parameters = footprint.n_parameters,
                      .vocabulary_size = config.vocabulary_size,

@@ -31,33 +31,30 @@ std::optional<int> number_in_environment(const char* name) {
 }  // namespace
 
 Launch detect_launch() {
-  const auto open_mpi = number_in_environment("OMPI_COMM_WORLD_SIZE");
-  if (open_mpi) {
-    return {.launcher = "Open MPI",
-            .rank = number_in_environment("OMPI_COMM_WORLD_RANK").value_or(0),
-            .n_ranks = *open_mpi};
-  }
-  const auto pmi = number_in_environment("PMI_SIZE");
-  if (pmi) {
+  const char* const wish = std::getenv("OUTRIDER_RANKS");
+  if (wish != nullptr && std::string_view(wish) == "off") return {};
+  const auto launch_by = [](const char* launcher, std::optional<int> n_ranks,
+                            const char* rank) -> Launch {
+    if (n_ranks.value_or(1) < 2) return {};
     return {
-        .launcher = "PMI", .rank = number_in_environment("PMI_RANK").value_or(0), .n_ranks = *pmi};
+        .launcher = launcher, .rank = number_in_environment(rank).value_or(0), .n_ranks = *n_ranks};
+  };
+  if (const auto n = number_in_environment("OMPI_COMM_WORLD_SIZE")) {
+    return launch_by("Open MPI", n, "OMPI_COMM_WORLD_RANK");
   }
-  const auto of_step = number_in_environment("SLURM_STEP_NUM_TASKS");
-  if (const auto pmix = number_in_environment("PMIX_RANK")) {
-    const auto of_job = number_in_environment("SLURM_NTASKS");
-    return {.launcher = "PMIx", .rank = *pmix, .n_ranks = of_step.value_or(of_job.value_or(0))};
-  }
-  if (of_step) {
-    return {.launcher = "Slurm",
-            .rank = number_in_environment("SLURM_PROCID").value_or(0),
-            .n_ranks = *of_step};
+  if (const auto n = number_in_environment("PMI_SIZE")) return launch_by("PMI", n, "PMI_RANK");
+  if (number_in_environment("PMIX_RANK")) {
+    // PMIx leaves the number to be asked for. Slurm says it.
+    auto n = number_in_environment("SLURM_STEP_NUM_TASKS");
+    if (!n) n = number_in_environment("SLURM_NTASKS");
+    return launch_by("PMIx", n, "PMIX_RANK");
   }
   return {};
 }
 
 std::shared_ptr<Ranks> Ranks::start(const Launch& launch, double timeout_seconds) {
   auto communicator = std::make_shared<Communicator>(start_mpi(), timeout_seconds);
-  if (launch.n_ranks > 1 && communicator->n_ranks() != launch.n_ranks) {
+  if (!launch.is_alone() && communicator->n_ranks() != launch.n_ranks) {
     throw UsageError(
         "start ranks", launch.launcher,
         fmt::format("{} ranks, as it says, in MPI, too", launch.n_ranks),

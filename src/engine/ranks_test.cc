@@ -160,6 +160,10 @@ TEST(Ranks, TheSummaryIsTheModels) {
     EXPECT_EQ(model->summary().n_parameters, whole->summary().n_parameters);
     EXPECT_EQ(model->summary().n_heads, whole->summary().n_heads);
     EXPECT_LT(model->summary().weight_bytes, whole->summary().weight_bytes);
+    // Two of five experts are used: what is idle are three fifths of those here, not of all.
+    EXPECT_GT(model->summary().idle_bytes, 0);
+    EXPECT_LT(model->summary().idle_bytes, whole->summary().idle_bytes);
+    EXPECT_LE(model->summary().idle_bytes, model->summary().weight_bytes * 3 / 5);
   });
 }
 
@@ -206,13 +210,40 @@ TEST(DetectLaunch, KnowsTheLaunchers) {
     EXPECT_EQ(detect_launch().n_ranks, 4);
   }
   {
-    const Environment environment{{"PMIX_RANK", "0"}};
-    EXPECT_FALSE(detect_launch().is_alone());
+    const Environment environment{{"PMIX_RANK", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}};
+    EXPECT_EQ(detect_launch().rank, 1);
+    EXPECT_EQ(detect_launch().n_ranks, 2);
+  }
+}
+
+// What such processes inherit, or what tells of none.
+TEST(DetectLaunch, KnowsWhatIsNone) {
+  if (!detect_launch().launcher.empty()) GTEST_SKIP() << "started by a launcher itself";
+  for (const char* rank : {"0", "1"}) {
+    const Environment environment{{"PMIX_RANK", rank}};
+    EXPECT_TRUE(detect_launch().is_alone()) << "of how many is not known";
+    EXPECT_EQ(detect_launch().rank, 0);
   }
   {
+    const Environment environment{
+        {"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_NTASKS", "4"}};
+    EXPECT_TRUE(detect_launch().is_alone());
+  }
+  {
+    // srun --mpi=none: tasks that know nothing of each other.
     const Environment environment{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "3"}};
-    EXPECT_EQ(detect_launch().rank, 3);
-    EXPECT_EQ(detect_launch().n_ranks, 4);
+    EXPECT_TRUE(detect_launch().is_alone());
+    EXPECT_EQ(detect_launch().rank, 0);
+  }
+  {
+    const Environment environment{{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}};
+    EXPECT_TRUE(detect_launch().is_alone());
+  }
+  {
+    const Environment environment{
+        {"OMPI_COMM_WORLD_SIZE", "3"}, {"OMPI_COMM_WORLD_RANK", "2"}, {"OUTRIDER_RANKS", "off"}};
+    EXPECT_TRUE(detect_launch().is_alone());
+    EXPECT_EQ(detect_launch().rank, 0);
   }
   {
     // A batch script's own process.

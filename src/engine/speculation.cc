@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/spec.h"
+#include "device/open_device.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
@@ -203,6 +204,10 @@ LoadOptions make_load_options(const ModelOptions& options) {
   load.expert_memory_bytes = options.expert_memory_bytes;
   load.n_threads = options.threads;
   load.table = &choose_kernels(options.kernels);
+  if (!options.device.empty()) {
+    load.device = device::open_device(options.device);
+    load.device_name = "device " + options.device;
+  }
   load.progress = options.progress;
   return load;
 }

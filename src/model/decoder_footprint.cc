@@ -10,14 +10,17 @@
 namespace outrider {
 namespace {
 
-// Of the experts' matrices, those that a pass over one row does not read. Experts are alike.
+// Of the experts' matrices that are here, the share that a pass over one row does not read. Experts
+// are alike, and no rank's are more often used than others'.
 std::int64_t idle_bytes_of(const Experts& experts) {
   std::int64_t n_bytes = 0;
   for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
-    if (matrices->empty()) continue;  // no gate
-    n_bytes += static_cast<std::int64_t>(experts.own(*matrices).packed_bytes());
+    for (const Matrix& matrix : *matrices) {
+      if (matrix.n_columns() == 0) continue;  // of another rank
+      n_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
+    }
   }
-  return n_bytes * (experts.n() - experts.n_used);
+  return n_bytes * (experts.n() - experts.n_used) / experts.n();
 }
 
 std::int64_t sum_of(const std::vector<int>& parts) {
@@ -143,10 +146,11 @@ Footprint DecoderModel::footprint() const {
     footprint.expert_memory_bytes = static_cast<std::int64_t>(parts_.expert_memory->n_bytes());
   }
   footprint.kernels = parts_.machine.table->name;
-  footprint.kv = name_of(pass_.kv());
-  footprint.kv_bytes_per_token = pass_.kv_bytes_per_token();
-  footprint.state_bytes = pass_.state_bytes();
-  footprint.input_bytes_per_node = pass_.input_bytes();
+  if (parts_.device != nullptr) footprint.device = parts_.device->facts().name;
+  footprint.kv = name_of(executor_->kv());
+  footprint.kv_bytes_per_token = executor_->kv_bytes_per_token();
+  footprint.state_bytes = executor_->state_bytes();
+  footprint.input_bytes_per_node = executor_->input_bytes();
   return footprint;
 }
 

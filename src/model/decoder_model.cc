@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/pass/pass_builder.h"
+#include "model/pass/run_on_device.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
 
@@ -43,16 +44,31 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
   return pass.take();
 }
 
+std::unique_ptr<PassExecutor> make_executor(const DecoderModel::Parts& parts) {
+  PassList list = compose(*parts.family, parts.weights);
+  const ModelConfig& config = parts.family->config();
+  if (parts.device == nullptr) {
+    return std::make_unique<CpuPass>(std::move(list), config, parts.machine);
+  }
+  return std::make_unique<DevicePass>(
+      std::move(list), config,
+      DevicePass::Machine{.device = parts.device,
+                          .name = parts.device_name,
+                          .kv = parts.machine.kv,
+                          .most_cache_bytes = parts.machine.most_cache_bytes});
+}
+
 }  // namespace
 
 DecoderModel::DecoderModel(Parts parts)
     : parts_(std::move(parts)),
-      pass_(compose(*parts_.family, parts_.weights), parts_.family->config(), parts_.machine),
+      executor_(make_executor(parts_)),
+      cpu_(dynamic_cast<CpuPass*>(executor_.get())),
       projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine,
                   parts_.weights.head_parts) {
   if (config().has_encoder()) {
     encoder_pass_ =
-        std::make_unique<CpuPass>(compose_encoder(*parts_.family, parts_.weights), pass_);
+        std::make_unique<CpuPass>(compose_encoder(*parts_.family, parts_.weights), *cpu_);
   }
 }
 
@@ -81,7 +97,7 @@ std::vector<std::string> DecoderModel::warnings() const {
 void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                            ForwardOutput& output) {
   lay_out(blocks, request);
-  run(request, output);
+  run(request, make_room(request, output), output);
 }
 
 void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
@@ -100,23 +116,26 @@ void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequ
   for (const TokenBlock& block : blocks) {
     if (block.sequence != nullptr) encode(*block.sequence);
   }
-  pass_.lay_out(blocks, request.logits, request.skip_layers);
+  executor_->lay_out(blocks, request);
 }
 
-void DecoderModel::run(const ForwardRequest& request, ForwardOutput& output) {
+float* DecoderModel::make_room(const ForwardRequest& request, ForwardOutput& output) {
   const ModelConfig& config = this->config();
-  const PassPlan& plan = pass_.plan();
+  const PassPlan& plan = executor_->plan();
   float* const logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
   output.feature_width = static_cast<int>(request.feature_layers.size()) * config.dim;
   const std::size_t n_features =
       static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);
   if (output.features.size() < n_features) output.features.resize(n_features);
+  return logits;
+}
 
-  // From here on nothing throws, but for the loss of a rank.
-  pass_.run({.logits = logits,
-             .feature_layers = request.feature_layers,
-             .features = output.features.data()});
-  output.experts_a_layer = pass_.experts_a_layer();
+// Nothing throws here, but for the loss of a device or of a rank.
+void DecoderModel::run(const ForwardRequest& request, float* logits, ForwardOutput& output) {
+  executor_->run({.logits = logits,
+                  .feature_layers = request.feature_layers,
+                  .features = output.features.data()});
+  output.experts_a_layer = executor_->experts_a_layer();
 }
 
 void DecoderModel::embed(std::span<const TokenId> tokens, std::span<float> out) {

@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "device/device.h"
 #include "io/tensor_source.h"
 #include "model/families/family.h"
 #include "model/language_model.h"
 #include "model/load/decoder_weights.h"
 #include "model/pass/expert_memory.h"
+#include "model/pass/pass_executor.h"
 #include "model/pass/run_on_cpu.h"
 #include "model/shared_output.h"
 #include "tensor/matrix.h"
@@ -31,54 +33,66 @@ class DecoderModel final : public LanguageModel {
     DecoderWeights weights;
     std::unique_ptr<ExpertMemory> expert_memory;  // for experts that stay in the source; or null
     CpuPass::Machine machine;
+    // Passes run there; null: on the processor, which also does what heads borrow of the model.
+    std::shared_ptr<device::Device> device = nullptr;
+    std::string device_name = {};  // for messages
   };
   explicit DecoderModel(Parts parts);
 
   const ModelConfig& config() const override { return parts_.family->config(); }
   Footprint footprint() const override;
   std::vector<std::string> warnings() const override;
-  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return pass_.open(prompt); }
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return executor_->open(prompt); }
   void encode(Sequence& sequence) override;
-  int context_of(const Sequence& sequence) const override { return pass_.context_of(sequence); }
-  bool fits(std::span<const SequenceGrowth> growths) const override { return pass_.fits(growths); }
+  int context_of(const Sequence& sequence) const override {
+    return executor_->context_of(sequence);
+  }
+  bool fits(std::span<const SequenceGrowth> growths) const override {
+    return executor_->fits(growths);
+  }
   std::unique_ptr<Sequence> fork_without(const Sequence& whole,
                                          std::span<const int> skip_layers) const override {
-    return pass_.fork_without(whole, skip_layers);
+    return executor_->fork_without(whole, skip_layers);
   }
   void save(const Sequence& sequence, const ByteSink& write) const override {
-    pass_.save(sequence, write);
+    executor_->save(sequence, write);
   }
   std::unique_ptr<Sequence> restore(int n_tokens, const ByteSource& read) override {
-    return pass_.restore(n_tokens, read);
+    return executor_->restore(n_tokens, read);
   }
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
-  // The two halves of forward(), for ranks that hold the model together. lay_out() checks
-  // everything that can be refused, before other ranks take part.
+  // Its parts, for ranks that hold the model together: what can be refused, and what takes memory,
+  // comes in the first two, before others are asked to take part.
   void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request);
-  void run(const ForwardRequest& request, ForwardOutput& output);
-  // The second half on ranks other than the first: returns no output.
-  void run_part() { pass_.run({}); }
+  // Room for what comes out. Returns where the logits go.
+  float* make_room(const ForwardRequest& request, ForwardOutput& output);
+  void run(const ForwardRequest& request, float* logits, ForwardOutput& output);
+  // The last part on other ranks than the first: nothing comes out here.
+  void run_part() { executor_->run({}); }
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;
   void project(std::span<const float> features, ForwardOutput& output) override;
   void project_part(std::span<const float> features) { projection_.project_part(features); }
   std::optional<Matrix> narrower_output(WeightKind kind) const override;
   LogitForm logit_form() const override { return parts_.family->logit_form(); }
-  const CpuPass* key_writer() const override { return &pass_; }
+  const CpuPass* key_writer() const override { return cpu_; }
 
   // As in CpuPass.
   void set_least_share_ns(std::int64_t share_ns) {
-    pass_.set_least_share_ns(share_ns);
+    if (cpu_ != nullptr) cpu_->set_least_share_ns(share_ns);
     if (encoder_pass_ != nullptr) encoder_pass_->set_least_share_ns(share_ns);
   }
-  const CpuPass& pass() const { return pass_; }
-  const CpuPass* encoder_pass() const { return encoder_pass_.get(); }  // null for decoders
+  const PassExecutor& executor() const { return *executor_; }
+  // Of a model on the processor.
+  const CpuPass& pass() const { return *cpu_; }
+  const CpuPass* encoder_pass() const { return encoder_pass_.get(); }  // null of decoders
 
  private:
   Parts parts_;
-  CpuPass pass_;                           // refers to parts_
-  std::unique_ptr<CpuPass> encoder_pass_;  // uses parts_ and pass_'s cache; null for decoders
-  Projection projection_;                  // refers to parts_
+  std::unique_ptr<PassExecutor> executor_;  // looks into parts_
+  CpuPass* cpu_;                            // the same; null on a device
+  std::unique_ptr<CpuPass> encoder_pass_;   // likewise, over its cache; null of decoders
+  Projection projection_;                   // likewise
 };
 
 }  // namespace outrider

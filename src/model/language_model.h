@@ -129,7 +129,8 @@ struct ForwardOutput {
 // Memory and kernels of a model, as information for users. Sizes in bytes.
 struct Footprint {
   const char* kernels = "";  // the kernel table's name
-  std::string weights;       // types of the packed matrices, for example "int4 int8"
+  std::string device = {};   // that passes run on: its name; empty: the processor
+  std::string weights;       // kinds of the packed matrices, for example "int4 int8"
   const char* kv = "";       // cache type
   std::int64_t n_parameters = 0;
   std::int64_t weight_bytes = 0;

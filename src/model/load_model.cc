@@ -163,6 +163,8 @@ DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
     parts.machine.most_cache_bytes = cache_bytes_of_rank(
         opened.family->config(), *weight_options.share, parts.machine.most_cache_bytes);
   }
+  parts.device = options.device;
+  parts.device_name = options.device_name;
   parts.family = std::move(opened.family);
   parts.source = std::move(opened.source);
   return parts;

@@ -8,9 +8,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/file_folder.h"
+#include "device/device.h"
 #include "io/tensor_source.h"
 #include "kernels/table.h"
 #include "model/language_model.h"
@@ -34,6 +36,9 @@ struct LoadOptions {
   bool experts_in_file = false;
   std::uint64_t expert_memory_bytes = 0;
   const kernels::KernelTable* table = nullptr;  // null: choose_kernels()
+  // Where passes run (run_on_device.h), on the thread that calls the model; null: on the processor.
+  std::shared_ptr<device::Device> device = nullptr;
+  std::string device_name = {};  // for messages
   int n_threads = 0;                            // 0: default_threads()
   // The processes that hold the model together, including this one; null, or one: this process
   // alone.

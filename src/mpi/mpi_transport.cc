@@ -8,12 +8,13 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -32,6 +33,12 @@ constexpr int kDataTag = 1;
 constexpr int kGivenUpTag = 2;
 constexpr int kFinishTag = 3;
 constexpr std::size_t kReasonBytes = 512;
+
+// What a rank that gives up sends.
+struct LastWords {
+  std::int32_t culprit = -1;
+  std::array<char, kReasonBytes> why{};  // ends with a zero
+};
 // Counts are ints; less than that, so that a message fits buffers of the network, too.
 constexpr std::size_t kMostBytes = std::size_t{1} << 28;
 
@@ -71,14 +78,17 @@ class MpiTransport final : public Transport {
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks_);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const auto n = static_cast<std::size_t>(n_ranks_);
-    reasons_.resize(n);
+    last_words_.resize(n);
     given_up_.assign(n, MPI_REQUEST_NULL);
     receives_.assign(n, MPI_REQUEST_NULL);
     sends_.assign(n, MPI_REQUEST_NULL);
+    my_words_sent_.assign(n, MPI_REQUEST_NULL);
+    end_received_.assign(n, MPI_REQUEST_NULL);
+    end_sent_.assign(n, MPI_REQUEST_NULL);
     for (int peer = 0; peer < n_ranks_; ++peer) {
       if (peer == rank_) continue;
       const auto i = static_cast<std::size_t>(peer);
-      MPI_Irecv(reasons_[i].data(), static_cast<int>(kReasonBytes), MPI_BYTE, peer, kGivenUpTag,
+      MPI_Irecv(&last_words_[i], static_cast<int>(sizeof(LastWords)), MPI_BYTE, peer, kGivenUpTag,
                 MPI_COMM_WORLD, &given_up_[i]);
     }
   }
@@ -90,65 +100,117 @@ class MpiTransport final : public Transport {
   const char* reason() const override { return reason_.data(); }
 
   Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
-    return run(exchange, kDataTag, most_seconds);
+    return run(exchange, most_seconds);
   }
 
-  void give_up(const char* why) noexcept override {
-    std::array<char, kReasonBytes> words{};
-    std::snprintf(words.data(), words.size(), "%s", why);
-    std::vector<MPI_Request> requests;
-    for (int peer = 0; peer < n_ranks_; ++peer) {
-      if (peer == rank_) continue;
-      MPI_Request request = MPI_REQUEST_NULL;
-      if (MPI_Isend(words.data(), static_cast<int>(words.size()), MPI_BYTE, peer, kGivenUpTag,
-                    MPI_COMM_WORLD, &request) == MPI_SUCCESS) {
-        requests.push_back(request);
+  void give_up(int culprit, const char* why) noexcept override {
+    // (Whoever gives up behind a failed exchange still has the room of that.)
+    my_words_.culprit = culprit;
+    std::snprintf(my_words_.why.data(), my_words_.why.size(), "%s", why);
+    for_peers(Exchange::Peers::others, [&](int peer, std::size_t i) {
+      if (my_words_sent_[i] != MPI_REQUEST_NULL) return;
+      if (MPI_Isend(&my_words_, static_cast<int>(sizeof(my_words_)), MPI_BYTE, peer, kGivenUpTag,
+                    MPI_COMM_WORLD, &my_words_sent_[i]) != MPI_SUCCESS) {
+        my_words_sent_[i] = MPI_REQUEST_NULL;
       }
-    }
-    Waiting waiting;
-    int all_sent = 0;
-    while (all_sent == 0 && !waiting.is_longer_than(kLastWords_seconds)) {
-      if (MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all_sent,
-                      MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
-        return;
-      }
-      waiting.pause();
-    }
+    });
+    wait_for(my_words_sent_, kLastWords_seconds);
   }
 
+  // MPI_Finalize waits for every rank and has no limit of time. So all others report to rank 0
+  // first, and it tells them whether everybody has; where that fails, or something happens behind
+  // it, processes end without.
   void finish(double most_seconds) noexcept override {
-    // MPI_Finalize waits for every rank and has no limit of time. So all of them meet first; where
-    // that fails, or something happens behind it, the process ends without.
-    Exchange meeting;
-    meeting.to = meeting.from = Exchange::Peers::others;
-    std::vector<Exchange::Piece> nothing(static_cast<std::size_t>(n_ranks_));
-    meeting.received = nothing.data();
-    if (run(meeting, kFinishTag, most_seconds) != Status::done) return;
+    if (must_not_progress_) {
+      if (rank_ > 0) sleep_beside_launcher(most_seconds);
+      return;
+    }
+    if (!(rank_ == 0 ? all_have_come(most_seconds) : is_told_to_end(most_seconds))) return;
     for (MPI_Request& request : given_up_) {
       if (request == MPI_REQUEST_NULL) continue;
       MPI_Cancel(&request);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
-    std::atomic<bool> is_over{false};
-    std::thread watch([&is_over, most_seconds] {
-      const auto end = Clock::now() + std::chrono::duration<double>(most_seconds);
-      while (!is_over && Clock::now() < end) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    finalize_or_exit(kFinalize_seconds);
+  }
+
+ private:
+  static constexpr double kLastWords_seconds = 1;
+  static constexpr unsigned kFinalize_seconds = 10;
+  static constexpr double kAbandon_seconds = 0.2;
+  // Between two looks of a rank that waits for rank 0's end.
+  static constexpr std::chrono::milliseconds kDoze{20};
+
+  // Whether all of these are done within so many seconds.
+  static bool wait_for(std::vector<MPI_Request>& requests, double most_seconds) noexcept {
+    Waiting waiting;
+    int all_done = 0;
+    while (!waiting.is_longer_than(most_seconds)) {
+      if (MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all_done,
+                      MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
+        return false;
       }
-      if (is_over) return;
+      if (all_done != 0) return true;
+      waiting.pause();
+    }
+    return false;
+  }
+
+  // Rank 0's: whether all others have reported; they are told.
+  bool all_have_come(double most_seconds) noexcept {
+    for_peers(Exchange::Peers::others, [&](int peer, std::size_t i) {
+      MPI_Irecv(nullptr, 0, MPI_BYTE, peer, kFinishTag, MPI_COMM_WORLD, &end_received_[i]);
+    });
+    may_finalize_ = wait_for(end_received_, most_seconds) ? 1 : 0;
+    for_peers(Exchange::Peers::others, [&](int peer, std::size_t i) {
+      MPI_Isend(&may_finalize_, 1, MPI_BYTE, peer, kFinishTag, MPI_COMM_WORLD, &end_sent_[i]);
+    });
+    return wait_for(end_sent_, kLastWords_seconds) && may_finalize_ != 0;
+  }
+
+  // Another rank's.
+  bool is_told_to_end(double most_seconds) noexcept {
+    MPI_Irecv(&may_finalize_, 1, MPI_BYTE, 0, kFinishTag, MPI_COMM_WORLD, &end_received_.front());
+    MPI_Isend(nullptr, 0, MPI_BYTE, 0, kFinishTag, MPI_COMM_WORLD, &end_sent_.front());
+    const auto end = Clock::now() + std::chrono::duration<double>(most_seconds);
+    bool is_told = wait_for(end_received_, std::min(most_seconds, kLastWords_seconds));
+    while (!is_told && Clock::now() < end) {
+      std::this_thread::sleep_for(kDoze);
+      int has_come = 0;
+      if (MPI_Test(&end_received_.front(), &has_come, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        return false;
+      is_told = has_come != 0;
+    }
+    if (is_told && may_finalize_ == 0) {
+      // mpirun ends all when one process ends like that. Rank 0 may still have to print its error.
+      std::this_thread::sleep_for(std::chrono::duration<double>(kLastWords_seconds));
+    }
+    return is_told && may_finalize_ != 0;
+  }
+
+  // Without MPI.
+  static void sleep_beside_launcher(double most_seconds) noexcept {
+    const auto end = Clock::now() + std::chrono::duration<double>(most_seconds);
+    const pid_t launcher = ::getppid();
+    while (Clock::now() < end && ::getppid() == launcher) std::this_thread::sleep_for(kDoze);
+  }
+
+  // A thread to watch MPI_Finalize would have to be made, which may fail. A signal need not.
+  static void finalize_or_exit(unsigned seconds) noexcept {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
       constexpr char kLine[] = "outrider: [end ranks] MPI: expected an end, got none in time\n";
       if (::write(STDERR_FILENO, kLine, sizeof(kLine) - 1) < 0) {
         // Nobody reads it.
       }
       ::_exit(1);
-    });
+    };
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(SIGALRM, &action, nullptr);
+    ::alarm(seconds);
     MPI_Finalize();
-    is_over = true;
-    watch.join();
+    ::alarm(0);
   }
-
- private:
-  static constexpr double kLastWords_seconds = 1;
 
   template <typename Use>
   void for_peers(Exchange::Peers peers, const Use& use) const {
@@ -159,7 +221,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  Status run(const Exchange& exchange, int tag, double most_seconds) noexcept {
+  Status run(const Exchange& exchange, double most_seconds) noexcept {
+    constexpr int tag = kDataTag;
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer, std::size_t i) {
       const Exchange::Piece& piece = exchange.received[i];
@@ -181,8 +244,7 @@ class MpiTransport final : public Transport {
       for_peers(exchange.to,
                 [&](int peer, std::size_t i) { is_over &= test_send(peer, i, status); });
       if (is_over || status != Status::done) break;
-      // At the end nobody cares any more.
-      if (tag == kDataTag) hear_who_gives_up(status);
+      hear_who_gives_up(status);
       if (status == Status::done && waiting.is_longer_than(most_seconds)) {
         status = Status::silent;
         culprit_ = first_silent(exchange);
@@ -236,9 +298,10 @@ class MpiTransport final : public Transport {
       note(MPI_Test(&given_up_[i], &has_come, MPI_STATUS_IGNORE), peer, status);
       if (has_come == 0 || status != Status::done) continue;
       status = Status::given_up;
-      culprit_ = peer;
-      reasons_[i].back() = '\0';
-      std::snprintf(reason_.data(), reason_.size(), "%s", reasons_[i].data());
+      LastWords& words = last_words_[i];
+      culprit_ = words.culprit;
+      words.why.back() = '\0';
+      std::snprintf(reason_.data(), reason_.size(), "%s", words.why.data());
       return;
     }
   }
@@ -255,27 +318,34 @@ class MpiTransport final : public Transport {
     return silent;
   }
 
-  // What has not come is not waited for any more: its room may go. What has not been sent stays
-  // with MPI; this rank only says good-bye from now on.
+  // The caller's room may go once exchange() has failed. What is under way, and does not end within
+  // a moment, would be written into it or read from it whenever MPI makes progress; so it must make
+  // none any more.
   void abandon() noexcept {
     for (MPI_Request& request : receives_) {
-      if (request == MPI_REQUEST_NULL) continue;
-      MPI_Cancel(&request);
-      MPI_Request_free(&request);
+      if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
     }
-    for (MPI_Request& request : sends_) {
-      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
-    }
+    const bool are_over =
+        wait_for(receives_, kAbandon_seconds) && wait_for(sends_, kAbandon_seconds);
+    must_not_progress_ = !are_over;
   }
 
   int rank_ = 0;
   int n_ranks_ = 1;
-  std::vector<std::array<char, kReasonBytes>> reasons_;  // (n_ranks), of those who gave up
-  std::vector<MPI_Request> given_up_;                    // (n_ranks), their receives
-  std::vector<MPI_Request> receives_;                    // (n_ranks), of the exchange in progress
-  std::vector<MPI_Request> sends_;                       // likewise
+  std::vector<LastWords> last_words_;  // (n_ranks), of those who gave up
+  std::vector<MPI_Request> given_up_;  // (n_ranks), their receives
+  std::vector<MPI_Request> receives_;  // (n_ranks), of the exchange in progress
+  std::vector<MPI_Request> sends_;     // likewise
   int culprit_ = -1;
   std::array<char, kReasonBytes> reason_{};
+  bool must_not_progress_ = false;
+
+  // What is sent at the end stays here: MPI may read it later.
+  LastWords my_words_;
+  std::vector<MPI_Request> my_words_sent_;  // (n_ranks)
+  std::uint8_t may_finalize_ = 0;
+  std::vector<MPI_Request> end_received_;  // (n_ranks)
+  std::vector<MPI_Request> end_sent_;      // (n_ranks)
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -36,7 +37,7 @@ TEST(RanksServer, ALostRankIsAnUnavailableModel) {
   EXPECT_EQ(HttpClient(server.port()).get("/health").status, 200);
   EXPECT_EQ(ask().status, 200);
   lost.lose();
-  // The pass finds it out; from then on nothing is begun.
+  // A pass finds it out; from then on nothing is begun.
   for (int time = 0; time < 2; ++time) {
     const HttpAnswer answer = ask();
     EXPECT_EQ(answer.status, 503);
@@ -48,6 +49,28 @@ TEST(RanksServer, ALostRankIsAnUnavailableModel) {
     EXPECT_THAT(answer.body, HasSubstr("\"status\":\"failed\""));
     EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: gave up: its machine is gone"));
   }
+  server.stop();
+  runs.join();
+}
+
+// Without a request.
+TEST(RanksServer, HealthFindsALostRankByItself) {
+  testing::LostRank lost(testing::ServedModels::get().target(), 2);
+  ServedOptions served;
+  served.name = "tiny";
+  const auto model = std::make_shared<const ServedModel>(lost.load(), served);
+  Server server(model, {.port = 0});
+  std::thread runs([&] { server.run(); });
+  const auto health = [&] { return HttpClient(server.port()).get("/health"); };
+  EXPECT_EQ(health().status, 200);
+  lost.lose();
+  HttpAnswer answer;
+  for (int i = 0; i < 600 && answer.status != 503; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    answer = health();
+  }
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: gave up: its machine is gone"));
   server.stop();
   runs.join();
 }

@@ -129,7 +129,9 @@ class Matrix {
   int k() const { return k_; }
   WeightKind kind() const { return kind_; }
   std::size_t packed_bytes() const { return n_bytes_; }
-  // The input forms that a product with it reads.
+  // Its tiles, of a matrix that is not in_file: of int8 and int4 the same for every kernel table.
+  std::span<const std::byte> packed() const { return {tiles_.get(), n_bytes_}; }
+  // The forms of its inputs that a product with it reads.
   InputForms reads() const { return InputForms::of(kind_, *table_); }
 
   // y (x.n_rows(), n_columns()), rows y_stride apart, = x W^T. Tiles are divided among the team; a

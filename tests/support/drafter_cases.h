@@ -9,10 +9,10 @@ namespace outrider::testing {
 enum class Own { none, named, drawn };
 
 struct DrafterCase {
-  const char* name;  // in the names of its tests and in docs/coverage.md
-  // The user's spec, with placeholders: {draft} and {other} for small models, {foreign} for one of
-  // another vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3},
-  // {peagle}, {medusa}, {dflash}, {dspark}, {module} and {assistant} for heads on the target.
+  const char* name;  // of its tests and of its section in tests/golden/coverage.txt
+  // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
+  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {peagle},
+  // {medusa}, {dflash}, {dspark}, {module} and {assistant} for heads on the target.
   const char* spec;
   // It reads the target's layers. Proofs by enumeration then run it on a model in files, and not on
   // a table of logits.

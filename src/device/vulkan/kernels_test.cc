@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "device/attend_trial.h"
+#include "device/cache_trials.h"
+#include "device/row_trials.h"
 #include "device/trials.h"
 #include "device/vulkan/test_devices.h"
 
@@ -85,9 +87,52 @@ TEST_P(VulkanKernels, RotateHeads) {
   }
 }
 
-TEST_P(VulkanKernels, MultiplyBySilu) {
+TEST_P(VulkanKernels, GateRows) {
+  for (const GateActivation activation : {GateActivation::silu, GateActivation::gelu_tanh}) {
+    for (const TrialRows& rows : kRows) {
+      for (const int n : {1, 64, 65, 300}) {
+        expect_same_bits(gate_trial(rows, n, 14, activation), rows);
+      }
+    }
+  }
+}
+
+TEST_P(VulkanKernels, NormaliseHeadsInPlace) {
   for (const TrialRows& rows : kRows) {
-    for (const int n : {1, 64, 65, 300}) expect_same_bits(silu_trial(rows, n, 14), rows);
+    for (const int n : {1, 16, 17, 64, 130}) {
+      expect_same_bits(pieces_trial(rows, 1, n, false, 16), rows);
+      expect_same_bits(pieces_trial(rows, 3, n, false, 17), rows);
+      expect_same_bits(pieces_trial(rows, 3, n, true, 18), rows);
+    }
+  }
+}
+
+TEST_P(VulkanKernels, AddScaleAndCopyRows) {
+  for (const TrialRows& rows : kRows) {
+    for (const int n : {1, 64, 65, 300}) {
+      expect_same_bits(add_trial(rows, n, 19), rows);
+      expect_same_bits(columns_trial(rows, n, 20), rows);
+      expect_same_bits(copy_trial(rows, n, false, 21), rows);
+      expect_same_bits(copy_trial(rows, n, true, 22), rows);
+    }
+  }
+}
+
+// Tokens that share words of the cache, from page to page.
+TEST_P(VulkanKernels, StoreAndMoveKeysAndValues) {
+  for (const kernels::KvKind kv :
+       {kernels::KvKind::f32, kernels::KvKind::bf16, kernels::KvKind::int8}) {
+    for (const auto& [n_kv_heads, head_dim] :
+         {std::pair(1, 1), std::pair(2, 18), std::pair(3, 64), std::pair(1, 150)}) {
+      const CacheShape shape = {.kv = kv, .n_kv_heads = n_kv_heads, .head_dim = head_dim};
+      for (const TrialRows& rows : {TrialRows{1, 1}, TrialRows{5, 8}, TrialRows{0, 2},
+                                    TrialRows{64, 64}, TrialRows{33, 64}}) {
+        SCOPED_TRACE(head_dim);
+        expect_same_bits(store_trial(shape, rows, false, 23), rows);
+        expect_same_bits(store_trial(shape, rows, true, 24), rows);
+        expect_same_bits(move_trial(shape, rows, 25), rows);
+      }
+    }
   }
 }
 
@@ -104,7 +149,8 @@ TEST_P(VulkanKernels, Attend) {
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 90, .has_infinities = true},
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100, .has_infinities = true},
   };
-  for (const kernels::KvKind kv : {kernels::KvKind::f32, kernels::KvKind::int8}) {
+  for (const kernels::KvKind kv :
+       {kernels::KvKind::f32, kernels::KvKind::bf16, kernels::KvKind::int8}) {
     for (const AttendTrialShape& shape : kShapes) {
       for (const TrialRows& rows : {TrialRows{1, 1}, TrialRows{3, 4}, TrialRows{0, 2}}) {
         SCOPED_TRACE(shape.n_keys);

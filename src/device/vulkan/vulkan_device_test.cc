@@ -18,6 +18,7 @@
 
 #include "device/check.h"
 #include "device/host_device.h"
+#include "device/row_trials.h"
 #include "device/trials.h"
 #include "device/vulkan/shader_code.h"
 #include "device/vulkan/test_devices.h"
@@ -74,7 +75,7 @@ TEST_F(VulkanRuntime, CarriesBytesThereAndBack) {
     std::vector<std::uint32_t> part(100);
     device->download({buffer.get(), 512, 400}, std::as_writable_bytes(std::span(part)));
     EXPECT_TRUE(std::equal(part.begin(), part.end(), words.begin() + 128));
-    EXPECT_EQ(difference_from_host(*device, silu_trial({3, 4}, 70, 1)), "");
+    EXPECT_EQ(difference_from_host(*device, gate_trial({3, 4}, 70, 1)), "");
   }
 }
 
@@ -106,7 +107,7 @@ TEST_F(VulkanRuntime, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
 TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
   constexpr int kMost = 8;
   constexpr std::uint32_t kWidth = 96;
-  Trial trial = silu_trial({kMost, kMost}, kWidth, 5);
+  Trial trial = gate_trial({kMost, kMost}, kWidth, 5);
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<Range> ranges;
   for (const TrialBuffer& buffer : trial.buffers) {
@@ -115,7 +116,7 @@ TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
   }
   const auto program = device_->record(trial.steps(ranges));
   for (const int n : {3, 8, 0, 1}) {
-    trial.buffers[0] = silu_trial({n, kMost}, kWidth, 5).buffers[0];
+    trial.buffers[0] = gate_trial({n, kMost}, kWidth, 5).buffers[0];
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       device_->upload(trial.buffers[i].bytes, ranges[i]);
     }
@@ -141,7 +142,7 @@ TEST_F(VulkanRuntime, RefusesWhatADeviceHasNoRoomFor) {
       EXPECT_THAT(error.what(), HasSubstr("[allocate]")) << n_bytes;
     }
   }
-  EXPECT_EQ(difference_from_host(*device_, silu_trial({1, 1}, 70, 1)), "");
+  EXPECT_EQ(difference_from_host(*device_, gate_trial({1, 1}, 70, 1)), "");
 }
 
 TEST_F(VulkanRuntime, SaysThatADeviceIsNotThere) {
@@ -158,7 +159,7 @@ TEST_F(VulkanRuntime, LetsBuffersAndProgramsEndWhileTheyAreInUse) {
     device_->submit(*program);
   };
   program_on();
-  EXPECT_EQ(difference_from_host(*device_, silu_trial({1, 1}, 70, 1)), "");
+  EXPECT_EQ(difference_from_host(*device_, gate_trial({1, 1}, 70, 1)), "");
 }
 
 TEST(VulkanValidation, LayerHasNothingToSay) {

@@ -7,6 +7,7 @@
 
 #include "kernels/dispatch.h"
 #include "model/cache/grow_ahead.h"
+#include "model/cache/host_page_store.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -21,12 +22,13 @@ std::vector<std::size_t> page_bytes(std::span<const CacheGroup> groups) {
 
 }  // namespace
 
-KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t most_bytes)
+KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t most_bytes,
+                 const MakePageStore& make_store)
     : groups_(make_cache_groups(layers, kind)),
       places_(layers.size()),
       replay_({.table = kernels::compiled_tables().front(), .n_threads = 1}),
       pool_(page_bytes(groups_), most_bytes),
-      store_(groups_),
+      store_(make_store ? make_store(groups_) : std::make_unique<HostPageStore>(groups_)),
       n_needed_(groups_.size(), 1) {
   if (!pool_.fits(n_needed_)) {
     throw UsageError(
@@ -83,7 +85,7 @@ void KvCache::own(std::span<const SlotRange> ranges, std::string_view operation)
   }
   for (const Step& step : steps_) {
     if (step.shared != kNoPage) {
-      store_.copy_first_slots(step.table->group(), step.shared, step.page, step.n_copied);
+      store_->copy_first_slots(step.table->group(), step.shared, step.page, step.n_copied);
     }
     step.table->put(step.index, step.page);
   }
@@ -153,11 +155,11 @@ PageId KvCache::try_acquire(int group) noexcept {
 
 PageId KvCache::acquire(int group) {
   for (PageId bare; (bare = pool_.evict_for(group)) != kNoPage;) {
-    store_.give_back(bare, pool_.group_of(bare));
+    store_->give_back(bare, pool_.group_of(bare));
   }
   const PageId page = pool_.acquire(group);
   try {
-    store_.provide(page, group);
+    store_->provide(page, group);
   } catch (...) {
     pool_.release(page);
     throw;

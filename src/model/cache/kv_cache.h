@@ -6,6 +6,7 @@
 #define OUTRIDER_MODEL_CACHE_KV_CACHE_H_
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -27,10 +28,11 @@ struct SlotRange {
 
 class KvCache {
  public:
-  // layers: one entry for each layer of the model. most_bytes: limit of all pages together. Throws
-  // Error for invalid layers, and UsageError if most_bytes cannot hold a page of every group.
+  // layers: one entry for each layer of the model. most_bytes: of all pages together. Throws Error
+  // on layers that cannot be, UsageError where most_bytes does not hold a page of every group.
+  // make_store: of the pages' bytes; empty: in this machine's memory.
   KvCache(std::span<const LayerCache> layers, kernels::KvKind kind,
-          std::size_t most_bytes = PagePool::kUnbounded);
+          std::size_t most_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {});
 
   std::span<const CacheGroup> groups() const { return groups_; }
   const KvShape& shape(int layer) const { return group_of(layer).shape; }
@@ -68,8 +70,8 @@ class KvCache {
 
   PagePool& pool() { return pool_; }
   const PagePool& pool() const { return pool_; }
-  PageStore& store() { return store_; }
-  const PageStore& store() const { return store_; }
+  PageStore& store() { return *store_; }
+  const PageStore& store() const { return *store_; }
 
   // Makes these slots of the tables writable: adds new pages after the last one, and copies the
   // used slots of shared pages. All or nothing: throws Error (with the operation and what was
@@ -107,7 +109,7 @@ class KvCache {
   int state_group_ = -1;
   Replay replay_;
   PagePool pool_;
-  PageStore store_;
+  std::unique_ptr<PageStore> store_;
 
   // Reused from call to call.
   std::vector<SlotRange> ranges_;

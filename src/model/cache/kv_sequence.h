@@ -140,8 +140,9 @@ class KvSequence final : public Sequence {
   // window has released.
   void chunks(int layer, std::span<const void*> chunks) const;
   std::size_t n_pages(int layer) const { return table_of(layer).n_pages(); }
-  // Whether the pages of its last n_tokens kept tokens (or of all, if fewer) are present: rewind()
-  // may leave slightly less than a window.
+  PageId page(int layer, std::size_t index) const { return table_of(layer).page(index); }
+  // Whether its last n_tokens kept tokens, or all where there are fewer, have their pages there:
+  // rewind() may leave a few less than a window.
   bool holds_last(int n_tokens, int layer) const {
     return table_of(layer).first_slot() <= std::max(n_kept() - n_tokens, 0);
   }

@@ -8,6 +8,7 @@
 #include "base/elementary.h"
 #include "model/pass/expert_memory.h"
 #include "model/pass/pass_builder.h"
+#include "model/pass/turn_angles.h"
 
 namespace outrider {
 namespace {
@@ -131,20 +132,8 @@ void CpuOps::operator()(const op::Angles& op) const {
   const Range mine = team.share(pass.plan_.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     const PassRow& at = pass.plan_.rows()[static_cast<std::size_t>(i)];
-    // A caller that goes on behind context_of() gets what a pass over that token alone would give.
-    const int n_tokens = std::max(at.position + 1, at.sequence->prompt_length());
-    const std::vector<double>& frequencies =
-        rope.long_frequencies.empty() || rope.is_short(n_tokens) ? rope.frequencies
-                                                                 : rope.long_frequencies;
-    const double magnitude = rope.magnitude;
-    float* cosines = row_of(angles.cosines, i, angles.half);
-    float* sines = row_of(angles.sines, i, angles.half);
-    for (int pair = 0; pair < angles.half; ++pair) {
-      const SineCosine angle =
-          portable_sincos(at.position * frequencies[static_cast<std::size_t>(pair)]);
-      cosines[pair] = static_cast<float>(magnitude * angle.cosine);
-      sines[pair] = static_cast<float>(magnitude * angle.sine);
-    }
+    turn_angles(rope, at, row_of(angles.cosines, i, angles.half),
+                row_of(angles.sines, i, angles.half));
     if (rope.query_beta != 0) {
       angles.query_scales[static_cast<std::size_t>(i)] = rope.query_scale(at.position);
     }

@@ -16,6 +16,7 @@
 #include "model/language_model.h"
 #include "model/pass/attention_work.h"
 #include "model/pass/op.h"
+#include "model/pass/pass_executor.h"
 #include "model/pass/pass_plan.h"
 #include "model/pass/rank_gather.h"
 #include "model/pass/routing.h"
@@ -26,16 +27,9 @@
 
 namespace outrider {
 
-// A pass goes
-//
-//   pass.lay_out(blocks, logits, skip_layers);   throws; no sequence has changed then
-//   ... rows of the list's inputs are filled
-//   pass.run(outputs);                           throws where a rank is lost, and then alone
-//   ... rows are read
-//
-// One pass at a time. A row's bits depend on its own inputs alone (kernels/table.h): not on the
-// other rows, nor on the number of threads.
-class CpuPass {
+// As PassExecutor says; rows of the list's inputs are filled before run(). A row's bits do not
+// depend on the number of threads.
+class CpuPass final : public PassExecutor {
  public:
   struct Machine {
     const KernelTable* table = nullptr;  // the one the weights are packed for
@@ -45,13 +39,6 @@ class CpuPass {
     // Of a list that has a rank's part of the columns alone: what gathers them. Outlives the pass.
     Communicator* ranks = nullptr;
   };
-  // Where a pass leaves what its caller asked for.
-  struct Outputs {
-    // (n_asked, width of the buffer kLogits); of other ranks than the first null.
-    float* logits = nullptr;
-    std::span<const int> feature_layers = {};  // ForwardRequest
-    float* features = nullptr;                 // (n_rows, feature_layers.size() * dim)
-  };
 
   // config outlives the pass, and so do the weights that the list refers to. Throws UsageError
   // where the cache's type does not fit the heads.
@@ -60,23 +47,10 @@ class CpuPass {
   CpuPass(PassList list, const CpuPass& other);
   // For lists without embeddings and attention, run with lay_out_rows alone.
   CpuPass(PassList list, const Machine& machine);
-  CpuPass(const CpuPass&) = delete;
-  CpuPass& operator=(const CpuPass&) = delete;
 
-  // An empty sequence; of an encoder-decoder with the encoder's sequence of any other that is there
-  // and reads the same. Throws Error on encoder tokens of a decoder; of an encoder-decoder where
-  // there are none, or more than the context, or some outside of the vocabulary.
-  std::unique_ptr<Sequence> open(const Prompt& prompt);
-  // As LanguageModel has them.
-  int context_of(const Sequence& sequence) const;
-  bool fits(std::span<const SequenceGrowth> growths) const;
-  std::unique_ptr<Sequence> fork_without(const Sequence& whole,
-                                         std::span<const int> skip_layers) const;
-  void save(const Sequence& sequence, const ByteSink& write) const;
-  std::unique_ptr<Sequence> restore(int n_tokens, const ByteSource& read) const;
-
-  // Checks the blocks, lays out their rows and makes room for the pass. skip_layers: those whose
-  // ops are left out. Throws Error (or std::bad_alloc); no sequence has changed then.
+  void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) override {
+    lay_out(blocks, request.logits, request.skip_layers);
+  }
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers = {});
   // Rows that attend to sequences of this cache and leave nothing there (PassPlan). For lists whose
@@ -89,31 +63,13 @@ class CpuPass {
   bool has_keys_for_readers(const Sequence& sequence) const;
   // n_rows rows of no sequence, all of them asked for.
   void lay_out_rows(int n_rows);
-  const PassPlan& plan() const { return plan_; }
   // Row i of one of the list's buffers: (rows.width).
   float* row(const Rows& rows, std::int64_t i);
-  // The rows become pending nodes of their sequences, and the ops run. Throws what Communicator
-  // does; the rank is of no use then.
-  void run(const Outputs& outputs);
+  // Throws LostRank where a rank is lost, and then alone; this one is of no use then.
+  void run(const Outputs& outputs) override;
 
   const KernelTable& table() const { return *machine_.table; }
-  // Keys and values of one token in all layers.
-  std::int64_t kv_bytes_per_token() const {
-    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->token_bytes());
-  }
-  // Of a model with recurrent layers: a sequence's state at one token, and what one pending node
-  // keeps beside it. 0 of others.
-  std::int64_t state_bytes() const {
-    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->state_bytes());
-  }
-  std::int64_t input_bytes() const {
-    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->input_bytes());
-  }
-  kernels::KvKind kv() const { return machine_.kv; }
-  const PassList& list() const { return list_; }
-  // Of the last pass: experts that some row used, of a layer with experts on average; 0 where there
-  // is none.
-  double experts_a_layer() const { return routing_.touched_a_layer(); }
+  double experts_a_layer() const override { return routing_.touched_a_layer(); }
   // Barriers of a pass over the whole list, but those within attention that several threads share
   // (attention_work.h).
   int n_barriers() const { return count_barriers(schedule(list_, {}, false)); }
@@ -141,18 +97,16 @@ class CpuPass {
 
   CpuPass(PassList list, const ModelConfig* config, const Machine& machine,
           const CpuPass* with_cache);
-  std::shared_ptr<KvSequence> encoder_of(std::span<const TokenId> tokens);
+  void expect(int n_tokens) override {
+    for (const auto& work : attention_) work->expect(n_tokens);
+  }
   void measure_work();
   void make_attention();
   void make_room();
   int n_threads() const;
 
-  PassList list_;
-  const ModelConfig* config_;  // null: rows of no sequence
   Machine machine_;
   Schedules schedules_;
-  std::shared_ptr<KvCache> cache_;                   // none where no op attends
-  std::vector<std::weak_ptr<KvSequence>> encoders_;  // what open() may share; some may be gone
   // One for each form of heads, and whose each layer of the cache is; null: no op reads it.
   std::vector<std::unique_ptr<AttentionWork>> attention_;
   std::vector<AttentionWork*> attention_of_;  // (n_layers of the cache)
@@ -161,7 +115,6 @@ class CpuPass {
   std::int64_t products_per_row_ = 0;
   std::int64_t least_share_ns_;
 
-  PassPlan plan_;
   std::vector<Activations> buffers_;
   std::vector<Angles> angles_;
   Routing routing_;

@@ -14,17 +14,22 @@ namespace outrider {
 namespace {
 
 constexpr const char* kOperation = "run ranks";
+// What begins the words of a rank about itself.
+constexpr const char* kGaveUp = "gave up: ";
 // A rank that reads its part from a slow disk while others have theirs cached.
 constexpr double kLoading_seconds = 3600;
 // What an end may take; where others are lost already, not long.
 constexpr double kFinish_seconds = 10;
 constexpr double kLostFinish_seconds = 2;
+// How long rank 0 may live on without its model.
+constexpr double kLeader_seconds = 86400;
 
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, double timeout_seconds)
     : transport_(std::move(transport)),
-      timeout_seconds_(timeout_seconds),
+      timeout_seconds_(transport_->rank() == 0 ? timeout_seconds
+                                               : follower_seconds(timeout_seconds)),
       pieces_(static_cast<std::size_t>(transport_->n_ranks())) {}
 
 Communicator::~Communicator() = default;
@@ -38,7 +43,11 @@ std::string Communicator::failure() const {
 
 bool Communicator::has_lost_leader() const {
   const std::lock_guard lock(mutex_);
-  return culprit_ == 0 && !gave_up_;
+  return leader_is_lost();
+}
+
+bool Communicator::leader_is_lost() const {
+  return culprit_ == 0 && !failure_.starts_with(kGaveUp);
 }
 
 void Communicator::note_failure(int culprit, std::string what, bool gave_up) {
@@ -57,16 +66,14 @@ void Communicator::exchange(const Exchange& exchange, Patience patience) {
     throw LostRank(kOperation, problem.substr(0, colon), problem.substr(colon + 2));
   };
   fail_if_lost();
-  const double seconds = patience == Patience::pass      ? timeout_seconds_
-                         : patience == Patience::loading ? kLoading_seconds
-                                                         : 0;
+  const double seconds = patience == Patience::pass ? timeout_seconds_ : kLoading_seconds;
   const Transport::Status status = transport_->exchange(exchange, seconds);
   if (status == Transport::Status::done) return;
   const int culprit = transport_->culprit();
   if (status == Transport::Status::silent) {
     note_failure(culprit, fmt::format("nothing came from it for {:g} s", seconds), false);
   } else if (status == Transport::Status::given_up) {
-    note_failure(culprit, fmt::format("gave up: {}", transport_->reason()), true);
+    note_failure(culprit, transport_->reason(), true);
   } else {
     note_failure(culprit, transport_->reason(), false);
   }
@@ -146,6 +153,11 @@ void Communicator::barrier() {
   gather({}, none, nullptr, true, Patience::pass);
 }
 
+void Communicator::confirm() {
+  const std::vector<std::size_t> none(pieces_.size(), 0);
+  gather({}, none, nullptr, false, Patience::pass);
+}
+
 std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Patience patience) {
   const auto n = pieces_.size();
   const std::uint64_t length = mine.size();
@@ -169,26 +181,36 @@ std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Pat
 
 void Communicator::give_up(std::string_view why) noexcept {
   try {
+    int culprit = 0;
+    std::string words;
     {
       const std::lock_guard lock(mutex_);
       // Everybody knows. (Of a rank that was silent perhaps this one alone.)
-      if (gave_up_) return;
+      if (gave_up_ || has_told_) return;
+      has_told_ = true;
+      if (failure_.empty()) {
+        culprit_ = rank();
+        failure_ = fmt::format("{}{}", kGaveUp, why);
+        gave_up_ = true;
+      }
+      culprit = culprit_;
+      words = failure_;
     }
-    const std::string words(why);
-    note_failure(rank(), fmt::format("gave up: {}", words), true);
-    transport_->give_up(words.c_str());
+    transport_->give_up(culprit, words.c_str());
   } catch (...) {
-    transport_->give_up("out of memory");
+    transport_->give_up(rank(), "gave up: out of memory");
   }
 }
 
 void Communicator::finish() noexcept {
-  bool is_lost = false;
+  double seconds = kFinish_seconds;
   {
     const std::lock_guard lock(mutex_);
-    is_lost = culprit_ >= 0;
+    if (!failure_.empty()) {
+      seconds = leads() || leader_is_lost() ? kLostFinish_seconds : kLeader_seconds;
+    }
   }
-  transport_->finish(is_lost ? kLostFinish_seconds : kFinish_seconds);
+  transport_->finish(seconds);
 }
 
 }  // namespace outrider

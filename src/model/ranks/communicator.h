@@ -20,7 +20,13 @@ namespace outrider {
 // up or cannot be reached; after that, all calls throw the same again. One thread at a time.
 class Communicator {
  public:
-  // timeout_seconds: how long a rank may be silent within a pass.
+  // How long ranks behind the first one wait, where that waits for timeout_seconds: by so much more
+  // that its verdict reaches them in time.
+  static double follower_seconds(double timeout_seconds) { return 1.5 * timeout_seconds + 1; }
+
+  // timeout_seconds: how long others may be silent within a pass before rank 0 gives up. The other
+  // ranks wait clearly longer (follower_seconds): of several that miss one, rank 0 is the first to
+  // say which, and the others hear it instead of blaming whoever waits like them.
   Communicator(std::unique_ptr<Transport> transport, double timeout_seconds);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -30,11 +36,13 @@ class Communicator {
   int n_ranks() const { return transport_->n_ranks(); }
   bool leads() const { return rank() == 0; }
 
-  // How long to wait for the others.
+  double timeout_seconds() const { return timeout_seconds_; }
+
+  // How long to wait for the others. Between passes, too, rank 0 sends something more often than
+  // the others wait (heartbeat.h).
   enum class Patience {
-    pass,     // timeout_seconds
-    loading,  // an hour: ranks load their parts at different speeds
-    endless,  // for rank 0's next command
+    pass,     // timeout_seconds()
+    loading,  // an hour: ranks load their parts at their own speed
   };
 
   // all: the bytes of every rank, n_bytes[r] for rank r, concatenated in the order of ranks. `mine`
@@ -47,13 +55,18 @@ class Communicator {
   // Rank 0's bytes, on every rank.
   void broadcast(std::span<std::byte> bytes, Patience patience = Patience::pass);
   void barrier();
-  // Exchanges a text of every rank: returns all, in the order of ranks, on every rank.
+  // Rank 0 waits for a sign of each of the others; they do not wait.
+  void confirm();
+  // A text of every rank, in the order of ranks, on every rank.
   std::vector<std::string> exchange_texts(std::string_view mine, Patience patience);
 
-  // Called before an exchange: the others' next or current call throws Error with this message. So
-  // does this rank's.
+  // The others' next call, or the one that they wait in, throws LostRank: with what this rank's own
+  // calls throw, if they do so already, else with this rank and these words. This rank's, too.
   void give_up(std::string_view why) noexcept;
-  // For a rank that is done: waits a few seconds at most for the others.
+  // Of a rank that is done: rank 0 waits for the others, a few seconds at most, and they for rank
+  // 0. Behind a failure they do so for a day, if rank 0 is not what is lost: where one process
+  // ends, a launcher ends the others, and rank 0 may still have to say what happened, to a server's
+  // clients.
   void finish() noexcept;
 
   // The message of the calls' error; empty: none yet. Thread-safe.
@@ -65,17 +78,19 @@ class Communicator {
   void gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes, std::byte* all,
               bool to_all, Patience patience);
   void exchange(const Exchange& exchange, Patience patience);
-  // Keeps the first failure only.
+  bool leader_is_lost() const;  // with the mutex held
+  // The first failure stays.
   void note_failure(int culprit, std::string what, bool gave_up);
 
   std::unique_ptr<Transport> transport_;
-  double timeout_seconds_;
+  double timeout_seconds_;               // this rank's own
   std::vector<Exchange::Piece> pieces_;  // (n_ranks)
 
   mutable std::mutex mutex_;  // guards the members after it
   int culprit_ = -1;
   std::string failure_;
-  bool gave_up_ = false;
+  bool gave_up_ = false;   // a rank said so, perhaps this one
+  bool has_told_ = false;  // the others, of the failure
 };
 
 }  // namespace outrider

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -109,16 +110,76 @@ TEST(Communicator, ARankThatIsSilentForTooLongIsNamed) {
   });
 }
 
-// The others wait without a limit of time, and hear of it all the same.
+// The others wait for very long, and hear of it all the same.
 TEST(Communicator, WhoGivesUpIsHeardByWhoWaits) {
   run_ranks(3, {}, [](Communicator& ranks) {
     if (ranks.rank() == 2) return ranks.give_up("its disk is full");
     try {
-      (void)ranks.exchange_texts("", Communicator::Patience::endless);
+      (void)ranks.exchange_texts("", Communicator::Patience::loading);
       FAIL() << "one of them gave up";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("rank 2 of 3: gave up: its disk is full"));
     }
+  });
+}
+
+// Ranks 0 and 1 miss rank 2 at the same time. Rank 1 must not blame rank 0, which waits like it,
+// and says what rank 0 found, as that said it.
+TEST(Communicator, TheVerdictOfTheFirstRankIsEverybodys) {
+  const auto problem_of = [](Communicator& ranks) -> std::string {
+    try {
+      ranks.barrier();
+    } catch (const LostRank& error) {
+      ranks.give_up(error.what());  // as whoever runs passes does
+      return error.what();
+    }
+    return {};
+  };
+  std::vector<std::string> problems(3);
+  run_ranks(3, {.timeout_seconds = 0.1}, [&](Communicator& ranks) {
+    if (ranks.rank() == 2) return;
+    problems[static_cast<std::size_t>(ranks.rank())] = problem_of(ranks);
+  });
+  EXPECT_THAT(problems[0], HasSubstr("rank 2 of 3: nothing came from it for 0.1 s"));
+  EXPECT_EQ(problems[1], problems[0]);
+}
+
+// A rank that comes too late is lost all the same, and giving up then does not hide who was.
+TEST(Communicator, TheFirstFailureStays) {
+  std::promise<void> is_late, has_come;
+  run_ranks(2, {.timeout_seconds = 0.05}, [&](Communicator& ranks) {
+    if (!ranks.leads()) {
+      is_late.get_future().wait();
+      ranks.barrier();  // what the first one sent is there
+      has_come.set_value();
+      return;
+    }
+    EXPECT_THROW(ranks.barrier(), LostRank);
+    is_late.set_value();
+    has_come.get_future().wait();
+    EXPECT_THROW(ranks.barrier(), LostRank);
+    ranks.give_up("a rank is lost");
+    EXPECT_EQ(ranks.failure(), "rank 1 of 2: nothing came from it for 0.05 s");
+  });
+}
+
+// Who follows says it itself where the first one is lost, and not where that one has said why.
+TEST(Communicator, ALostLeaderIsToldFromOneThatGivesUp) {
+  for (const bool says_why : {false, true}) {
+    run_ranks(2, {.timeout_seconds = says_why ? 60 : 0.05}, [&](Communicator& ranks) {
+      if (ranks.leads()) {
+        if (says_why) ranks.give_up("its disk is full");
+        return;
+      }
+      EXPECT_FALSE(ranks.has_lost_leader());
+      EXPECT_THROW(ranks.barrier(), LostRank);
+      EXPECT_EQ(ranks.has_lost_leader(), !says_why);
+    });
+  }
+  run_ranks(2, {.timeout_seconds = 0.05}, [](Communicator& ranks) {
+    if (!ranks.leads()) return;
+    EXPECT_THROW(ranks.barrier(), LostRank);
+    EXPECT_FALSE(ranks.has_lost_leader());
   });
 }
 

@@ -27,7 +27,7 @@ class DelayedTransport final : public Transport {
   std::size_t most_bytes() const override { return inner_->most_bytes(); }
   int culprit() const override { return inner_->culprit(); }
   const char* reason() const override { return inner_->reason(); }
-  void give_up(const char* why) noexcept override { inner_->give_up(why); }
+  void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
   void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
 
   Status exchange(const Exchange& exchange, double most_seconds) noexcept override {

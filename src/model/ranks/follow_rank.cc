@@ -1,5 +1,6 @@
 #include <exception>
 #include <memory>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace {
 
 class Follower {
  public:
-  explicit Follower(DecoderModel& part) : part_(part) {}
+  Follower(DecoderModel& part, Communicator& ranks) : part_(part), ranks_(ranks) {}
 
   // False: it was the last one.
   bool run(CommandReader& reader) {
@@ -54,6 +55,9 @@ class Follower {
       case RankCommand::project:
         part_.project_part(reader.get_floats());
         return true;
+      case RankCommand::answer:
+        ranks_.confirm();
+        return true;
       case RankCommand::end:
         return false;
     }
@@ -80,6 +84,7 @@ class Follower {
   }
 
   DecoderModel& part_;
+  Communicator& ranks_;
   std::unordered_map<int, std::unique_ptr<Sequence>> sequences_;
   std::vector<TokenBlock> blocks_;
 };
@@ -87,7 +92,7 @@ class Follower {
 }  // namespace
 
 void follow_rank(DecoderModel& part, Communicator& ranks) {
-  Follower follower(part);
+  Follower follower(part, ranks);
   CommandReader reader;
   try {
     while (true) {
@@ -96,6 +101,10 @@ void follow_rank(DecoderModel& part, Communicator& ranks) {
         if (!follower.run(reader)) return;
       }
     }
+  } catch (const std::bad_alloc&) {
+    const Error problem("allocate", "memory", "enough for this pass", "not enough");
+    ranks.give_up(problem.what());
+    throw problem;
   } catch (const std::exception& error) {
     ranks.give_up(error.what());
     throw;

@@ -29,7 +29,9 @@ struct Room {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::deque<Message>> mail;
-  int gave_up = -1;
+  // Of the first rank that gave up.
+  bool is_given_up = false;
+  int culprit = -1;
   std::string why;
 };
 
@@ -54,10 +56,11 @@ class InProcessTransport final : public Transport {
     }
   }
 
-  void give_up(const char* why) noexcept override {
+  void give_up(int culprit, const char* why) noexcept override {
     const std::lock_guard lock(room_->mutex);
-    if (room_->gave_up >= 0) return;
-    room_->gave_up = rank_;
+    if (room_->is_given_up) return;
+    room_->is_given_up = true;
+    room_->culprit = culprit;
     room_->why = why;
     room_->changed.notify_all();
   }
@@ -91,7 +94,7 @@ class InProcessTransport final : public Transport {
   Status receive(std::unique_lock<std::mutex>& lock, int peer, const Exchange::Piece& piece,
                  double most_seconds) {
     std::deque<Message>& mail = room_->from_to(peer, rank_);
-    const auto is_over = [&] { return !mail.empty() || room_->gave_up >= 0; };
+    const auto is_over = [&] { return !mail.empty() || room_->is_given_up; };
     if (most_seconds > 0) {
       room_->changed.wait_for(lock, std::chrono::duration<double>(most_seconds), is_over);
     } else {
@@ -99,8 +102,8 @@ class InProcessTransport final : public Transport {
     }
     culprit_ = peer;
     // What was sent before a rank gave up counts: whoever can go on finds its own reason to stop.
-    if (mail.empty() && room_->gave_up >= 0) {
-      culprit_ = room_->gave_up;
+    if (mail.empty() && room_->is_given_up) {
+      culprit_ = room_->culprit;
       reason_ = room_->why;
       return Status::given_up;
     }

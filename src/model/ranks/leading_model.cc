@@ -68,9 +68,13 @@ class LeadingModel::OnAllRanks final : public Sequence {
 };
 
 LeadingModel::LeadingModel(std::unique_ptr<DecoderModel> part, std::shared_ptr<Communicator> ranks)
-    : part_(std::move(part)), ranks_(std::move(ranks)), commands_(std::make_shared<Commands>()) {}
+    : part_(std::move(part)),
+      ranks_(std::move(ranks)),
+      commands_(std::make_shared<Commands>()),
+      heartbeat_(std::make_unique<Heartbeat>(ranks_)) {}
 
 LeadingModel::~LeadingModel() {
+  heartbeat_.reset();
   if (!ranks_->failure().empty()) return;
   try {
     commands_->writer.put(RankCommand::end);
@@ -141,10 +145,12 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
     numbers_.push_back(its == nullptr ? -1 : its->number());
   }
   part_->lay_out(blocks_, request);
+  float* const logits = part_->make_room(request, output);
+  const auto turn = heartbeat_->take_turn();
   try {
     commands_->writer.put_pass(blocks_, numbers_, request);
     commands_->writer.send(*ranks_);
-    part_->run(request, output);
+    part_->run(request, logits, output);
   } catch (const std::exception& error) {
     ranks_->give_up(error.what());
     throw;
@@ -154,6 +160,7 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
 void LeadingModel::project(std::span<const float> features, ForwardOutput& output) {
   const auto dim = static_cast<std::size_t>(config().dim);
   if (features.empty() || features.size() % dim != 0) return part_->project(features, output);
+  const auto turn = heartbeat_->take_turn();
   try {
     commands_->writer.put(RankCommand::project);
     commands_->writer.put_floats(features);

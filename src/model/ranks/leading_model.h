@@ -11,12 +11,14 @@
 #include "model/decoder_model.h"
 #include "model/language_model.h"
 #include "model/ranks/communicator.h"
+#include "model/ranks/heartbeat.h"
 
 namespace outrider {
 
 // Every pass runs on all ranks (follow_rank), each with its part of the matrices and of the KV
-// cache; the bits are those of one process. Passes throw LostRank if a rank is lost, and from then
-// on always. Not supported: saving sequences as bytes, and heads that read the target's keys.
+// cache; the bits are those of one process. Passes throw LostRank where a rank is lost, and nothing
+// but that ever again; failure() may say so before a pass does (heartbeat.h). What one process
+// alone can do is refused: sequences as bytes, and heads that read the target's keys.
 class LeadingModel final : public LanguageModel {
  public:
   // part: rank 0's, whose machine has these ranks.
@@ -52,7 +54,8 @@ class LeadingModel final : public LanguageModel {
 
   std::unique_ptr<DecoderModel> part_;
   std::shared_ptr<Communicator> ranks_;
-  std::shared_ptr<Commands> commands_;  // shared with sequences, which add theirs
+  std::shared_ptr<Commands> commands_;  // sequences put theirs there, too
+  std::unique_ptr<Heartbeat> heartbeat_;
   // Reused from pass to pass.
   std::vector<TokenBlock> blocks_;
   std::vector<int> numbers_;

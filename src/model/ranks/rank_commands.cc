@@ -53,8 +53,7 @@ void CommandWriter::send(Communicator& ranks) {
 
 void CommandReader::receive(Communicator& ranks) {
   words_.resize(std::max(words_.size(), kFirstWords));
-  ranks.broadcast(std::as_writable_bytes(std::span(words_).first(kFirstWords)),
-                  Communicator::Patience::endless);
+  ranks.broadcast(std::as_writable_bytes(std::span(words_).first(kFirstWords)));
   const auto n = static_cast<std::size_t>(words_.front());
   words_.resize(1 + n + kFirstWords);
   if (1 + n > kFirstWords) {

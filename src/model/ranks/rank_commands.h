@@ -22,9 +22,10 @@ enum class RankCommand : std::int32_t {
   fork,          // number, the new one's number
   fork_without,  // number, the new one's number, layers
   close,         // number
-  pass,          // blocks, rows with logits, layers to skip: runs a pass
-  project,       // features: runs the output matrix's product
-  end,           // the last command
+  pass,          // blocks, rows with logits, layers to skip: run a pass
+  project,       // features: run the output matrix's product
+  answer,        // confirm that this rank is there
+  end,           // no more will come
 };
 
 class CommandWriter {
@@ -48,7 +49,8 @@ class CommandWriter {
 // Reads received commands one by one.
 class CommandReader {
  public:
-  // Waits without a limit for the next message. Throws as Communicator does.
+  // Waits for the next message, which comes in time even where there is nothing to do
+  // (heartbeat.h). Throws as Communicator does.
   void receive(Communicator& ranks);
   bool is_at_end() const { return at_ == words_.size(); }
 

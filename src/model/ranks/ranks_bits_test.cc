@@ -278,6 +278,29 @@ TEST(Ranks, QuantisedGguf) {
   }
 }
 
+// A prompt that is going to be long has other angles from its first token on (LongRoPE): every rank
+// must know how long it will be.
+TEST(Ranks, KnowHowLongAPromptWillBe) {
+  const fs::path path = testing::golden_directory("phi3_long");  // 48 positions at first
+  const auto run = [](LanguageModel& model, int n_tokens) {
+    const auto sequence = model.open({.n_tokens = n_tokens});
+    const std::vector<TokenId> tokens = testing::tokens_without_pattern(
+        8, 1, static_cast<unsigned>(model.config().vocabulary_size));
+    return testing::run_and_keep(model, *sequence, tokens);
+  };
+  Rows as_short;
+  Rows as_long;
+  on_one(path, {}, [&](LanguageModel& model) {
+    as_short = run(model, 8);
+    as_long = run(model, 60);
+  });
+  ASSERT_FALSE(testing::same_bits(as_short.back(), as_long.back()));
+  on_ranks(path, {}, 3, [&](LanguageModel& model) {
+    expect_equal(as_short, run(model, 8));
+    expect_equal(as_long, run(model, 60));
+  });
+}
+
 bool starts_with_one_of(const std::string& name, std::initializer_list<const char*> beginnings) {
   return std::any_of(beginnings.begin(), beginnings.end(),
                      [&](const char* beginning) { return name.starts_with(beginning); });

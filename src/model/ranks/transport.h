@@ -33,7 +33,7 @@ class Transport {
   enum class Status {
     done,
     silent,    // a peer sent nothing for too long
-    given_up,  // a peer announced that it cannot go on
+    given_up,  // a peer said that it cannot go on, which rank is the cause, and why
     broken,    // a message did not fit, or the network failed
   };
 
@@ -46,14 +46,16 @@ class Transport {
   virtual Status exchange(const Exchange& exchange, double most_seconds) noexcept = 0;
   virtual std::size_t most_bytes() const = 0;
 
-  // The peer that caused the last status, or -1; and a description. Valid until the next call.
+  // Which rank the last status was about, or -1; and in words what it was. Stays until the next
+  // call. Behind given_up: as the peer said.
   virtual int culprit() const = 0;
   virtual const char* reason() const = 0;
 
-  // Tells all peers that this rank cannot go on, and why. Waits a moment at most.
-  virtual void give_up(const char* why) noexcept = 0;
-  // Ends this rank's part within most_seconds. If the loss of a peer would keep the program from
-  // ending, it is terminated.
+  // Tells all peers, whatever they wait for, that this rank cannot go on, which rank is the cause
+  // (this one or another), and why. Waits a moment at most.
+  virtual void give_up(int culprit, const char* why) noexcept = 0;
+  // The end of this rank's part: rank 0 waits for the others for so many seconds, and the others
+  // for rank 0. A program that a peer's loss would keep from ending is ended.
   virtual void finish(double most_seconds) noexcept = 0;
 };
 

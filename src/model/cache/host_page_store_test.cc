@@ -1,4 +1,4 @@
-#include "model/cache/page_store.h"
+#include "model/cache/host_page_store.h"
 
 #include <gtest/gtest.h>
 
@@ -22,12 +22,12 @@ std::vector<CacheGroup> three_groups(KvKind kind) {
   return make_cache_groups(layers, kind);
 }
 
-TEST(PageStore, PagesLieApartInWholeCacheLines) {
+TEST(HostPageStore, PagesLieApartInWholeCacheLines) {
   // Of 98,304 and of 56 million bytes: many to what is asked for at once, and more than that.
   for (const std::size_t n_layers : {std::size_t{3}, std::size_t{1700}}) {
     const std::vector<LayerCache> layers(n_layers, {.n_heads = 2, .head_dim = 21});
     const std::vector<CacheGroup> groups = make_cache_groups(layers, KvKind::f32);
-    PageStore store(groups);
+    HostPageStore store(groups);
     std::vector<std::byte*> pages;
     const int n_pages = n_layers == 3 ? 500 : 3;
     for (int page = 0; page < n_pages; ++page) {
@@ -47,11 +47,11 @@ TEST(PageStore, PagesLieApartInWholeCacheLines) {
 }
 
 #if defined(__linux__)
-TEST(PageStore, GivesMemoryBack) {
+TEST(HostPageStore, GivesMemoryBack) {
   const std::vector<LayerCache> layers(10, {.n_heads = 2, .head_dim = 64});
   const std::vector<CacheGroup> groups = make_cache_groups(layers, KvKind::f32);
   const std::size_t n_bytes = groups[0].page_bytes();
-  PageStore store(groups);
+  HostPageStore store(groups);
   for (int page = 0; page < 3; ++page) {
     store.provide(page, 0);
     std::memset(store.bytes(page), 7, n_bytes);
@@ -118,14 +118,14 @@ class SlotBytes {
   std::byte* page_;
 };
 
-TEST(PageStore, MovesAndCopiesSlotsOfEveryLayerAndHead) {
+TEST(HostPageStore, MovesAndCopiesSlotsOfEveryLayerAndHead) {
   constexpr std::size_t kBytes[] = {1, 1, 1};
   for (const auto kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     const std::vector<CacheGroup> groups = three_groups(kind);
     for (int group = 0; group < 3; ++group) {
       SCOPED_TRACE(std::string(name_of(kind)) + " group " + std::to_string(group));
       const CacheGroup& its = groups[static_cast<std::size_t>(group)];
-      PageStore store(groups);
+      HostPageStore store(groups);
       PagePool pool(kBytes, PagePool::kUnbounded);
       PageTable table(pool, group);
       table.reserve(2);

@@ -1,4 +1,4 @@
-#include "model/cache/page_store.h"
+#include "model/cache/host_page_store.h"
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ void for_blocks(const KvShape& shape, const UseKeys& use_keys, const UseValues& 
 
 }  // namespace
 
-PageStore::PageStore(std::span<const CacheGroup> groups) {
+HostPageStore::HostPageStore(std::span<const CacheGroup> groups) {
   for (const CacheGroup& group : groups) {
     groups_.push_back({.has_keys = has_keys(group.kind),
                        .n_layers = static_cast<int>(group.layers.size()),
@@ -34,7 +34,7 @@ PageStore::PageStore(std::span<const CacheGroup> groups) {
   }
 }
 
-void PageStore::provide(PageId page, int group) {
+void HostPageStore::provide(PageId page, int group) {
   const auto index = static_cast<std::size_t>(page);
   if (addresses_.size() <= index) {
     reserve_ahead(addresses_, index + 1);
@@ -49,7 +49,7 @@ void PageStore::provide(PageId page, int group) {
   ++its.n_pages;
 }
 
-void PageStore::extend(Group& group) {
+void HostPageStore::extend(Group& group) {
   const std::size_t most = std::max<std::size_t>(kMostAtOnce_bytes / group.page_bytes, 1);
   const std::size_t n = std::clamp<std::size_t>(group.n_pages, 1, most);
   reserve_ahead(memory_, memory_.size() + 1);
@@ -58,13 +58,13 @@ void PageStore::extend(Group& group) {
   group.n_unused = n;
 }
 
-void PageStore::give_back(PageId page, int group) {
+void HostPageStore::give_back(PageId page, int group) {
   const auto index = static_cast<std::size_t>(page);
   if (index >= addresses_.size() || addresses_[index] == nullptr) return;
   give_back_memory(addresses_[index], groups_[static_cast<std::size_t>(group)].page_bytes);
 }
 
-void PageStore::copy_first_slots(int group, PageId from, PageId to, int n) {
+void HostPageStore::copy_first_slots(int group, PageId from, PageId to, int n) {
   const Group& its = groups_[static_cast<std::size_t>(group)];
   const std::byte* source = bytes(from);
   std::byte* target = bytes(to);
@@ -86,7 +86,8 @@ void PageStore::copy_first_slots(int group, PageId from, PageId to, int n) {
   }
 }
 
-void PageStore::read_first_slots(int group, PageId from, int n, std::span<std::byte> out) const {
+void HostPageStore::read_first_slots(int group, PageId from, int n,
+                                     std::span<std::byte> out) const {
   std::fill(out.begin(), out.end(), std::byte{0});
   const Group& its = groups_[static_cast<std::size_t>(group)];
   const std::byte* source = bytes(from);
@@ -105,15 +106,15 @@ void PageStore::read_first_slots(int group, PageId from, int n, std::span<std::b
   }
 }
 
-void PageStore::clear_page(int group, PageId page) {
+void HostPageStore::clear_page(int group, PageId page) {
   std::fill_n(bytes(page), page_bytes(group), std::byte{0});
 }
 
-void PageStore::write_page(int group, PageId to, std::span<const std::byte> page) {
+void HostPageStore::write_page(int group, PageId to, std::span<const std::byte> page) {
   std::copy_n(page.begin(), page_bytes(group), bytes(to));
 }
 
-void PageStore::move_slots(const PageTable& table, std::span<const SlotMove> moves) {
+void HostPageStore::move_slots(const PageTable& table, std::span<const SlotMove> moves) {
   const Group& its = groups_[static_cast<std::size_t>(table.group())];
   for (const SlotMove& move : moves) {
     const std::byte* source = bytes(table.page_of(move.from));

@@ -1,4 +1,4 @@
-// gate = gate / (1 + e^-gate) * up (kernels/rows.h, silu_multiply).
+// to += from, row by row (kernels/rows.h, add_to).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -9,15 +9,13 @@ layout(push_constant) uniform Numbers {
   uint most_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
-layout(std430, binding = 1) buffer Gate { float gate[]; };       // (rows, n)
-layout(std430, binding = 2) readonly buffer Up { float up[]; };  // (rows, n)
+layout(std430, binding = 1) buffer To { float to[]; };               // (rows, n)
+layout(std430, binding = 2) readonly buffer From { float from[]; };  // (rows, n)
 
 void main() {
   uint i = gl_GlobalInvocationID.x;
   uint row = gl_WorkGroupID.y;
   if (row >= min(facts[0], most_rows) || i >= n) return;
   uint at = row * n + i;
-  float value = gate[at];
-  float silu = divided(value, sum_of(1.0, exponential(difference_of(0.0, value))));
-  gate[at] = product_of(silu, up[at]);
+  to[at] = sum_of(to[at], from[at]);
 }

@@ -1,0 +1,51 @@
+// Steps that write to a paged cache of keys and values (kernels/kv_layout.h): new tokens into their
+// places, and tokens from place to place.
+#ifndef OUTRIDER_DEVICE_CACHE_STEPS_H_
+#define OUTRIDER_DEVICE_CACHE_STEPS_H_
+
+#include <cstdint>
+
+#include "device/kernel_steps.h"
+#include "device/step.h"
+#include "kernels/table.h"
+
+namespace outrider::device {
+
+// What stands in each page of a cache: as AttendRanges::cache says.
+struct CacheShape {
+  kernels::KvKind kv = kernels::KvKind::f32;
+  int n_kv_heads = 1;
+  int head_dim = 1;  // at most kMostHeadDim (attend_steps.h)
+};
+
+struct CacheNumbers {
+  std::uint32_t n_kv_heads, head_dim, most_rows;
+  std::uint32_t block_words;  // of one head's keys, or values, in a page
+};
+
+// Where a token stands: a word of the cache, where its page begins, and its place in the page.
+struct TokenPlace {
+  std::uint32_t page_at;
+  std::uint32_t token;
+};
+struct StoreRanges {
+  Range places;  // TokenPlace (most rows)
+  Range keys;    // f32 (most rows, kv heads, head_dim)
+  Range values;  // likewise
+  Range cache;
+};
+// No two rows have the same place.
+Step store_rows(const Rows& rows, const CacheShape& shape, const StoreRanges& ranges);
+
+// The keys and values of one place go to another one.
+struct TokenMove {
+  TokenPlace from;
+  TokenPlace to;
+};
+// moves: TokenMove (most rows), in order: a later one may read what an earlier one wrote, or write
+// where it read.
+Step move_slots(const Rows& rows, const CacheShape& shape, const Range& moves, const Range& cache);
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_CACHE_STEPS_H_

@@ -1,0 +1,23 @@
+// Trials of the steps of cache_steps.h.
+#ifndef OUTRIDER_DEVICE_CACHE_TRIALS_H_
+#define OUTRIDER_DEVICE_CACHE_TRIALS_H_
+
+#include <cstdint>
+
+#include "device/cache_steps.h"
+#include "device/trial.h"
+#include "device/trial_numbers.h"
+
+namespace outrider::device {
+
+// Rows into pages that hold other bytes: side by side, so that they share words of the cache, from
+// one page into the next. has_infinities: some rows have an infinity or a NaN.
+Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infinities,
+                  std::uint32_t seed);
+// So many moves (rows.n) towards the beginning, as those of a kept path, in pages with all slots
+// in use: where one writes, an earlier one has read.
+Trial move_trial(const CacheShape& shape, const TrialRows& rows, std::uint32_t seed);
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_CACHE_TRIALS_H_

@@ -1,0 +1,25 @@
+// Trials of the steps of row_steps.h.
+#ifndef OUTRIDER_DEVICE_ROW_TRIALS_H_
+#define OUTRIDER_DEVICE_ROW_TRIALS_H_
+
+#include <cstdint>
+
+#include "device/row_steps.h"
+#include "device/trial.h"
+#include "device/trial_numbers.h"
+
+namespace outrider::device {
+
+Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed,
+                 GateActivation activation = GateActivation::silu);
+// n_pieces of n floats among the columns of wider rows; has_own: each with weights of its own.
+Trial pieces_trial(const TrialRows& rows, int n_pieces, int n, bool has_own, std::uint32_t seed);
+Trial add_trial(const TrialRows& rows, int n, std::uint32_t seed);
+// Columns of rows with others beside them: a bias is added, then they are scaled.
+Trial columns_trial(const TrialRows& rows, int n, std::uint32_t seed);
+// Rows one by one to other columns; or picked ones, among them some twice.
+Trial copy_trial(const TrialRows& rows, int n, bool picks, std::uint32_t seed);
+
+}  // namespace outrider::device
+
+#endif  // OUTRIDER_DEVICE_ROW_TRIALS_H_

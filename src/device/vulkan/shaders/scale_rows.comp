@@ -1,0 +1,23 @@
+// Some columns of all rows by a factor.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "arithmetic.glsl"
+
+layout(local_size_x = 64) in;
+layout(push_constant) uniform Numbers {
+  uint stride;
+  uint first;
+  uint n;
+  uint most_rows;
+  float scale;
+};
+layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
+layout(std430, binding = 1) buffer X { float x[]; };  // (rows, stride)
+
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  uint row = gl_WorkGroupID.y;
+  if (row >= min(facts[0], most_rows) || i >= n) return;
+  uint at = row * stride + first + i;
+  x[at] = product_of(x[at], scale);
+}

@@ -1,0 +1,134 @@
+// Pages in a device's memory against pages in the machine's: the same bytes after the same moves,
+// and a clear end where the device has no room.
+#include "model/cache/device_page_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "device/host_device.h"
+#include "model/cache/host_page_store.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+using kernels::KvKind;
+using ::testing::HasSubstr;
+
+std::vector<CacheGroup> two_groups(KvKind kind) {
+  const LayerCache layers[] = {{.n_heads = 2, .head_dim = 21},
+                               {.n_heads = 1, .head_dim = 6, .window = 9},
+                               {.n_heads = 2, .head_dim = 21}};
+  return make_cache_groups(layers, kind);
+}
+
+// Two stores that hold the same.
+struct Stores {
+  explicit Stores(KvKind kind)
+      : groups(two_groups(kind)),
+        here(groups),
+        there(std::make_shared<device::HostDevice>(), groups) {}
+
+  void provide(PageId page, int group) {
+    here.provide(page, group);
+    there.provide(page, group);
+    std::vector<std::byte> bytes(here.page_bytes(group));
+    // Floats of a middle size, whatever the bytes are read as.
+    for (std::byte& one : bytes) one = static_cast<std::byte>(0x3c + random() % 4);
+    here.write_page(group, page, bytes);
+    there.write_page(group, page, bytes);
+  }
+  void expect_same(PageId page, int group, int n_slots) const {
+    std::vector<std::byte> expected(here.page_bytes(group));
+    std::vector<std::byte> got(expected.size());
+    here.read_first_slots(group, page, n_slots, expected);
+    there.read_first_slots(group, page, n_slots, got);
+    EXPECT_TRUE(got == expected) << "page " << page << " of group " << group;
+  }
+
+  std::mt19937 random{3};
+  std::vector<CacheGroup> groups;
+  HostPageStore here;
+  DevicePageStore there;
+};
+
+TEST(DevicePageStore, HasTheBytesOfTheMachinesStore) {
+  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
+    Stores stores(kind);
+    // More pages than the first ones, so that buffers grow with something in them.
+    for (PageId page = 0; page < 40; ++page) stores.provide(page, page % 2);
+    for (PageId page = 0; page < 40; ++page) stores.expect_same(page, page % 2, kPageTokens);
+    for (const int n : {0, 1, 3, 17, 64}) {
+      stores.here.copy_first_slots(0, 2, 4, n);
+      stores.there.copy_first_slots(0, 2, 4, n);
+      stores.expect_same(4, 0, n);  // what stands behind them is nobody's
+      stores.here.copy_first_slots(1, 3, 5, n);
+      stores.there.copy_first_slots(1, 3, 5, n);
+      stores.expect_same(5, 1, n);
+    }
+    PagePool pool(std::vector<std::size_t>{stores.here.page_bytes(0), stores.here.page_bytes(1)},
+                  PagePool::kUnbounded);
+    for (int page = 0; page < 40; ++page) (void)pool.acquire(page % 2);
+    PageTable table(pool, 0);
+    for (std::size_t i = 0; i < 10; ++i) table.put(i, static_cast<PageId>(4 * i));
+    // More than go together, towards the beginning, as a kept path's.
+    std::vector<SlotMove> moves;
+    int from = 61;
+    for (int to = 60; moves.size() < 300; ++to) {
+      moves.push_back({from, to});
+      from += 1 + static_cast<int>(stores.random() % 2);
+    }
+    stores.here.move_slots(table, moves);
+    stores.there.move_slots(table, moves);
+    for (PageId page = 0; page < 40; page += 4) stores.expect_same(page, 0, kPageTokens);
+    stores.here.clear_page(0, 8);
+    stores.there.clear_page(0, 8);
+    stores.expect_same(8, 0, kPageTokens);
+  }
+}
+
+// A device that allows so little for one allocation.
+class SmallDevice final : public device::HostDevice {
+ public:
+  explicit SmallDevice(std::size_t most_bytes) : facts_(HostDevice::facts()) {
+    facts_.most_buffer_bytes = most_bytes;
+  }
+  const device::DeviceFacts& facts() const override { return facts_; }
+
+ private:
+  device::DeviceFacts facts_;
+};
+
+TEST(DevicePageStore, SaysHowManyTokensADeviceHolds) {
+  const std::vector<CacheGroup> groups = two_groups(KvKind::f32);
+  const std::size_t n_most = 20;
+  DevicePageStore store(std::make_shared<SmallDevice>(n_most * groups[0].shape.layer_bytes() + 64),
+                        groups);
+  std::vector<std::byte> bytes(store.page_bytes(0), std::byte{0x3f});
+  for (std::size_t page = 0; page < n_most; ++page) store.provide(static_cast<PageId>(page), 0);
+  store.write_page(0, 19, bytes);
+  try {
+    store.provide(20, 0);
+    FAIL() << "a page beyond the limit";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("at most 1280 tokens"));
+  }
+  std::vector<std::byte> got(bytes.size());
+  store.read_first_slots(0, 19, kPageTokens, got);
+  EXPECT_NE(got.front(), std::byte{0});
+}
+
+TEST(DevicePageStore, HasNoPagesForOtherLayers) {
+  const LayerCache layers[] = {{.n_heads = 1, .head_dim = 24, .values_in_keys = 16}};
+  EXPECT_THROW(DevicePageStore(std::make_shared<device::HostDevice>(),
+                               make_cache_groups(layers, KvKind::f32)),
+               Error);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,73 @@
+// The ops of a pass as steps of a device (device/step.h): what each op means there. Barriers are
+// the device's business.
+#ifndef OUTRIDER_MODEL_PASS_DEVICE_RECORDER_H_
+#define OUTRIDER_MODEL_PASS_DEVICE_RECORDER_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/attend_steps.h"
+#include "device/step.h"
+#include "model/cache/kv_cache.h"
+#include "model/pass/device_memory.h"
+#include "model/pass/device_words.h"
+#include "model/pass/op.h"
+#include "model/pass/schedule.h"
+
+namespace outrider {
+
+// Where rows stand on the device in passes of one shape.
+class DeviceRows {
+ public:
+  DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features);
+
+  // Room for them. Throws Error where the device has none.
+  void require(DeviceRoom& room) const;
+
+  // Of a buffer of the list, or kLogits: its floats, and the forms that products read.
+  device::Range floats(const DeviceRoom& room, int buffer) const;
+  device::QuantizedRanges quantized(const DeviceRoom& room, int buffer) const;
+  int most_rows(int buffer) const;
+  // The rows of a feature, (most_rows, width of the stream).
+  device::Range feature(const DeviceRoom& room, int place) const;
+  // Between the two steps of an attention, for all of them.
+  device::Range sums(const DeviceRoom& room) const;
+  device::Range states(const DeviceRoom& room) const;
+
+ private:
+  std::size_t float_bytes(int buffer) const;
+  std::size_t feature_bytes() const;  // of one, and what stands behind it
+
+  const PassList* list_;
+  DevicePassShape shape_;
+  int n_features_;
+  std::size_t logit_width_ = 0;
+  std::size_t n_sum_floats_ = 0;    // of the widest attention
+  std::size_t n_state_floats_ = 0;  // likewise
+};
+
+// All of a program. What the list refers to is uploaded where it is not there yet.
+struct DeviceRecording {
+  const PassList* list;
+  const KvCache* cache;
+  const DevicePageStore* store;
+  const DeviceWords* words;
+  const device::Buffer* word_buffer;
+  const DeviceRows* rows;
+  const DeviceRoom* room;
+  DeviceWeights* weights;
+  int most_pages = 1;
+  int most_splits = 1;
+  std::string device_name;  // for messages
+
+  // Throws UsageError on an op that devices cannot do, naming what it is; Error where the device
+  // has no room for weights.
+  std::vector<device::Step> steps_of(const std::vector<Step>& ops,
+                                     std::span<const int> feature_layers) const;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_PASS_DEVICE_RECORDER_H_

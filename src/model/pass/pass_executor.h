@@ -1,0 +1,106 @@
+// Runs a list of ops (op.h) on what computes: the processor (run_on_cpu.h) or a device
+// (run_on_device.h). Here is what both share: the list, the KV cache and its sequences, and the
+// pass that is laid out.
+#ifndef OUTRIDER_MODEL_PASS_PASS_EXECUTOR_H_
+#define OUTRIDER_MODEL_PASS_PASS_EXECUTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/table.h"
+#include "model/cache/kv_sequence.h"
+#include "model/config.h"
+#include "model/language_model.h"
+#include "model/pass/op.h"
+#include "model/pass/pass_plan.h"
+
+namespace outrider {
+
+// A pass goes
+//
+//   pass.lay_out(blocks, request);   throws; no sequence has changed then
+//   pass.run(outputs);
+//   ... rows are read
+//
+// One pass at a time. A row's bits depend on its own inputs alone (kernels/table.h): not on the
+// other rows, nor on what runs the list.
+class PassExecutor {
+ public:
+  // Where a pass leaves what its caller asked for.
+  struct Outputs {
+    // (n_asked, width of the buffer kLogits); of other ranks than the first null.
+    float* logits = nullptr;
+    std::span<const int> feature_layers = {};  // those of the request
+    float* features = nullptr;                 // (n_rows, feature_layers.size() * dim)
+  };
+
+  virtual ~PassExecutor() = default;
+  PassExecutor(const PassExecutor&) = delete;
+  PassExecutor& operator=(const PassExecutor&) = delete;
+
+  // An empty sequence; of an encoder-decoder with the encoder's sequence of any other that is there
+  // and reads the same. Throws Error on encoder tokens of a decoder; of an encoder-decoder where
+  // there are none, or more than the context, or some outside of the vocabulary.
+  std::unique_ptr<Sequence> open(const Prompt& prompt);
+  // As LanguageModel has them.
+  int context_of(const Sequence& sequence) const;
+  bool fits(std::span<const SequenceGrowth> growths) const;
+  std::unique_ptr<Sequence> fork_without(const Sequence& whole,
+                                         std::span<const int> skip_layers) const;
+  void save(const Sequence& sequence, const ByteSink& write) const;
+  std::unique_ptr<Sequence> restore(int n_tokens, const ByteSource& read) const;
+
+  // Checks the blocks, lays out their rows and makes room for the pass. Throws Error (or
+  // std::bad_alloc); no sequence has changed then.
+  virtual void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
+  const PassPlan& plan() const { return plan_; }
+  // The rows become pending nodes of their sequences, and the ops run. Throws Error where a device
+  // or a rank is lost; its sequences are of no use then.
+  virtual void run(const Outputs& outputs) = 0;
+  // Of the last pass: experts that some row used, of a layer with experts on average; 0 where there
+  // is none.
+  virtual double experts_a_layer() const { return 0; }
+
+  // Keys and values of one token in all layers.
+  std::int64_t kv_bytes_per_token() const {
+    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->token_bytes());
+  }
+  // Of a model with recurrent layers: a sequence's state at one token, and what one pending node
+  // keeps beside it. 0 of others.
+  std::int64_t state_bytes() const {
+    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->state_bytes());
+  }
+  std::int64_t input_bytes() const {
+    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->input_bytes());
+  }
+  kernels::KvKind kv() const { return kv_; }
+  const PassList& list() const { return list_; }
+
+ protected:
+  // config: null of lists whose rows are of no sequence. cache_ is for the derived class to make.
+  PassExecutor(PassList list, const ModelConfig* config, kernels::KvKind kv)
+      : list_(std::move(list)), config_(config), kv_(kv) {}
+
+  // Throws Error where these cannot be left out of a pass.
+  void require_skippable(std::span<const int> skip_layers) const;
+  // A sequence of at most so many tokens will attend.
+  virtual void expect(int /*n_tokens*/) {}
+
+  PassList list_;
+  const ModelConfig* config_;
+  kernels::KvKind kv_;
+  std::shared_ptr<KvCache> cache_;  // none where no op attends
+  PassPlan plan_;
+
+ private:
+  std::shared_ptr<KvSequence> encoder_of(std::span<const TokenId> tokens);
+
+  std::vector<std::weak_ptr<KvSequence>> encoders_;  // what open() may share; some may be gone
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_PASS_PASS_EXECUTOR_H_

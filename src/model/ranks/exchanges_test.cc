@@ -1,0 +1,138 @@
+// What passes over a model of two ranks send, and who receives it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "model/load_model.h"
+#include "model/ranks/communicator.h"
+#include "model/ranks/in_process_ranks.h"
+#include "outrider/error.h"
+#include "tests/support/run_model.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+using Peers = Exchange::Peers;
+
+struct Sent {
+  Peers to = Peers::none;
+  std::size_t n_bytes = 0;  // to each of them
+  Peers from = Peers::none;
+};
+
+// Notes every exchange.
+class NotingTransport final : public Transport {
+ public:
+  NotingTransport(std::unique_ptr<Transport> inner, std::vector<Sent>& notes)
+      : inner_(std::move(inner)), notes_(notes) {}
+
+  int rank() const override { return inner_->rank(); }
+  int n_ranks() const override { return inner_->n_ranks(); }
+  std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  int culprit() const override { return inner_->culprit(); }
+  const char* reason() const override { return inner_->reason(); }
+  void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
+  void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
+  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+    notes_.push_back({exchange.to, exchange.n_sent, exchange.from});
+    return inner_->exchange(exchange, most_seconds);
+  }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  std::vector<Sent>& notes_;
+};
+
+constexpr int kLayers = 2;
+constexpr int kVocabulary = 320;
+
+// Three passes with logits of every row (three rows, one, one), one without any, and one of four
+// rows of which two have some. What each rank sent meanwhile.
+struct Notes {
+  std::vector<Sent> leader, follower;
+};
+
+Notes notes_of_five_passes() {
+  const testing::TemporaryDirectory directory;
+  testing::TinyShape shape;
+  shape.n_layers = kLayers;
+  shape.vocabulary_size = kVocabulary;
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+
+  std::array<std::vector<Sent>, 2> notes;
+  std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(2);
+  std::array<LoadOptions, 2> options;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    options[rank].n_threads = 1;
+    options[rank].ranks = std::make_shared<Communicator>(
+        std::make_unique<NotingTransport>(std::move(ends[rank]), notes[rank]), 60);
+  }
+  std::size_t n_loading = 0;
+  std::thread follower([&] {
+    try {
+      follow_model(directory.path(), options[1]);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+  });
+  try {
+    const auto model = load_model(directory.path(), options[0]);
+    n_loading = notes[0].size();
+    const auto sequence = model->open({});
+    const std::vector<TokenId> tokens = {5, 6, 7, 8, 9};
+    testing::run_and_keep(*model, *sequence, std::span(tokens).first(3));
+    testing::decode_one_by_one(*model, *sequence, std::span(tokens).last(2));
+    ForwardOutput output;
+    const TokenBlock silent{sequence.get(), std::span(tokens).first(2), {}};
+    model->forward({&silent, 1}, {.logits = {.kind = RowSet::Kind::none}}, output);
+    testing::keep_first(*sequence, 2);
+    const TokenBlock some{sequence.get(), std::span(tokens).first(4), {}};
+    const std::array rows = {1, 2};
+    model->forward({&some, 1}, {.logits = {.kind = RowSet::Kind::listed, .rows = rows}}, output);
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+    options[0].ranks->give_up(error.what());
+  }
+  follower.join();
+  // Loading is the same on both.
+  for (std::vector<Sent>& its : notes) {
+    its.erase(its.begin(),
+              its.begin() + static_cast<std::ptrdiff_t>(std::min(n_loading, its.size())));
+  }
+  return {notes[0], notes[1]};
+}
+
+// The latency of a token: one message that says what to run, four gathers a layer, the logits.
+TEST(RanksExchange, AsFewTimesAsAPassNeeds) {
+  const Notes notes = notes_of_five_passes();
+  constexpr std::size_t kOfLayers = 4 * kLayers;
+  // Five passes, four with logits, and the end.
+  const std::size_t expected = 5 * (1 + kOfLayers) + 4 + 1;
+  EXPECT_EQ(notes.leader.size(), expected);
+  EXPECT_EQ(notes.follower.size(), expected);
+}
+
+// Logits are most of what is sent: they come to the first rank alone, and of no row that nobody
+// asked for.
+TEST(RanksExchange, LogitsOfTheRowsAskedForWithTheFirstAlone) {
+  const Notes notes = notes_of_five_passes();
+  std::vector<std::size_t> n_bytes;
+  for (const Sent& sent : notes.follower) {
+    if (sent.to != Peers::first) continue;
+    EXPECT_EQ(sent.from, Peers::none);
+    n_bytes.push_back(sent.n_bytes);
+  }
+  constexpr std::size_t kRow = kVocabulary / 2 * sizeof(float);
+  EXPECT_EQ(n_bytes, (std::vector<std::size_t>{3 * kRow, kRow, kRow, 2 * kRow}));
+}
+
+}  // namespace
+}  // namespace outrider

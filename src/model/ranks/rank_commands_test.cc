@@ -1,0 +1,102 @@
+// Commands reach the other ranks as they were put, however many words a message has.
+#include "model/ranks/rank_commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "outrider/error.h"
+#include "tests/support/thread_ranks.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::run_ranks;
+
+// What fits the first message (255 words) and what takes a second one, on both sides of the border;
+// one message behind the other through the same ends.
+TEST(RankCommands, MessagesOfEveryLengthArriveWhole) {
+  run_ranks(2, {.timeout_seconds = 5}, [](Communicator& ranks) {
+    CommandWriter writer;
+    CommandReader reader;
+    for (const int n_words : {3, 254, 255, 256, 257, 511, 512, 700, 4}) {
+      std::vector<int> values(static_cast<std::size_t>(n_words - 2));
+      std::iota(values.begin(), values.end(), n_words);
+      if (ranks.leads()) {
+        writer.put_int(n_words);
+        writer.put_ints(values);
+        writer.send(ranks);
+      } else {
+        reader.receive(ranks);
+        ASSERT_EQ(reader.get_int(), n_words);
+        const std::span<const int> got = reader.get_ints();
+        EXPECT_EQ(std::vector<int>(got.begin(), got.end()), values);
+        EXPECT_TRUE(reader.is_at_end()) << n_words << " words";
+      }
+    }
+    ranks.barrier();
+  });
+}
+
+TEST(RankCommands, APassArrivesWithAllThatMayChangeABit) {
+  run_ranks(2, {}, [](Communicator& ranks) {
+    const std::array<TokenId, 3> tokens = {7, 8, 9};
+    const std::array parents = {-1, 0, 0};
+    const std::array rows = {1, 3};
+    const std::array skipped = {2};
+    if (ranks.leads()) {
+      const std::array<TokenBlock, 2> blocks = {
+          TokenBlock{nullptr, tokens, parents},
+          TokenBlock{nullptr, std::span(tokens).first(1), {}}};
+      CommandWriter writer;
+      writer.put_pass(
+          blocks, std::array{4, 1},
+          {.logits = {.kind = RowSet::Kind::listed, .rows = rows}, .skip_layers = skipped});
+      writer.send(ranks);
+      return;
+    }
+    CommandReader reader;
+    reader.receive(ranks);
+    EXPECT_EQ(reader.command(), RankCommand::pass);
+    const CommandReader::Pass& pass = reader.get_pass();
+    EXPECT_THAT(pass.numbers, ElementsAre(4, 1));
+    ASSERT_EQ(pass.blocks.size(), 2U);
+    EXPECT_THAT(pass.blocks[0].tokens, ElementsAre(7, 8, 9));
+    EXPECT_THAT(pass.blocks[0].parents, ElementsAre(-1, 0, 0));
+    EXPECT_THAT(pass.blocks[1].tokens, ElementsAre(7));
+    EXPECT_TRUE(pass.blocks[1].parents.empty());
+    EXPECT_EQ(pass.request.logits.kind, RowSet::Kind::listed);
+    EXPECT_THAT(pass.request.logits.rows, ElementsAre(1, 3));
+    EXPECT_THAT(pass.request.skip_layers, ElementsAre(2));
+    EXPECT_TRUE(reader.is_at_end());
+  });
+}
+
+TEST(RankCommands, APartOfACommandIsRefused) {
+  run_ranks(2, {}, [](Communicator& ranks) {
+    if (ranks.leads()) {
+      CommandWriter writer;
+      writer.put_int(5);  // five values, it says, and there is one
+      writer.put_int(1);
+      writer.send(ranks);
+      return;
+    }
+    CommandReader reader;
+    reader.receive(ranks);
+    try {
+      (void)reader.get_ints();
+      FAIL() << "there are fewer";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("a part of one"));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,191 @@
+// What ranks must have in common, how many of them a model takes, and that what one of them cannot
+// go on from reaches the others by the model's own doing: here nothing but the code under test
+// tells other ranks of a failure.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/memory_tensors.h"
+#include "model/load_model.h"
+#include "model/ranks/leading_model.h"
+#include "model/ranks/rank_commands.h"
+#include "outrider/error.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/memory_files.h"
+#include "tests/support/run_model.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thread_ranks.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::run_ranks;
+using testing::ThreadRanks;
+
+// What each rank's body threw; empty: nothing.
+std::vector<std::string> failures_of(
+    int n_ranks, const ThreadRanks& form,
+    const std::function<void(Communicator&, const LoadOptions&)>& body) {
+  std::vector<std::string> failures(static_cast<std::size_t>(n_ranks));
+  run_ranks(n_ranks, form, [&](Communicator& ranks) {
+    LoadOptions options;
+    options.n_threads = 1;
+    options.ranks = std::shared_ptr<Communicator>(std::shared_ptr<void>(), &ranks);
+    try {
+      body(ranks, options);
+    } catch (const std::exception& error) {
+      failures[static_cast<std::size_t>(ranks.rank())] = error.what();
+    }
+  });
+  return failures;
+}
+
+void load_and_run(const fs::path& path, const LoadOptions& options) {
+  if (options.ranks->rank() > 0) return follow_model(path, options);
+  const auto model = load_model(path, options);
+  const auto sequence = model->open({});
+  const std::vector<TokenId> tokens = {1, 2, 3};
+  testing::run_and_keep(*model, *sequence, tokens);
+}
+
+class RanksAgree : public ::testing::Test {
+ protected:
+  fs::path write(const std::string& name, const testing::TinyShape& shape) const {
+    const fs::path path = directory_.path() / name;
+    testing::write_hugging_face(testing::make_tiny_model(shape), path);
+    return path;
+  }
+
+  testing::TemporaryDirectory directory_;
+};
+
+// The same names, types and shapes, and other numbers.
+TEST_F(RanksAgree, AnotherFineTuneIsRefused) {
+  testing::TinyShape other;
+  other.seed = 2;
+  const fs::path first = write("first", {});
+  const fs::path second = write("second", other);
+  EXPECT_THAT(failures_of(2, {},
+                          [&](Communicator& ranks, const LoadOptions& options) {
+                            load_and_run(ranks.leads() ? first : second, options);
+                          }),
+              Each(HasSubstr("model (a checksum of its files): expected ")));
+}
+
+// The same tensors, read in another way.
+TEST_F(RanksAgree, AnotherConfigurationIsRefused) {
+  testing::TinyShape other;
+  other.rope.theta = 20000;
+  const fs::path first = write("first", {});
+  const fs::path second = write("second", other);
+  EXPECT_THAT(failures_of(2, {},
+                          [&](Communicator& ranks, const LoadOptions& options) {
+                            load_and_run(ranks.leads() ? first : second, options);
+                          }),
+              Each(HasSubstr("model (a checksum of its files): expected ")));
+}
+
+TEST_F(RanksAgree, OtherCachesAreRefused) {
+  const fs::path path = write("model", {});
+  EXPECT_THAT(failures_of(2, {},
+                          [&](Communicator& ranks, LoadOptions options) {
+                            options.kv =
+                                ranks.leads() ? kernels::KvKind::int8 : kernels::KvKind::bf16;
+                            load_and_run(path, options);
+                          }),
+              Each(HasSubstr("kv: expected int8 on every rank, as on rank 0, got bf16 on rank 1")));
+  EXPECT_THAT(failures_of(3, {},
+                          [&](Communicator& ranks, LoadOptions options) {
+                            if (ranks.rank() == 2) options.kv_memory_bytes = 1U << 20;
+                            load_and_run(path, options);
+                          }),
+              Each(HasSubstr("kv memory: expected 0 on every rank, as on rank 0, got 1048576 on "
+                             "rank 2")));
+}
+
+TEST_F(RanksAgree, MoreThanThereAreExpertsAreRefused) {
+  testing::TinyShape experts;
+  experts.n_experts = 2;
+  experts.n_experts_used = 2;
+  const fs::path path = write("experts", experts);
+  EXPECT_THAT(
+      failures_of(3, {},
+                  [&](Communicator&, const LoadOptions& options) { load_and_run(path, options); }),
+      Each(HasSubstr("expected at most 2 ranks, one for each expert, got 3")));
+}
+
+TEST_F(RanksAgree, AModelInMemoryIsRefused) {
+  EXPECT_THAT(failures_of(2, {},
+                          [](Communicator&, const LoadOptions& options) {
+                            testing::MemoryFiles files(testing::golden_directory("llama_plain"));
+                            (void)load_model(files.folder(),
+                                             std::make_unique<MemoryTensors>(files.views, "memory"),
+                                             options);
+                          }),
+              Each(HasSubstr("one in files, which every rank reads")));
+}
+
+// A rank may take longer to load than it may be silent in a pass.
+TEST_F(RanksAgree, WhoLoadsSlowlyIsWaitedFor) {
+  const fs::path path = write("model", {});
+  EXPECT_THAT(failures_of(2, {.timeout_seconds = 1.5},
+                          [&](Communicator& ranks, LoadOptions options) {
+                            if (!ranks.leads()) {
+                              options.progress = [slept = false](double) mutable {
+                                if (!slept) std::this_thread::sleep_for(std::chrono::seconds(3));
+                                slept = true;
+                              };
+                            }
+                            load_and_run(path, options);
+                          }),
+              Each(""));
+}
+
+TEST_F(RanksAgree, ALoadErrorReachesEveryRank) {
+  const fs::path path = write("model", {});
+  const std::vector<std::string> failures =
+      failures_of(3, {}, [&](Communicator& ranks, const LoadOptions& options) {
+        load_and_run(ranks.rank() == 1 ? "/nowhere/at/all" : path, options);
+      });
+  EXPECT_THAT(failures[0], HasSubstr("rank 1 of 3: gave up: [load model] /nowhere/at/all"));
+  EXPECT_THAT(failures[1], HasSubstr("[load model] /nowhere/at/all"));
+  EXPECT_THAT(failures[2], HasSubstr("rank 1 of 3: gave up: [load model] /nowhere/at/all"));
+}
+
+TEST_F(RanksAgree, AFollowersErrorReachesTheFirst) {
+  const fs::path path = write("model", {});
+  const auto failures_behind = [&](const std::function<void(CommandWriter&)>& put) {
+    return failures_of(2, {.timeout_seconds = 10},
+                       [&](Communicator& ranks, const LoadOptions& options) {
+                         if (!ranks.leads()) return follow_model(path, options);
+                         const auto part = load_part(path, options);
+                         CommandWriter writer;
+                         put(writer);
+                         writer.send(ranks);
+                         ranks.barrier();
+                       });
+  };
+  EXPECT_THAT(failures_behind([](CommandWriter& writer) { writer.put_int(99); })[0],
+              HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected known"));
+  EXPECT_THAT(failures_behind([](CommandWriter& writer) {
+                writer.put(RankCommand::rewind);
+                writer.put_int(3);  // nobody opened it
+                writer.put_int(0);
+              })[0],
+              HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected sequences "
+                        "that are open"));
+}
+
+}  // namespace
+}  // namespace outrider
