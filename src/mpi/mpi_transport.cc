@@ -226,8 +226,8 @@ class MpiTransport final : public Transport {
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer, std::size_t i) {
       const Exchange::Piece& piece = exchange.received[i];
-      note(MPI_Irecv(piece.at, static_cast<int>(piece.n_bytes), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
-                     &receives_[i]),
+      note(MPI_Irecv(piece.at, static_cast<int>(piece.n_bytes), MPI_BYTE, peer, kTag,
+                     MPI_COMM_WORLD, &receives_[i]),
            peer, status);
     });
     for_peers(exchange.to, [&](int peer, std::size_t i) {
