@@ -39,7 +39,7 @@ struct LoadOptions {
   // Where passes run (run_on_device.h), on the thread that calls the model; null: on the processor.
   std::shared_ptr<device::Device> device = nullptr;
   std::string device_name = {};  // for messages
-  int n_threads = 0;                            // 0: default_threads()
+  int n_threads = 0;             // 0: default_threads()
   // The processes that hold the model together, this one among them; null, or one: this one alone.
   std::shared_ptr<Communicator> ranks = nullptr;
   // Called from the loading thread with the share done, 0..1, now and then.
