@@ -133,9 +133,8 @@ int run_devices(const DeviceFlags& flags) {
 }  // namespace
 
 CLI::App* add_devices(CLI::App& program, Run& run_command) {
-  CLI::App* app = program
-                      .add_subcommand("devices", "List GPUs and check their arithmetic")
-                      ->group("Commands");
+  CLI::App* app =
+      program.add_subcommand("devices", "List GPUs and check their arithmetic")->group("Commands");
   const auto flags = std::make_shared<DeviceFlags>();
   add_filled_text(*app, "NAME", flags->name, "", "the name of a device",
                   "This one alone, for example vulkan:0; all if it is not given");

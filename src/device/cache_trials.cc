@@ -45,6 +45,7 @@ Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infin
   constexpr int kFirst = kChunkKeys - 3;
   const TrialPages pages(shape, kFirst + rows.most);
   std::vector<TokenPlace> places;
+  places.reserve(size(rows.most));
   for (int row = 0; row < rows.most; ++row) places.push_back(pages.place(kFirst + row));
   const std::size_t width = size(shape.n_kv_heads) * size(shape.head_dim);
   std::vector<float> keys = numbers.awkward_floats(size(rows.most) * width);

@@ -83,8 +83,9 @@ std::vector<CheckResult> check_device(Device& device) {
     for (const auto& [name, kv] : {std::pair("f32", KvKind::f32), std::pair("bf16", KvKind::bf16),
                                    std::pair("int8", KvKind::int8)}) {
       const CacheShape cache = {.kv = kv, .n_kv_heads = 2, .head_dim = 40};
+      const char* const kind = name;  // clang 14 captures no structured binding
       const auto of_kind = [&](const char* what) {
-        return with_rows(fmt::format("{} {}", what, name).c_str());
+        return with_rows(fmt::format("{} {}", what, kind).c_str());
       };
       results.push_back(
           result_of(device, of_kind("attention"), attend_trial(kv, rows, shape, kSeed)));

@@ -97,6 +97,7 @@ Trial copy_trial(const TrialRows& rows, int n, bool picks, std::uint32_t seed) {
   const Columns from_columns = columns_among(n);
   const Columns to_columns = {.stride = from_columns.n + 2, .first = 1, .n = from_columns.n};
   std::vector<std::uint32_t> picked;
+  picked.reserve(static_cast<std::size_t>(rows.most));
   for (int row = 0; row < rows.most; ++row) {
     picked.push_back(static_cast<std::uint32_t>(numbers.below(rows.most)));
   }

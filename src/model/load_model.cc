@@ -209,7 +209,8 @@ std::unique_ptr<LanguageModel> load_model(const FileFolder& folder,
     throw UsageError("load model", "--experts mapped", "a model in files", "one in memory");
   }
   if (ranks_of(options) != nullptr) {
-    throw UsageError("split model", "model", "one in files, which every rank reads", "one in memory");
+    throw UsageError("split model", "model", "one in files, which every rank reads",
+                     "one in memory");
   }
   (void)make_weight_options(options);
   DecoderModel::Parts parts =

@@ -39,9 +39,8 @@ struct LoadOptions {
   // Where passes run (run_on_device.h), on the thread that calls the model; null: on the processor.
   std::shared_ptr<device::Device> device = nullptr;
   std::string device_name = {};  // for messages
-  int n_threads = 0;                            // 0: default_threads()
-  // The processes that hold the model together, including this one; null, or one: this process
-  // alone.
+  int n_threads = 0;             // 0: default_threads()
+  // The processes that hold the model together, this one among them; null, or one: this one alone.
   std::shared_ptr<Communicator> ranks = nullptr;
   // Called from the loading thread, from time to time, with the share done, 0..1.
   std::function<void(double)> progress = {};

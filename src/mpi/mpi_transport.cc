@@ -222,16 +222,16 @@ class MpiTransport final : public Transport {
   }
 
   Status run(const Exchange& exchange, double most_seconds) noexcept {
-    constexpr int tag = kDataTag;
+    constexpr int kTag = kDataTag;
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer, std::size_t i) {
       const Exchange::Piece& piece = exchange.received[i];
-      note(MPI_Irecv(piece.at, static_cast<int>(piece.n_bytes), MPI_BYTE, peer, tag, MPI_COMM_WORLD,
-                     &receives_[i]),
+      note(MPI_Irecv(piece.at, static_cast<int>(piece.n_bytes), MPI_BYTE, peer, kTag,
+                     MPI_COMM_WORLD, &receives_[i]),
            peer, status);
     });
     for_peers(exchange.to, [&](int peer, std::size_t i) {
-      note(MPI_Isend(exchange.sent, static_cast<int>(exchange.n_sent), MPI_BYTE, peer, tag,
+      note(MPI_Isend(exchange.sent, static_cast<int>(exchange.n_sent), MPI_BYTE, peer, kTag,
                      MPI_COMM_WORLD, &sends_[i]),
            peer, status);
     });

@@ -10,10 +10,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A sleep may last that much longer than it was asked for; what is left is waited for awake.
-constexpr std::chrono::microseconds kSleep_slack(100);
+constexpr std::chrono::microseconds kSleepSlack(100);
 
 void wait_until(Clock::time_point end) {
-  if (end - Clock::now() > kSleep_slack) std::this_thread::sleep_until(end - kSleep_slack);
+  if (end - Clock::now() > kSleepSlack) std::this_thread::sleep_until(end - kSleepSlack);
   while (Clock::now() < end) std::this_thread::yield();
 }
 

@@ -130,6 +130,7 @@ class InProcessTransport final : public Transport {
 std::vector<std::unique_ptr<Transport>> make_in_process_ranks(int n_ranks, std::size_t most_bytes) {
   const auto room = std::make_shared<Room>(n_ranks);
   std::vector<std::unique_ptr<Transport>> ends;
+  ends.reserve(static_cast<std::size_t>(n_ranks));
   for (int rank = 0; rank < n_ranks; ++rank) {
     ends.push_back(std::make_unique<InProcessTransport>(room, rank, most_bytes));
   }
