@@ -283,6 +283,7 @@ class LaunchedServer {
     for (std::string& word : all) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     log_ = (CliModels::get().root() / "server.log").string();
+    fs::remove(log_);  // an earlier server's port stands in it until the child has made it anew
     process_ = ::fork();
     if (process_ < 0) throw std::runtime_error("fork failed");
     if (process_ == 0) {
