@@ -276,6 +276,13 @@ TEST_P(RecurrentBits, APrefixOfAnotherText) {
   expect_next(*model_, *second, 100);
 }
 
+std::string case_name(const ::testing::TestParamInfo<RecurrentBits::ParamType>& info) {
+  std::string name = fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
+                                 name_of(std::get<2>(info.param)));
+  for (const char other : {' ', '/', '.'}) std::replace(name.begin(), name.end(), other, '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, RecurrentBits,
     ::testing::Combine(
@@ -286,13 +293,14 @@ INSTANTIATE_TEST_SUITE_P(
                           "nemotron_h_mixed", "nemotron_h_long"),
         ::testing::ValuesIn(test_support::tables_of_the_day()),
         ::testing::Values(WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4)),
-    [](const auto& info) {
-      std::string name =
-          fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
-                      name_of(std::get<2>(info.param)));
-      for (const char other : {' ', '/', '.'}) std::replace(name.begin(), name.end(), other, '_');
-      return name;
-    });
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiles, RecurrentBits,
+    ::testing::Combine(::testing::Values("lfm2_tied", "qwen3_5_grouped", "nemotron_h_mixed"),
+                       ::testing::ValuesIn(test_support::emulated_tiles_of_the_day()),
+                       ::testing::Values(WeightKind::bf16, WeightKind::int8)),
+    case_name);
 
 // Quantised products are exact integer arithmetic, and convolutions, delta rules and Mamba-2 have
 // one order of their sums: no table can tell itself from another.

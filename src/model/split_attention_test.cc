@@ -162,17 +162,25 @@ TEST_P(SplitAttention, BiasesByDistanceReachOverSplits) {
       97, testing::tokens_without_pattern(kSplit + 70, 3, 97));
 }
 
+std::string case_name(const ::testing::TestParamInfo<SplitAttention::ParamType>& info) {
+  std::string table = std::get<0>(info.param).name;
+  std::replace(table.begin(), table.end(), ' ', '_');
+  return table + (std::get<1>(info.param) == WeightKind::bf16 ? "_bf16" : "_int8") + "_kv" +
+         outrider::name_of(std::get<2>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SplitAttention,
+                         ::testing::Combine(::testing::ValuesIn(test_support::tables_of_the_day()),
+                                            ::testing::Values(WeightKind::bf16, WeightKind::int8),
+                                            ::testing::Values(KvKind::f32, KvKind::bf16,
+                                                              KvKind::int8)),
+                         case_name);
+
 INSTANTIATE_TEST_SUITE_P(
-    All, SplitAttention,
-    ::testing::Combine(::testing::ValuesIn(test_support::tables_of_the_day()),
-                       ::testing::Values(WeightKind::bf16, WeightKind::int8),
-                       ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
-    [](const auto& info) {
-      std::string table = std::get<0>(info.param).name;
-      std::replace(table.begin(), table.end(), ' ', '_');
-      return table + (std::get<1>(info.param) == WeightKind::bf16 ? "_bf16" : "_int8") + "_kv" +
-             outrider::name_of(std::get<2>(info.param));
-    });
+    Tiles, SplitAttention,
+    ::testing::Combine(::testing::ValuesIn(test_support::emulated_tiles_of_the_day()),
+                       ::testing::Values(WeightKind::int8), ::testing::Values(KvKind::bf16)),
+    case_name);
 
 // Sequences of one, two and three splits in one pass.
 TEST(SplitAttentionTogether, SequencesOfOtherLengthsShareAPass) {

@@ -136,6 +136,13 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
   }
 }
 
+std::string case_name(const ::testing::TestParamInfo<FamilyBits::ParamType>& info) {
+  std::string name = fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
+                                 name_of(std::get<2>(info.param)));
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, FamilyBits,
     ::testing::Combine(
@@ -150,16 +157,17 @@ INSTANTIATE_TEST_SUITE_P(
                           "deepseek_v3_stacked", "glm4_moe_plain", "glm4_moe_air",
                           "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys", "gemma4_moe",
                           "t5_plain", "t5_tied", "t5_far"),
-
         ::testing::ValuesIn(test_support::tables_of_the_day()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
-    [](const auto& info) {
-      std::string name =
-          fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
-                      name_of(std::get<2>(info.param)));
-      std::replace(name.begin(), name.end(), ' ', '_');
-      return name;
-    });
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiles, FamilyBits,
+    ::testing::Combine(::testing::Values("gemma2_capped", "mixtral_window", "deepseek_v3_plain",
+                                         "gemma4_moe", "t5_plain"),
+                       ::testing::ValuesIn(test_support::emulated_tiles_of_the_day()),
+                       ::testing::Values(KvKind::bf16)),
+    case_name);
 
 // Early files of Phi-3 call longrope "su", or "yarn" with longrope's factors; transformers reads
 // both.
