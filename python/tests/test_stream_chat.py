@@ -1,4 +1,4 @@
-"""Conversations in pieces: the pieces are chat()'s reply, and a stream that is left leaves nothing."""
+"""Conversations in pieces: together they are the reply of chat(). Left streams leave nothing."""
 
 import gc
 import json
