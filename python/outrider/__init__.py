@@ -7,6 +7,7 @@ tokens are, bit for bit, those of decoding without a drafter.
 from typing import TYPE_CHECKING
 
 from ._outrider import (
+    ChatStream,
     Draft,
     DraftedText,
     Error,
@@ -16,6 +17,7 @@ from ._outrider import (
     Model,
     ModelSummary,
     Reply,
+    ReplyPiece,
     Result,
     SamplingParams,
     Statistics,
@@ -33,6 +35,7 @@ from .server_process import Server
 from .serving import serve
 
 __all__ = [
+    "ChatStream",
     "Draft",
     "DraftedText",
     "Error",
@@ -43,6 +46,7 @@ __all__ = [
     "ModelSummary",
     "OwnDrafter",
     "Reply",
+    "ReplyPiece",
     "Result",
     "SamplingParams",
     "Server",

@@ -60,6 +60,8 @@ class ModelSummary:
     @property
     def kernels(self) -> str: ...
     @property
+    def device(self) -> str: ...
+    @property
     def threads(self) -> int: ...
     @property
     def n_parameters(self) -> int: ...
@@ -119,6 +121,7 @@ class Model:
         kv_memory: int = 0,
         experts: str = "",
         experts_memory: int = 0,
+        device: str = "",
     ) -> None: ...
     @overload
     def logits(
@@ -288,6 +291,32 @@ class Reply:
     @property
     def result(self) -> Result: ...
 
+class ReplyPiece:
+    @property
+    def kind(self) -> str:
+        """content, reasoning, call_begin, call_arguments or call_end"""
+    @property
+    def text(self) -> str: ...
+    @property
+    def call(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def tool_call(self) -> Optional[Dict[str, Any]]: ...
+    @property
+    def of_broken_call(self) -> bool: ...
+
+class ChatStream:
+    def __iter__(self) -> Iterator[ReplyPiece]: ...
+    def __next__(self) -> ReplyPiece: ...
+    def __enter__(self) -> ChatStream: ...
+    def __exit__(self, *error: Any) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def reply(self) -> Optional[Reply]: ...
+
 class DraftedText:
     @property
     def id(self) -> int: ...
@@ -416,6 +445,28 @@ class Generator:
         max_seconds: float = 0,
         on_token: Optional[Callable[[Token], Any]] = None,
     ) -> Reply: ...
+    def stream_chat(
+        self,
+        messages: Union[str, Sequence[Dict[str, Any]]],
+        *,
+        tools: Union[None, str, Sequence[Dict[str, Any]]] = None,
+        tool_choice: Union[None, str, Dict[str, Any]] = None,
+        variables: Union[None, str, Dict[str, Any]] = None,
+        parallel_calls: bool = True,
+        trust_messages: bool = False,
+        sampling: Optional[SamplingParams] = None,
+        max_tokens: int = 256,
+        seed: int = 0,
+        stop: Union[str, Sequence[str]] = (),
+        stop_tokens: Ids = (),
+        ignore_eos: bool = False,
+        keep_logits: bool = False,
+        log_probs: int = -1,
+        grammar: Optional[Grammar] = None,
+        mask: Optional[Mask] = None,
+        max_seconds: float = 0,
+        on_token: Optional[Callable[[Token], Any]] = None,
+    ) -> ChatStream: ...
     def keep_last_text(self, keep: bool) -> None: ...
     @property
     def model(self) -> Model: ...
@@ -435,6 +486,7 @@ def model_from_memory(
     kv_memory: int = 0,
     experts: str = "",
     experts_memory: int = 0,
+    device: str = "",
 ) -> Model: ...
 def kernel_tables() -> List[Tuple[str, bool]]: ...
 def escape_spec_value(value: str) -> str: ...

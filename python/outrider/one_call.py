@@ -7,7 +7,17 @@ from typing import Any, Optional, Union
 
 from ._outrider import Generator, Model, SamplingParams, UsageError, escape_spec_value
 
-_MODEL = ("weights", "kv", "threads", "kernels", "kv_memory", "experts", "experts_memory", "progress")
+_MODEL = (
+    "weights",
+    "kv",
+    "threads",
+    "kernels",
+    "kv_memory",
+    "experts",
+    "experts_memory",
+    "device",
+    "progress",
+)
 _SPECULATION = ("drafter", "rule", "tree", "verify", "adaptive", "drafter_options")
 _SAMPLING = (
     "temperature",

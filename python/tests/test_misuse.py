@@ -70,6 +70,7 @@ refused(lambda: outrider.Generator.generate(None, "a"))
 refused(lambda: outrider.Generator.__new__(outrider.Generator).generate("a"))
 refused(lambda: outrider.Generator.__new__(outrider.Generator).model)
 refused(lambda: outrider.Generator.__new__(outrider.Generator).stream("a"))
+refused(lambda: outrider.Generator.__new__(outrider.Generator).stream_chat([]))
 refused(lambda: outrider.Generator(outrider.Model.__new__(outrider.Model)))
 for of in vars(module).values():
     if isinstance(of, type) and not issubclass(of, Exception):

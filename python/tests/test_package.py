@@ -78,3 +78,4 @@ def test_the_stubs_name_every_keyword():
         of_chat = {"tools", "tool_choice", "variables", "parallel_calls", "trust_messages"}
         others = {"add_special", "encoder_prompt"}  # the template says these
         assert named["chat"] - of_chat - {"sampling"} == keywords - others
+        assert named["stream_chat"] == named["chat"]

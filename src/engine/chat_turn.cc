@@ -110,52 +110,37 @@ GenerateRequest ChatTurn::request(GenerateOptions options) const {
   return {.prompt = state.ids, .options = std::move(options)};
 }
 
+ReplyReader ChatTurn::reader(ReplyReader::Callback on_event) const {
+  ReplyParserOptions options;
+  options.tools = state_->tools;
+  options.calls = state_->tools != nullptr;
+  options.in_reasoning = state_->in_reasoning;
+  return {state_->format, options, std::move(on_event)};
+}
+
 Reply ChatTurn::read(std::string_view text) const {
   Reply reply;
-  std::vector<bool> is_whole;
-  const auto call_of = [&](const ReplyEvent& event) -> ReplyCall& {
-    const auto index = static_cast<std::size_t>(event.call);
-    if (index >= reply.calls.size()) {
-      reply.calls.resize(index + 1);
-      is_whole.resize(index + 1, false);
+  reader([&reply](const ReplyEvent& event) {
+    switch (event.kind) {
+      case ReplyEvent::Kind::content:
+        reply.content += event.text;
+        break;
+      case ReplyEvent::Kind::reasoning:
+        reply.reasoning += event.text;
+        break;
+      case ReplyEvent::Kind::call_begin:
+        reply.calls.push_back(
+            {.id = std::string(event.id), .name = std::string(event.name), .arguments = {}});
+        break;
+      case ReplyEvent::Kind::call_arguments:
+        reply.calls.back().arguments += event.text;
+        break;
+      case ReplyEvent::Kind::call_end:
+        if (!event.complete) return reply.calls.pop_back();
+        if (!event.id.empty()) reply.calls.back().id = event.id;
+        break;
     }
-    return reply.calls[index];
-  };
-  ReplyParser parser(state_->format,
-                     {.tools = state_->tools,
-                      .calls = state_->tools != nullptr,
-                      .in_reasoning = state_->in_reasoning},
-                     [&](const ReplyEvent& event) {
-                       switch (event.kind) {
-                         case ReplyEvent::Kind::content:
-                           reply.content += event.text;
-                           break;
-                         case ReplyEvent::Kind::reasoning:
-                           reply.reasoning += event.text;
-                           break;
-                         case ReplyEvent::Kind::call_begin:
-                           call_of(event).name = event.name;
-                           call_of(event).id = event.id;
-                           break;
-                         case ReplyEvent::Kind::call_arguments:
-                           call_of(event).arguments += event.text;
-                           break;
-                         case ReplyEvent::Kind::call_end:
-                           if (!event.id.empty()) call_of(event).id = event.id;
-                           call_of(event);
-                           is_whole[static_cast<std::size_t>(event.call)] = event.complete;
-                           break;
-                       }
-                     });
-  parser.push(text);
-  parser.finish();
-  std::size_t n_whole = 0;
-  for (std::size_t i = 0; i < reply.calls.size(); ++i) {
-    if (!is_whole[i]) continue;
-    if (n_whole != i) reply.calls[n_whole] = std::move(reply.calls[i]);
-    ++n_whole;
-  }
-  reply.calls.resize(n_whole);
+  }).finish(text);
   return reply;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -97,6 +98,78 @@ TEST_F(ChatTurns, KeepWhatBrokeOffAsContent) {
   const Reply reply = answer(asked("broken call", kTools));
   EXPECT_THAT(reply.calls, IsEmpty());
   EXPECT_EQ(reply.content, kScripts.at("broken call"));
+}
+
+// What a reader said, put together.
+struct ReadInPieces {
+  Reply reply = {};
+  std::string broken = {};  // content that was passed on as a call before
+  int n_events = 0;
+
+  void add(const ReplyEvent& event) {
+    ++n_events;
+    switch (event.kind) {
+      case ReplyEvent::Kind::content:
+        reply.content += event.text;
+        if (event.of_broken_call) broken += event.text;
+        break;
+      case ReplyEvent::Kind::reasoning:
+        reply.reasoning += event.text;
+        break;
+      case ReplyEvent::Kind::call_begin:
+        reply.calls.emplace_back();
+        reply.calls.back().name = event.name;
+        reply.calls.back().id = event.id;
+        break;
+      case ReplyEvent::Kind::call_arguments:
+        reply.calls.back().arguments += event.text;
+        break;
+      case ReplyEvent::Kind::call_end:
+        if (!event.id.empty()) reply.calls.back().id = event.id;
+        if (!event.complete) reply.calls.pop_back();
+        break;
+    }
+  }
+};
+
+// Of every script, with tools and without, whole and cut off behind any token.
+TEST_F(ChatTurns, SayInPiecesWhatTheySayAsAWhole) {
+  Generator generator(model_);
+  int n_before_the_end = 0;
+  int n_broken = 0;
+  for (const auto& [name, text] : kScripts) {
+    for (const char* const tools : {"", kTools}) {
+      for (const int most : {256, 12, 9, 5, 1}) {
+        SCOPED_TRACE(name + (*tools == '\0' ? "" : " with tools") + ", " + std::to_string(most));
+        ReadInPieces pieces;
+        const ChatTurn turn(model_->tokenizer(), asked(name, tools));
+        ReplyReader reader =
+            ChatTurn(model_->tokenizer(), asked(name, tools)).reader([&](const ReplyEvent& event) {
+              pieces.add(event);
+            });
+        GenerateOptions options;
+        options.max_tokens = most;
+        options.on_token = [&](const TokenEvent& token) { reader.push(token.text); };
+        const GenerateRequest request = turn.request(options);
+        const std::string said = generator.generate({&request, 1}).front().text;
+        n_before_the_end += pieces.n_events > 2 ? 1 : 0;
+        reader.finish(said);
+        const Reply expected = turn.read(said);
+        EXPECT_EQ(pieces.reply.content, expected.content);
+        EXPECT_EQ(pieces.reply.reasoning, expected.reasoning);
+        EXPECT_EQ(reader.n_calls(), static_cast<int>(expected.calls.size()));
+        ASSERT_THAT(pieces.reply.calls, SizeIs(expected.calls.size()));
+        for (std::size_t i = 0; i < expected.calls.size(); ++i) {
+          EXPECT_EQ(pieces.reply.calls[i].id, expected.calls[i].id);
+          EXPECT_EQ(pieces.reply.calls[i].name, expected.calls[i].name);
+          EXPECT_EQ(pieces.reply.calls[i].arguments, expected.calls[i].arguments);
+        }
+        n_broken += pieces.broken.empty() ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(n_before_the_end, 6);
+  EXPECT_GT(n_broken, 0);
 }
 
 // The request's form is that of the whole reply: what reads as a call goes through, an answer does
