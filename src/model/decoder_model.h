@@ -72,6 +72,11 @@ class DecoderModel final : public LanguageModel {
   void run_part() { executor_->run({}); }
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;
   void project(std::span<const float> features, ForwardOutput& output) override;
+  // The parts of project(), likewise.
+  float* lay_out_projection(std::span<const float> features, ForwardOutput& output) {
+    return projection_.prepare(features, output);
+  }
+  void run_projection(float* logits) { projection_.run(logits); }
   void project_part(std::span<const float> features) { projection_.project_part(features); }
   std::optional<Matrix> narrower_output(WeightKind kind) const override;
   LogitForm logit_form() const override { return parts_.family->logit_form(); }

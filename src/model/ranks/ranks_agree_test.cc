@@ -180,7 +180,7 @@ TEST_F(RanksAgree, AFollowersErrorReachesTheFirst) {
               HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected known"));
   EXPECT_THAT(failures_behind([](CommandWriter& writer) {
                 writer.put(RankCommand::rewind);
-                writer.put_int(3);  // nobody opened it
+                writer.put_number(3);  // nobody opened it
                 writer.put_int(0);
               })[0],
               HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected sequences "
