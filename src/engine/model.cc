@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -31,12 +32,18 @@ Model::~Model() = default;
 
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                                          const ModelOptions& options) {
-  LoadOptions load = make_load_options(options);
-  // Of the model alone: its drafters stand on the first rank.
-  if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
-  require_model(path);
-  std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(path);
-  return of_parts(path, std::move(tokenizer), load_model(path, load), load);
+  try {
+    LoadOptions load = make_load_options(options);
+    // Of the model alone: its drafters stand on the first rank.
+    if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
+    require_model(path);
+    std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(path);
+    return of_parts(path, std::move(tokenizer), load_model(path, load), load);
+  } catch (const std::exception& error) {
+    // The others load, and would wait for this one.
+    if (options.ranks != nullptr) options.ranks->give_up(error.what());
+    throw;
+  }
 }
 
 std::shared_ptr<const Model> Model::from_memory(const ModelInMemory& given,
