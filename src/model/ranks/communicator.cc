@@ -28,6 +28,7 @@ constexpr double kLeader_seconds = 86400;
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, double timeout_seconds)
     : transport_(std::move(transport)),
+      agreed_timeout_seconds_(timeout_seconds),
       timeout_seconds_(transport_->rank() == 0 ? timeout_seconds
                                                : follower_seconds(timeout_seconds)),
       pieces_(static_cast<std::size_t>(transport_->n_ranks())) {}

@@ -38,6 +38,8 @@ class Communicator {
   bool leads() const { return rank() == 0; }
 
   double timeout_seconds() const { return timeout_seconds_; }
+  // What the constructor was given: the same on every rank, or ranks would miss one another.
+  double agreed_timeout_seconds() const { return agreed_timeout_seconds_; }
 
   // While *stop is set, by a signal handler perhaps, this rank waits for the others no longer than
   // it must: not at all while they load, and rank 0 for kStopped_seconds in each exchange of a
@@ -94,6 +96,7 @@ class Communicator {
   void note_failure(int culprit, std::string what, bool gave_up);
 
   std::unique_ptr<Transport> transport_;
+  double agreed_timeout_seconds_;
   double timeout_seconds_;  // this rank's own
   const std::atomic<bool>* stop_ = nullptr;
   std::vector<Exchange::Piece> pieces_;  // (n_ranks)
