@@ -353,8 +353,8 @@ class LaunchedServer {
   // Whether rank 0 handles SIGINT by now: it does when it begins to load.
   bool handles_signals() const {
     for (int i = 0; i < 1200; ++i) {
-      if (const std::optional<pid_t> process = process_of_rank(0); process && catches_int(*process))
-        return true;
+      const std::optional<pid_t> process = process_of_rank(0);
+      if (process && catches_int(*process)) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/bytes_of.h"
@@ -172,31 +173,41 @@ void Communicator::confirm() {
 }
 
 std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Patience patience) {
-  const auto n = pieces_.size();
-  const std::uint64_t length = mine.size();
-  std::vector<std::uint64_t> lengths(n);
-  const std::vector<std::size_t> words(n, sizeof length);
-  gather(bytes_of(length), words, reinterpret_cast<std::byte*>(lengths.data()), true, patience);
-  // What is no length of a text is not made room for. Every rank sees the same ones.
-  for (std::size_t rank = 0; rank < n; ++rank) {
-    if (lengths[rank] <= kMostTextBytes) continue;
-    throw Error(kOperation, fmt::format("rank {} of {}", rank, n),
-                fmt::format("a text of at most {} bytes", kMostTextBytes),
-                fmt::format("one of {}", lengths[rank]));
+  auto room = std::make_unique<TextRoom>();
+  room->mine = mine;
+  try {
+    exchange_texts(*room, patience);
+  } catch (...) {
+    abandoned_ = std::move(room);
+    throw;
   }
-  const std::vector<std::size_t> n_bytes(lengths.begin(), lengths.end());
-  std::size_t n_all = 0;
-  for (const std::size_t one : n_bytes) n_all += one;
-  std::string all(n_all, '\0');
-  gather(std::as_bytes(std::span(mine)), n_bytes, reinterpret_cast<std::byte*>(all.data()), true,
-         patience);
   std::vector<std::string> texts;
   std::size_t at = 0;
-  for (const std::size_t one : n_bytes) {
-    texts.push_back(all.substr(at, one));
-    at += one;
+  for (const std::uint64_t length : room->lengths) {
+    texts.push_back(room->all.substr(at, length));
+    at += length;
   }
   return texts;
+}
+
+void Communicator::exchange_texts(TextRoom& room, Patience patience) {
+  const auto n = pieces_.size();
+  room.length = room.mine.size();
+  room.lengths.resize(n);
+  const std::vector<std::size_t> words(n, sizeof room.length);
+  gather(bytes_of(room.length), words, reinterpret_cast<std::byte*>(room.lengths.data()), true,
+         patience);
+  // What is no length of a text is not made room for. Every rank sees the same ones.
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    if (room.lengths[rank] <= kMostTextBytes) continue;
+    throw Error(kOperation, fmt::format("rank {} of {}", rank, n),
+                fmt::format("a text of at most {} bytes", kMostTextBytes),
+                fmt::format("one of {}", room.lengths[rank]));
+  }
+  const std::vector<std::size_t> n_bytes(room.lengths.begin(), room.lengths.end());
+  room.all.resize(std::accumulate(n_bytes.begin(), n_bytes.end(), std::size_t{0}));
+  gather(std::as_bytes(std::span(room.mine)), n_bytes,
+         reinterpret_cast<std::byte*>(room.all.data()), true, patience);
 }
 
 void Communicator::give_up(std::string_view why) noexcept {

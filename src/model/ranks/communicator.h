@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -91,6 +92,14 @@ class Communicator {
   void gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes, std::byte* all,
               bool to_all, Patience patience);
   void exchange(const Exchange& exchange, Patience patience);
+  // What an exchange of texts sends and receives: of one call, unless that fails.
+  struct TextRoom {
+    std::uint64_t length = 0;
+    std::string mine;
+    std::vector<std::uint64_t> lengths;  // (n_ranks)
+    std::string all;
+  };
+  void exchange_texts(TextRoom& room, Patience patience);
   bool leader_is_lost() const;  // with the mutex held
   // The first failure stays.
   void note_failure(int culprit, std::string what, bool gave_up);
@@ -99,6 +108,8 @@ class Communicator {
   double agreed_timeout_seconds_;
   double timeout_seconds_;  // this rank's own
   const std::atomic<bool>* stop_ = nullptr;
+  // A transport may still write and read there, until this rank has given up (transport.h).
+  std::unique_ptr<TextRoom> abandoned_;
   std::vector<Exchange::Piece> pieces_;  // (n_ranks)
 
   mutable std::mutex mutex_;  // guards the members after it

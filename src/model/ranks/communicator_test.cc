@@ -130,6 +130,35 @@ TEST(Communicator, TheLengthOfATextThatIsNoneIsRefusedOnEveryRank) {
   });
 }
 
+// Its exchanges fail, and messages that were under way come while the rank gives up.
+class LateTransport final : public Transport {
+ public:
+  int rank() const override { return 0; }
+  int n_ranks() const override { return 2; }
+  std::size_t most_bytes() const override { return 1U << 20; }
+  Status exchange(const Exchange& exchange, const WaitLimit& /*limit*/) noexcept override {
+    late_ = exchange.received[1];
+    return Status::silent;
+  }
+  int culprit() const override { return 1; }
+  const char* reason() const override { return ""; }
+  void give_up(int /*culprit*/, const char* /*why*/) noexcept override {
+    for (std::size_t i = 0; i < late_.n_bytes; ++i) late_.at[i] = std::byte{1};
+  }
+  void finish(double /*most_seconds*/) noexcept override {}
+
+ private:
+  Exchange::Piece late_;
+};
+
+// `make asan` sees a write to room that is gone.
+TEST(Communicator, TheRoomOfTextsStaysUntilTheRankHasGivenUp) {
+  Communicator ranks(std::make_unique<LateTransport>(), 1);
+  EXPECT_THROW((void)ranks.exchange_texts("a", Communicator::Patience::loading), LostRank);
+  ranks.give_up("a rank is lost");
+  EXPECT_EQ(ranks.failure(), "rank 1 of 2: nothing came from it for 3600 s");
+}
+
 // Whoever never comes is not waited for when a signal has come: not for an hour while models are
 // loaded, and not for the time-out in a pass.
 TEST(Communicator, WhoIsStoppedWaitsNoLonger) {

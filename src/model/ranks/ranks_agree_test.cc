@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -173,8 +174,7 @@ TEST_F(RanksAgree, AFileOfVeryManyTensorsIsReadInPart) {
     const CountedTensors source(n, bytes);
     const std::string sum = model_checksum(path, source);
     EXPECT_LE(source.n_read(), kMostSamples) << n;
-    if (n <= kMostSamples) EXPECT_EQ(source.n_read(), n);
-    EXPECT_GT(source.n_read(), 0U);
+    EXPECT_GE(source.n_read(), std::min(n, kMostSamples / 2)) << n;
     EXPECT_EQ(model_checksum(path, CountedTensors(n, bytes)), sum);
     EXPECT_NE(model_checksum(path, CountedTensors(n + 1, bytes)), sum);
     std::vector<std::byte> other(4096, std::byte{1});

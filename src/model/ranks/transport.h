@@ -53,7 +53,8 @@ class Transport {
   virtual int n_ranks() const = 0;
 
   // No piece may be larger than most_bytes(). After any status but `done`, only give_up() and
-  // finish() may be called.
+  // finish() may be called; until give_up() has returned, what was to be sent and received stays
+  // where it is.
   virtual Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept = 0;
   virtual std::size_t most_bytes() const = 0;
 
