@@ -1,6 +1,7 @@
 #include "bench_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace outrider::cli {
 
@@ -26,6 +27,8 @@ Json describe(const Model& model) {
   object["model"] = model.path().string();
   object["kernels"] = summary.kernels;
   object["threads"] = summary.threads;
+  object["ranks"] = summary.n_ranks();
+  if (summary.n_ranks() > 1) object["rank_threads"] = summary.rank_threads;
   object["weights"] = summary.weights;
   object["weight_bytes"] = summary.weight_bytes;
   if (summary.n_experts > 0) {
@@ -40,6 +43,19 @@ Json describe(const Model& model) {
   object["kv"] = summary.kv;
   return object;
 }
+
+namespace {
+
+// "4 threads"; "2 ranks of 4 and 2 threads".
+std::string threads_of(const ModelSummary& summary) {
+  if (summary.n_ranks() == 1) {
+    return fmt::format("{} thread{}", summary.threads, summary.threads == 1 ? "" : "s");
+  }
+  return fmt::format("{} ranks of {} threads", summary.n_ranks(),
+                     fmt::join(summary.rank_threads, " and "));
+}
+
+}  // namespace
 
 std::string describe_line(const Model& model, int context) {
   const ModelSummary& summary = model.summary();
@@ -56,10 +72,10 @@ std::string describe_line(const Model& model, int context) {
           : fmt::format(", {:.2f} of them in the file and {:.2f} for those in use",
                         static_cast<double>(summary.mapped_bytes) * 1e-9,
                         static_cast<double>(summary.expert_memory_bytes) * 1e-9);
-  return fmt::format("{}: {} ({:.2f} GB{}{}), kv {}, {}, {} thread{}, context {}\n",
-                     model.path().string(), summary.weights, n_bytes * 1e-9, of_one_row, mapped,
-                     summary.kv, summary.kernels, summary.threads, summary.threads == 1 ? "" : "s",
-                     context);
+  const std::string of_rank = summary.n_ranks() == 1 ? "" : " on rank 0";
+  return fmt::format("{}: {} ({:.2f} GB{}{}{}), kv {}, {}, {}, context {}\n", model.path().string(),
+                     summary.weights, n_bytes * 1e-9, of_rank, of_one_row, mapped, summary.kv,
+                     summary.kernels, threads_of(summary), context);
 }
 
 std::string dump(const Json& object) {

@@ -48,6 +48,11 @@ void speak_after_the_first(int rank) { speaking_rank = rank; }
 int fail(int status, std::string_view message) {
   constexpr std::chrono::seconds kTurnOfTheFirst(2);
   if (speaking_rank > 0) std::this_thread::sleep_for(kTurnOfTheFirst);
+  print_error(message);
+  return status;
+}
+
+void print_error(std::string_view message) {
   // The library's own messages are shorter; CLI11 and the standard library quote without limit.
   constexpr std::size_t kLongest_bytes = 950;
   std::string text = one_line(message);
@@ -59,7 +64,6 @@ int fail(int status, std::string_view message) {
   const std::string rank = speaking_rank > 0 ? fmt::format("rank {}: ", speaking_rank) : "";
   const std::string line = fmt::format("{}: {}{}\n", program_name, rank, text);
   std::fwrite(line.data(), 1, line.size(), stderr);
-  return status;
 }
 
 namespace {

@@ -13,6 +13,8 @@ int enter(const char* name, int argc, char** argv, int (*run_program)(int, char*
 
 // One line on standard error; returns `status`.
 int fail(int status, std::string_view message);
+// The same line at once, whichever process this is of several (speak_after_the_first).
+void print_error(std::string_view message);
 
 // This process is another than the first of several that run the same command line: fail() waits
 // for two seconds and names it. As a rule the first one has said the same by then, and its status

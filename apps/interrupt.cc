@@ -72,6 +72,8 @@ void Interrupt::reset() {
 
 bool Interrupt::must_end() { return terminated.load(); }
 
+const std::atomic<bool>* Interrupt::signal_flag() { return &signalled; }
+
 void Interrupt::settle() { terminated.store(false); }
 
 const std::atomic<bool>* Interrupt::flag() { return &cancelled; }

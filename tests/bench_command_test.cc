@@ -63,6 +63,8 @@ TEST_F(BenchCommand, PassesGiveSecondsAndRatios) {
   EXPECT_EQ(object["weights"], "int8");
   EXPECT_EQ(object["kv"], "bf16");
   EXPECT_EQ(object["threads"], 1);
+  EXPECT_EQ(object["ranks"], 1);
+  EXPECT_FALSE(object.contains("rank_threads"));
   EXPECT_EQ(object["context"], 20);
   EXPECT_EQ(object["nodes"], "chain");
   EXPECT_EQ(object["rounds"], 3);

@@ -145,11 +145,19 @@ TEST_F(Mpirun, OneRankIsAProcessByItself) {
   EXPECT_EQ(ids_of(run_on(1, generate({}))), ids_of(testing::run_program(generate({}))));
 }
 
-TEST_F(Mpirun, BenchMeasures) {
-  const ProgramRun run = run_on(2, {"bench", "--passes", "--model", CliModels::get().target(),
-                                    "--rows", "1,4", "--repeat", "1", "--json"});
+TEST_F(Mpirun, BenchMeasuresAndNamesTheRanks) {
+  const Words words = {"bench",     "--passes", "--model",  CliModels::get().target(),
+                       "--rows",    "1,4",      "--repeat", "1",
+                       "--threads", "1"};
+  Words as_json = words;
+  as_json.emplace_back("--json");
+  const ProgramRun run = run_on(2, as_json);
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_FALSE(nlohmann::json::parse(run.out, nullptr, false).is_discarded()) << run.out;
+  const auto object = nlohmann::json::parse(run.out, nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(object.is_object()) << run.out;
+  EXPECT_EQ(object.value("ranks", 0), 2);
+  EXPECT_EQ(object.value("rank_threads", nlohmann::json()), nlohmann::json({1, 1}));
+  EXPECT_THAT(run_on(2, words).out, HasSubstr("2 ranks of 1 and 1 threads"));
 }
 
 int n_lines_of_ours(const ProgramRun& run) {
@@ -233,6 +241,12 @@ TEST(ALaterRank, RefusesWhatIsNotForRanksWithItsNumber) {
               HasSubstr("outrider: rank 2: [start ranks] outrider rules: expected one process"));
 }
 
+// Ranks that wait for one another for different times would lose one another.
+TEST_F(Mpirun, AnotherTimeoutIsRefused) {
+  expect_one_line(run_apart(generate({"--rank-timeout", "30"}), generate({})),
+                  "rank time-out: expected 30 s on every rank, as on rank 0, got 60 s on rank 1");
+}
+
 // What one rank alone cannot go on from.
 TEST_F(Mpirun, AnotherRanksErrorIsSaidByRankZero) {
   const auto program = [](const Words& words) {
@@ -275,14 +289,14 @@ TEST_F(Mpirun, RanksThatMpiDoesNotKnowAreRefused) {
 // A server under mpirun, in the background.
 class LaunchedServer {
  public:
-  explicit LaunchedServer(const Words& words, int n_ranks = 2) {
+  explicit LaunchedServer(const Words& words, int n_ranks = 2, const std::string& name = "server") {
     const std::string mpirun = in_path("mpirun");
     Words all = {mpirun};
     for (const std::string& word : launched(n_ranks, words)) all.push_back(word);
     std::vector<char*> pointers;
     for (std::string& word : all) pointers.push_back(word.data());
     pointers.push_back(nullptr);
-    log_ = (CliModels::get().root() / "server.log").string();
+    log_ = (CliModels::get().root() / (name + ".log")).string();
     fs::remove(log_);  // an earlier server's port stands in it until the child has made it anew
     process_ = ::fork();
     if (process_ < 0) throw std::runtime_error("fork failed");
@@ -336,6 +350,15 @@ class LaunchedServer {
     const std::optional<pid_t> process = process_of_rank(rank);
     return process && ::kill(*process, signal) == 0;
   }
+  // Whether rank 0 handles SIGINT by now: it does when it begins to load.
+  bool handles_signals() const {
+    for (int i = 0; i < 1200; ++i) {
+      const std::optional<pid_t> process = process_of_rank(0);
+      if (process && catches_int(*process)) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
   // mpirun's exit status, which is that of the ranks; nothing if it does not end.
   std::optional<int> wait() {
     int status = 0;
@@ -364,6 +387,15 @@ class LaunchedServer {
       if (environment.find(variable) != std::string::npos) return process;
     }
     return std::nullopt;
+  }
+  static bool catches_int(pid_t process) {
+    std::ifstream stream("/proc/" + std::to_string(process) + "/status");
+    std::string line;
+    while (std::getline(stream, line)) {
+      if (!line.starts_with("SigCgt:")) continue;
+      return (std::stoull(line.substr(7), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0;
+    }
+    return false;
   }
   static pid_t parent_of(pid_t process) {
     std::ifstream stream("/proc/" + std::to_string(process) + "/status");
@@ -420,6 +452,40 @@ TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
   EXPECT_THAT(answer.body, HasSubstr("rank 2 of 3: nothing came from it for 1 s"));
   ASSERT_TRUE(server.signal_rank(0, SIGTERM));
   EXPECT_NE(server.wait().value_or(0), 0) << server.log();
+}
+
+// Rank 1 hangs, while it loads or in a pass: as soon as it can be, it is stopped. The time-out is
+// ten minutes, and loading has an hour.
+TEST_F(Mpirun, CtrlCEndsTheWaitForARankThatHangs) {
+  Words words = generate({"--rank-timeout", "600", "--ignore-eos"});
+  *std::find(words.begin(), words.end(), "24") = "100000000";
+  LaunchedServer run(words, 2, "interrupted");
+  ASSERT_TRUE(run.handles_signals()) << run.log();
+  ASSERT_TRUE(run.stop_follower()) << run.log();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ASSERT_TRUE(run.signal_rank(0, SIGINT));
+  const std::optional<int> status = run.wait();  // half a minute at most
+  ASSERT_TRUE(status) << run.log();
+  EXPECT_NE(*status, 0);
+  EXPECT_THAT(run.log(), HasSubstr("interrupted while it waited for rank 1"));
+}
+
+// The same of a server that has a request: it is answered.
+TEST_F(Mpirun, SigtermEndsTheWaitOfAServerForARankThatHangs) {
+  LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
+                         "0", "--rank-timeout", "600", "--profile", "none"});
+  const int port = server.port();
+  ASSERT_GT(port, 0) << server.log();
+  ASSERT_TRUE(server.stop_follower()) << server.log();
+  testing::HttpClient client(port);
+  const nlohmann::json body = {{"prompt", "a"}, {"max_tokens", 4}};
+  ASSERT_TRUE(client.send(testing::request_text("POST", "/v1/completions", body.dump(),
+                                                {{"Content-Type", "application/json"}})));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ASSERT_TRUE(server.signal_rank(0, SIGTERM));
+  EXPECT_EQ(client.receive_head().status, 503);
+  ASSERT_TRUE(server.wait()) << server.log();
+  EXPECT_THAT(server.log(), HasSubstr("interrupted while it waited for rank 1"));
 }
 
 // As a service manager that signals every process. The stream goes on to its end.

@@ -62,6 +62,10 @@ struct ModelSummary {
   std::string kernels = {};  // the table in use
   std::string device = {};   // that passes run on, by its driver's name; empty: the processor
   int threads = 0;           // of a pass, at most
+  // Of a model that several processes hold together (outrider/ranks.h): the threads of each. Bytes
+  // are those of the first one then, and counts the model's. Empty: this process alone.
+  std::vector<int> rank_threads = {};
+  int n_ranks() const { return rank_threads.empty() ? 1 : static_cast<int>(rank_threads.size()); }
   std::int64_t n_parameters = 0;
   int vocabulary_size = 0;
   int context_length = 0;  // tokens
@@ -79,6 +83,9 @@ struct ModelSummary {
   std::string kv = {};            // cache type
   std::int64_t weight_bytes = 0;  // packed matrices
   std::int64_t kv_bytes_per_token = 0;
+  // Limit of the KV cache of all texts (ModelOptions::kv_memory_bytes; of several ranks the first
+  // one's part of that, which may have fewer heads than others). 0: no limit.
+  std::int64_t most_kv_bytes = 0;
   // For mixtures of experts: experts of a layer, those that a token uses (0: no experts), and the
   // packed bytes that a one-token pass does not read.
   int n_experts = 0;

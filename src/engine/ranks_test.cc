@@ -5,14 +5,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -165,6 +170,74 @@ TEST(Ranks, TheSummaryIsTheModels) {
     EXPECT_LT(model->summary().idle_bytes, whole->summary().idle_bytes);
     EXPECT_LE(model->summary().idle_bytes, model->summary().weight_bytes * 3 / 5);
   });
+}
+
+// What each rank's body threw. Nothing here tells the others of it before all have had the time to
+// hear it from the code under test.
+std::vector<std::string> failures_of(int n_ranks,
+                                     const std::function<void(const ModelOptions&)>& body) {
+  std::vector<std::string> failures(static_cast<std::size_t>(n_ranks));
+  testing::run_ranks(n_ranks, {}, [&](Communicator& communicator) {
+    ModelOptions options{.threads = 1};
+    options.ranks = std::make_shared<Ranks>(
+        std::shared_ptr<Communicator>(std::shared_ptr<void>(), &communicator));
+    try {
+      body(options);
+    } catch (const std::exception& error) {
+      failures[static_cast<std::size_t>(communicator.rank())] = error.what();
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      communicator.give_up("it was not told in time");
+    }
+  });
+  return failures;
+}
+
+// What one rank finds before it has met the others: a tokenizer that cannot be read is rank 0's
+// alone to find, and options are read before a file is.
+TEST(Ranks, WhatIsRefusedBeforeLoadingIsHeard) {
+  const testing::TemporaryDirectory directory;
+  const fs::path path = directory.path() / "model";
+  testing::write_hugging_face(testing::make_tiny_model({}), path);
+  std::ofstream(path / "tokenizer.json") << "{";
+  const std::vector<std::string> failures = failures_of(2, [&](const ModelOptions& options) {
+    options.ranks->leads() ? (void)Model::load(path, options) : follow(path, options);
+  });
+  EXPECT_THAT(failures[0], HasSubstr("tokenizer"));
+  EXPECT_THAT(failures[1], HasSubstr("rank 0 of 2: gave up: "));
+  EXPECT_THAT(failures[1], HasSubstr("tokenizer"));
+  const std::vector<std::string> others = failures_of(2, [](ModelOptions options) {
+    const fs::path model = Pairs::target("llama");
+    if (options.ranks->leads()) return (void)Model::load(model, options);
+    options.weights = "int3";
+    follow(model, options);
+  });
+  EXPECT_THAT(others[0], HasSubstr("rank 1 of 2: gave up: "));
+  EXPECT_THAT(others[0], HasSubstr("int3"));
+}
+
+// A signal while a rank waits for another one to load: it is not the hour that ends it.
+TEST(Ranks, WhoIsStoppedDoesNotWaitForOthersToLoad) {
+  const std::atomic<bool> stop{true};
+  std::promise<void> has_ended;
+  const std::vector<std::string> failures = failures_of(2, [&](const ModelOptions& options) {
+    if (options.ranks->leads()) {
+      options.ranks->stop_waiting_when(&stop);
+    } else {
+      has_ended.get_future().wait_for(std::chrono::seconds(30));
+    }
+    try {
+      options.ranks->leads() ? (void)Model::load(Pairs::target("llama"), options)
+                             : follow(Pairs::target("llama"), options);
+    } catch (...) {
+      if (options.ranks->leads()) has_ended.set_value();
+      throw;
+    }
+  });
+  for (const std::string& failure : failures) {
+    EXPECT_THAT(failure,
+                HasSubstr("rank 0 of 2: gave up: interrupted while it waited for rank 1 to "
+                          "load the model"));
+  }
 }
 
 TEST(Ranks, FollowIsNotForTheFirstOne) {

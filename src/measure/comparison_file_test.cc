@@ -110,6 +110,9 @@ TEST_F(ComparisonFiles, RefuseOtherSettings) {
   other = empty();
   other.model.threads = 64;
   EXPECT_THAT(problem_of(other), HasSubstr("run.model.threads"));
+  other = empty();
+  other.model.rank_threads = {other.model.threads, 2};
+  EXPECT_THAT(problem_of(other), HasSubstr("run.model.ranks"));
   EXPECT_EQ(bytes(), before);
 }
 

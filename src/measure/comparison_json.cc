@@ -96,7 +96,9 @@ OrderedJson model_json(const MethodComparison& comparison) {
                        {"weight_bytes", model.weight_bytes},
                        {"kv", model.kv},
                        {"kernels", model.kernels},
-                       {"threads", model.threads}};
+                       {"threads", model.threads},
+                       {"ranks", model.n_ranks()}};
+  if (model.n_ranks() > 1) value["rank_threads"] = model.rank_threads;
   OrderedJson files = OrderedJson::array();
   for (const ModelFile& file : comparison.files) {
     files.push_back({{"path", file.path}, {"bytes", file.bytes}});

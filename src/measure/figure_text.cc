@@ -91,11 +91,14 @@ std::vector<std::string> comparison_facts(const MethodComparison& comparison) {
   const ModelSummary& model = comparison.model;
   const MachineDescription& machine = comparison.machine;
   std::vector<std::string> facts;
-  facts.push_back(
-      fmt::format("Model {}: weights {} ({:.2f} GB), cache {}, kernels {}, {}.",
-                  comparison.files.empty() ? std::string() : comparison.files.front().path,
-                  model.weights, static_cast<double>(model.weight_bytes) / kGiga, model.kv,
-                  model.kernels, counted(static_cast<std::size_t>(model.threads), "thread")));
+  const std::string threads =
+      model.n_ranks() == 1 ? counted(static_cast<std::size_t>(model.threads), "thread")
+                           : fmt::format("{} ranks of {} threads (bytes are those of rank 0)",
+                                         model.n_ranks(), fmt::join(model.rank_threads, " and "));
+  facts.push_back(fmt::format(
+      "Model {}: weights {} ({:.2f} GB), cache {}, kernels {}, {}.",
+      comparison.files.empty() ? std::string() : comparison.files.front().path, model.weights,
+      static_cast<double>(model.weight_bytes) / kGiga, model.kv, model.kernels, threads));
   facts.push_back(fmt::format("Machine: {}, {}, {:.0f} GB of memory, {}. Outrider {}.",
                               machine.processor.empty() ? "unknown processor" : machine.processor,
                               counted(static_cast<std::size_t>(machine.n_processors), "processor"),

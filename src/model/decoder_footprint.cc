@@ -1,5 +1,7 @@
 // What a loaded decoder occupies, for people to read: of a rank its part, but for the number of
 // parameters, which is the model's.
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <set>
 #include <string>
@@ -149,6 +151,11 @@ Footprint DecoderModel::footprint() const {
   if (parts_.device != nullptr) footprint.device = parts_.device->facts().name;
   footprint.kv = name_of(executor_->kv());
   footprint.kv_bytes_per_token = executor_->kv_bytes_per_token();
+  const std::size_t most_kv_bytes = parts_.machine.most_cache_bytes;
+  if (most_kv_bytes != PagePool::kUnbounded) {
+    footprint.most_kv_bytes = static_cast<std::int64_t>(most_kv_bytes);
+  }
+  footprint.rank_threads = rank_threads_;
   footprint.state_bytes = executor_->state_bytes();
   footprint.input_bytes_per_node = executor_->input_bytes();
   return footprint;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/device.h"
@@ -72,7 +73,14 @@ class DecoderModel final : public LanguageModel {
   void run_part() { executor_->run({}); }
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;
   void project(std::span<const float> features, ForwardOutput& output) override;
+  // The parts of project(), likewise.
+  float* lay_out_projection(std::span<const float> features, ForwardOutput& output) {
+    return projection_.prepare(features, output);
+  }
+  void run_projection(float* logits) { projection_.run(logits); }
   void project_part(std::span<const float> features) { projection_.project_part(features); }
+  // Of every rank that holds the model, for footprint().
+  void set_rank_threads(std::vector<int> n_threads) { rank_threads_ = std::move(n_threads); }
   std::optional<Matrix> narrower_output(WeightKind kind) const override;
   LogitForm logit_form() const override { return parts_.family->logit_form(); }
   const CpuPass* key_writer() const override { return cpu_; }
@@ -93,6 +101,7 @@ class DecoderModel final : public LanguageModel {
   CpuPass* cpu_;                            // the same; null on a device
   std::unique_ptr<CpuPass> encoder_pass_;   // likewise, over its cache; null of decoders
   Projection projection_;                   // likewise
+  std::vector<int> rank_threads_;           // (n_ranks); empty of one process
 };
 
 }  // namespace outrider

@@ -135,8 +135,9 @@ struct Footprint {
   std::int64_t n_parameters = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;
-  std::int64_t idle_bytes = 0;    // of weight_bytes: experts that a one-row pass does not read
-  std::int64_t mapped_bytes = 0;  // of weight_bytes: experts that stay in their file
+  std::int64_t most_kv_bytes = 0;  // of the cache of all texts, on this rank; 0: no limit
+  std::int64_t idle_bytes = 0;     // of weight_bytes: experts that a one-row pass does not read
+  std::int64_t mapped_bytes = 0;   // of weight_bytes: experts that stay in their file
   std::int64_t expert_memory_bytes = 0;   // memory for those of them that are packed
   std::int64_t state_bytes = 0;           // of recurrent layers: a sequence's state at one token
   std::int64_t input_bytes_per_node = 0;  // and what each of its pending nodes keeps
@@ -147,7 +148,8 @@ struct Footprint {
     std::int64_t n_bytes = 0;
   };
   std::vector<Share> shares = {};
-  std::vector<int> windows = {};  // (n_layers) tokens that a query reads back; 0: all
+  std::vector<int> rank_threads = {};  // (n_ranks) threads of each rank; empty: one process
+  std::vector<int> windows = {};       // (n_layers) tokens that a query reads back; 0: all
 };
 
 // Logits and features of a row depend, bit for bit, only on the row's token, position and

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -120,7 +121,23 @@ void agree_on(Communicator& ranks, const std::filesystem::path& path, const Tens
                 {"model (a checksum of its files)", model_checksum(path, source)},
                 {"weights", options.weights ? kernels::name_of(*options.weights) : "as stored"},
                 {"kv", options.kv ? name_of(*options.kv) : "by the weights"},
-                {"kv memory", fmt::format("{}", options.kv_memory_bytes)}});
+                {"kv memory", fmt::format("{}", options.kv_memory_bytes)},
+                {"rank time-out", fmt::format("{:g} s", ranks.agreed_timeout_seconds())}});
+}
+
+// Waits until every rank has its part. Returns how many threads each runs: they may differ, and a
+// measurement has to name them.
+std::vector<int> meet(Communicator& ranks, int n_threads) {
+  std::vector<int> all;
+  for (const std::string& text :
+       ranks.exchange_texts(fmt::format("{}", n_threads), Communicator::Patience::loading)) {
+    int& n = all.emplace_back(0);
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (problem == std::errc() && end == text.data() + text.size() && n > 0) continue;
+    throw Error("run ranks", fmt::format("rank {} of {}", all.size() - 1, ranks.n_ranks()),
+                "a number of threads", text);
+  }
+  return all;
 }
 
 // The limit of a rank's cache: --kv-memory is that of a rank with most heads of keys, and others
@@ -162,6 +179,7 @@ DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   if (weight_options.share) {
     parts.machine.most_cache_bytes = cache_bytes_of_rank(
         opened.family->config(), *weight_options.share, parts.machine.most_cache_bytes);
+    parts.machine.cache_limit = fmt::format("rank {}'s part of --kv-memory", ranks->rank());
   }
   parts.device = options.device;
   parts.device_name = options.device_name;
@@ -196,7 +214,7 @@ std::unique_ptr<DecoderModel> load_unheard(const std::filesystem::path& path,
   }
   auto model = std::make_unique<DecoderModel>(load_parts(std::move(opened), options));
   // Behind this every rank has its part.
-  if (ranks != nullptr) (void)ranks->exchange_texts("", Communicator::Patience::loading);
+  if (ranks != nullptr) model->set_rank_threads(meet(*ranks, weight_options.n_threads));
   return model;
 }
 

@@ -43,11 +43,16 @@ int Projection::lay_out(std::span<const float> features) {
   return n_rows;
 }
 
-void Projection::project(std::span<const float> features, ForwardOutput& output) {
+float* Projection::prepare(std::span<const float> features, ForwardOutput& output) {
   const int n_rows = lay_out(features);
   float* const logits = output.logits.start_pass(n_rows, n_columns_);
   output.feature_width = 0;
-  if (n_rows > 0) pass_.run({.logits = logits});
+  return logits;
+}
+
+void Projection::project(std::span<const float> features, ForwardOutput& output) {
+  float* const logits = prepare(features, output);
+  if (!features.empty()) run(logits);
 }
 
 void Projection::project_part(std::span<const float> features) {

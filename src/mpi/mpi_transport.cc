@@ -13,11 +13,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -99,8 +101,8 @@ class MpiTransport final : public Transport {
   int culprit() const override { return culprit_; }
   const char* reason() const override { return reason_.data(); }
 
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
-    return run(exchange, most_seconds);
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
+    return run(exchange, limit);
   }
 
   void give_up(int culprit, const char* why) noexcept override {
@@ -221,7 +223,7 @@ class MpiTransport final : public Transport {
     }
   }
 
-  Status run(const Exchange& exchange, double most_seconds) noexcept {
+  Status run(const Exchange& exchange, const WaitLimit& limit) noexcept {
     constexpr int kTag = kDataTag;
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer, std::size_t i) {
@@ -236,6 +238,7 @@ class MpiTransport final : public Transport {
            peer, status);
     });
     Waiting waiting;
+    std::optional<Clock::time_point> stopped_at;
     while (status == Status::done) {
       bool is_over = true;
       for_peers(exchange.from, [&](int peer, std::size_t i) {
@@ -245,14 +248,27 @@ class MpiTransport final : public Transport {
                 [&](int peer, std::size_t i) { is_over &= test_send(peer, i, status); });
       if (is_over || status != Status::done) break;
       hear_who_gives_up(status);
-      if (status == Status::done && waiting.is_longer_than(most_seconds)) {
+      if (status == Status::done && waiting.is_longer_than(limit.most_seconds)) {
         status = Status::silent;
+      } else if (status == Status::done && is_stopped(limit, stopped_at)) {
+        status = Status::stopped;
+      }
+      if (status == Status::silent || status == Status::stopped) {
         culprit_ = first_silent(exchange);
       }
       waiting.pause();
     }
     if (status != Status::done) abandon();
     return status;
+  }
+
+  // stopped_at: when `stop` was first found to be set.
+  static bool is_stopped(const WaitLimit& limit,
+                         std::optional<Clock::time_point>& stopped_at) noexcept {
+    if (limit.stop == nullptr || !limit.stop->load(std::memory_order_relaxed)) return false;
+    const Clock::time_point now = Clock::now();
+    if (!stopped_at) stopped_at = now;
+    return std::chrono::duration<double>(now - *stopped_at).count() >= limit.stopped_seconds;
   }
 
   void note(int code, int peer, Status& status) noexcept {
@@ -351,8 +367,9 @@ class MpiTransport final : public Transport {
 }  // namespace
 }  // namespace outrider
 
-// Null, and why, where MPI does not start.
-extern "C" outrider::Transport* outrider_start_mpi(char* problem, std::size_t n_problem) {
+// Null, and why, where MPI does not start. The number in its name changes with Transport: another
+// build's module is not taken for this one's (mpi_module.cc).
+extern "C" outrider::Transport* outrider_start_mpi_2(char* problem, std::size_t n_problem) {
   int is_started = 0;
   MPI_Initialized(&is_started);
   int provided = MPI_THREAD_SINGLE;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <string>
@@ -14,6 +15,8 @@
 #include "tests/support/http_client.h"
 #include "tests/support/lost_rank.h"
 #include "tests/support/served_models.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
 
 namespace outrider::server {
 namespace {
@@ -49,6 +52,44 @@ TEST(RanksServer, ALostRankIsAnUnavailableModel) {
     EXPECT_THAT(answer.body, HasSubstr("\"status\":\"failed\""));
     EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: gave up: its machine is gone"));
   }
+  server.stop();
+  runs.join();
+}
+
+// Five heads of keys over two ranks: two on rank 0, three on rank 1, whose --kv-memory is. Rank 0's
+// part holds as many tokens, in two thirds of the bytes, and its bytes are what a text is measured
+// by: a text of three pages does not fit, though its bytes here are no more than --kv-memory.
+TEST(RanksServer, TextsToEmbedAreMeasuredByWhatTheRankHolds) {
+  const testing::TemporaryDirectory directory;
+  testing::TinyShape shape;
+  shape.dim = 80;
+  shape.n_heads = 5;
+  shape.n_kv_heads = 5;
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  std::int64_t token_bytes = 0;
+  {
+    testing::LostRank unbounded(directory.path(), 60);
+    token_bytes = unbounded.load()->summary().kv_bytes_per_token;
+  }
+  constexpr std::int64_t kPage = 64;
+  const std::int64_t page_bytes = token_bytes * kPage;
+  testing::LostRank ranks(directory.path(), 60, static_cast<std::uint64_t>(3 * page_bytes));
+  ServedOptions served;
+  served.name = "tiny";
+  const auto model = std::make_shared<const ServedModel>(ranks.load(), served);
+  Server server(model, {.port = 0});
+  std::thread runs([&] { server.run(); });
+  const auto embed = [&](std::int64_t n_tokens) {
+    std::string tokens = "5";
+    for (std::int64_t i = 1; i < n_tokens; ++i) tokens += ", 5";
+    return HttpClient(server.port())
+        .post("/v1/embeddings", "{\"input\": [[" + tokens + "]]}", testing::kJsonFields);
+  };
+  EXPECT_EQ(embed(2 * kPage).status, 200);
+  const HttpAnswer answer = embed(2 * kPage + 1);
+  EXPECT_EQ(answer.status, 400) << answer.body;
+  EXPECT_THAT(answer.body, HasSubstr("at most " + std::to_string(2 * page_bytes) +
+                                     " bytes of KV cache (rank 0's part of --kv-memory)"));
   server.stop();
   runs.join();
 }

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_LOST_RANK_H_
 #define OUTRIDER_TESTS_SUPPORT_LOST_RANK_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -18,7 +19,8 @@ namespace outrider::testing {
 
 class LostRank {
  public:
-  LostRank(std::filesystem::path path, double timeout_seconds) : path_(std::move(path)) {
+  LostRank(std::filesystem::path path, double timeout_seconds, std::uint64_t kv_memory_bytes = 0)
+      : path_(std::move(path)), kv_memory_bytes_(kv_memory_bytes) {
     for (std::unique_ptr<Transport>& end : make_in_process_ranks(2)) {
       communicators_.push_back(std::make_shared<Communicator>(std::move(end), timeout_seconds));
     }
@@ -42,12 +44,13 @@ class LostRank {
 
  private:
   ModelOptions options_of(std::size_t rank) const {
-    ModelOptions options{.threads = 1};
+    ModelOptions options{.kv_memory_bytes = kv_memory_bytes_, .threads = 1};
     options.ranks = std::make_shared<Ranks>(communicators_[rank]);
     return options;
   }
 
   std::filesystem::path path_;
+  std::uint64_t kv_memory_bytes_;
   std::vector<std::shared_ptr<Communicator>> communicators_;
   std::thread follower_;
 };

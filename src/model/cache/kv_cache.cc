@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "kernels/dispatch.h"
 #include "model/cache/grow_ahead.h"
@@ -23,16 +24,17 @@ std::vector<std::size_t> page_bytes(std::span<const CacheGroup> groups) {
 }  // namespace
 
 KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t most_bytes,
-                 const MakePageStore& make_store)
+                 const MakePageStore& make_store, std::string limit)
     : groups_(make_cache_groups(layers, kind)),
       places_(layers.size()),
       replay_({.table = kernels::compiled_tables().front(), .n_threads = 1}),
       pool_(page_bytes(groups_), most_bytes),
+      limit_(std::move(limit)),
       store_(make_store ? make_store(groups_) : std::make_unique<HostPageStore>(groups_)),
       n_needed_(groups_.size(), 1) {
   if (!pool_.fits(n_needed_)) {
     throw UsageError(
-        "make KV cache", "--kv-memory",
+        "make KV cache", limit_,
         fmt::format("at least {} bytes (for {} tokens)", pool_.bytes_of(n_needed_), kPageTokens),
         fmt::format("{}", most_bytes));
   }
@@ -135,7 +137,7 @@ void KvCache::acquire_pages(std::string_view operation) {
   if (!pool_.fits(n_needed_)) {
     const std::size_t n_more = pool_.bytes_of(n_needed_);
     throw Error(operation, "KV cache",
-                fmt::format("at most {} bytes (--kv-memory)", pool_.most_bytes()),
+                fmt::format("at most {} bytes ({})", pool_.most_bytes(), limit_),
                 fmt::format("{}: {} in use and {} more", pool_.used_bytes() + n_more,
                             pool_.used_bytes(), n_more));
   }

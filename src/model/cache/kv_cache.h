@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,9 +31,12 @@ class KvCache {
  public:
   // layers: one entry for each layer of the model. most_bytes: of all pages together. Throws Error
   // on layers that cannot be, UsageError where most_bytes does not hold a page of every group.
-  // make_store: of the pages' bytes; empty: in this machine's memory.
+  // make_store: of the pages' bytes; empty: in this machine's memory. limit: what most_bytes are,
+  // for messages.
+  static constexpr const char* kLimit = "--kv-memory";
   KvCache(std::span<const LayerCache> layers, kernels::KvKind kind,
-          std::size_t most_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {});
+          std::size_t most_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {},
+          std::string limit = kLimit);
 
   std::span<const CacheGroup> groups() const { return groups_; }
   const KvShape& shape(int layer) const { return group_of(layer).shape; }
@@ -109,6 +113,7 @@ class KvCache {
   int state_group_ = -1;
   Replay replay_;
   PagePool pool_;
+  std::string limit_;  // what the pool's most bytes are
   std::unique_ptr<PageStore> store_;
 
   // Reused from call to call.

@@ -283,7 +283,12 @@ void CpuOps::operator()(const op::Prepare& op) const {
 void CpuOps::operator()(const op::Gate& op) const {
   const KernelTable& table = *pass.machine_.table;
   const int unit = buffer(op.to).unit();
-  for_parts(team, buffer(op.to).n_rows(), op.gate.width, unit, [&](int i, int first, int n) {
+  // Other ranks' slots hold nothing here.
+  Range own{0, buffer(op.to).n_rows()};
+  if (op.experts != nullptr) own = pass.routing_.slots_of(op.experts->own_ids());
+  const auto n_rows = static_cast<int>(own.end - own.begin);
+  for_parts(team, n_rows, op.gate.width, unit, [&](int at, int first, int n) {
+    const int i = static_cast<int>(own.begin) + at;
     float* gate = row(op.gate, i) + first;
     add_bias_part(table, gate, op.gate.bias, first, n);
     const float* up = pass.ones_.data();
@@ -291,7 +296,7 @@ void CpuOps::operator()(const op::Gate& op) const {
       float* factor = row(op.up, i) + first;
       add_bias_part(table, factor, op.up.bias, first, n);
       up = factor;
-      if (op.experts != nullptr) {
+      if (op.experts != nullptr && !op.experts->gate_bias.empty()) {
         const int expert = pass.routing_.expert_of(i);
         table.add(gate, of_expert(op.experts->gate_bias, expert, op.gate.width) + first, n);
         table.add(factor, of_expert(op.experts->up_bias, expert, op.up.width) + first, n);

@@ -203,8 +203,9 @@ struct Prepare {
 struct Gate {
   Rows gate, up, to;
   Activation activation = Activation::silu;
-  float limit = 0;                   // Experts::limit
-  const Experts* experts = nullptr;  // of slots whose gate and up have its biases to come; or null
+  float limit = 0;  // Experts::limit
+  // Of slots, those of this rank's experts alone; their biases are added to gate and up.
+  const Experts* experts = nullptr;
 };
 
 // to += scale * (from + bias); without `from`: to += bias. With a gate, (1): scale *
@@ -404,7 +405,7 @@ void for_each_access(const Op& op, const Use& use) {
     }
     void operator()(const op::Prepare& op) const { write(op.rows, Sharing::groups); }
     void operator()(const op::Gate& op) const {
-      // The bias is added to gate and up in place.
+      // Biases are added to gate and up in place.
       if (op.experts != nullptr) use(kSlotsBuffer, Sharing::groups, false);
       write(op.gate, Sharing::groups);
       if (op.up.buffer >= 0) write(op.up, Sharing::groups);

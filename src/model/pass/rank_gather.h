@@ -19,8 +19,10 @@ class RankGather {
   explicit RankGather(Communicator* ranks) : ranks_(ranks) {}
 
   Communicator& ranks() const { return *ranks_; }
-  // Room for n_rows rows of so many columns. Allocates only while passes grow.
+  // Room for n_rows rows of so many columns, those that come here; 0: this rank receives none.
+  // Allocates only while passes grow.
   void make_room(int n_rows, int width);
+  std::size_t n_room() const { return received_.size(); }  // floats, for tests
 
   // mine: this rank's columns of n_rows rows, (n_rows, parts[rank]). They come to `row`, (width),
   // where n_rows is 1, else to received(). Without to_all: on rank 0 alone.

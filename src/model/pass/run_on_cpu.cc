@@ -27,7 +27,8 @@ const DeltaShape* shape_of_states(const Op& op) {
 
 std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine& machine) {
   if (list.caches.empty()) return nullptr;
-  return std::make_shared<KvCache>(list.caches, machine.kv, machine.most_cache_bytes);
+  return std::make_shared<KvCache>(list.caches, machine.kv, machine.most_cache_bytes,
+                                   MakePageStore(), machine.cache_limit);
 }
 
 }  // namespace
@@ -183,7 +184,10 @@ void CpuPass::make_room() {
   routing_.resize(plan_.n_rows(), most_experts_, most_used_);
   for (const Op& op : list_.ops) {
     if (const auto* what = std::get_if<op::Gather>(&op.what)) {
-      gather_.make_room(what->asked ? plan_.n_asked() : plan_.n_rows(), what->to.width);
+      // Logits come to rank 0 alone.
+      const bool receives = what->to.buffer != kLogits || gather_.ranks().leads();
+      const int n_rows = what->asked ? plan_.n_asked() : plan_.n_rows();
+      gather_.make_room(receives ? n_rows : 0, what->to.width);
     }
   }
   if (slot_floats_ > 0) {

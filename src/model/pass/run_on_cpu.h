@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ class CpuPass final : public PassExecutor {
     const KernelTable* table = nullptr;  // the one the weights are packed for
     kernels::KvKind kv = kernels::KvKind::f32;
     std::size_t most_cache_bytes = PagePool::kUnbounded;
+    std::string cache_limit = KvCache::kLimit;  // what most_cache_bytes are, for messages
     int n_threads = 1;
     // Of a list that has a rank's part of the columns alone: what gathers them. Outlives the pass.
     Communicator* ranks = nullptr;
@@ -70,6 +72,8 @@ class CpuPass final : public PassExecutor {
 
   const KernelTable& table() const { return *machine_.table; }
   double experts_a_layer() const override { return routing_.touched_a_layer(); }
+  // Floats of the room for what comes from other ranks, for tests.
+  std::size_t n_gathered() const { return gather_.n_room(); }
   // Barriers of a pass over the whole list, but those within attention that several threads share
   // (attention_work.h).
   int n_barriers() const { return count_barriers(schedule(list_, {}, false)); }

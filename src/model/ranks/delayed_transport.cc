@@ -30,8 +30,8 @@ class DelayedTransport final : public Transport {
   void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
   void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
 
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
-    const Status status = inner_->exchange(exchange, most_seconds);
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
+    const Status status = inner_->exchange(exchange, limit);
     if (status != Status::done || exchange.from == Exchange::Peers::none) return status;
     double seconds = link_->latency_seconds;
     const double bytes_per_second = link_->bytes_per_second;

@@ -41,9 +41,9 @@ class NotingTransport final : public Transport {
   const char* reason() const override { return inner_->reason(); }
   void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
   void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
     notes_.push_back({exchange.to, exchange.n_sent, exchange.from});
-    return inner_->exchange(exchange, most_seconds);
+    return inner_->exchange(exchange, limit);
   }
 
  private:

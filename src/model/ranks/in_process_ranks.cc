@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -46,9 +47,9 @@ class InProcessTransport final : public Transport {
   int culprit() const override { return culprit_; }
   const char* reason() const override { return reason_.c_str(); }
 
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
     try {
-      return run(exchange, most_seconds);
+      return run(exchange, limit);
     } catch (const std::exception& error) {
       culprit_ = rank_;
       reason_ = error.what();
@@ -77,7 +78,7 @@ class InProcessTransport final : public Transport {
     }
   }
 
-  Status run(const Exchange& exchange, double most_seconds) {
+  Status run(const Exchange& exchange, const WaitLimit& limit) {
     std::unique_lock lock(room_->mutex);
     for_peers(exchange.to, [&](int peer) {
       room_->from_to(rank_, peer).emplace_back(exchange.sent, exchange.sent + exchange.n_sent);
@@ -85,21 +86,15 @@ class InProcessTransport final : public Transport {
     room_->changed.notify_all();
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer) {
-      if (status == Status::done)
-        status = receive(lock, peer, exchange.received[peer], most_seconds);
+      if (status == Status::done) status = receive(lock, peer, exchange.received[peer], limit);
     });
     return status;
   }
 
   Status receive(std::unique_lock<std::mutex>& lock, int peer, const Exchange::Piece& piece,
-                 double most_seconds) {
+                 const WaitLimit& limit) {
     std::deque<Message>& mail = room_->from_to(peer, rank_);
-    const auto is_over = [&] { return !mail.empty() || room_->is_given_up; };
-    if (most_seconds > 0) {
-      room_->changed.wait_for(lock, std::chrono::duration<double>(most_seconds), is_over);
-    } else {
-      room_->changed.wait(lock, is_over);
-    }
+    const bool is_stopped = wait(lock, limit, [&] { return !mail.empty() || room_->is_given_up; });
     culprit_ = peer;
     // What was sent before a rank gave up counts: whoever can go on finds its own reason to stop.
     if (mail.empty() && room_->is_given_up) {
@@ -107,7 +102,7 @@ class InProcessTransport final : public Transport {
       reason_ = room_->why;
       return Status::given_up;
     }
-    if (mail.empty()) return Status::silent;
+    if (mail.empty()) return is_stopped ? Status::stopped : Status::silent;
     if (mail.front().size() != piece.n_bytes) {
       reason_ = "sent " + std::to_string(mail.front().size()) + " bytes in the place of " +
                 std::to_string(piece.n_bytes);
@@ -116,6 +111,31 @@ class InProcessTransport final : public Transport {
     if (piece.n_bytes > 0) std::memcpy(piece.at, mail.front().data(), piece.n_bytes);
     mail.pop_front();
     return Status::done;
+  }
+
+  // Returns whether WaitLimit::stop ended it.
+  template <typename IsOver>
+  bool wait(std::unique_lock<std::mutex>& lock, const WaitLimit& limit, const IsOver& is_over) {
+    using Clock = std::chrono::steady_clock;
+    using Seconds = std::chrono::duration<double>;
+    // Nobody who sets `stop` in a signal handler could wake this thread.
+    constexpr Seconds kBetweenLooks{0.01};
+    constexpr Seconds kLong{3600};
+    const Clock::time_point begin = Clock::now();
+    std::optional<Clock::time_point> stopped_at;
+    while (!is_over()) {
+      const Clock::time_point now = Clock::now();
+      if (limit.stop != nullptr && limit.stop->load()) {
+        if (!stopped_at) stopped_at = now;
+        if (Seconds(now - *stopped_at).count() >= limit.stopped_seconds) return true;
+      }
+      Seconds left = kLong;
+      if (limit.most_seconds > 0) left = Seconds(limit.most_seconds) - Seconds(now - begin);
+      if (left.count() <= 0) return false;
+      if (limit.stop != nullptr) left = std::min(left, kBetweenLooks);
+      room_->changed.wait_for(lock, left);
+    }
+    return false;
   }
 
   std::shared_ptr<Room> room_;

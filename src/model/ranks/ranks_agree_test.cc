@@ -4,16 +4,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "io/memory_tensors.h"
 #include "model/load_model.h"
+#include "model/ranks/agree.h"
+#include "model/ranks/in_process_ranks.h"
 #include "model/ranks/leading_model.h"
 #include "model/ranks/rank_commands.h"
 #include "outrider/error.h"
@@ -114,6 +121,69 @@ TEST_F(RanksAgree, OtherCachesAreRefused) {
                              "rank 2")));
 }
 
+// Rank 0 would not send within what the other waits for.
+TEST_F(RanksAgree, OtherTimeoutsAreRefused) {
+  const fs::path path = write("model", {});
+  std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(2);
+  std::vector<std::string> failures(2);
+  const auto run = [&](std::size_t rank, double timeout_seconds) {
+    LoadOptions options;
+    options.n_threads = 1;
+    options.ranks = std::make_shared<Communicator>(std::move(ends[rank]), timeout_seconds);
+    try {
+      load_and_run(path, options);
+    } catch (const std::exception& error) {
+      failures[rank] = error.what();
+    }
+  };
+  std::thread other([&] { run(1, 60); });
+  run(0, 600);
+  other.join();
+  EXPECT_THAT(failures, Each(HasSubstr("rank time-out: expected 600 s on every rank, as on rank 0, "
+                                       "got 60 s on rank 1")));
+}
+
+// Counts the tensors whose bytes were read: whoever reads them lets go of them.
+class CountedTensors final : public TensorSource {
+ public:
+  CountedTensors(std::size_t n, std::span<const std::byte> bytes) : tensors_(n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      tensors_[i].name = std::to_string(i);
+      tensors_[i].shape = {static_cast<std::int64_t>(bytes.size() / sizeof(float))};
+      tensors_[i].data = bytes;
+    }
+  }
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const TensorView* find(std::string_view /*name*/) const override { return nullptr; }
+  std::string description() const override { return "counted"; }
+  void release(const TensorView& /*tensor*/) const override { ++n_read_; }
+  std::size_t n_read() const { return n_read_; }
+
+ private:
+  std::vector<TensorView> tensors_;
+  mutable std::size_t n_read_ = 0;
+};
+
+// A file that says it has more tensors than any model does not make every rank read all of them.
+// Names still count, of all.
+TEST_F(RanksAgree, AFileOfVeryManyTensorsIsReadInPart) {
+  const fs::path path = write("model", {});
+  const std::vector<std::byte> bytes(4096);
+  for (const std::size_t n :
+       {std::size_t{1}, std::size_t{300}, kMostSamples, 3 * kMostSamples + 7}) {
+    const CountedTensors source(n, bytes);
+    const std::string sum = model_checksum(path, source);
+    EXPECT_LE(source.n_read(), kMostSamples) << n;
+    EXPECT_GE(source.n_read(), std::min(n, kMostSamples / 2)) << n;
+    EXPECT_EQ(model_checksum(path, CountedTensors(n, bytes)), sum);
+    EXPECT_NE(model_checksum(path, CountedTensors(n + 1, bytes)), sum);
+    std::vector<std::byte> other(4096, std::byte{1});
+    EXPECT_NE(model_checksum(path, CountedTensors(n, other)), sum);
+  }
+  EXPECT_EQ(model_checksum(path, CountedTensors(0, bytes)),
+            model_checksum(path, CountedTensors(0, bytes)));
+}
+
 TEST_F(RanksAgree, MoreThanThereAreExpertsAreRefused) {
   testing::TinyShape experts;
   experts.n_experts = 2;
@@ -180,7 +250,7 @@ TEST_F(RanksAgree, AFollowersErrorReachesTheFirst) {
               HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected known"));
   EXPECT_THAT(failures_behind([](CommandWriter& writer) {
                 writer.put(RankCommand::rewind);
-                writer.put_int(3);  // nobody opened it
+                writer.put_number(3);  // nobody opened it
                 writer.put_int(0);
               })[0],
               HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected sequences "

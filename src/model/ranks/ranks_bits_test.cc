@@ -351,7 +351,7 @@ TEST(Ranks, RefuseThePassThatTheMemoryDoesNotHold) {
   const Form form = {.weights = WeightKind::f32,
                      .kv = KvKind::f32,
                      .kv_memory_bytes = 3 * page_bytes + page_bytes / 2};
-  const auto use = [](LanguageModel& model, Rows& said) {
+  const auto use = [&form](LanguageModel& model, Rows& said) {
     const std::vector<TokenId> tokens = testing::tokens_without_pattern(256, 1, 131);
     std::unique_ptr<Sequence> first = model.open({});
     const auto second = model.open({});
@@ -359,7 +359,15 @@ TEST(Ranks, RefuseThePassThatTheMemoryDoesNotHold) {
     testing::run_and_keep(model, *second, part(tokens, 0, 60));
     const SequenceGrowth growth{second.get(), 10};
     EXPECT_FALSE(model.fits({&growth, 1}));
-    EXPECT_THROW(testing::run_block(model, *second, part(tokens, 60, 10)), Error);
+    try {
+      testing::run_block(model, *second, part(tokens, 60, 10));
+      ADD_FAILURE() << "there is no room";
+    } catch (const Error& error) {
+      // Half of what was asked for: this rank has one head of two.
+      EXPECT_THAT(error.what(), HasSubstr("at most " + std::to_string(form.kv_memory_bytes / 2) +
+                                          " bytes (rank 0's part of --kv-memory)"));
+    }
+    EXPECT_EQ(model.footprint().most_kv_bytes, static_cast<std::int64_t>(form.kv_memory_bytes / 2));
     first.reset();
     EXPECT_TRUE(model.fits({&growth, 1}));
     said = testing::run_and_keep(model, *second, part(tokens, 60, 10));
@@ -378,6 +386,44 @@ TEST(Ranks, RefuseThePassThatTheMemoryDoesNotHold) {
   expect_equal(expected, said);
 }
 
+// Less than a page of one head.
+TEST(Ranks, ACacheThatHoldsNothingIsRefusedByTheRanksOwnBytes) {
+  try {
+    on_ranks(OwnModels::ragged(), {.kv_memory_bytes = 1000}, 3, [](LanguageModel&) {});
+    FAIL() << "no page fits";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 0's part of --kv-memory: expected at least "));
+    EXPECT_THAT(error.what(), HasSubstr("got 500"));
+  }
+}
+
+// Logits come to rank 0 alone: the others make no room for them, which would be most of all.
+TEST(Ranks, OtherRanksMakeNoRoomForLogits) {
+  run_ranks(2, {}, [](Communicator& ranks) {
+    LoadOptions options;
+    options.n_threads = 1;
+    options.ranks = std::shared_ptr<Communicator>(std::shared_ptr<void>(), &ranks);
+    auto its = load_part(OwnModels::wide(), options);
+    const DecoderModel& part = *its;
+    const ModelConfig config = part.config();
+    constexpr std::size_t kRows = 3;
+    const std::size_t of_layers =
+        kRows * static_cast<std::size_t>(std::max(config.dim, config.hidden_dim));
+    const std::size_t of_logits = kRows * static_cast<std::size_t>(config.vocabulary_size);
+    ASSERT_LT(of_layers, of_logits);
+    if (!ranks.leads()) {
+      follow_rank(*its, ranks);
+      EXPECT_EQ(part.pass().n_gathered(), of_layers);
+      return;
+    }
+    LeadingModel model(std::move(its), options.ranks);
+    const auto sequence = model.open({});
+    const std::vector<TokenId> tokens = {1, 2, 3};
+    testing::run_and_keep(model, *sequence, tokens);
+    EXPECT_EQ(part.pass().n_gathered(), of_logits);
+  });
+}
+
 // A bad request is refused before the others hear of it.
 TEST(Ranks, GoOnBehindARequestThatIsRefused) {
   on_ranks(OwnModels::wide(), {}, 2, [](LanguageModel& model) {
@@ -389,6 +435,8 @@ TEST(Ranks, GoOnBehindARequestThatIsRefused) {
     const std::vector<TokenId> tokens = {1, 2, 3};
     EXPECT_EQ(testing::run_and_keep(model, *sequence, tokens).size(), 3U);
     EXPECT_THROW(sequence->keep(std::array{7}), Error);
+    ForwardOutput output;
+    EXPECT_THROW(model.project(std::array{1.0F, 2.0F}, output), Error);
     EXPECT_EQ(testing::run_and_keep(model, *sequence, tokens).size(), 3U);
     EXPECT_THROW(model.save(*sequence, [](std::span<const std::byte>) {}), Error);
   });
@@ -404,6 +452,9 @@ TEST(Ranks, HoldPartsThatAreAsLargeAsTheyShould) {
               0.55 * static_cast<double>(whole.weight_bytes));
     EXPECT_EQ(its.n_parameters, whole.n_parameters);
     EXPECT_EQ(its.kv_bytes_per_token * 2, whole.kv_bytes_per_token);
+    EXPECT_THAT(its.rank_threads, ::testing::ElementsAre(1, 1));
+    EXPECT_TRUE(whole.rank_threads.empty());
+    EXPECT_EQ(its.most_kv_bytes, 0);
   });
   on_one(OwnModels::experts(), {}, [&](LanguageModel& model) { whole = model.footprint(); });
   on_ranks(OwnModels::experts(), {}, 3, [&](LanguageModel& model) {

@@ -6,6 +6,7 @@
 #ifndef OUTRIDER_MODEL_RANKS_TRANSPORT_H_
 #define OUTRIDER_MODEL_RANKS_TRANSPORT_H_
 
+#include <atomic>
 #include <cstddef>
 
 namespace outrider {
@@ -26,6 +27,15 @@ struct Exchange {
   const Piece* received = nullptr;
 };
 
+// How long an exchange waits for silent peers.
+struct WaitLimit {
+  double most_seconds = 0;  // 0: for ever
+  // Whoever sets it, a signal handler perhaps, ends the wait: stopped_seconds after it was found to
+  // be set, or after the exchange began if that is later. Null: nobody does.
+  const std::atomic<bool>* stop = nullptr;
+  double stopped_seconds = 0;
+};
+
 // One rank's end. Every rank makes the same exchanges in the same order. Not thread-safe, but not
 // bound to one thread.
 class Transport {
@@ -33,6 +43,7 @@ class Transport {
   enum class Status {
     done,
     silent,    // a peer sent nothing for too long
+    stopped,   // the same, and WaitLimit::stop was set
     given_up,  // a peer said that it cannot go on, which rank is the cause, and why
     broken,    // a message did not fit, or the network failed
   };
@@ -41,9 +52,10 @@ class Transport {
   virtual int rank() const = 0;
   virtual int n_ranks() const = 0;
 
-  // No piece may be larger than most_bytes(). most_seconds: how long to wait for silent peers; 0:
-  // for ever. After any status but `done`, only give_up() and finish() may be called.
-  virtual Status exchange(const Exchange& exchange, double most_seconds) noexcept = 0;
+  // No piece may be larger than most_bytes(). After any status but `done`, only give_up() and
+  // finish() may be called; until give_up() has returned, what was to be sent and received stays
+  // where it is.
+  virtual Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept = 0;
   virtual std::size_t most_bytes() const = 0;
 
   // Which rank the last status was about, or -1; and in words what it was. Stays until the next

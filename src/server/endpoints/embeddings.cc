@@ -88,10 +88,6 @@ std::string base64_of(const std::vector<float>& vector) {
   return text;
 }
 
-std::uint64_t kv_memory(const ServedModel& model) {
-  return model.options().speculation.drafter_options.kv_memory_bytes;
-}
-
 // Before anything gives way to a text that the KV cache could never hold.
 void require_memory(const ServedModel& model, std::size_t n_tokens) {
   constexpr std::size_t kPage = 64;   // pages of keys hold so many
@@ -104,11 +100,14 @@ void require_memory(const ServedModel& model, std::size_t n_tokens) {
       whole(std::min(n_tokens, kPass), kNodes) *
           static_cast<std::uint64_t>(summary.state_bytes_per_node) +
       static_cast<std::uint64_t>(summary.state_bytes);
-  if (kv_memory(model) == 0 || need <= kv_memory(model)) return;
+  // Of several ranks both are rank 0's. All of them hold as many tokens.
+  const auto most = static_cast<std::uint64_t>(summary.most_kv_bytes);
+  if (most == 0 || need <= most) return;
+  const std::string limit = summary.n_ranks() == 1 ? "--kv-memory" : "rank 0's part of --kv-memory";
   throw ApiError(400,
                  fmt::format("input: expected texts that take at most {} bytes of KV cache "
-                             "(--kv-memory), got one of {} tokens, which takes {}",
-                             kv_memory(model), n_tokens, need),
+                             "({}), got one of {} tokens, which takes {}",
+                             most, limit, n_tokens, need),
                  "input");
 }
 
@@ -132,7 +131,7 @@ class Embeddings {
         current_ = std::make_unique<Embedding>(model_->loop().model(), texts_[data_.size()]);
         batch.make_room([this] { return current_->fits(); });
       }
-      const bool bounded = kv_memory(*model_) > 0;
+      const bool bounded = model_->model().summary().most_kv_bytes > 0;
       while (current_->step()) {
         if (!bounded) return true;
       }
