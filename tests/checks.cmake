@@ -82,4 +82,7 @@ if(Python3_FOUND)
   # The documents' figures are what their data say: no check of a version, so with all other tests.
   add_test(NAME check.figures COMMAND ${Python3_EXECUTABLE} tools/draw_figures.py --check
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  # No folder of more than 40 files, and no #include of a file that is not there.
+  add_test(NAME check.folders COMMAND ${Python3_EXECUTABLE} tools/include_graph.py --check
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endif()
