@@ -8,7 +8,7 @@ BUILD_FLAGS :=
 CTEST_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build demo goldens compare-tokenizers test test-clients test-wheel deb docs format format-check lint asan tsan fuzz clean help
+.PHONY: build demo goldens compare-tokenizers test check-fast test-clients test-wheel deb docs format format-check lint asan tsan fuzz clean help
 
 build:  ## the program, build/outrider, and the library (Release)
 	@{ command -v cmake && command -v ninja; } >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
@@ -28,6 +28,12 @@ test:  ## install what is missing, build and run all tests
 	cmake --preset dev
 	cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev --parallel $(JOBS) $(CTEST_FLAGS)
+
+check-fast:  ## build without the trainer and run the tests with the label fast
+	$(INSTALL_DEPS) dev
+	cmake --preset fast
+	cmake --build --preset fast --parallel $(JOBS)
+	ctest --preset fast --parallel $(JOBS) $(CTEST_FLAGS)
 
 format:  ## put all sources into the project's format
 	scripts/format
@@ -68,7 +74,7 @@ deb:  ## Debian packages of the release build, in build/packages (after make bui
 	cd build && cpack -G DEB -B packages
 
 clean:  ## remove what was built
-	rm -rf build build-dev build-asan build-tsan build-fuzz build-neon build-neon-here build-python-asan build-pip
+	rm -rf build build-dev build-fast build-asan build-tsan build-fuzz build-neon build-neon-here build-python-asan build-pip
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):  ## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 27

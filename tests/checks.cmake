@@ -32,6 +32,7 @@ find_program(OUTRIDER_PYTHON3 python3)
 mark_as_advanced(OUTRIDER_PYTHON3)
 if(OUTRIDER_PYTHON3)
   add_test(NAME check.links COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-links)
+  set_tests_properties(check.links PROPERTIES LABELS fast)
 endif()
 find_program(OUTRIDER_MKDOCS mkdocs)
 find_program(OUTRIDER_DOXYGEN doxygen)
@@ -82,4 +83,8 @@ if(Python3_FOUND)
   # The documents' figures are what their data say: no check of a version, so with all other tests.
   add_test(NAME check.figures COMMAND ${Python3_EXECUTABLE} tools/draw_figures.py --check
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  # No folder of more than 40 files, and no #include of a file that is not there.
+  add_test(NAME check.folders COMMAND ${Python3_EXECUTABLE} tools/include_graph.py --check
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(check.figures check.folders PROPERTIES LABELS fast)
 endif()

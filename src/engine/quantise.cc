@@ -31,7 +31,8 @@ namespace fs = std::filesystem;
 constexpr const char* kOperation = "quantize";
 constexpr std::string_view kFileTypeKey = "general.file_type";
 constexpr std::string_view kVersionKey = "general.quantization_version";
-constexpr std::uint32_t kBlockLayouts = 2;  // the version of all layouts in io/block_formats.h
+// The version of all layouts in io/block_formats.h.
+constexpr std::uint32_t kBlockLayouts = 2;
 
 // Elements at a time: 4 MiB of floats, at most 50 ms of one thread.
 constexpr std::int64_t kPiece = 1 << 20;
