@@ -78,6 +78,8 @@ std::vector<CheckResult> check_device(Device& device) {
         result_of(device, with_rows("bias and scale"), columns_trial(rows, kDepth, kSeed)));
     results.push_back(
         result_of(device, with_rows("copy rows"), copy_trial(rows, kDepth, true, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("largest of rows"), best_trial(rows, 3 * kDepth, kSeed)));
     const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
     using kernels::KvKind;
     for (const auto& [name, kv] : {std::pair("f32", KvKind::f32), std::pair("bf16", KvKind::bf16),

@@ -95,6 +95,7 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
                                                      {Kernel::add_bias, "bias and scale"},
                                                      {Kernel::scale_rows, "bias and scale"},
                                                      {Kernel::copy_rows, "copy rows"},
+                                                     {Kernel::best_of_rows, "largest of rows"},
                                                      {Kernel::store_rows, "store f32"},
                                                      {Kernel::store_rows, "store int8"},
                                                      {Kernel::move_slots, "move bf16"},

@@ -152,6 +152,7 @@ void run_on_host(const Step& step, std::span<std::byte* const> ranges) {
     case Kernel::add_bias:
     case Kernel::scale_rows:
     case Kernel::copy_rows:
+    case Kernel::best_of_rows:
       return run_rows_on_host(step, ranges);
     case Kernel::store_rows:
     case Kernel::move_slots:

@@ -1,5 +1,8 @@
 #include "device/host_rows.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "device/row_steps.h"
@@ -75,6 +78,42 @@ void run_copy(const Step& step, Ranges ranges) {
   }
 }
 
+// Of BestOfRow alone.
+bool is_better(const BestOfRow& one, const BestOfRow& other) {
+  const auto a = std::bit_cast<float>(one.bits);
+  const auto b = std::bit_cast<float>(other.bits);
+  return !std::isnan(a) && (std::isnan(b) || a > b);
+}
+
+void run_best(const Step& step, Ranges ranges) {
+  const auto numbers = step.numbers_as<BestNumbers>();
+  const auto n_rows = static_cast<std::uint32_t>(rows_of(ranges[0], numbers.most_rows));
+  const bool reads_parts = step.variant != 0;
+  const auto candidate = [&](std::uint32_t row, std::uint32_t i) {
+    const std::size_t at = std::size_t{row} * numbers.n + i;
+    BestOfRow its = {i, 0};
+    if (reads_parts) {
+      std::memcpy(&its, ranges[1] + at * sizeof its, sizeof its);
+    } else {
+      std::memcpy(&its.bits, ranges[1] + at * sizeof its.bits, sizeof its.bits);
+    }
+    return its;
+  };
+  for (std::uint32_t row = 0; row < n_rows; ++row) {
+    for (std::uint32_t part = 0; part < numbers.n_parts; ++part) {
+      const std::uint32_t begin = part * numbers.part;
+      const std::uint32_t end = std::min(begin + numbers.part, numbers.n);
+      BestOfRow best = candidate(row, begin);
+      for (std::uint32_t i = begin + 1; i < end; ++i) {
+        const BestOfRow other = candidate(row, i);
+        if (is_better(other, best)) best = other;
+      }
+      std::memcpy(ranges[2] + (std::size_t{row} * numbers.n_parts + part) * sizeof best, &best,
+                  sizeof best);
+    }
+  }
+}
+
 }  // namespace
 
 void run_rows_on_host(const Step& step, std::span<std::byte* const> ranges) {
@@ -90,6 +129,8 @@ void run_rows_on_host(const Step& step, std::span<std::byte* const> ranges) {
       return run_columns(step, ranges);
     case Kernel::copy_rows:
       return run_copy(step, ranges);
+    case Kernel::best_of_rows:
+      return run_best(step, ranges);
     default:
       return;
   }

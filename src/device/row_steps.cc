@@ -1,5 +1,7 @@
 #include "device/row_steps.h"
 
+#include <utility>
+
 #include "device/make_step.h"
 
 namespace outrider::device {
@@ -67,6 +69,20 @@ Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                       {reads(rows.facts), reads(of_rows), reads(from), changes(to)}, numbers);
   step.grid = grid_over(numbers.n, rows);
   return step;
+}
+
+std::array<Step, 2> best_of_rows(const Rows& rows, int n, const Range& x, const Range& parts,
+                                 const Range& best) {
+  const std::uint32_t n_parts = word(parts_of_best(n));
+  Step of_parts = step_of(Kernel::best_of_rows, {reads(rows.facts), reads(x), writes(parts)},
+                          BestNumbers{word(n), kPartOfBest, n_parts, word(rows.most)});
+  of_parts.variant = 0;  // reads numbers
+  of_parts.grid = {n_parts, word(rows.most), 1};
+  Step of_all = step_of(Kernel::best_of_rows, {reads(rows.facts), reads(parts), writes(best)},
+                        BestNumbers{n_parts, n_parts, 1, word(rows.most)});
+  of_all.variant = 1;  // reads parts
+  of_all.grid = {1, word(rows.most), 1};
+  return {std::move(of_parts), std::move(of_all)};
 }
 
 }  // namespace outrider::device

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_DEVICE_ROW_STEPS_H_
 #define OUTRIDER_DEVICE_ROW_STEPS_H_
 
+#include <array>
 #include <cstdint>
 
 #include "device/kernel_steps.h"
@@ -56,6 +57,25 @@ struct CopyNumbers {
 // Both have the same n.
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns);
+
+// Of some numbers the largest: which it is, and its bits. The first among equals, and -0 equals 0;
+// a NaN only where there is nothing else, and then the first.
+struct BestOfRow {
+  std::uint32_t index;
+  std::uint32_t bits;
+};
+struct BestNumbers {
+  std::uint32_t n, part, n_parts, most_rows;
+};
+// Numbers that a workgroup compares: thirty-two for each lane.
+inline constexpr std::uint32_t kPartOfBest = 2048;
+constexpr int parts_of_best(int n) {
+  return static_cast<int>((static_cast<std::uint32_t>(n) + kPartOfBest - 1) / kPartOfBest);
+}
+// x f32 (most, n), n above 0; best BestOfRow (most). Between the two steps parts holds BestOfRow
+// (most, parts_of_best(n)).
+std::array<Step, 2> best_of_rows(const Rows& rows, int n, const Range& x, const Range& parts,
+                                 const Range& best);
 
 }  // namespace outrider::device
 

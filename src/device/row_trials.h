@@ -19,6 +19,9 @@ Trial add_trial(const TrialRows& rows, int n, std::uint32_t seed);
 Trial columns_trial(const TrialRows& rows, int n, std::uint32_t seed);
 // Rows one by one to other columns; or picked ones, among them some twice.
 Trial copy_trial(const TrialRows& rows, int n, bool picks, std::uint32_t seed);
+// Rows of n numbers with equals, zeros of both signs, infinities and NaN among them; of some the
+// largest is -infinity or -0, of some nothing is a number.
+Trial best_trial(const TrialRows& rows, int n, std::uint32_t seed);
 
 }  // namespace outrider::device
 

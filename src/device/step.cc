@@ -20,6 +20,7 @@ const KernelFacts& facts_of(Kernel kernel) {
                                                    {"add_bias", 3, false},
                                                    {"scale_rows", 2, false},
                                                    {"copy_rows", 4, false},
+                                                   {"best_of_rows", 3, false},
                                                    {"store_rows", 5, false},
                                                    {"move_slots", 3, false},
                                                    {"attend_f32", kMostUses, false},

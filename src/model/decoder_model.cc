@@ -122,7 +122,13 @@ void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequ
 float* DecoderModel::make_room(const ForwardRequest& request, ForwardOutput& output) {
   const ModelConfig& config = this->config();
   const PassPlan& plan = executor_->plan();
-  float* const logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
+  float* logits = nullptr;
+  output.logits.clear();
+  if (std::shared_ptr<DistantRows> rows = executor_->distant_logits()) {
+    output.logits.start_pass(plan.n_asked(), config.vocabulary_size, std::move(rows));
+  } else {
+    logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
+  }
   output.feature_width = static_cast<int>(request.feature_layers.size()) * config.dim;
   const std::size_t n_features =
       static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);

@@ -118,6 +118,15 @@ TEST_P(VulkanKernels, AddScaleAndCopyRows) {
   }
 }
 
+// Parts of rows that are whole, short, or the only one.
+TEST_P(VulkanKernels, FindTheLargestOfRows) {
+  for (const TrialRows& rows : kRows) {
+    for (const int n : {1, 63, 65, 300, 2048, 2049, 5000}) {
+      expect_same_bits(best_trial(rows, n, static_cast<std::uint32_t>(n)), rows);
+    }
+  }
+}
+
 // Tokens that share words of the cache, from page to page.
 TEST_P(VulkanKernels, StoreAndMoveKeysAndValues) {
   for (const kernels::KvKind kv :

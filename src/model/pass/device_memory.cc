@@ -23,7 +23,7 @@ device::Range DeviceWeights::of(const std::vector<float>& vector) {
 
 void DeviceRoom::require(std::size_t piece, std::size_t n_bytes) {
   if (pieces_.size() <= piece) pieces_.resize(piece + 1);
-  std::unique_ptr<device::Buffer>& its = pieces_[piece];
+  std::shared_ptr<device::Buffer>& its = pieces_[piece];
   if (its != nullptr && its->n_bytes() >= n_bytes) return;
   ++generation_;
   its = nullptr;  // before the larger one is there

@@ -42,12 +42,14 @@ class DeviceRoom {
   device::Range of(std::size_t piece, std::size_t n_bytes) const {
     return {pieces_[piece].get(), 0, n_bytes};
   }
+  // For who reads a piece behind later passes: it stays as it is when the piece grows.
+  std::shared_ptr<const device::Buffer> share(std::size_t piece) const { return pieces_[piece]; }
   // Another number once of() may give another buffer.
   std::uint64_t generation() const { return generation_; }
 
  private:
   std::shared_ptr<device::Device> device_;  // outlives the buffers
-  std::vector<std::unique_ptr<device::Buffer>> pieces_;
+  std::vector<std::shared_ptr<device::Buffer>> pieces_;
   std::uint64_t generation_ = 0;
 };
 

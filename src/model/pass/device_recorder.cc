@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <variant>
 
 #include "device/row_steps.h"
@@ -18,16 +19,26 @@ std::uint32_t word(int n) { return static_cast<std::uint32_t>(n); }
 
 // Pieces of room: of each buffer its floats and four of its quantised form; then these.
 constexpr std::size_t kPiecesOfBuffer = 5;
-enum Piece { kLogitPiece, kFeaturePiece, kSumPiece, kStatePiece };
+enum Piece {
+  kLogitPiece,
+  kSkippingLogitPiece,  // of passes that skip layers
+  kBestPiece,
+  kBestPartPiece,
+  kFeaturePiece,
+  kSumPiece,
+  kStatePiece,
+  kPieces
+};
 
 std::size_t piece_of(int buffer, std::size_t part) {
-  return 4 + size(buffer) * kPiecesOfBuffer + part;
+  return kPieces + size(buffer) * kPiecesOfBuffer + part;
 }
 
 }  // namespace
 
-DeviceRows::DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features)
-    : list_(&list), shape_(shape), n_features_(n_features) {
+DeviceRows::DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features,
+                       bool skips_layers)
+    : list_(&list), shape_(shape), n_features_(n_features), skips_layers_(skips_layers) {
   for (const Op& op : list.ops) {
     if (const auto* multiply = std::get_if<op::Multiply>(&op.what)) {
       for (int i = 0; i < multiply->n_products; ++i) {
@@ -54,6 +65,18 @@ std::size_t DeviceRows::float_bytes(int buffer) const {
   return size(most_rows(buffer)) * width * sizeof(float);
 }
 
+std::size_t DeviceRows::logit_piece() const {
+  return skips_layers_ ? kSkippingLogitPiece : kLogitPiece;
+}
+
+std::size_t DeviceRows::best_bytes() const {
+  return size(most_rows(kLogits)) * sizeof(device::BestOfRow);
+}
+
+std::size_t DeviceRows::best_part_bytes() const {
+  return best_bytes() * size(device::parts_of_best(logit_width()));
+}
+
 std::size_t DeviceRows::feature_bytes() const {
   constexpr std::size_t kAlignment = device::kRangeAlignment;
   const std::size_t n_bytes =
@@ -71,7 +94,11 @@ void DeviceRows::require(DeviceRoom& room) const {
     room.require(piece_of(buffer, 1), n_groups * kernels::kGroup);
     for (const std::size_t part : {2, 3, 4}) room.require(piece_of(buffer, part), n_groups * 4);
   }
-  if (logit_width_ > 0) room.require(kLogitPiece, float_bytes(kLogits));
+  if (logit_width_ > 0) {
+    room.require(logit_piece(), float_bytes(kLogits));
+    room.require(kBestPiece, best_bytes());
+    room.require(kBestPartPiece, best_part_bytes());
+  }
   if (n_features_ > 0) room.require(kFeaturePiece, size(n_features_) * feature_bytes());
   if (n_sum_floats_ > 0) {
     room.require(kSumPiece, n_sum_floats_ * sizeof(float));
@@ -80,8 +107,19 @@ void DeviceRows::require(DeviceRoom& room) const {
 }
 
 device::Range DeviceRows::floats(const DeviceRoom& room, int buffer) const {
-  return room.of(buffer == kLogits ? std::size_t{kLogitPiece} : piece_of(buffer, 0),
-                 float_bytes(buffer));
+  return room.of(buffer == kLogits ? logit_piece() : piece_of(buffer, 0), float_bytes(buffer));
+}
+
+std::shared_ptr<const device::Buffer> DeviceRows::shared_logits(const DeviceRoom& room) const {
+  return room.share(logit_piece());
+}
+
+device::Range DeviceRows::best(const DeviceRoom& room) const {
+  return room.of(kBestPiece, best_bytes());
+}
+
+device::Range DeviceRows::best_parts(const DeviceRoom& room) const {
+  return room.of(kBestPartPiece, best_part_bytes());
 }
 
 device::QuantizedRanges DeviceRows::quantized(const DeviceRoom& room, int buffer) const {
@@ -119,6 +157,17 @@ class Recorder {
       : from_(from), feature_layers_(feature_layers) {}
 
   std::vector<device::Step> take() { return std::move(steps_); }
+
+  // Behind all ops: which token of each row is the likeliest, so that greedy verification fetches
+  // no logits.
+  void find_best() {
+    if (!written_.contains(kLogits)) return;
+    for (device::Step& step : device::best_of_rows(
+             rows_of(kLogits), from_.rows->logit_width(), from_.rows->floats(*from_.room, kLogits),
+             from_.rows->best_parts(*from_.room), from_.rows->best(*from_.room))) {
+      append(std::move(step));
+    }
+  }
 
   // Before their routers, which are refused for the type of their weights.
   void refuse_experts() const {
@@ -419,6 +468,7 @@ std::vector<device::Step> DeviceRecording::steps_of(const std::vector<Step>& ops
   Recorder recorder(*this, feature_layers);
   recorder.refuse_experts();
   for (const Step& step : ops) std::visit(recorder, step.op->what);
+  recorder.find_best();
   return recorder.take();
 }
 
