@@ -53,8 +53,8 @@ void run_product(const Step& step, Ranges ranges, kernels::WeightKind kind) {
   args.quantized = as<std::int8_t>(ranges[2]);
   args.quantized_scales = as<float>(ranges[3]);
   if (has_minimums) args.scaled_sums = as<float>(ranges[4]);
-  args.y = as<float>(ranges[has_minimums ? 5 : 4]);
-  args.y_stride = numbers.n_columns;
+  args.y = as<float>(ranges[has_minimums ? 5 : 4]) + numbers.y_first;
+  args.y_stride = numbers.y_stride;
   kScalarTable.format(kind).matmul(args);
 }
 

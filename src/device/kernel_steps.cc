@@ -38,10 +38,13 @@ Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges
   std::vector<Use> uses = {reads(rows.facts), reads(weights.tiles), reads(x.values),
                            reads(x.scales)};
   if (has_minimums) uses.push_back(reads(x.scaled_sums));
-  uses.push_back(writes(y));
+  const bool is_whole = weights.all_columns == 0;
+  uses.push_back(is_whole ? writes(y) : changes(y));  // columns beside these stay as they are
   Step step = step_of(
       has_minimums ? Kernel::product_int4 : Kernel::product_int8, std::move(uses),
-      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most)});
+      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most),
+                     word(is_whole ? weights.n_columns : weights.all_columns),
+                     word(weights.first_column)});
   while (step.variant < kMostRowsTogether && step.variant < word(rows.most)) step.variant *= 2;
   step.grid = {parts_of(word(weights.n_columns), word(kernels::kTileColumns)),
                parts_of(word(rows.most), step.variant), 1};

@@ -45,17 +45,20 @@ struct QuantizeNumbers {
 // x f32 (most, k). Where a row has an infinity or a NaN, as quantize_row does.
 Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out);
 
-// A packed matrix (n_columns, k) as table `scalar` has it.
+// A packed matrix (n_columns, k) as table `scalar` has it, or some columns of one that stands in
+// several ranges.
 struct WeightRange {
   kernels::WeightKind kind = kernels::WeightKind::int8;  // int8 or int4
   Range tiles;
   int n_columns = 0;
   int k = 0;
+  int first_column = 0;  // of all of them
+  int all_columns = 0;   // 0: n_columns
 };
 struct ProductNumbers {
-  std::uint32_t n_columns, k, slots, most_rows;
+  std::uint32_t n_columns, k, slots, most_rows, y_stride, y_first;
 };
-// y f32 (most, n_columns) = x W^T.
+// y f32 (most, all columns) = x W^T, these columns alone.
 Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
              const Range& y);
 

@@ -66,6 +66,12 @@ DecoderModel::DecoderModel(Parts parts)
       cpu_(dynamic_cast<CpuPass*>(executor_.get())),
       projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine,
                   parts_.weights.head_parts) {
+  if (parts_.device != nullptr) {
+    // They are there now, and nobody multiplies by them here. The output matrix stays, for heads.
+    for (DecoderLayer& layer : parts_.weights.layers) {
+      for_each_linear(layer, [](Linear& linear) { linear.matrix.release(); });
+    }
+  }
   if (config().has_encoder()) {
     encoder_pass_ =
         std::make_unique<CpuPass>(compose_encoder(*parts_.family, parts_.weights), *cpu_);

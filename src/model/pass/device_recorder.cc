@@ -232,12 +232,17 @@ class Recorder {
       }
       if (!is_whole(to)) refuse("products into parts of rows");
       written_.insert(to.buffer);
-      append(device::product(rows_of(op.from.buffer),
-                             {.kind = matrix->kind(),
-                              .tiles = from_.weights->of(*matrix),
-                              .n_columns = matrix->n_columns(),
-                              .k = matrix->k()},
-                             from_.rows->quantized(*from_.room, op.from.buffer), floats(to)));
+      const std::vector<DeviceWeights::Columns> parts = from_.weights->of(*matrix);
+      for (const DeviceWeights::Columns& part : parts) {
+        append(device::product(rows_of(op.from.buffer),
+                               {.kind = matrix->kind(),
+                                .tiles = part.tiles,
+                                .n_columns = part.n,
+                                .k = matrix->k(),
+                                .first_column = part.first,
+                                .all_columns = parts.size() > 1 ? matrix->n_columns() : 0},
+                               from_.rows->quantized(*from_.room, op.from.buffer), floats(to)));
+      }
     }
   }
 
@@ -255,11 +260,14 @@ class Recorder {
     if (!attention.value_norm.empty()) norm_heads(op.value, attention.value_norm, attention);
     prepare_heads(op.key, attention.key.bias, &attention.key_norm, attention);
     const KvCache::LayerPlace& place = from_.cache->place(op.cache_layer);
-    append(device::store_rows(rows_of(op.key.buffer), cache_shape(op.cache_layer),
-                              {.places = from_.words->places(*from_.word_buffer, place.group),
-                               .keys = floats(op.key),
-                               .values = floats(op.value),
-                               .cache = cache_of(op.cache_layer)}));
+    const std::vector<device::Range> cache = cache_of(op.cache_layer);
+    for (std::size_t part = 0; part < cache.size(); ++part) {
+      append(device::store_rows(rows_of(op.key.buffer), from_.store->part_shape(place.group, part),
+                                {.places = from_.words->places(*from_.word_buffer, place.group),
+                                 .keys = floats(op.key),
+                                 .values = floats(op.value),
+                                 .cache = cache[part]}));
+    }
   }
 
   void operator()(const op::Attend& op) {
@@ -273,26 +281,37 @@ class Recorder {
       fail(fmt::format("heads of at most {} elements (on a device)", device::kMostHeadDim),
            fmt::format("{}", attention.head_dim));
     }
-    const device::CacheShape cache = cache_shape(op.cache_layer);
+    const KvShape& cache_shape = from_.cache->shape(op.cache_layer);
+    const std::vector<device::Range> cache = cache_of(op.cache_layer);
     const int group = from_.cache->place(op.cache_layer).group;
-    const device::AttendShape shape = {.kv = cache.kv,
+    const device::AttendShape shape = {.kv = cache_shape.kind,
                                        .n_heads = attention.n_heads,
-                                       .n_kv_heads = cache.n_kv_heads,
-                                       .head_dim = cache.head_dim,
+                                       .n_kv_heads = cache_shape.n_heads,
+                                       .head_dim = cache_shape.head_dim,
                                        .most_splits = from_.most_splits,
                                        .most_pages = from_.most_pages,
                                        .scale = attention.scale};
-    const device::AttendRanges ranges = {
+    device::AttendRanges ranges = {
         .queries = floats(op.query),
         .rows = from_.words->attend_rows(*from_.word_buffer, attention.window),
         .slots = from_.words->slots(*from_.word_buffer),
         .pages = from_.words->pages(*from_.word_buffer, group),
-        .cache = cache_of(op.cache_layer),
+        .cache = {},
         .sums = from_.rows->sums(*from_.room),
         .states = from_.rows->states(*from_.room),
         .out = floats(op.to)};
     written_.insert(op.to.buffer);
-    append(device::attend(rows_of(op.to.buffer), shape, ranges));
+    for (std::size_t part = 0; part < cache.size(); ++part) {
+      device::AttendShape some = shape;
+      if (cache.size() > 1) {
+        some.n_heads /= static_cast<int>(cache.size());
+        some.n_kv_heads /= static_cast<int>(cache.size());
+        some.first_head = static_cast<int>(part) * some.n_heads;
+        some.heads_of_row = shape.n_heads;
+      }
+      ranges.cache = cache[part];
+      append(device::attend(rows_of(op.to.buffer), some, ranges));
+    }
     append(device::merge_splits(rows_of(op.to.buffer), shape, ranges));
   }
 
@@ -392,11 +411,7 @@ class Recorder {
             .first = word(rows.first),
             .n = word(rows.width)};
   }
-  device::CacheShape cache_shape(int cache_layer) const {
-    const KvShape& shape = from_.cache->shape(cache_layer);
-    return {.kv = shape.kind, .n_kv_heads = shape.n_heads, .head_dim = shape.head_dim};
-  }
-  device::Range cache_of(int cache_layer) const {
+  std::vector<device::Range> cache_of(int cache_layer) const {
     const int group = from_.cache->place(cache_layer).group;
     const std::vector<int>& layers = from_.cache->groups()[size(group)].layers;
     const auto found = std::find(layers.begin(), layers.end(), cache_layer);
