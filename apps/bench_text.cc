@@ -25,6 +25,7 @@ Json describe(const Model& model) {
   Json object;
   object["model"] = model.path().string();
   object["kernels"] = summary.kernels;
+  if (!summary.device.empty()) object["device"] = summary.device;
   object["threads"] = summary.threads;
   object["weights"] = summary.weights;
   object["weight_bytes"] = summary.weight_bytes;
@@ -56,10 +57,11 @@ std::string describe_line(const Model& model, int context) {
           : fmt::format(", {:.2f} of them in the file and {:.2f} for those in use",
                         static_cast<double>(summary.mapped_bytes) * 1e-9,
                         static_cast<double>(summary.expert_memory_bytes) * 1e-9);
-  return fmt::format("{}: {} ({:.2f} GB{}{}), kv {}, {}, {} thread{}, context {}\n",
+  const std::string where = summary.device.empty() ? "" : fmt::format(", on {}", summary.device);
+  return fmt::format("{}: {} ({:.2f} GB{}{}), kv {}{}, {}, {} thread{}, context {}\n",
                      model.path().string(), summary.weights, n_bytes * 1e-9, of_one_row, mapped,
-                     summary.kv, summary.kernels, summary.threads, summary.threads == 1 ? "" : "s",
-                     context);
+                     summary.kv, where, summary.kernels, summary.threads,
+                     summary.threads == 1 ? "" : "s", context);
 }
 
 std::string dump(const Json& object) {
