@@ -36,7 +36,9 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
       static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t)),
       shape.scale,
       word(shape.first_head),
-      word(is_whole ? shape.n_heads : shape.heads_of_row)};
+      word(is_whole ? shape.n_heads : shape.heads_of_row),
+      shape.softcap,
+      shape.softcap > 0 ? 1.0F / shape.softcap : 0.0F};
   std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
   step.grid = {word(shape.n_heads), word(rows.most), word(shape.most_splits)};
   return step;

@@ -95,6 +95,7 @@ Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialS
                                 .most_splits = kernels::splits_of(shape.n_keys),
                                 .most_pages = static_cast<int>(cache.pages.size()),
                                 .scale = 1 / std::sqrt(static_cast<float>(shape.head_dim)),
+                                .softcap = shape.softcap,
                                 .first_head = 0,
                                 .heads_of_row = shape.n_parts > 1 ? shape.n_heads : 0};
   const std::size_t n_heads = size(rows.most) * size(shape.n_heads);

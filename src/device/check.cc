@@ -71,6 +71,10 @@ std::vector<CheckResult> check_device(Device& device) {
     results.push_back(result_of(device, with_rows("product int4 in parts"),
                                 product_parts_trial(WeightKind::int4, rows, 40, kDepth, kSeed)));
     results.push_back(result_of(device, with_rows("rms norm"), norm_trial(rows, kDepth, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("layer norm"), layer_norm_trial(rows, kDepth, true, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("soft cap"), cap_trial(rows, kDepth, 1.5F, kSeed)));
     results.push_back(result_of(device, with_rows("rotate"), rotate_trial(rows, 3, 32, kSeed)));
     results.push_back(result_of(device, with_rows("silu"), gate_trial(rows, kDepth, kSeed)));
     results.push_back(result_of(device, with_rows("gelu"),
@@ -96,6 +100,10 @@ std::vector<CheckResult> check_device(Device& device) {
       };
       results.push_back(
           result_of(device, of_kind("attention"), attend_trial(kv, rows, shape, kSeed)));
+      AttendTrialShape with_cap = shape;
+      with_cap.softcap = 2;
+      results.push_back(
+          result_of(device, of_kind("capped attention"), attend_trial(kv, rows, with_cap, kSeed)));
       AttendTrialShape in_parts = shape;
       in_parts.n_parts = 2;
       results.push_back(result_of(device, of_kind("attention in parts"),

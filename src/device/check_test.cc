@@ -87,6 +87,8 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
                                                      {Kernel::product_int8, "product int8"},
                                                      {Kernel::product_int4, "product int4"},
                                                      {Kernel::rms_norm, "rms norm"},
+                                                     {Kernel::layer_norm, "layer norm"},
+                                                     {Kernel::cap_rows, "soft cap"},
                                                      {Kernel::rotate, "rotate"},
                                                      {Kernel::norm_in_place, "norm of heads"},
                                                      {Kernel::gate, "silu"},

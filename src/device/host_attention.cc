@@ -61,6 +61,7 @@ class RowCall {
       args.head_dim = static_cast<int>(numbers_.head_dim);
       args.split = static_cast<int>(split);
       args.scale = numbers_.scale;
+      args.softcap = numbers_.softcap;
       args.chunks = chunks_.data();
       args.keys_at = kv_head * block_bytes_;
       args.values_at = (numbers_.n_kv_heads + kv_head) * block_bytes_;

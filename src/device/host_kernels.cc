@@ -68,6 +68,19 @@ void run_rms_norm(const Step& step, Ranges ranges) {
   }
 }
 
+void run_layer_norm(const Step& step, Ranges ranges) {
+  const auto numbers = step.numbers_as<LayerNormNumbers>();
+  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const float* const bias = numbers.has_bias != 0 ? as<float>(ranges[4]) : nullptr;
+  for (int row = 0; row < n_rows; ++row) {
+    const auto index = static_cast<std::size_t>(row);
+    const std::size_t from = numbers.picks != 0 ? as<std::uint32_t>(ranges[1])[index] : index;
+    kScalarTable.layer_norm(as<float>(ranges[2]) + from * numbers.n, as<float>(ranges[3]), bias,
+                            static_cast<int>(numbers.n), numbers.epsilon,
+                            as<float>(ranges[5]) + index * numbers.n);
+  }
+}
+
 void run_rotate(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<RotateNumbers>();
   const int n_rows = rows_of(ranges[0], numbers.most_rows);
@@ -144,6 +157,8 @@ void run_on_host(const Step& step, std::span<std::byte* const> ranges) {
       return run_product(step, ranges, kernels::WeightKind::int4);
     case Kernel::rms_norm:
       return run_rms_norm(step, ranges);
+    case Kernel::layer_norm:
+      return run_layer_norm(step, ranges);
     case Kernel::rotate:
       return run_rotate(step, ranges);
     case Kernel::norm_in_place:
@@ -153,6 +168,7 @@ void run_on_host(const Step& step, std::span<std::byte* const> ranges) {
     case Kernel::scale_rows:
     case Kernel::copy_rows:
     case Kernel::best_of_rows:
+    case Kernel::cap_rows:
       return run_rows_on_host(step, ranges);
     case Kernel::store_rows:
     case Kernel::move_slots:

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "device/row_steps.h"
 #include "kernels/tables.h"
@@ -38,9 +39,11 @@ void run_gate(const Step& step, Ranges ranges) {
   const auto activation = static_cast<GateActivation>(step.variant);
   const auto multiply =
       activation == GateActivation::silu ? kScalarTable.silu_multiply : kScalarTable.gelu_multiply;
+  const std::vector<float> ones(numbers.n, 1.0F);
   for (int row = 0; row < n_rows; ++row) {
-    multiply(row_of(ranges[1], row, numbers.n), row_of(ranges[2], row, numbers.n),
-             static_cast<int>(numbers.n), row_of(ranges[3], row, numbers.n));
+    const float* const up = numbers.has_up != 0 ? row_of(ranges[2], row, numbers.n) : ones.data();
+    multiply(row_of(ranges[1], row, numbers.n), up, static_cast<int>(numbers.n),
+             row_of(ranges[3], row, numbers.n));
   }
 }
 
@@ -63,6 +66,15 @@ void run_columns(const Step& step, Ranges ranges) {
     } else {
       for (std::uint32_t i = 0; i < numbers.n; ++i) x[i] *= numbers.scale;
     }
+  }
+}
+
+void run_cap(const Step& step, Ranges ranges) {
+  const auto numbers = step.numbers_as<CapNumbers>();
+  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  for (int row = 0; row < n_rows; ++row) {
+    kScalarTable.soft_cap(row_of(ranges[1], row, numbers.n), static_cast<int>(numbers.n),
+                          numbers.cap);
   }
 }
 
@@ -129,6 +141,8 @@ void run_rows_on_host(const Step& step, std::span<std::byte* const> ranges) {
       return run_columns(step, ranges);
     case Kernel::copy_rows:
       return run_copy(step, ranges);
+    case Kernel::cap_rows:
+      return run_cap(step, ranges);
     case Kernel::best_of_rows:
       return run_best(step, ranges);
     default:

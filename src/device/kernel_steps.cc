@@ -59,6 +59,19 @@ Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormN
   return step;
 }
 
+Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
+                const Range* bias, const NormNumbers& shape, const Range& y) {
+  const Range& of_bias = bias != nullptr ? *bias : weight;  // not read without a bias
+  const Range& of_rows = picked != nullptr ? *picked : rows.facts;
+  Step step = step_of(
+      Kernel::layer_norm,
+      {reads(rows.facts), reads(of_rows), reads(x), reads(weight), reads(of_bias), writes(y)},
+      LayerNormNumbers{shape.n, word(rows.most), shape.epsilon, bias != nullptr ? 1U : 0U,
+                       picked != nullptr ? 1U : 0U});
+  step.grid = {word(rows.most), 1, 1};
+  return step;
+}
+
 Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
             const RotateNumbers& shape) {
   Step step = step_of(Kernel::rotate,

@@ -70,6 +70,16 @@ struct NormNumbers {
 Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormNumbers& shape,
               const Range& y);
 
+struct LayerNormNumbers {
+  std::uint32_t n, most_rows;
+  float epsilon;
+  std::uint32_t has_bias, picks;
+};
+// As rms_norm, less the mean; bias f32 (n), or null. Of the rows in order, or of those that stand
+// in picked, u32 (most); or null.
+Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
+                const Range* bias, const NormNumbers& shape, const Range& y);
+
 struct RotateNumbers {
   std::uint32_t n_heads, head_dim, half, most_rows;
 };

@@ -23,10 +23,11 @@ Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
   return step;
 }
 
-Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
+Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range* up,
           const Range& y) {
-  Step step = step_of(Kernel::gate, {reads(rows.facts), reads(gate), reads(up), writes(y)},
-                      GateNumbers{word(n), word(rows.most)});
+  const Range& of_up = up != nullptr ? *up : gate;  // not read without up
+  Step step = step_of(Kernel::gate, {reads(rows.facts), reads(gate), reads(of_up), writes(y)},
+                      GateNumbers{word(n), word(rows.most), up != nullptr ? 1U : 0U});
   step.variant = static_cast<std::uint32_t>(activation);
   step.grid = grid_over(word(n), rows);
   return step;
@@ -51,6 +52,13 @@ Step scale_rows(const Rows& rows, const Range& x, const Columns& columns, float 
       step_of(Kernel::scale_rows, {reads(rows.facts), changes(x)},
               ColumnNumbers{columns.stride, columns.first, columns.n, word(rows.most), scale});
   step.grid = grid_over(columns.n, rows);
+  return step;
+}
+
+Step cap_rows(const Rows& rows, int n, const Range& x, float cap) {
+  Step step = step_of(Kernel::cap_rows, {reads(rows.facts), changes(x)},
+                      CapNumbers{word(n), word(rows.most), cap, 1.0F / cap});
+  step.grid = grid_over(word(n), rows);
   return step;
 }
 

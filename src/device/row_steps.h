@@ -29,10 +29,10 @@ Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
 
 enum class GateActivation : std::uint32_t { silu, gelu_tanh };
 struct GateNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, most_rows, has_up;
 };
-// y = activation(gate) * up, all f32 (most, n).
-Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
+// y = activation(gate) * up, all f32 (most, n); up null: without it.
+Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range* up,
           const Range& y);
 
 struct AddNumbers {
@@ -49,6 +49,13 @@ struct ColumnNumbers {
 Step add_bias(const Rows& rows, const Range& x, const Columns& columns, const Range& bias);
 // x *= scale.
 Step scale_rows(const Rows& rows, const Range& x, const Columns& columns, float scale);
+
+struct CapNumbers {
+  std::uint32_t n, most_rows;
+  float cap, inverse;
+};
+// x = cap tanh(x / cap), f32 (most, n); cap above 0, with a finite inverse.
+Step cap_rows(const Rows& rows, int n, const Range& x, float cap);
 
 struct CopyNumbers {
   std::uint32_t from_stride, from_first, to_stride, to_first, n, most_rows, picks;

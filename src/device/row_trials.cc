@@ -1,8 +1,11 @@
 #include "device/row_trials.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <vector>
@@ -33,7 +36,8 @@ Columns columns_among(int n) {
 
 }  // namespace
 
-Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed, GateActivation activation) {
+Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed, GateActivation activation,
+                 bool has_up) {
   TrialNumbers numbers(seed);
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
@@ -41,8 +45,26 @@ Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed, GateActivatio
   const std::size_t up = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
   const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {
-        gate({ranges[facts], rows.most}, activation, n, ranges[gate_at], ranges[up], ranges[y])};
+    return {gate({ranges[facts], rows.most}, activation, n, ranges[gate_at],
+                 has_up ? &ranges[up] : nullptr, ranges[y])};
+  };
+  return trial;
+}
+
+Trial cap_trial(const TrialRows& rows, int n, float cap, std::uint32_t seed) {
+  TrialNumbers numbers(seed);
+  Trial trial;
+  const std::size_t facts = trial.add_input(rows.facts());
+  const std::size_t x = add_changed(trial, words_of(rows.most, n), numbers);
+  auto* const floats = trial.buffers[x].bytes.data();
+  // Far beyond the cap, and what is no number, in the last places.
+  const float ends[] = {-std::numeric_limits<float>::infinity(), 0x1p100F, -0.0F,
+                        std::numeric_limits<float>::quiet_NaN()};
+  const std::size_t n_ends = std::min(std::size(ends), words_of(rows.most, n) - 1);
+  std::memcpy(floats + (words_of(rows.most, n) - n_ends) * sizeof(float), ends,
+              n_ends * sizeof(float));
+  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
+    return {cap_rows({ranges[facts], rows.most}, n, ranges[x], cap)};
   };
   return trial;
 }

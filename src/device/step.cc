@@ -21,6 +21,8 @@ const KernelFacts& facts_of(Kernel kernel) {
                                                    {"scale_rows", 2, false},
                                                    {"copy_rows", 4, false},
                                                    {"best_of_rows", 3, false},
+                                                   {"cap_rows", 2, false},
+                                                   {"layer_norm", 6, false},
                                                    {"store_rows", 5, false},
                                                    {"move_slots", 3, false},
                                                    {"attend_f32", kMostUses, false},

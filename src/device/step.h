@@ -74,6 +74,8 @@ enum class Kernel : int {
   scale_rows,
   copy_rows,
   best_of_rows,
+  cap_rows,
+  layer_norm,
   store_rows,
   move_slots,
   attend_f32,
@@ -81,7 +83,7 @@ enum class Kernel : int {
   attend_int8,
   merge_splits,
 };
-inline constexpr int kKernels = 19;
+inline constexpr int kKernels = 21;
 inline constexpr int kMostUses = 8;  // of one step
 
 struct KernelFacts {

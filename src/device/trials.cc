@@ -304,6 +304,28 @@ Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   return trial;
 }
 
+Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_t seed) {
+  TrialNumbers numbers(seed);
+  Trial trial;
+  const std::size_t facts = trial.add_input(rows.facts());
+  const std::size_t x = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
+  const std::size_t weight = trial.add_input(numbers.awkward_floats(words_of(1, n)));
+  const std::size_t bias = trial.add_input(numbers.awkward_floats(words_of(1, n)));
+  std::vector<std::uint32_t> picked;
+  for (int row = 0; row < rows.most; ++row) {
+    picked.push_back(static_cast<std::uint32_t>(numbers.below(rows.most)));
+  }
+  const std::size_t picked_at = trial.add_input(picked);
+  const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
+  const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .most_rows = 0, .epsilon = 1e-5F};
+  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
+    return {layer_norm({ranges[facts], rows.most}, has_bias ? &ranges[picked_at] : nullptr,
+                       ranges[x], ranges[weight], has_bias ? &ranges[bias] : nullptr, shape,
+                       ranges[y])};
+  };
+  return trial;
+}
+
 Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed) {
   TrialNumbers numbers(seed);
   const int head_dim = 2 * half + seed % 3;  // elements behind those that turn stay

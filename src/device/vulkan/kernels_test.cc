@@ -129,6 +129,28 @@ TEST_P(VulkanKernels, AddScaleAndCopyRows) {
   }
 }
 
+TEST_P(VulkanKernels, LayerNorm) {
+  for (const TrialRows& rows : kRows) {
+    for (const int n : {1, 15, 16, 17, 64, 300}) {
+      expect_same_bits(layer_norm_trial(rows, n, true, 27), rows);
+      expect_same_bits(layer_norm_trial(rows, n, false, 28), rows);
+    }
+  }
+}
+
+TEST_P(VulkanKernels, CapRowsAndGateWithoutAFactor) {
+  for (const TrialRows& rows : kRows) {
+    for (const int n : {5, 64, 300}) {
+      for (const float cap : {0.3F, 2.0F, 30.0F}) {
+        expect_same_bits(cap_trial(rows, n, cap, 29), rows);
+      }
+      for (const GateActivation activation : {GateActivation::silu, GateActivation::gelu_tanh}) {
+        expect_same_bits(gate_trial(rows, n, 30, activation, false), rows);
+      }
+    }
+  }
+}
+
 // Parts of rows that are whole, short, or the only one.
 TEST_P(VulkanKernels, FindTheLargestOfRows) {
   for (const TrialRows& rows : kRows) {
@@ -173,6 +195,13 @@ TEST_P(VulkanKernels, Attend) {
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 90, .has_infinities = true},
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100, .has_infinities = true},
       {.n_heads = 6, .n_kv_heads = 3, .head_dim = 20, .n_keys = 1100, .n_parts = 3},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 40, .n_keys = 1100, .window = 90, .softcap = 3},
+      {.n_heads = 2,
+       .n_kv_heads = 2,
+       .head_dim = 16,
+       .n_keys = 70,
+       .n_of_tree = 5,
+       .softcap = 0.3F},
       {.n_heads = 4, .n_kv_heads = 4, .head_dim = 40, .n_keys = 90, .n_of_tree = 9, .n_parts = 2},
   };
   for (const kernels::KvKind kv :

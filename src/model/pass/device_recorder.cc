@@ -195,9 +195,12 @@ class Recorder {
       to.width = from.width;
       add_bias(from);
       const bool has_norm = norm != nullptr && !norm->empty();
-      if (has_norm && norm->removes_mean) refuse("norms that remove the mean");
-      if (has_norm && norm->n_groups == 1 && op.takes == Takes::own && is_whole(from) &&
-          is_whole(to) && from.buffer != to.buffer) {
+      const bool removes_mean = has_norm && norm->removes_mean;
+      const bool apart = is_whole(from) && is_whole(to) && from.buffer != to.buffer;
+      if (removes_mean && !apart) refuse("norms in place that remove the mean");
+      if (removes_mean) {
+        append(layer_norm(rows_of(to.buffer), op.takes == Takes::asked, from, *norm, floats(to)));
+      } else if (has_norm && norm->n_groups == 1 && op.takes == Takes::own && apart) {
         append(device::rms_norm(rows_of(to.buffer), floats(from), weights(norm->weight),
                                 {.n = word(from.width), .most_rows = 0, .epsilon = norm->epsilon},
                                 floats(to)));
@@ -272,7 +275,6 @@ class Recorder {
 
   void operator()(const op::Attend& op) {
     const Attention& attention = *op.attention;
-    if (attention.softcap != 0) refuse("a soft cap of scores");
     if (!attention.sinks.empty()) refuse("attention sinks");
     if (attention.position_bias != nullptr) refuse("position biases");
     if (attention.side != CacheSide::text) refuse("an encoder");
@@ -290,7 +292,8 @@ class Recorder {
                                        .head_dim = cache_shape.head_dim,
                                        .most_splits = from_.most_splits,
                                        .most_pages = from_.most_pages,
-                                       .scale = attention.scale};
+                                       .scale = attention.scale,
+                                       .softcap = attention.softcap};
     device::AttendRanges ranges = {
         .queries = floats(op.query),
         .rows = from_.words->attend_rows(*from_.word_buffer, attention.window),
@@ -319,19 +322,23 @@ class Recorder {
 
   void operator()(const op::Gate& op) {
     if (op.experts != nullptr) refuse("experts");
-    if (op.up.buffer < 0) refuse("gates without a second factor");
     const bool is_gelu = op.activation == Activation::gelu_tanh;
     if (!is_gelu && op.activation != Activation::silu)
       refuse("gates by other functions than silu and gelu_tanh");
-    if (!is_whole(op.gate) || !is_whole(op.up) || op.to.buffer == op.gate.buffer ||
-        op.to.buffer == op.up.buffer) {
+    const bool has_up = op.up.buffer >= 0;
+    if (!is_whole(op.gate) || (has_up && !is_whole(op.up)) || op.to.buffer == op.gate.buffer ||
+        (has_up && op.to.buffer == op.up.buffer)) {
       refuse("gates of parts of rows, or in place");
     }
     add_bias(op.gate);
-    add_bias(op.up);
+    device::Range up;
+    if (has_up) {
+      add_bias(op.up);
+      up = floats(op.up);
+    }
     append(device::gate(rows_of(op.to.buffer),
                         is_gelu ? device::GateActivation::gelu_tanh : device::GateActivation::silu,
-                        op.gate.width, floats(op.gate), floats(op.up), floats(op.to)));
+                        op.gate.width, floats(op.gate), has_up ? &up : nullptr, floats(op.to)));
     finish(op.to);
   }
 
@@ -362,14 +369,21 @@ class Recorder {
                                  columns(op.from), to, columns(op.from)));
         continue;
       }
-      if (op.norm->removes_mean || op.norm->n_groups != 1) refuse("norms that remove the mean");
+      if (op.norm->n_groups != 1) refuse("features behind norms of groups");
+      if (op.norm->removes_mean) {
+        append(layer_norm(rows_of(op.from.buffer), false, op.from, *op.norm, to));
+        continue;
+      }
       append(device::rms_norm(
           rows_of(op.from.buffer), floats(op.from), weights(op.norm->weight),
           {.n = word(op.from.width), .most_rows = 0, .epsilon = op.norm->epsilon}, to));
     }
   }
 
-  void operator()(const op::SoftCap&) { refuse("a soft cap of logits"); }
+  void operator()(const op::SoftCap& op) {
+    if (!is_whole(op.rows)) refuse("a soft cap of parts of rows");
+    append(device::cap_rows(rows_of(op.rows.buffer), op.rows.width, floats(op.rows), op.cap));
+  }
   void operator()(const op::Spread&) { refuse("logits of a part of the vocabulary"); }
   void operator()(const op::Route&) { refuse("experts"); }
   void operator()(const op::MultiplyExperts&) { refuse("experts"); }
@@ -437,6 +451,15 @@ class Recorder {
                                   .weight_step = has_own ? word(n) : 0U,
                                   .most_rows = 0,
                                   .epsilon = norm.epsilon}));
+  }
+  device::Step layer_norm(const device::Rows& rows, bool of_asked, const Rows& from,
+                          const Norm& norm, const device::Range& to) const {
+    const device::Range asked = from_.words->asked(*from_.word_buffer);
+    device::Range bias;
+    if (!norm.bias.empty()) bias = weights(norm.bias);
+    return device::layer_norm(rows, of_asked ? &asked : nullptr, floats(from), weights(norm.weight),
+                              norm.bias.empty() ? nullptr : &bias,
+                              {.n = word(from.width), .most_rows = 0, .epsilon = norm.epsilon}, to);
   }
   void norm_heads(const Rows& heads, const Norm& norm, const Attention& attention) {
     if (norm.removes_mean || norm.n_groups != 1) refuse("norms of heads that remove the mean");

@@ -19,6 +19,8 @@ layout(push_constant) uniform Numbers {
   float scale;
   uint first_head;  // of the row's heads
   uint heads_of_row;
+  float cap;  // of scores; 0: none
+  float inverse_cap;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer Queries { float queries[]; };  // (rows, heads, dims)
@@ -106,7 +108,10 @@ void attend() {
     }
     barrier();
     float score = uintBitsToFloat(kMinusInfinity);
-    if (lane < n && position >= first_key) score = score_of(lane);
+    if (lane < n && position >= first_key) {
+      score = score_of(lane);
+      if (cap > 0.0) score = capped(score, cap, inverse_cap);
+    }
     weights[lane] = score;
     barrier();
     // The highest score so far: by lanes of vectors, then by the tree.

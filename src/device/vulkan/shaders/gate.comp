@@ -1,4 +1,4 @@
-// y = activation(gate) * up (kernels/rows.h, silu_multiply and gelu_multiply).
+// y = activation(gate) * up, or without up (kernels/rows.h, silu_multiply and gelu_multiply).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -8,10 +8,11 @@ layout(constant_id = 0) const uint kActivation = 0u;  // GateActivation
 layout(push_constant) uniform Numbers {
   uint n;
   uint most_rows;
+  uint has_up;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer Gate { float gate[]; };  // (rows, n)
-layout(std430, binding = 2) readonly buffer Up { float up[]; };      // (rows, n)
+layout(std430, binding = 2) readonly buffer Up { float up[]; };      // (rows, n), where has_up is 1
 layout(std430, binding = 3) writeonly buffer Y { float y[]; };       // (rows, n)
 
 const uint kGeluTanh = 1u;
@@ -29,5 +30,5 @@ void main() {
     inner = product_of(inner, uintBitsToFloat(0xbfcc422au));  // -2 sqrt(2 / pi)
   }
   float activated = divided(value, sum_of(1.0, exponential(inner)));
-  y[at] = product_of(activated, up[at]);
+  y[at] = product_of(activated, has_up != 0u ? up[at] : 1.0);
 }
