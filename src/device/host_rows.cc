@@ -37,8 +37,9 @@ void run_gate(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<GateNumbers>();
   const int n_rows = rows_of(ranges[0], numbers.most_rows);
   const auto activation = static_cast<GateActivation>(step.variant);
-  const auto multiply =
-      activation == GateActivation::silu ? kScalarTable.silu_multiply : kScalarTable.gelu_multiply;
+  const auto multiply = activation == GateActivation::silu        ? kScalarTable.silu_multiply
+                        : activation == GateActivation::gelu_tanh ? kScalarTable.gelu_multiply
+                                                                  : kScalarTable.gelu_erf_multiply;
   const std::vector<float> ones(numbers.n, 1.0F);
   for (int row = 0; row < n_rows; ++row) {
     const float* const up = numbers.has_up != 0 ? row_of(ranges[2], row, numbers.n) : ones.data();

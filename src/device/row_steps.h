@@ -27,7 +27,7 @@ struct PieceNumbers {
 Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
                    const PieceNumbers& shape);
 
-enum class GateActivation : std::uint32_t { silu, gelu_tanh };
+enum class GateActivation : std::uint32_t { silu, gelu_tanh, gelu_erf };
 struct GateNumbers {
   std::uint32_t n, most_rows, has_up;
 };

@@ -144,7 +144,8 @@ TEST_P(VulkanKernels, CapRowsAndGateWithoutAFactor) {
       for (const float cap : {0.3F, 2.0F, 30.0F}) {
         expect_same_bits(cap_trial(rows, n, cap, 29), rows);
       }
-      for (const GateActivation activation : {GateActivation::silu, GateActivation::gelu_tanh}) {
+      for (const GateActivation activation :
+           {GateActivation::silu, GateActivation::gelu_tanh, GateActivation::gelu_erf}) {
         expect_same_bits(gate_trial(rows, n, 30, activation, false), rows);
       }
     }

@@ -322,9 +322,18 @@ class Recorder {
 
   void operator()(const op::Gate& op) {
     if (op.experts != nullptr) refuse("experts");
-    const bool is_gelu = op.activation == Activation::gelu_tanh;
-    if (!is_gelu && op.activation != Activation::silu)
-      refuse("gates by other functions than silu and gelu_tanh");
+    const auto activation = [&] {
+      switch (op.activation) {
+        case Activation::silu:
+          return device::GateActivation::silu;
+        case Activation::gelu_tanh:
+          return device::GateActivation::gelu_tanh;
+        case Activation::gelu_erf:
+          return device::GateActivation::gelu_erf;
+        default:
+          refuse("gates by other functions than SiLU and GELU");
+      }
+    }();
     const bool has_up = op.up.buffer >= 0;
     if (!is_whole(op.gate) || (has_up && !is_whole(op.up)) || op.to.buffer == op.gate.buffer ||
         (has_up && op.to.buffer == op.up.buffer)) {
@@ -336,9 +345,8 @@ class Recorder {
       add_bias(op.up);
       up = floats(op.up);
     }
-    append(device::gate(rows_of(op.to.buffer),
-                        is_gelu ? device::GateActivation::gelu_tanh : device::GateActivation::silu,
-                        op.gate.width, floats(op.gate), has_up ? &up : nullptr, floats(op.to)));
+    append(device::gate(rows_of(op.to.buffer), activation, op.gate.width, floats(op.gate),
+                        has_up ? &up : nullptr, floats(op.to)));
     finish(op.to);
   }
 
