@@ -81,6 +81,8 @@ std::vector<CheckResult> check_device(Device& device) {
                                 gate_trial(rows, kDepth, kSeed, GateActivation::gelu_tanh)));
     results.push_back(result_of(device, with_rows("gelu by erf"),
                                 gate_trial(rows, kDepth, kSeed, GateActivation::gelu_erf)));
+    results.push_back(result_of(device, with_rows("activation"),
+                                activate_trial(rows, kDepth, GateActivation::gelu_tanh, kSeed)));
     results.push_back(
         result_of(device, with_rows("norm of heads"), pieces_trial(rows, 3, 40, false, kSeed)));
     results.push_back(result_of(device, with_rows("add rows"), add_trial(rows, kDepth, kSeed)));

@@ -89,6 +89,7 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
                                                      {Kernel::rms_norm, "rms norm"},
                                                      {Kernel::layer_norm, "layer norm"},
                                                      {Kernel::cap_rows, "soft cap"},
+                                                     {Kernel::activate, "activation"},
                                                      {Kernel::rotate, "rotate"},
                                                      {Kernel::norm_in_place, "norm of heads"},
                                                      {Kernel::gate, "silu"},

@@ -163,6 +163,7 @@ void run_on_host(const Step& step, std::span<std::byte* const> ranges) {
       return run_rotate(step, ranges);
     case Kernel::norm_in_place:
     case Kernel::gate:
+    case Kernel::activate:
     case Kernel::add_rows:
     case Kernel::add_bias:
     case Kernel::scale_rows:

@@ -41,10 +41,11 @@ void run_gate(const Step& step, Ranges ranges) {
                         : activation == GateActivation::gelu_tanh ? kScalarTable.gelu_multiply
                                                                   : kScalarTable.gelu_erf_multiply;
   const std::vector<float> ones(numbers.n, 1.0F);
+  const bool has_up = step.kernel == Kernel::gate;  // else in place
   for (int row = 0; row < n_rows; ++row) {
-    const float* const up = numbers.has_up != 0 ? row_of(ranges[2], row, numbers.n) : ones.data();
-    multiply(row_of(ranges[1], row, numbers.n), up, static_cast<int>(numbers.n),
-             row_of(ranges[3], row, numbers.n));
+    multiply(row_of(ranges[1], row, numbers.n),
+             has_up ? row_of(ranges[2], row, numbers.n) : ones.data(), static_cast<int>(numbers.n),
+             row_of(ranges[has_up ? 3 : 1], row, numbers.n));
   }
 }
 
@@ -134,6 +135,7 @@ void run_rows_on_host(const Step& step, std::span<std::byte* const> ranges) {
     case Kernel::norm_in_place:
       return run_norm(step, ranges);
     case Kernel::gate:
+    case Kernel::activate:
       return run_gate(step, ranges);
     case Kernel::add_rows:
       return run_add(step, ranges);

@@ -23,11 +23,18 @@ Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
   return step;
 }
 
-Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range* up,
+Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
           const Range& y) {
-  const Range& of_up = up != nullptr ? *up : gate;  // not read without up
-  Step step = step_of(Kernel::gate, {reads(rows.facts), reads(gate), reads(of_up), writes(y)},
-                      GateNumbers{word(n), word(rows.most), up != nullptr ? 1U : 0U});
+  Step step = step_of(Kernel::gate, {reads(rows.facts), reads(gate), reads(up), writes(y)},
+                      GateNumbers{word(n), word(rows.most)});
+  step.variant = static_cast<std::uint32_t>(activation);
+  step.grid = grid_over(word(n), rows);
+  return step;
+}
+
+Step activate(const Rows& rows, GateActivation activation, int n, const Range& x) {
+  Step step = step_of(Kernel::activate, {reads(rows.facts), changes(x)},
+                      GateNumbers{word(n), word(rows.most)});
   step.variant = static_cast<std::uint32_t>(activation);
   step.grid = grid_over(word(n), rows);
   return step;

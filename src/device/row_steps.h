@@ -29,11 +29,13 @@ Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
 
 enum class GateActivation : std::uint32_t { silu, gelu_tanh, gelu_erf };
 struct GateNumbers {
-  std::uint32_t n, most_rows, has_up;
+  std::uint32_t n, most_rows;
 };
-// y = activation(gate) * up, all f32 (most, n); up null: without it.
-Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range* up,
+// y = activation(gate) * up, all f32 (most, n).
+Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
           const Range& y);
+// x = activation(x), f32 (most, n).
+Step activate(const Rows& rows, GateActivation activation, int n, const Range& x);
 
 struct AddNumbers {
   std::uint32_t n, most_rows;

@@ -36,8 +36,7 @@ Columns columns_among(int n) {
 
 }  // namespace
 
-Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed, GateActivation activation,
-                 bool has_up) {
+Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed, GateActivation activation) {
   TrialNumbers numbers(seed);
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
@@ -45,8 +44,19 @@ Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed, GateActivatio
   const std::size_t up = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
   const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {gate({ranges[facts], rows.most}, activation, n, ranges[gate_at],
-                 has_up ? &ranges[up] : nullptr, ranges[y])};
+    return {
+        gate({ranges[facts], rows.most}, activation, n, ranges[gate_at], ranges[up], ranges[y])};
+  };
+  return trial;
+}
+
+Trial activate_trial(const TrialRows& rows, int n, GateActivation activation, std::uint32_t seed) {
+  TrialNumbers numbers(seed);
+  Trial trial;
+  const std::size_t facts = trial.add_input(rows.facts());
+  const std::size_t x = add_changed(trial, words_of(rows.most, n), numbers);
+  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
+    return {activate({ranges[facts], rows.most}, activation, n, ranges[x])};
   };
   return trial;
 }

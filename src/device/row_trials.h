@@ -11,7 +11,8 @@
 namespace outrider::device {
 
 Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed,
-                 GateActivation activation = GateActivation::silu, bool has_up = true);
+                 GateActivation activation = GateActivation::silu);
+Trial activate_trial(const TrialRows& rows, int n, GateActivation activation, std::uint32_t seed);
 Trial cap_trial(const TrialRows& rows, int n, float cap, std::uint32_t seed);
 // n_pieces of n floats among the columns of wider rows; has_own: each with weights of its own.
 Trial pieces_trial(const TrialRows& rows, int n_pieces, int n, bool has_own, std::uint32_t seed);

@@ -23,6 +23,7 @@ const KernelFacts& facts_of(Kernel kernel) {
                                                    {"best_of_rows", 3, false},
                                                    {"cap_rows", 2, false},
                                                    {"layer_norm", 6, false},
+                                                   {"activate", 2, false},
                                                    {"store_rows", 5, false},
                                                    {"move_slots", 3, false},
                                                    {"attend_f32", kMostUses, false},

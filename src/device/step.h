@@ -76,6 +76,7 @@ enum class Kernel : int {
   best_of_rows,
   cap_rows,
   layer_norm,
+  activate,
   store_rows,
   move_slots,
   attend_f32,
@@ -83,7 +84,7 @@ enum class Kernel : int {
   attend_int8,
   merge_splits,
 };
-inline constexpr int kKernels = 21;
+inline constexpr int kKernels = 22;
 inline constexpr int kMostUses = 8;  // of one step
 
 struct KernelFacts {

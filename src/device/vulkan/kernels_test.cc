@@ -138,7 +138,7 @@ TEST_P(VulkanKernels, LayerNorm) {
   }
 }
 
-TEST_P(VulkanKernels, CapRowsAndGateWithoutAFactor) {
+TEST_P(VulkanKernels, CapAndActivateRows) {
   for (const TrialRows& rows : kRows) {
     for (const int n : {5, 64, 300}) {
       for (const float cap : {0.3F, 2.0F, 30.0F}) {
@@ -146,7 +146,8 @@ TEST_P(VulkanKernels, CapRowsAndGateWithoutAFactor) {
       }
       for (const GateActivation activation :
            {GateActivation::silu, GateActivation::gelu_tanh, GateActivation::gelu_erf}) {
-        expect_same_bits(gate_trial(rows, n, 30, activation, false), rows);
+        expect_same_bits(gate_trial(rows, n, 30, activation), rows);
+        expect_same_bits(activate_trial(rows, n, activation, 31), rows);
       }
     }
   }

@@ -334,19 +334,22 @@ class Recorder {
           refuse("gates by other functions than SiLU and GELU");
       }
     }();
-    const bool has_up = op.up.buffer >= 0;
-    if (!is_whole(op.gate) || (has_up && !is_whole(op.up)) || op.to.buffer == op.gate.buffer ||
-        (has_up && op.to.buffer == op.up.buffer)) {
+    if (op.up.buffer < 0) {  // in place
+      if (!is_whole(op.gate) || op.to.buffer != op.gate.buffer) {
+        refuse("activations of parts of rows, or of others");
+      }
+      add_bias(op.gate);
+      append(device::activate(rows_of(op.to.buffer), activation, op.gate.width, floats(op.to)));
+      return finish(op.to);
+    }
+    if (!is_whole(op.gate) || !is_whole(op.up) || op.to.buffer == op.gate.buffer ||
+        op.to.buffer == op.up.buffer) {
       refuse("gates of parts of rows, or in place");
     }
     add_bias(op.gate);
-    device::Range up;
-    if (has_up) {
-      add_bias(op.up);
-      up = floats(op.up);
-    }
+    add_bias(op.up);
     append(device::gate(rows_of(op.to.buffer), activation, op.gate.width, floats(op.gate),
-                        has_up ? &up : nullptr, floats(op.to)));
+                        floats(op.up), floats(op.to)));
     finish(op.to);
   }
 
