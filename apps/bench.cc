@@ -95,6 +95,12 @@ void take_model_flags(BenchFlags& flags) {
                      flags.weights);
   }
   flags.model.options.weights = flags.weights;
+  const std::vector<std::string>& devices = flags.plan.devices;  // with --plan, those on paper
+  if (flags.plan.chosen || devices.empty()) return;
+  if (devices.size() > 1) {
+    throw UsageError("read flags", "--device", "one device, where passes run", devices[1]);
+  }
+  flags.model.options.device = devices.front();
 }
 
 int run_on_paper(const CLI::App& app, BenchFlags& flags) {
@@ -138,7 +144,7 @@ int run_bench(const CLI::App& app, BenchFlags& flags) {
   const char* const way = measurement == Measurement::passes       ? "--passes"
                           : measurement == Measurement::simulation ? "--simulate-acceptance"
                                                                    : "--methods";
-  refuse(app, way, {"--check", "--model-shape", "--device", "--acceptance", "--batch"});
+  refuse(app, way, {"--check", "--model-shape", "--acceptance", "--batch"});
   take_model_flags(flags);
   switch (measurement) {
     case Measurement::passes:

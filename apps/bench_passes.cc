@@ -40,6 +40,8 @@ std::string to_json(const PassCosts& costs, const Model& model, const PassesFlag
     prefill["tokens_per_second"] = costs.prefill->tokens_per_second();
     object["prefill"] = std::move(prefill);
   }
+  // The memory that was read is the processor's.
+  if (!model.summary().device.empty()) return dump(object);
   const Spread& bandwidth = costs.bandwidth_bytes_per_second;
   object["bandwidth_bytes_per_second"] = bandwidth.median;
   object["bandwidth_min_bytes_per_second"] = bandwidth.least;
@@ -73,6 +75,7 @@ std::string to_table(const PassCosts& costs, const Model& model, const PassOptio
                         show_duration(costs.prefill->seconds.median),
                         costs.prefill->tokens_per_second(), range_of(costs.prefill->seconds));
   }
+  if (!model.summary().device.empty()) return text;
   const Spread& bandwidth = costs.bandwidth_bytes_per_second;
   text += fmt::format(
       "\nmemory reads at {:.1f} GB/s ({:.1f} to {:.1f}; in one stream a thread {:.1f}); one row "

@@ -262,8 +262,11 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   add_filled_text(app, "--model-shape", flags.shapes, "NAME[,NAME]", "a shape's name or a path",
                   "Target and drafter: shapes (llama-70b, qwen2.5-7b, ...) or paths")
       ->group(kGroup);
-  add_filled_texts(app, "--device", flags.devices, "NAME,...", "a device's name",
-                   "h200, h100, l4, ... (default: all)")
+  add_filled_texts(
+      app, "--device", flags.devices, "NAME,...", "a device's name",
+      "With --plan, h200, h100, l4, ... (default: all). Else where passes run: a device "
+      "that outrider devices lists (vulkan:0), or vulkan, the first that is no software "
+      "(default: the processor)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group(kGroup);

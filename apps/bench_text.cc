@@ -26,6 +26,7 @@ Json describe(const Model& model) {
   Json object;
   object["model"] = model.path().string();
   object["kernels"] = summary.kernels;
+  if (!summary.device.empty()) object["device"] = summary.device;
   object["threads"] = summary.threads;
   object["ranks"] = summary.n_ranks();
   if (summary.n_ranks() > 1) object["rank_threads"] = summary.rank_threads;
@@ -73,9 +74,10 @@ std::string describe_line(const Model& model, int context) {
                         static_cast<double>(summary.mapped_bytes) * 1e-9,
                         static_cast<double>(summary.expert_memory_bytes) * 1e-9);
   const std::string of_rank = summary.n_ranks() == 1 ? "" : " on rank 0";
-  return fmt::format("{}: {} ({:.2f} GB{}{}{}), kv {}, {}, {}, context {}\n", model.path().string(),
-                     summary.weights, n_bytes * 1e-9, of_rank, of_one_row, mapped, summary.kv,
-                     summary.kernels, threads_of(summary), context);
+  const std::string where = summary.device.empty() ? "" : fmt::format(", on {}", summary.device);
+  return fmt::format("{}: {} ({:.2f} GB{}{}{}), kv {}{}, {}, {}, context {}\n",
+                     model.path().string(), summary.weights, n_bytes * 1e-9, of_rank, of_one_row,
+                     mapped, summary.kv, where, summary.kernels, threads_of(summary), context);
 }
 
 std::string dump(const Json& object) {

@@ -36,14 +36,15 @@ using Names = std::set<std::string>;
 const Names kText = {"--text", "--separator", "--texts", "--window"};
 const Names kPerplexity = {"--perplexity", "--tokens",  "--text",    "--window",
                            "--json",       "--model",   "--weights", "--kv",
-                           "--kv-memory",  "--threads", "--experts", "--experts-memory"};
+                           "--kv-memory",  "--threads", "--experts", "--experts-memory",
+                           "--device"};
 const Names kQuestions = {"--task", "--data", "--examples", "--limit", "--encoder-prompt"};
 const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
                      "--top-ks", "--lengths", "--plot"};
 const Names kSingleSetting = {"--rule", "--tree", "--temperature", "--top-k", "--top-p"};
 const Names kVerdictLog = {"--verdict-log", "--verdict-log-size", "--verdict-log-top"};
 const Names kPair = {"--model",          "--weights", "--kv",      "--kv-memory", "--experts",
-                     "--experts-memory", "--threads", "--drafter", "--draft"};
+                     "--experts-memory", "--threads", "--drafter", "--draft",     "--device"};
 
 // A flag that the chosen measurement does not look at is a mistake, not to be passed over.
 template <class IsKnown>
@@ -69,6 +70,7 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
                       ->group("Commands");
   const auto flags = std::make_shared<EvalFlags>();
   add_model_flags(*app, flags->model);
+  add_device_flag(*app, flags->model);
   app->get_option("--model")->required(false);  // --list needs none
   add_task_flags(*app, flags->task);
 

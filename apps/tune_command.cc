@@ -163,6 +163,7 @@ int run_tune(const TuneDraftersFlags& flags) {
 void add_tune_drafters(CLI::App& tune, Run& run_command) {
   const auto flags = std::make_shared<TuneDraftersFlags>();
   add_loading_flags(tune, flags->model);
+  add_device_flag(tune, flags->model);
   tune.get_option("--model")->required(false);  // the commands have their own
 
   constexpr const char* kTried = "What is tried";

@@ -90,6 +90,7 @@ CLI::App* add_tune_layers(CLI::App& tune, Run& run_command) {
       tune.add_subcommand("layers", "Find the layers that a target drafts best without");
   const auto flags = std::make_shared<TuneLayersFlags>();
   add_loading_flags(*app, flags->model);
+  add_device_flag(*app, flags->model);
 
   LayerSearchOptions& options = flags->options;
   add_continued_texts(*app, options.texts, 1);

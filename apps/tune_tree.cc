@@ -146,6 +146,7 @@ CLI::App* add_tune_tree(CLI::App& tune, Run& run_command) {
   CLI::App* app = tune.add_subcommand("tree", "Find the draft tree that pays most here");
   const auto flags = std::make_shared<TuneTreeFlags>();
   add_loading_flags(*app, flags->model);
+  add_device_flag(*app, flags->model);
   add_drafter_flags(*app, flags->model);
 
   TreeProfileOptions& options = flags->options;

@@ -22,6 +22,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
@@ -88,6 +89,20 @@ TEST_F(BenchCommand, PassesGiveSecondsAndRatios) {
   const double weight_bytes = object["weight_bytes"];
   const double share = weight_bytes / (passes[0]["seconds"].get<double>() * bandwidth);
   EXPECT_NEAR(object["bandwidth_share"].get<double>() / share, 1, 1e-12);
+}
+
+TEST_F(BenchCommand, PassesRunOnADevice) {
+  const Words words = {"--passes", "--rows", "1,3",      "--weights", "int8",
+                       "--repeat", "1",      "--device", "host"};
+  const json object = figures(words);
+  EXPECT_EQ(object["device"], "host");
+  EXPECT_EQ(object["passes"].size(), 2U);
+  expect_times(object["passes"][1]);
+  EXPECT_FALSE(object.contains("bandwidth_share"));  // of the processor's memory
+  const ProgramRun shown = bench(words);
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr(", on host, "));
+  EXPECT_THAT(shown.out, Not(HasSubstr("memory reads")));
 }
 
 TEST_F(BenchCommand, PassesPrintATable) {

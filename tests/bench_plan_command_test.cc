@@ -151,9 +151,12 @@ TEST(BenchPlanCommand, RefusesInOneLine) {
       plan({"--model-shape", std::string(OUTRIDER_SOURCE_DIR) + "/models/target/config.json"});
   EXPECT_EQ(file.status, 1);
   EXPECT_EQ(std::count(file.err.begin(), file.err.end(), '\n'), 1) << file.err;
-  const ProgramRun stray = run_program({"bench", "--passes", "--model", "x", "--device", "l4"});
+  const ProgramRun stray = run_program({"bench", "--passes", "--model", "x", "--batch", "2"});
   EXPECT_EQ(stray.status, 2);
-  EXPECT_THAT(stray.err, HasSubstr("--device: expected no such flag with --passes"));
+  EXPECT_THAT(stray.err, HasSubstr("--batch: expected no such flag with --passes"));
+  const ProgramRun two = run_program({"bench", "--passes", "--model", "x", "--device", "l4,h200"});
+  EXPECT_EQ(two.status, 2);
+  EXPECT_THAT(two.err, HasSubstr("--device: expected one device, where passes run, got h200"));
 }
 
 }  // namespace

@@ -44,6 +44,16 @@ TEST(EvalPerplexity, ScoresWindowsOfAText) {
   EXPECT_THAT(lines.out, HasSubstr("93 tokens in 3 windows of 64"));
 }
 
+TEST(EvalPerplexity, IsTheProcessorsOnADevice) {
+  const std::vector<std::string> words = {"--text", kText,    "--window",  "64",  "--tokens",
+                                          "200",    "--json", "--weights", "int8"};
+  std::vector<std::string> on_device = words;
+  on_device.insert(on_device.end(), {"--device", "host"});
+  const ProgramRun done = run(on_device);
+  EXPECT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(done.out, run(words).out);
+}
+
 TEST(EvalPerplexity, RefusesInOneLine) {
   const auto refused = [](const std::vector<std::string>& words, int status, const char* part) {
     const ProgramRun done = run(words);

@@ -110,6 +110,20 @@ TEST_F(TuneCommand, LayersAreNamedAsADrafter) {
   EXPECT_THAT(shown.out, HasSubstr(drafter));
 }
 
+TEST_F(TuneCommand, MeasuresOnADevice) {
+  const ProgramRun layers =
+      tune("layers", on_text({"--device", "host", "--weights", "int8", "--json"}));
+  EXPECT_EQ(layers.status, 0) << layers.err;
+  EXPECT_FALSE(json::parse(layers.out)["sets"].empty());
+  const ProgramRun tree =
+      tune("tree", on_text({"--draft", path("draft"), "--budget", "7", "--out", path("there.json"),
+                            "--device", "host", "--weights", "int8"}));
+  EXPECT_EQ(tree.status, 0) << tree.err;
+  const ProgramRun refused = tune("layers", on_text({"--device", "nowhere"}));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("nowhere"));
+}
+
 // The shipped target in a few seconds: one screen, a report, and a profile that generate takes.
 TEST_F(TuneCommand, SaysOnOneScreenWhichDrafterPays) {
   const std::string models = std::string(OUTRIDER_SOURCE_DIR) + "/models";

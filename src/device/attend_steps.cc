@@ -21,8 +21,10 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
        {rows.facts, ranges.queries, ranges.rows, ranges.slots, ranges.pages, ranges.cache}) {
     step.uses.push_back({range, Access::read});
   }
-  step.uses.push_back({ranges.sums, Access::write});
-  step.uses.push_back({ranges.states, Access::write});
+  const bool is_whole = shape.heads_of_row == 0;
+  const Access access = is_whole ? Access::write : Access::read_write;  // others' stay as they are
+  step.uses.push_back({ranges.sums, access});
+  step.uses.push_back({ranges.states, access});
   const kernels::KvLayout layout{shape.kv, shape.head_dim};
   const AttendNumbers numbers = {
       word(shape.n_heads),
@@ -32,7 +34,11 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
       word(shape.most_splits),
       word(shape.most_pages),
       static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t)),
-      shape.scale};
+      shape.scale,
+      word(shape.first_head),
+      word(is_whole ? shape.n_heads : shape.heads_of_row),
+      shape.softcap,
+      shape.softcap > 0 ? 1.0F / shape.softcap : 0.0F};
   std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
   step.grid = {word(shape.n_heads), word(rows.most), word(shape.most_splits)};
   return step;

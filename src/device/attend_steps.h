@@ -43,18 +43,26 @@ struct AttendShape {
   int most_splits = 1;  // of 1,024 positions each; no row may have more
   int most_pages = 1;   // of a row's text
   float scale = 1.0F;
+  float softcap = 0;  // of scores, above 0 with a finite inverse; 0: none
+  // Of a cache whose heads stand in several ranges: these are some of the row's heads.
+  int first_head = 0;
+  int heads_of_row = 0;  // 0: n_heads
 };
 
 struct AttendNumbers {
   std::uint32_t n_heads, n_kv_heads, head_dim, most_rows, most_splits, most_pages;
   std::uint32_t block_words;  // of one head's keys, or values, in a page
   float scale;
+  std::uint32_t first_head, heads_of_row;
+  float softcap, inverse_softcap;
 };
+// In queries, sums and states these heads of the row alone.
 Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges);
 
 struct MergeNumbers {
   std::uint32_t n_heads, head_dim, most_rows, most_splits;
 };
+// Of all heads of the row.
 Step merge_splits(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges);
 
 }  // namespace outrider::device

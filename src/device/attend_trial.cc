@@ -83,15 +83,21 @@ Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialS
                    std::uint32_t seed) {
   TrialNumbers numbers(seed);
   const int n_slots = shape.n_keys + shape.n_of_tree;
-  const TrialCache cache(kv, shape, n_slots, numbers);
+  AttendTrialShape of_part = shape;
+  of_part.n_heads /= shape.n_parts;
+  of_part.n_kv_heads /= shape.n_parts;
+  const TrialCache cache(kv, of_part, n_slots, numbers);
   const TrialRowWords words(rows.most, shape, n_slots, numbers);
   const AttendShape of_steps = {.kv = kv,
-                                .n_heads = shape.n_heads,
-                                .n_kv_heads = shape.n_kv_heads,
+                                .n_heads = of_part.n_heads,
+                                .n_kv_heads = of_part.n_kv_heads,
                                 .head_dim = shape.head_dim,
                                 .most_splits = kernels::splits_of(shape.n_keys),
                                 .most_pages = static_cast<int>(cache.pages.size()),
-                                .scale = 1 / std::sqrt(static_cast<float>(shape.head_dim))};
+                                .scale = 1 / std::sqrt(static_cast<float>(shape.head_dim)),
+                                .softcap = shape.softcap,
+                                .first_head = 0,
+                                .heads_of_row = shape.n_parts > 1 ? shape.n_heads : 0};
   const std::size_t n_heads = size(rows.most) * size(shape.n_heads);
   const std::size_t n_parts = n_heads * size(of_steps.most_splits);
   std::vector<std::uint32_t> pages;
@@ -105,15 +111,28 @@ Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialS
   const std::size_t of_rows = trial.add_input(words.rows);
   const std::size_t slots = trial.add_input(words.slots);
   const std::size_t pages_at = trial.add_input(pages);
-  const std::size_t cache_at = trial.add_input(cache.bytes);
+  std::vector<std::size_t> caches_at = {trial.add_input(cache.bytes)};
+  while (caches_at.size() < size(shape.n_parts)) {
+    caches_at.push_back(trial.add_input(TrialCache(kv, of_part, n_slots, numbers).bytes));
+  }
   const std::size_t sums = trial.add_output(n_parts * size(shape.head_dim) * sizeof(float), true);
   const std::size_t states = trial.add_output(n_parts * 2 * sizeof(float), true);
   const std::size_t out = trial.add_output(n_heads * size(shape.head_dim) * sizeof(float), true);
   trial.steps = [=](std::span<const Range> at) -> std::vector<Step> {
     const Rows of_facts = {at[facts], rows.most};
-    const AttendRanges ranges = {at[queries],  at[of_rows], at[slots],  at[pages_at],
-                                 at[cache_at], at[sums],    at[states], at[out]};
-    return {attend(of_facts, of_steps, ranges), merge_splits(of_facts, of_steps, ranges)};
+    AttendRanges ranges = {at[queries],           at[of_rows], at[slots],  at[pages_at],
+                           at[caches_at.front()], at[sums],    at[states], at[out]};
+    std::vector<Step> steps;
+    AttendShape some = of_steps;
+    for (const std::size_t cache_at : caches_at) {
+      ranges.cache = at[cache_at];
+      steps.push_back(attend(of_facts, some, ranges));
+      some.first_head += some.n_heads;
+    }
+    AttendShape all = of_steps;
+    all.n_heads = shape.n_heads;
+    steps.push_back(merge_splits(of_facts, all, ranges));
+    return steps;
   };
   return trial;
 }

@@ -19,6 +19,8 @@ struct AttendTrialShape {
   int n_of_tree = 0;  // of a row's last positions, so many stand in other slots
   // A key has an infinity, and a value a NaN: what they make of a head is NaN.
   bool has_infinities = false;
+  float softcap = 0;  // of scores
+  int n_parts = 1;    // of the cache, each with as many heads in a range of its own
 };
 
 // Rows that read one text's cache of scattered pages, in which unwritten places are NaN.

@@ -16,8 +16,12 @@ CacheNumbers numbers_of(const Rows& rows, const CacheShape& shape) {
                 fmt::format("{}", shape.head_dim));
   }
   const kernels::KvLayout layout{shape.kv, shape.head_dim};
-  return {word(shape.n_kv_heads), word(shape.head_dim), word(rows.most),
-          static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t))};
+  return {word(shape.n_kv_heads),
+          word(shape.head_dim),
+          word(rows.most),
+          static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t)),
+          word(shape.first_head),
+          word(shape.heads_of_row == 0 ? shape.n_kv_heads : shape.heads_of_row)};
 }
 
 }  // namespace

@@ -16,11 +16,15 @@ struct CacheShape {
   kernels::KvKind kv = kernels::KvKind::f32;
   int n_kv_heads = 1;
   int head_dim = 1;  // at most kMostHeadDim (attend_steps.h)
+  // Of a cache whose heads stand in several ranges: these are some of the row's.
+  int first_head = 0;
+  int heads_of_row = 0;  // 0: n_kv_heads
 };
 
 struct CacheNumbers {
   std::uint32_t n_kv_heads, head_dim, most_rows;
   std::uint32_t block_words;  // of one head's keys, or values, in a page
+  std::uint32_t first_head, heads_of_row;
 };
 
 // Where a token stands: a word of the cache, where its page begins, and its place in the page.
@@ -30,7 +34,7 @@ struct TokenPlace {
 };
 struct StoreRanges {
   Range places;  // TokenPlace (most rows)
-  Range keys;    // f32 (most rows, kv heads, head_dim)
+  Range keys;    // f32 (most rows, kv heads of the row, head_dim)
   Range values;  // likewise
   Range cache;
 };

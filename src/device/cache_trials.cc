@@ -47,7 +47,8 @@ Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infin
   std::vector<TokenPlace> places;
   places.reserve(size(rows.most));
   for (int row = 0; row < rows.most; ++row) places.push_back(pages.place(kFirst + row));
-  const std::size_t width = size(shape.n_kv_heads) * size(shape.head_dim);
+  const int n_heads = shape.heads_of_row == 0 ? shape.n_kv_heads : shape.heads_of_row;
+  const std::size_t width = size(n_heads) * size(shape.head_dim);
   std::vector<float> keys = numbers.awkward_floats(size(rows.most) * width);
   std::vector<float> values = numbers.awkward_floats(size(rows.most) * width);
   for (int row = 0; has_infinities && row < rows.most; row += 2) {

@@ -66,11 +66,23 @@ std::vector<CheckResult> check_device(Device& device) {
                                 product_trial(WeightKind::int8, rows, 40, kDepth, kSeed)));
     results.push_back(result_of(device, with_rows("product int4"),
                                 product_trial(WeightKind::int4, rows, 40, kDepth, kSeed)));
+    results.push_back(result_of(device, with_rows("product int8 in parts"),
+                                product_parts_trial(WeightKind::int8, rows, 40, kDepth, kSeed)));
+    results.push_back(result_of(device, with_rows("product int4 in parts"),
+                                product_parts_trial(WeightKind::int4, rows, 40, kDepth, kSeed)));
     results.push_back(result_of(device, with_rows("rms norm"), norm_trial(rows, kDepth, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("layer norm"), layer_norm_trial(rows, kDepth, true, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("soft cap"), cap_trial(rows, kDepth, 1.5F, kSeed)));
     results.push_back(result_of(device, with_rows("rotate"), rotate_trial(rows, 3, 32, kSeed)));
     results.push_back(result_of(device, with_rows("silu"), gate_trial(rows, kDepth, kSeed)));
     results.push_back(result_of(device, with_rows("gelu"),
                                 gate_trial(rows, kDepth, kSeed, GateActivation::gelu_tanh)));
+    results.push_back(result_of(device, with_rows("gelu by erf"),
+                                gate_trial(rows, kDepth, kSeed, GateActivation::gelu_erf)));
+    results.push_back(result_of(device, with_rows("activation"),
+                                activate_trial(rows, kDepth, GateActivation::gelu_tanh, kSeed)));
     results.push_back(
         result_of(device, with_rows("norm of heads"), pieces_trial(rows, 3, 40, false, kSeed)));
     results.push_back(result_of(device, with_rows("add rows"), add_trial(rows, kDepth, kSeed)));
@@ -78,17 +90,28 @@ std::vector<CheckResult> check_device(Device& device) {
         result_of(device, with_rows("bias and scale"), columns_trial(rows, kDepth, kSeed)));
     results.push_back(
         result_of(device, with_rows("copy rows"), copy_trial(rows, kDepth, true, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("largest of rows"), best_trial(rows, 3 * kDepth, kSeed)));
     const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
     using kernels::KvKind;
     for (const auto& [name, kv] : {std::pair("f32", KvKind::f32), std::pair("bf16", KvKind::bf16),
                                    std::pair("int8", KvKind::int8)}) {
-      const CacheShape cache = {.kv = kv, .n_kv_heads = 2, .head_dim = 40};
+      const CacheShape cache = {
+          .kv = kv, .n_kv_heads = 2, .head_dim = 40, .first_head = 1, .heads_of_row = 4};
       const char* const kind = name;  // clang 14 captures no structured binding
       const auto of_kind = [&](const char* what) {
         return with_rows(fmt::format("{} {}", what, kind).c_str());
       };
       results.push_back(
           result_of(device, of_kind("attention"), attend_trial(kv, rows, shape, kSeed)));
+      AttendTrialShape with_cap = shape;
+      with_cap.softcap = 2;
+      results.push_back(
+          result_of(device, of_kind("capped attention"), attend_trial(kv, rows, with_cap, kSeed)));
+      AttendTrialShape in_parts = shape;
+      in_parts.n_parts = 2;
+      results.push_back(result_of(device, of_kind("attention in parts"),
+                                  attend_trial(kv, rows, in_parts, kSeed)));
       results.push_back(
           result_of(device, of_kind("store"), store_trial(cache, rows, false, kSeed)));
       results.push_back(result_of(device, of_kind("move"), move_trial(cache, rows, kSeed)));

@@ -41,10 +41,11 @@ class RowCall {
   void run(std::uint32_t split) {
     const std::size_t n_queries = numbers_.n_heads / numbers_.n_kv_heads;
     for (std::size_t kv_head = 0; kv_head < numbers_.n_kv_heads; ++kv_head) {
-      const std::size_t head = kv_head * n_queries;
-      const std::size_t at = (row_ * numbers_.most_splits + split) * numbers_.n_heads + head;
+      const std::size_t head = numbers_.first_head + kv_head * n_queries;
+      const std::size_t at = (row_ * numbers_.most_splits + split) * numbers_.heads_of_row + head;
       kernels::AttendRow row{};
-      row.queries = as<float>(ranges_[1]) + (row_ * numbers_.n_heads + head) * numbers_.head_dim;
+      row.queries =
+          as<float>(ranges_[1]) + (row_ * numbers_.heads_of_row + head) * numbers_.head_dim;
       row.out = as<float>(ranges_[6]) + at * numbers_.head_dim;
       row.states = as<AttendState>(ranges_[7]) + at;
       row.n_keys = static_cast<int>(words_.n_keys);
@@ -60,6 +61,7 @@ class RowCall {
       args.head_dim = static_cast<int>(numbers_.head_dim);
       args.split = static_cast<int>(split);
       args.scale = numbers_.scale;
+      args.softcap = numbers_.softcap;
       args.chunks = chunks_.data();
       args.keys_at = kv_head * block_bytes_;
       args.values_at = (numbers_.n_kv_heads + kv_head) * block_bytes_;

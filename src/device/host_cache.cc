@@ -33,8 +33,8 @@ void run_store(const Step& step, Ranges ranges) {
     const auto place = element_at<TokenPlace>(ranges[1], row);
     const int token = static_cast<int>(place.token);
     for (std::uint32_t head = 0; head < numbers.n_kv_heads; ++head) {
-      const std::size_t at =
-          (static_cast<std::size_t>(row) * numbers.n_kv_heads + head) * numbers.head_dim;
+      const std::size_t of_row = static_cast<std::size_t>(row) * numbers.heads_of_row;
+      const std::size_t at = (of_row + numbers.first_head + head) * numbers.head_dim;
       kScalarTable.store_key[step.variant](reinterpret_cast<const float*>(ranges[2]) + at, head_dim,
                                            block_at(ranges[4], place, numbers, head), token);
       kScalarTable.store_value[step.variant](

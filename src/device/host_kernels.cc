@@ -53,8 +53,8 @@ void run_product(const Step& step, Ranges ranges, kernels::WeightKind kind) {
   args.quantized = as<std::int8_t>(ranges[2]);
   args.quantized_scales = as<float>(ranges[3]);
   if (has_minimums) args.scaled_sums = as<float>(ranges[4]);
-  args.y = as<float>(ranges[has_minimums ? 5 : 4]);
-  args.y_stride = numbers.n_columns;
+  args.y = as<float>(ranges[has_minimums ? 5 : 4]) + numbers.y_first;
+  args.y_stride = numbers.y_stride;
   kScalarTable.format(kind).matmul(args);
 }
 
@@ -65,6 +65,19 @@ void run_rms_norm(const Step& step, Ranges ranges) {
     const std::size_t at = static_cast<std::size_t>(row) * numbers.n;
     kScalarTable.rms_norm(as<float>(ranges[1]) + at, as<float>(ranges[2]),
                           static_cast<int>(numbers.n), numbers.epsilon, as<float>(ranges[3]) + at);
+  }
+}
+
+void run_layer_norm(const Step& step, Ranges ranges) {
+  const auto numbers = step.numbers_as<LayerNormNumbers>();
+  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const float* const bias = numbers.has_bias != 0 ? as<float>(ranges[4]) : nullptr;
+  for (int row = 0; row < n_rows; ++row) {
+    const auto index = static_cast<std::size_t>(row);
+    const std::size_t from = numbers.picks != 0 ? as<std::uint32_t>(ranges[1])[index] : index;
+    kScalarTable.layer_norm(as<float>(ranges[2]) + from * numbers.n, as<float>(ranges[3]), bias,
+                            static_cast<int>(numbers.n), numbers.epsilon,
+                            as<float>(ranges[5]) + index * numbers.n);
   }
 }
 
@@ -144,14 +157,19 @@ void run_on_host(const Step& step, std::span<std::byte* const> ranges) {
       return run_product(step, ranges, kernels::WeightKind::int4);
     case Kernel::rms_norm:
       return run_rms_norm(step, ranges);
+    case Kernel::layer_norm:
+      return run_layer_norm(step, ranges);
     case Kernel::rotate:
       return run_rotate(step, ranges);
     case Kernel::norm_in_place:
     case Kernel::gate:
+    case Kernel::activate:
     case Kernel::add_rows:
     case Kernel::add_bias:
     case Kernel::scale_rows:
     case Kernel::copy_rows:
+    case Kernel::best_of_rows:
+    case Kernel::cap_rows:
       return run_rows_on_host(step, ranges);
     case Kernel::store_rows:
     case Kernel::move_slots:

@@ -38,10 +38,13 @@ Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges
   std::vector<Use> uses = {reads(rows.facts), reads(weights.tiles), reads(x.values),
                            reads(x.scales)};
   if (has_minimums) uses.push_back(reads(x.scaled_sums));
-  uses.push_back(writes(y));
+  const bool is_whole = weights.all_columns == 0;
+  uses.push_back(is_whole ? writes(y) : changes(y));  // columns beside these stay as they are
   Step step = step_of(
       has_minimums ? Kernel::product_int4 : Kernel::product_int8, std::move(uses),
-      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most)});
+      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most),
+                     word(is_whole ? weights.n_columns : weights.all_columns),
+                     word(weights.first_column)});
   while (step.variant < kMostRowsTogether && step.variant < word(rows.most)) step.variant *= 2;
   step.grid = {parts_of(word(weights.n_columns), word(kernels::kTileColumns)),
                parts_of(word(rows.most), step.variant), 1};
@@ -52,6 +55,19 @@ Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormN
               const Range& y) {
   Step step = step_of(Kernel::rms_norm, {reads(rows.facts), reads(x), reads(weight), writes(y)},
                       NormNumbers{shape.n, word(rows.most), shape.epsilon});
+  step.grid = {word(rows.most), 1, 1};
+  return step;
+}
+
+Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
+                const Range* bias, const NormNumbers& shape, const Range& y) {
+  const Range& of_bias = bias != nullptr ? *bias : weight;  // not read without a bias
+  const Range& of_rows = picked != nullptr ? *picked : rows.facts;
+  Step step = step_of(
+      Kernel::layer_norm,
+      {reads(rows.facts), reads(of_rows), reads(x), reads(weight), reads(of_bias), writes(y)},
+      LayerNormNumbers{shape.n, word(rows.most), shape.epsilon, bias != nullptr ? 1U : 0U,
+                       picked != nullptr ? 1U : 0U});
   step.grid = {word(rows.most), 1, 1};
   return step;
 }

@@ -45,17 +45,20 @@ struct QuantizeNumbers {
 // x f32 (most, k). Where a row has an infinity or a NaN, as quantize_row does.
 Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out);
 
-// A packed matrix (n_columns, k) as table `scalar` has it.
+// A packed matrix (n_columns, k) as table `scalar` has it, or some columns of one that stands in
+// several ranges.
 struct WeightRange {
   kernels::WeightKind kind = kernels::WeightKind::int8;  // int8 or int4
   Range tiles;
   int n_columns = 0;
   int k = 0;
+  int first_column = 0;  // of all of them
+  int all_columns = 0;   // 0: n_columns
 };
 struct ProductNumbers {
-  std::uint32_t n_columns, k, slots, most_rows;
+  std::uint32_t n_columns, k, slots, most_rows, y_stride, y_first;
 };
-// y f32 (most, n_columns) = x W^T.
+// y f32 (most, all columns) = x W^T, these columns alone.
 Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
              const Range& y);
 
@@ -66,6 +69,16 @@ struct NormNumbers {
 // x, y f32 (most, n); weight f32 (n).
 Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormNumbers& shape,
               const Range& y);
+
+struct LayerNormNumbers {
+  std::uint32_t n, most_rows;
+  float epsilon;
+  std::uint32_t has_bias, picks;
+};
+// As rms_norm, less the mean; bias f32 (n), or null. Of the rows in order, or of those that stand
+// in picked, u32 (most); or null.
+Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
+                const Range* bias, const NormNumbers& shape, const Range& y);
 
 struct RotateNumbers {
   std::uint32_t n_heads, head_dim, half, most_rows;

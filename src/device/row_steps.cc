@@ -1,5 +1,7 @@
 #include "device/row_steps.h"
 
+#include <utility>
+
 #include "device/make_step.h"
 
 namespace outrider::device {
@@ -30,6 +32,14 @@ Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate,
   return step;
 }
 
+Step activate(const Rows& rows, GateActivation activation, int n, const Range& x) {
+  Step step = step_of(Kernel::activate, {reads(rows.facts), changes(x)},
+                      GateNumbers{word(n), word(rows.most)});
+  step.variant = static_cast<std::uint32_t>(activation);
+  step.grid = grid_over(word(n), rows);
+  return step;
+}
+
 Step add_rows(const Rows& rows, int n, const Range& to, const Range& from) {
   Step step = step_of(Kernel::add_rows, {reads(rows.facts), changes(to), reads(from)},
                       AddNumbers{word(n), word(rows.most)});
@@ -52,6 +62,13 @@ Step scale_rows(const Rows& rows, const Range& x, const Columns& columns, float 
   return step;
 }
 
+Step cap_rows(const Rows& rows, int n, const Range& x, float cap) {
+  Step step = step_of(Kernel::cap_rows, {reads(rows.facts), changes(x)},
+                      CapNumbers{word(n), word(rows.most), cap, 1.0F / cap});
+  step.grid = grid_over(word(n), rows);
+  return step;
+}
+
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns) {
   const CopyNumbers numbers = {.from_stride = from_columns.stride,
@@ -67,6 +84,20 @@ Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                       {reads(rows.facts), reads(of_rows), reads(from), changes(to)}, numbers);
   step.grid = grid_over(numbers.n, rows);
   return step;
+}
+
+std::array<Step, 2> best_of_rows(const Rows& rows, int n, const Range& x, const Range& parts,
+                                 const Range& best) {
+  const std::uint32_t n_parts = word(parts_of_best(n));
+  Step of_parts = step_of(Kernel::best_of_rows, {reads(rows.facts), reads(x), writes(parts)},
+                          BestNumbers{word(n), kPartOfBest, n_parts, word(rows.most)});
+  of_parts.variant = 0;  // reads numbers
+  of_parts.grid = {n_parts, word(rows.most), 1};
+  Step of_all = step_of(Kernel::best_of_rows, {reads(rows.facts), reads(parts), writes(best)},
+                        BestNumbers{n_parts, n_parts, 1, word(rows.most)});
+  of_all.variant = 1;  // reads parts
+  of_all.grid = {1, word(rows.most), 1};
+  return {std::move(of_parts), std::move(of_all)};
 }
 
 }  // namespace outrider::device

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_DEVICE_ROW_STEPS_H_
 #define OUTRIDER_DEVICE_ROW_STEPS_H_
 
+#include <array>
 #include <cstdint>
 
 #include "device/kernel_steps.h"
@@ -26,13 +27,15 @@ struct PieceNumbers {
 Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
                    const PieceNumbers& shape);
 
-enum class GateActivation : std::uint32_t { silu, gelu_tanh };
+enum class GateActivation : std::uint32_t { silu, gelu_tanh, gelu_erf };
 struct GateNumbers {
   std::uint32_t n, most_rows;
 };
 // y = activation(gate) * up, all f32 (most, n).
 Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
           const Range& y);
+// x = activation(x), f32 (most, n).
+Step activate(const Rows& rows, GateActivation activation, int n, const Range& x);
 
 struct AddNumbers {
   std::uint32_t n, most_rows;
@@ -49,6 +52,13 @@ Step add_bias(const Rows& rows, const Range& x, const Columns& columns, const Ra
 // x *= scale.
 Step scale_rows(const Rows& rows, const Range& x, const Columns& columns, float scale);
 
+struct CapNumbers {
+  std::uint32_t n, most_rows;
+  float cap, inverse;
+};
+// x = cap tanh(x / cap), f32 (most, n); cap above 0, with a finite inverse.
+Step cap_rows(const Rows& rows, int n, const Range& x, float cap);
+
 struct CopyNumbers {
   std::uint32_t from_stride, from_first, to_stride, to_first, n, most_rows, picks;
 };
@@ -56,6 +66,25 @@ struct CopyNumbers {
 // Both have the same n.
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns);
+
+// Of some numbers the largest: which it is, and its bits. The first among equals, and -0 equals 0;
+// a NaN only where there is nothing else, and then the first.
+struct BestOfRow {
+  std::uint32_t index;
+  std::uint32_t bits;
+};
+struct BestNumbers {
+  std::uint32_t n, part, n_parts, most_rows;
+};
+// Numbers that a workgroup compares: thirty-two for each lane.
+inline constexpr std::uint32_t kPartOfBest = 2048;
+constexpr int parts_of_best(int n) {
+  return static_cast<int>((static_cast<std::uint32_t>(n) + kPartOfBest - 1) / kPartOfBest);
+}
+// x f32 (most, n), n above 0; best BestOfRow (most). Between the two steps parts holds BestOfRow
+// (most, parts_of_best(n)).
+std::array<Step, 2> best_of_rows(const Rows& rows, int n, const Range& x, const Range& parts,
+                                 const Range& best);
 
 }  // namespace outrider::device
 

@@ -1,5 +1,13 @@
 #include "device/row_trials.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <span>
 #include <vector>
 
 namespace outrider::device {
@@ -38,6 +46,35 @@ Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed, GateActivatio
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
     return {
         gate({ranges[facts], rows.most}, activation, n, ranges[gate_at], ranges[up], ranges[y])};
+  };
+  return trial;
+}
+
+Trial activate_trial(const TrialRows& rows, int n, GateActivation activation, std::uint32_t seed) {
+  TrialNumbers numbers(seed);
+  Trial trial;
+  const std::size_t facts = trial.add_input(rows.facts());
+  const std::size_t x = add_changed(trial, words_of(rows.most, n), numbers);
+  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
+    return {activate({ranges[facts], rows.most}, activation, n, ranges[x])};
+  };
+  return trial;
+}
+
+Trial cap_trial(const TrialRows& rows, int n, float cap, std::uint32_t seed) {
+  TrialNumbers numbers(seed);
+  Trial trial;
+  const std::size_t facts = trial.add_input(rows.facts());
+  const std::size_t x = add_changed(trial, words_of(rows.most, n), numbers);
+  auto* const floats = trial.buffers[x].bytes.data();
+  // Far beyond the cap, and what is no number, in the last places.
+  const float ends[] = {-std::numeric_limits<float>::infinity(), 0x1p100F, -0.0F,
+                        std::numeric_limits<float>::quiet_NaN()};
+  const std::size_t n_ends = std::min(std::size(ends), words_of(rows.most, n) - 1);
+  std::memcpy(floats + (words_of(rows.most, n) - n_ends) * sizeof(float), ends,
+              n_ends * sizeof(float));
+  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
+    return {cap_rows({ranges[facts], rows.most}, n, ranges[x], cap)};
   };
   return trial;
 }
@@ -111,6 +148,55 @@ Trial copy_trial(const TrialRows& rows, int n, bool picks, std::uint32_t seed) {
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
     return {copy_rows({ranges[facts], rows.most}, picks ? &ranges[picked_at] : nullptr,
                       ranges[from], from_columns, ranges[to], to_columns)};
+  };
+  return trial;
+}
+
+Trial best_trial(const TrialRows& rows, int n, std::uint32_t seed) {
+  using Limits = std::numeric_limits<float>;
+  TrialNumbers numbers(seed);
+  std::vector<float> x = numbers.awkward_floats(words_of(rows.most, n));
+  for (int row = 0; row < rows.most; ++row) {
+    const std::span<float> its = std::span(x).subspan(words_of(row, n), words_of(1, n));
+    const auto put = [&](float value) { its[words_of(1, numbers.below(n))] = value; };
+    switch (row % 6) {
+      case 0:  // equals in several places
+        for (int i = 0; i < 5; ++i) put(0x1p90F);
+        break;
+      case 1:
+        for (float& one : its) one = numbers.below(2) == 0 ? 0.0F : -0.0F;
+        put(-1.0F);
+        break;
+      case 2:
+        for (float& one : its) one = -Limits::infinity();
+        its.front() = Limits::quiet_NaN();
+        break;
+      case 3:
+        for (float& one : its) one = Limits::quiet_NaN();
+        break;
+      case 4:  // below 0 alone, subnormal ones among them
+        for (float& one : its) {
+          const float tiny = std::bit_cast<float>(numbers.bits() & 0x807fffffU);
+          one = -std::abs(numbers.below(2) == 0 ? tiny : numbers.of_size(-126, 3));
+        }
+        put(-Limits::quiet_NaN());
+        break;
+      default:
+        for (int i = 0; i < 3; ++i) put(Limits::infinity());
+        for (int i = 0; i < 3; ++i) put(Limits::quiet_NaN());
+        break;
+    }
+  }
+  Trial trial;
+  const std::size_t facts = trial.add_input(rows.facts());
+  const std::size_t x_at = trial.add_input(x);
+  const std::size_t parts =
+      trial.add_output(words_of(rows.most, parts_of_best(n)) * sizeof(BestOfRow), false);
+  const std::size_t best = trial.add_output(words_of(rows.most, 1) * sizeof(BestOfRow), false);
+  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
+    const std::array<Step, 2> steps =
+        best_of_rows({ranges[facts], rows.most}, n, ranges[x_at], ranges[parts], ranges[best]);
+    return {steps.begin(), steps.end()};
   };
   return trial;
 }

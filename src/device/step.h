@@ -73,6 +73,10 @@ enum class Kernel : int {
   add_bias,
   scale_rows,
   copy_rows,
+  best_of_rows,
+  cap_rows,
+  layer_norm,
+  activate,
   store_rows,
   move_slots,
   attend_f32,
@@ -80,7 +84,7 @@ enum class Kernel : int {
   attend_int8,
   merge_splits,
 };
-inline constexpr int kKernels = 18;
+inline constexpr int kKernels = 22;
 inline constexpr int kMostUses = 8;  // of one step
 
 struct KernelFacts {
@@ -98,7 +102,8 @@ struct Step {
   std::vector<Use> uses;  // in the order of the kernel's bindings
   std::array<std::uint32_t, kMostNumbers> numbers{};
   // Which form of the kernel, where it has several: of products how many rows a workgroup works on
-  // together, of arithmetic the function, of gates the activation, of the cache its type.
+  // together, of arithmetic the function, of gates the activation, of the cache its type, of the
+  // best of rows what is read.
   std::uint32_t variant = 1;
   std::array<std::uint32_t, 3> grid = {1, 1, 1};  // workgroups
 

@@ -267,6 +267,29 @@ Trial product_trial(kernels::WeightKind kind, const TrialRows& rows, int n_colum
   return trial;
 }
 
+Trial product_parts_trial(kernels::WeightKind kind, const TrialRows& rows, int n_columns, int k,
+                          std::uint32_t seed) {
+  TrialNumbers numbers(seed);
+  Trial trial;
+  const std::size_t facts = trial.add_input(rows.facts());
+  const std::size_t x = trial.add_input(rows_to_quantize(rows, k, numbers));
+  constexpr int kFirst = kernels::kTileColumns;
+  const std::size_t tiles = trial.add_input(packed_weights(kind, kFirst, k, numbers));
+  const std::size_t more_tiles =
+      trial.add_input(packed_weights(kind, n_columns - kFirst, k, numbers));
+  const QuantizedAt prepared = QuantizedAt::add_to(trial, rows.most, k);
+  const std::size_t y = trial.add_output(words_of(rows.most, n_columns) * sizeof(float), true);
+  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
+    const Rows of_facts = {ranges[facts], rows.most};
+    const QuantizedRanges from = prepared.of(ranges);
+    return {quantize_rows(of_facts, ranges[x], k, from),
+            product(of_facts, {kind, ranges[tiles], kFirst, k, 0, n_columns}, from, ranges[y]),
+            product(of_facts, {kind, ranges[more_tiles], n_columns - kFirst, k, kFirst, n_columns},
+                    from, ranges[y])};
+  };
+  return trial;
+}
+
 Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   TrialNumbers numbers(seed);
   Trial trial;
@@ -277,6 +300,28 @@ Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .most_rows = 0, .epsilon = 1e-5F};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
     return {rms_norm({ranges[facts], rows.most}, ranges[x], ranges[weight], shape, ranges[y])};
+  };
+  return trial;
+}
+
+Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_t seed) {
+  TrialNumbers numbers(seed);
+  Trial trial;
+  const std::size_t facts = trial.add_input(rows.facts());
+  const std::size_t x = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
+  const std::size_t weight = trial.add_input(numbers.awkward_floats(words_of(1, n)));
+  const std::size_t bias = trial.add_input(numbers.awkward_floats(words_of(1, n)));
+  std::vector<std::uint32_t> picked;
+  for (int row = 0; row < rows.most; ++row) {
+    picked.push_back(static_cast<std::uint32_t>(numbers.below(rows.most)));
+  }
+  const std::size_t picked_at = trial.add_input(picked);
+  const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
+  const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .most_rows = 0, .epsilon = 1e-5F};
+  trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
+    return {layer_norm({ranges[facts], rows.most}, has_bias ? &ranges[picked_at] : nullptr,
+                       ranges[x], ranges[weight], has_bias ? &ranges[bias] : nullptr, shape,
+                       ranges[y])};
   };
   return trial;
 }

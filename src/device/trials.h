@@ -20,7 +20,13 @@ Trial quantize_trial(const TrialRows& rows, int k, std::uint32_t seed);
 // Rows are quantised first. kind: int8 or int4.
 Trial product_trial(kernels::WeightKind kind, const TrialRows& rows, int n_columns, int k,
                     std::uint32_t seed);
+// The same with the first 16 columns in one range and the others, of which there are some, in
+// another.
+Trial product_parts_trial(kernels::WeightKind kind, const TrialRows& rows, int n_columns, int k,
+                          std::uint32_t seed);
 Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed);
+// With a bias of picked rows, without one of all.
+Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_t seed);
 Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed);
 
 }  // namespace outrider::device

@@ -66,6 +66,12 @@ DecoderModel::DecoderModel(Parts parts)
       cpu_(dynamic_cast<CpuPass*>(executor_.get())),
       projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine,
                   parts_.weights.head_parts) {
+  if (parts_.device != nullptr) {
+    // They are there now, and nobody multiplies by them here. The output matrix stays, for heads.
+    for (DecoderLayer& layer : parts_.weights.layers) {
+      for_each_linear(layer, [](Linear& linear) { linear.matrix.release(); });
+    }
+  }
   if (config().has_encoder()) {
     encoder_pass_ =
         std::make_unique<CpuPass>(compose_encoder(*parts_.family, parts_.weights), *cpu_);
@@ -122,7 +128,13 @@ void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequ
 float* DecoderModel::make_room(const ForwardRequest& request, ForwardOutput& output) {
   const ModelConfig& config = this->config();
   const PassPlan& plan = executor_->plan();
-  float* const logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
+  float* logits = nullptr;
+  output.logits.clear();
+  if (std::shared_ptr<DistantRows> rows = executor_->distant_logits()) {
+    output.logits.start_pass(plan.n_asked(), config.vocabulary_size, std::move(rows));
+  } else {
+    logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
+  }
   output.feature_width = static_cast<int>(request.feature_layers.size()) * config.dim;
   const std::size_t n_features =
       static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);

@@ -66,7 +66,7 @@ class DecoderModel final : public LanguageModel {
   // Its parts, for ranks that hold the model together: what can be refused, and what takes memory,
   // comes in the first two, before others are asked to take part.
   void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request);
-  // Room for what comes out. Returns where the logits go.
+  // Room for what comes out. Returns where the logits go; null where they stay on a device.
   float* make_room(const ForwardRequest& request, ForwardOutput& output);
   void run(const ForwardRequest& request, float* logits, ForwardOutput& output);
   // The last part on other ranks than the first: nothing comes out here.

@@ -544,10 +544,16 @@ void likeliest_tokens(std::span<const float> logits, int count, std::vector<Toke
 }
 
 void likeliest_tokens(LogitRow logits, int count, std::vector<TokenId>& ids) {
-  likeliest_tokens(logits.values(), count, ids);
+  const TokenId known = count == 1 ? logits.known_likeliest() : kNoToken;
+  if (known != kNoToken) {
+    ids.assign(1, known);
+  } else {
+    likeliest_tokens(logits.values(), count, ids);
+  }
 }
 
 TokenId likeliest_token(LogitRow logits) {
+  if (const TokenId known = logits.known_likeliest(); known != kNoToken) return known;
   LogitBlocks& blocks = scratch_of_thread().blocks;
   blocks.scan(logits.values());
   return blocks.likeliest();

@@ -115,7 +115,7 @@ class Matrix {
   // A matrix that is described but not packed; no product with it is possible. Copies of it in
   // memory, placed_at(), are packed tile by tile.
   static Matrix in_file(std::shared_ptr<const WeightReader> reader, const KernelTable& table);
-  bool is_in_file() const { return tiles_ == nullptr; }
+  bool is_in_file() const { return tiles_ == nullptr && reader_ != nullptr; }
   // These rows (outputs) of such a matrix, packed; reads nothing of the others.
   Matrix pack_rows(const Range& rows, int n_threads) const;
   // The same matrix in packed_bytes() of memory, aligned to a cache line, with no tile packed yet.
@@ -130,7 +130,13 @@ class Matrix {
   WeightKind kind() const { return kind_; }
   std::size_t packed_bytes() const { return n_bytes_; }
   // Its tiles, of a matrix that is not in_file: of int8 and int4 the same for every kernel table.
-  std::span<const std::byte> packed() const { return {tiles_.get(), n_bytes_}; }
+  // Empty once released.
+  std::span<const std::byte> packed() const {
+    return {tiles_.get(), tiles_ == nullptr ? std::size_t{0} : n_bytes_};
+  }
+  // Gives the memory of its tiles back, for a matrix that only a device multiplies by from then on:
+  // no product with it is possible here.
+  void release() { tiles_ = nullptr; }
   // The forms of its inputs that a product with it reads.
   InputForms reads() const { return InputForms::of(kind_, *table_); }
 

@@ -2,7 +2,8 @@
 //
 // Of each layer of a group the keys and values of all pages stand one behind the other in a buffer
 // of their own, so that a step of one layer touches its own memory alone. A buffer grows by
-// doubling; it holds as many pages as the device allows for one allocation.
+// doubling. Where the device does not allow so much for one allocation, a layer's heads are shared
+// out among more buffers, each with as many, up to one a head.
 //
 // Groups with keys and values of their own alone. Pages stay once they are there: memory that a
 // page gives back is used again by the group's next one.
@@ -40,31 +41,56 @@ class DevicePageStore final : public PageStore {
   void begin(int group) {
     if (group_of(group).n_most == 0) grow(group_of(group));
   }
-  // The pages of a group's index-th layer, and where a page begins there, in words.
-  device::Range layer(int group, std::size_t index) const;
-  std::uint32_t page_at(PageId page) const { return places_[static_cast<std::size_t>(page)]; }
-  // Another number once layer() may give other buffers.
+  // The pages of a group's index-th layer: a range for the first heads, one for the next, and so
+  // on; and what stands in a page of one of them.
+  std::vector<device::Range> layer(int group, std::size_t index) const;
+  device::CacheShape part_shape(int group, std::size_t part) const;
+  // Where a page begins in each of these ranges, in words.
+  std::uint32_t page_at(PageId page) const {
+    const Place& place = places_[static_cast<std::size_t>(page)];
+    return place.index * groups_[place.group].part_page_words();
+  }
+  // Another number once layer() may give other buffers, or pages begin elsewhere.
   std::uint64_t generation() const { return generation_; }
 
  private:
+  using Layer = std::vector<std::unique_ptr<device::Buffer>>;  // one for each part
   struct Group {
     device::CacheShape shape;
     std::size_t layer_bytes;  // of a page
     std::size_t n_pages = 0;  // in use or given back
     std::size_t n_most = 0;   // that the buffers hold
-    std::vector<std::unique_ptr<device::Buffer>> layers;
+    std::size_t n_parts = 1;  // of each layer, a divisor of the number of heads
+    std::vector<Layer> layers;
     std::unique_ptr<device::Program> moves;  // of all layers
+
+    std::size_t part_page_bytes() const { return layer_bytes / n_parts; }
+    std::uint32_t part_page_words() const {
+      return static_cast<std::uint32_t>(part_page_bytes() / sizeof(std::uint32_t));
+    }
+  };
+  // Where a page stands in the buffers of its group.
+  struct Place {
+    std::uint32_t index;
+    std::uint32_t group;
   };
 
   Group& group_of(int group) { return groups_[static_cast<std::size_t>(group)]; }
   const Group& group_of(int group) const { return groups_[static_cast<std::size_t>(group)]; }
-  std::size_t bytes_at(PageId page) const { return std::size_t{page_at(page)} * 4; }
+  std::size_t index_of(PageId page) const { return places_[static_cast<std::size_t>(page)].index; }
+  // Pages of a layer from the index-th on, (n, layer_bytes), whatever parts it stands in.
+  void read_pages(const Group& group, const Layer& layer, std::size_t index,
+                  std::span<std::byte> pages) const;
+  void write_pages(const Group& group, const Layer& layer, std::size_t index,
+                   std::span<const std::byte> pages) const;
+  Layer larger(const Group& group, const Layer& layer, std::size_t n_parts,
+               std::size_t n_pages) const;
   void grow(Group& group);
-  void move(Group& group, std::span<const device::TokenMove> moves);
+  void move(int group, std::span<const device::TokenMove> moves);
 
   std::shared_ptr<device::Device> device_;  // outlives the buffers
   std::vector<Group> groups_;
-  std::vector<std::uint32_t> places_;      // by page, in words; kNowhere: not provided
+  std::vector<Place> places_;              // by page; kNowhere: not provided
   std::unique_ptr<device::Buffer> words_;  // what a program of moves is told
   std::vector<std::byte> told_;            // likewise
   std::uint64_t generation_ = 0;

@@ -14,20 +14,29 @@
 
 namespace outrider {
 
-// Matrices and vectors by where they stand in this machine's memory. Each goes to the device once.
+// Matrices and vectors by where they stand in this machine's memory. Each goes to the device once;
+// a matrix may be released here then. One that is larger than the device allows for one allocation
+// stands in several.
 class DeviceWeights {
  public:
   explicit DeviceWeights(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
 
   // Throws Error where the device has no room.
-  device::Range of(const Matrix& matrix);
+  struct Columns {
+    device::Range tiles;
+    int first = 0;
+    int n = 0;
+  };
+  std::vector<Columns> of(const Matrix& matrix);
   device::Range of(const std::vector<float>& vector);
 
  private:
-  device::Range upload(const void* key, std::span<const std::byte> bytes);
+  using Buffers = std::vector<std::unique_ptr<device::Buffer>>;
+  void upload(std::span<const std::byte> bytes, Buffers& to);
 
   std::shared_ptr<device::Device> device_;  // outlives the buffers
-  std::unordered_map<const void*, std::unique_ptr<device::Buffer>> buffers_;
+  std::unordered_map<const Matrix*, Buffers> matrices_;
+  std::unordered_map<const float*, Buffers> vectors_;
 };
 
 // Memory that is used anew in every pass: it grows, and what it held is gone then.
@@ -42,12 +51,14 @@ class DeviceRoom {
   device::Range of(std::size_t piece, std::size_t n_bytes) const {
     return {pieces_[piece].get(), 0, n_bytes};
   }
+  // For who reads a piece behind later passes: it stays as it is when the piece grows.
+  std::shared_ptr<const device::Buffer> share(std::size_t piece) const { return pieces_[piece]; }
   // Another number once of() may give another buffer.
   std::uint64_t generation() const { return generation_; }
 
  private:
   std::shared_ptr<device::Device> device_;  // outlives the buffers
-  std::vector<std::unique_ptr<device::Buffer>> pieces_;
+  std::vector<std::shared_ptr<device::Buffer>> pieces_;
   std::uint64_t generation_ = 0;
 };
 

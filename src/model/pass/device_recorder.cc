@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <variant>
 
 #include "device/row_steps.h"
@@ -18,16 +19,26 @@ std::uint32_t word(int n) { return static_cast<std::uint32_t>(n); }
 
 // Pieces of room: of each buffer its floats and four of its quantised form; then these.
 constexpr std::size_t kPiecesOfBuffer = 5;
-enum Piece { kLogitPiece, kFeaturePiece, kSumPiece, kStatePiece };
+enum Piece {
+  kLogitPiece,
+  kSkippingLogitPiece,  // of passes that skip layers
+  kBestPiece,
+  kBestPartPiece,
+  kFeaturePiece,
+  kSumPiece,
+  kStatePiece,
+  kPieces
+};
 
 std::size_t piece_of(int buffer, std::size_t part) {
-  return 4 + size(buffer) * kPiecesOfBuffer + part;
+  return kPieces + size(buffer) * kPiecesOfBuffer + part;
 }
 
 }  // namespace
 
-DeviceRows::DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features)
-    : list_(&list), shape_(shape), n_features_(n_features) {
+DeviceRows::DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features,
+                       bool skips_layers)
+    : list_(&list), shape_(shape), n_features_(n_features), skips_layers_(skips_layers) {
   for (const Op& op : list.ops) {
     if (const auto* multiply = std::get_if<op::Multiply>(&op.what)) {
       for (int i = 0; i < multiply->n_products; ++i) {
@@ -54,6 +65,18 @@ std::size_t DeviceRows::float_bytes(int buffer) const {
   return size(most_rows(buffer)) * width * sizeof(float);
 }
 
+std::size_t DeviceRows::logit_piece() const {
+  return skips_layers_ ? kSkippingLogitPiece : kLogitPiece;
+}
+
+std::size_t DeviceRows::best_bytes() const {
+  return size(most_rows(kLogits)) * sizeof(device::BestOfRow);
+}
+
+std::size_t DeviceRows::best_part_bytes() const {
+  return best_bytes() * size(device::parts_of_best(logit_width()));
+}
+
 std::size_t DeviceRows::feature_bytes() const {
   constexpr std::size_t kAlignment = device::kRangeAlignment;
   const std::size_t n_bytes =
@@ -71,7 +94,11 @@ void DeviceRows::require(DeviceRoom& room) const {
     room.require(piece_of(buffer, 1), n_groups * kernels::kGroup);
     for (const std::size_t part : {2, 3, 4}) room.require(piece_of(buffer, part), n_groups * 4);
   }
-  if (logit_width_ > 0) room.require(kLogitPiece, float_bytes(kLogits));
+  if (logit_width_ > 0) {
+    room.require(logit_piece(), float_bytes(kLogits));
+    room.require(kBestPiece, best_bytes());
+    room.require(kBestPartPiece, best_part_bytes());
+  }
   if (n_features_ > 0) room.require(kFeaturePiece, size(n_features_) * feature_bytes());
   if (n_sum_floats_ > 0) {
     room.require(kSumPiece, n_sum_floats_ * sizeof(float));
@@ -80,8 +107,19 @@ void DeviceRows::require(DeviceRoom& room) const {
 }
 
 device::Range DeviceRows::floats(const DeviceRoom& room, int buffer) const {
-  return room.of(buffer == kLogits ? std::size_t{kLogitPiece} : piece_of(buffer, 0),
-                 float_bytes(buffer));
+  return room.of(buffer == kLogits ? logit_piece() : piece_of(buffer, 0), float_bytes(buffer));
+}
+
+std::shared_ptr<const device::Buffer> DeviceRows::shared_logits(const DeviceRoom& room) const {
+  return room.share(logit_piece());
+}
+
+device::Range DeviceRows::best(const DeviceRoom& room) const {
+  return room.of(kBestPiece, best_bytes());
+}
+
+device::Range DeviceRows::best_parts(const DeviceRoom& room) const {
+  return room.of(kBestPartPiece, best_part_bytes());
 }
 
 device::QuantizedRanges DeviceRows::quantized(const DeviceRoom& room, int buffer) const {
@@ -120,6 +158,17 @@ class Recorder {
 
   std::vector<device::Step> take() { return std::move(steps_); }
 
+  // Behind all ops: which token of each row is the likeliest, so that greedy verification fetches
+  // no logits.
+  void find_best() {
+    if (!written_.contains(kLogits)) return;
+    for (device::Step& step : device::best_of_rows(
+             rows_of(kLogits), from_.rows->logit_width(), from_.rows->floats(*from_.room, kLogits),
+             from_.rows->best_parts(*from_.room), from_.rows->best(*from_.room))) {
+      append(std::move(step));
+    }
+  }
+
   // Before their routers, which are refused for the type of their weights.
   void refuse_experts() const {
     for (const Op& op : from_.list->ops) {
@@ -146,9 +195,12 @@ class Recorder {
       to.width = from.width;
       add_bias(from);
       const bool has_norm = norm != nullptr && !norm->empty();
-      if (has_norm && norm->removes_mean) refuse("norms that remove the mean");
-      if (has_norm && norm->n_groups == 1 && op.takes == Takes::own && is_whole(from) &&
-          is_whole(to) && from.buffer != to.buffer) {
+      const bool removes_mean = has_norm && norm->removes_mean;
+      const bool apart = is_whole(from) && is_whole(to) && from.buffer != to.buffer;
+      if (removes_mean && !apart) refuse("norms in place that remove the mean");
+      if (removes_mean) {
+        append(layer_norm(rows_of(to.buffer), op.takes == Takes::asked, from, *norm, floats(to)));
+      } else if (has_norm && norm->n_groups == 1 && op.takes == Takes::own && apart) {
         append(device::rms_norm(rows_of(to.buffer), floats(from), weights(norm->weight),
                                 {.n = word(from.width), .most_rows = 0, .epsilon = norm->epsilon},
                                 floats(to)));
@@ -183,12 +235,17 @@ class Recorder {
       }
       if (!is_whole(to)) refuse("products into parts of rows");
       written_.insert(to.buffer);
-      append(device::product(rows_of(op.from.buffer),
-                             {.kind = matrix->kind(),
-                              .tiles = from_.weights->of(*matrix),
-                              .n_columns = matrix->n_columns(),
-                              .k = matrix->k()},
-                             from_.rows->quantized(*from_.room, op.from.buffer), floats(to)));
+      const std::vector<DeviceWeights::Columns> parts = from_.weights->of(*matrix);
+      for (const DeviceWeights::Columns& part : parts) {
+        append(device::product(rows_of(op.from.buffer),
+                               {.kind = matrix->kind(),
+                                .tiles = part.tiles,
+                                .n_columns = part.n,
+                                .k = matrix->k(),
+                                .first_column = part.first,
+                                .all_columns = parts.size() > 1 ? matrix->n_columns() : 0},
+                               from_.rows->quantized(*from_.room, op.from.buffer), floats(to)));
+      }
     }
   }
 
@@ -206,16 +263,18 @@ class Recorder {
     if (!attention.value_norm.empty()) norm_heads(op.value, attention.value_norm, attention);
     prepare_heads(op.key, attention.key.bias, &attention.key_norm, attention);
     const KvCache::LayerPlace& place = from_.cache->place(op.cache_layer);
-    append(device::store_rows(rows_of(op.key.buffer), cache_shape(op.cache_layer),
-                              {.places = from_.words->places(*from_.word_buffer, place.group),
-                               .keys = floats(op.key),
-                               .values = floats(op.value),
-                               .cache = cache_of(op.cache_layer)}));
+    const std::vector<device::Range> cache = cache_of(op.cache_layer);
+    for (std::size_t part = 0; part < cache.size(); ++part) {
+      append(device::store_rows(rows_of(op.key.buffer), from_.store->part_shape(place.group, part),
+                                {.places = from_.words->places(*from_.word_buffer, place.group),
+                                 .keys = floats(op.key),
+                                 .values = floats(op.value),
+                                 .cache = cache[part]}));
+    }
   }
 
   void operator()(const op::Attend& op) {
     const Attention& attention = *op.attention;
-    if (attention.softcap != 0) refuse("a soft cap of scores");
     if (!attention.sinks.empty()) refuse("attention sinks");
     if (attention.position_bias != nullptr) refuse("position biases");
     if (attention.side != CacheSide::text) refuse("an encoder");
@@ -224,26 +283,38 @@ class Recorder {
       fail(fmt::format("heads of at most {} elements (on a device)", device::kMostHeadDim),
            fmt::format("{}", attention.head_dim));
     }
-    const device::CacheShape cache = cache_shape(op.cache_layer);
+    const KvShape& cache_shape = from_.cache->shape(op.cache_layer);
+    const std::vector<device::Range> cache = cache_of(op.cache_layer);
     const int group = from_.cache->place(op.cache_layer).group;
-    const device::AttendShape shape = {.kv = cache.kv,
+    const device::AttendShape shape = {.kv = cache_shape.kind,
                                        .n_heads = attention.n_heads,
-                                       .n_kv_heads = cache.n_kv_heads,
-                                       .head_dim = cache.head_dim,
+                                       .n_kv_heads = cache_shape.n_heads,
+                                       .head_dim = cache_shape.head_dim,
                                        .most_splits = from_.most_splits,
                                        .most_pages = from_.most_pages,
-                                       .scale = attention.scale};
-    const device::AttendRanges ranges = {
+                                       .scale = attention.scale,
+                                       .softcap = attention.softcap};
+    device::AttendRanges ranges = {
         .queries = floats(op.query),
         .rows = from_.words->attend_rows(*from_.word_buffer, attention.window),
         .slots = from_.words->slots(*from_.word_buffer),
         .pages = from_.words->pages(*from_.word_buffer, group),
-        .cache = cache_of(op.cache_layer),
+        .cache = {},
         .sums = from_.rows->sums(*from_.room),
         .states = from_.rows->states(*from_.room),
         .out = floats(op.to)};
     written_.insert(op.to.buffer);
-    append(device::attend(rows_of(op.to.buffer), shape, ranges));
+    for (std::size_t part = 0; part < cache.size(); ++part) {
+      device::AttendShape some = shape;
+      if (cache.size() > 1) {
+        some.n_heads /= static_cast<int>(cache.size());
+        some.n_kv_heads /= static_cast<int>(cache.size());
+        some.first_head = static_cast<int>(part) * some.n_heads;
+        some.heads_of_row = shape.n_heads;
+      }
+      ranges.cache = cache[part];
+      append(device::attend(rows_of(op.to.buffer), some, ranges));
+    }
     append(device::merge_splits(rows_of(op.to.buffer), shape, ranges));
   }
 
@@ -251,19 +322,34 @@ class Recorder {
 
   void operator()(const op::Gate& op) {
     if (op.experts != nullptr) refuse("experts");
-    if (op.up.buffer < 0) refuse("gates without a second factor");
-    const bool is_gelu = op.activation == Activation::gelu_tanh;
-    if (!is_gelu && op.activation != Activation::silu)
-      refuse("gates by other functions than silu and gelu_tanh");
+    const auto activation = [&] {
+      switch (op.activation) {
+        case Activation::silu:
+          return device::GateActivation::silu;
+        case Activation::gelu_tanh:
+          return device::GateActivation::gelu_tanh;
+        case Activation::gelu_erf:
+          return device::GateActivation::gelu_erf;
+        default:
+          refuse("gates by other functions than SiLU and GELU");
+      }
+    }();
+    if (op.up.buffer < 0) {  // in place
+      if (!is_whole(op.gate) || op.to.buffer != op.gate.buffer) {
+        refuse("activations of parts of rows, or of others");
+      }
+      add_bias(op.gate);
+      append(device::activate(rows_of(op.to.buffer), activation, op.gate.width, floats(op.to)));
+      return finish(op.to);
+    }
     if (!is_whole(op.gate) || !is_whole(op.up) || op.to.buffer == op.gate.buffer ||
         op.to.buffer == op.up.buffer) {
       refuse("gates of parts of rows, or in place");
     }
     add_bias(op.gate);
     add_bias(op.up);
-    append(device::gate(rows_of(op.to.buffer),
-                        is_gelu ? device::GateActivation::gelu_tanh : device::GateActivation::silu,
-                        op.gate.width, floats(op.gate), floats(op.up), floats(op.to)));
+    append(device::gate(rows_of(op.to.buffer), activation, op.gate.width, floats(op.gate),
+                        floats(op.up), floats(op.to)));
     finish(op.to);
   }
 
@@ -294,14 +380,21 @@ class Recorder {
                                  columns(op.from), to, columns(op.from)));
         continue;
       }
-      if (op.norm->removes_mean || op.norm->n_groups != 1) refuse("norms that remove the mean");
+      if (op.norm->n_groups != 1) refuse("features behind norms of groups");
+      if (op.norm->removes_mean) {
+        append(layer_norm(rows_of(op.from.buffer), false, op.from, *op.norm, to));
+        continue;
+      }
       append(device::rms_norm(
           rows_of(op.from.buffer), floats(op.from), weights(op.norm->weight),
           {.n = word(op.from.width), .most_rows = 0, .epsilon = op.norm->epsilon}, to));
     }
   }
 
-  void operator()(const op::SoftCap&) { refuse("a soft cap of logits"); }
+  void operator()(const op::SoftCap& op) {
+    if (!is_whole(op.rows)) refuse("a soft cap of parts of rows");
+    append(device::cap_rows(rows_of(op.rows.buffer), op.rows.width, floats(op.rows), op.cap));
+  }
   void operator()(const op::Spread&) { refuse("logits of a part of the vocabulary"); }
   void operator()(const op::Route&) { refuse("experts"); }
   void operator()(const op::MultiplyExperts&) { refuse("experts"); }
@@ -343,11 +436,7 @@ class Recorder {
             .first = word(rows.first),
             .n = word(rows.width)};
   }
-  device::CacheShape cache_shape(int cache_layer) const {
-    const KvShape& shape = from_.cache->shape(cache_layer);
-    return {.kv = shape.kind, .n_kv_heads = shape.n_heads, .head_dim = shape.head_dim};
-  }
-  device::Range cache_of(int cache_layer) const {
+  std::vector<device::Range> cache_of(int cache_layer) const {
     const int group = from_.cache->place(cache_layer).group;
     const std::vector<int>& layers = from_.cache->groups()[size(group)].layers;
     const auto found = std::find(layers.begin(), layers.end(), cache_layer);
@@ -373,6 +462,15 @@ class Recorder {
                                   .weight_step = has_own ? word(n) : 0U,
                                   .most_rows = 0,
                                   .epsilon = norm.epsilon}));
+  }
+  device::Step layer_norm(const device::Rows& rows, bool of_asked, const Rows& from,
+                          const Norm& norm, const device::Range& to) const {
+    const device::Range asked = from_.words->asked(*from_.word_buffer);
+    device::Range bias;
+    if (!norm.bias.empty()) bias = weights(norm.bias);
+    return device::layer_norm(rows, of_asked ? &asked : nullptr, floats(from), weights(norm.weight),
+                              norm.bias.empty() ? nullptr : &bias,
+                              {.n = word(from.width), .most_rows = 0, .epsilon = norm.epsilon}, to);
   }
   void norm_heads(const Rows& heads, const Norm& norm, const Attention& attention) {
     if (norm.removes_mean || norm.n_groups != 1) refuse("norms of heads that remove the mean");
@@ -419,6 +517,7 @@ std::vector<device::Step> DeviceRecording::steps_of(const std::vector<Step>& ops
   Recorder recorder(*this, feature_layers);
   recorder.refuse_experts();
   for (const Step& step : ops) std::visit(recorder, step.op->what);
+  recorder.find_best();
   return recorder.take();
 }
 

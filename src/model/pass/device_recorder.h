@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_MODEL_PASS_DEVICE_RECORDER_H_
 #define OUTRIDER_MODEL_PASS_DEVICE_RECORDER_H_
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,9 @@ namespace outrider {
 // Where rows stand on the device in passes of one shape.
 class DeviceRows {
  public:
-  DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features);
+  // skips_layers: such passes leave their logits beside those of whole ones, so that a drafter that
+  // is a part of its target does not overwrite the target's.
+  DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features, bool skips_layers);
 
   // Room for them. Throws Error where the device has none.
   void require(DeviceRoom& room) const;
@@ -30,6 +33,11 @@ class DeviceRows {
   device::Range floats(const DeviceRoom& room, int buffer) const;
   device::QuantizedRanges quantized(const DeviceRoom& room, int buffer) const;
   int most_rows(int buffer) const;
+  int logit_width() const { return static_cast<int>(logit_width_); }
+  std::shared_ptr<const device::Buffer> shared_logits(const DeviceRoom& room) const;
+  // device::BestOfRow of the rows of logits, and of their parts.
+  device::Range best(const DeviceRoom& room) const;
+  device::Range best_parts(const DeviceRoom& room) const;
   // The rows of a feature, (most_rows, width of the stream).
   device::Range feature(const DeviceRoom& room, int place) const;
   // Between the two steps of an attention, for all of them.
@@ -37,12 +45,16 @@ class DeviceRows {
   device::Range states(const DeviceRoom& room) const;
 
  private:
+  std::size_t logit_piece() const;
+  std::size_t best_bytes() const;
+  std::size_t best_part_bytes() const;
   std::size_t float_bytes(int buffer) const;
   std::size_t feature_bytes() const;  // of one, and what stands behind it
 
   const PassList* list_;
   DevicePassShape shape_;
   int n_features_;
+  bool skips_layers_;
   std::size_t logit_width_ = 0;
   std::size_t n_sum_floats_ = 0;    // of the widest attention
   std::size_t n_state_floats_ = 0;  // likewise

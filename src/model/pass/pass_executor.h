@@ -31,7 +31,8 @@ class PassExecutor {
  public:
   // Where a pass leaves what its caller asked for.
   struct Outputs {
-    // (n_asked, width of the buffer kLogits); of other ranks than the first null.
+    // (n_asked, width of the buffer kLogits); null of other ranks than the first, and where
+    // distant_logits() are.
     float* logits = nullptr;
     std::span<const int> feature_layers = {};  // those of the request
     float* features = nullptr;                 // (n_rows, feature_layers.size() * dim)
@@ -57,6 +58,9 @@ class PassExecutor {
   // std::bad_alloc); no sequence has changed then.
   virtual void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
   const PassPlan& plan() const { return plan_; }
+  // Where the logits of the pass that is laid out will stand, if not in host memory: null there.
+  // run() fills it. Call it when nobody reads the former rows of the pass's ForwardOutput any more.
+  virtual std::shared_ptr<DistantRows> distant_logits() { return nullptr; }
   // The rows become pending nodes of their sequences, and the ops run. Throws Error where a device
   // or a rank is lost; its sequences are of no use then.
   virtual void run(const Outputs& outputs) = 0;

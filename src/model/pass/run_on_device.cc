@@ -58,7 +58,8 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
   auto made = std::make_unique<Recorded>(
       Recorded{.kind = kind,
                .words = DeviceWords(list_, *cache_, kind.shape),
-               .rows = DeviceRows(list_, kind.shape, static_cast<int>(kind.feature_layers.size())),
+               .rows = DeviceRows(list_, kind.shape, static_cast<int>(kind.feature_layers.size()),
+                                  !kind.skip_layers.empty()),
                .program = nullptr});
   made->rows.require(room_);
   const std::size_t n_word_bytes = made->words.n_bytes();
@@ -91,6 +92,7 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
 void DevicePass::lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
   require_skippable(request.skip_layers);
   now_ = nullptr;
+  now_logits_ = nullptr;
   plan_.lay_out(blocks, request.logits, request.skip_layers, *config_, *cache_);
   if (plan_.n_rows() == 0) return;
   now_ =
@@ -98,6 +100,18 @@ void DevicePass::lay_out(std::span<const TokenBlock> blocks, const ForwardReques
                  .without_output = plan_.n_asked() == 0,
                  .skip_layers = {request.skip_layers.begin(), request.skip_layers.end()},
                  .feature_layers = {request.feature_layers.begin(), request.feature_layers.end()}});
+}
+
+std::shared_ptr<DistantRows> DevicePass::distant_logits() {
+  if (now_ == nullptr || plan_.n_asked() == 0) return nullptr;
+  std::shared_ptr<DeviceLogits>& last = last_logits_[now_->kind.skip_layers.empty() ? 0 : 1];
+  if (last != nullptr && last.use_count() > 1) {
+    // Another output has them still.
+    if (last->buffer() == now_->rows.shared_logits(room_).get()) last->fetch_all();
+    last = nullptr;
+  }
+  if (last == nullptr) last = std::make_shared<DeviceLogits>(machine_.device);
+  return now_logits_ = last;
 }
 
 void DevicePass::run(const Outputs& outputs) {
@@ -111,11 +125,13 @@ void DevicePass::run(const Outputs& outputs) {
   device.wait(device.submit(*now_->program));
 
   const auto n_rows = static_cast<std::size_t>(plan_.n_rows());
-  if (outputs.logits != nullptr && plan_.n_asked() > 0) {
-    device::Range range = now_->rows.floats(room_, kLogits);
-    range.n_bytes = range.n_bytes / static_cast<std::size_t>(now_->kind.shape.most_asked) *
-                    static_cast<std::size_t>(plan_.n_asked());
-    device.download(range, {reinterpret_cast<std::byte*>(outputs.logits), range.n_bytes});
+  if (now_logits_ != nullptr) {
+    best_.resize(static_cast<std::size_t>(plan_.n_asked()));
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(best_));
+    device::Range range = now_->rows.best(room_);
+    range.n_bytes = bytes.size();
+    device.download(range, bytes);
+    now_logits_->start(now_->rows.shared_logits(room_), now_->rows.logit_width(), best_);
   }
   const auto width = static_cast<std::size_t>(list_.buffers.front().width);
   const std::size_t n_features = outputs.feature_layers.size();

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_MODEL_PASS_RUN_ON_DEVICE_H_
 #define OUTRIDER_MODEL_PASS_RUN_ON_DEVICE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "device/device.h"
 #include "model/cache/device_page_store.h"
 #include "model/config.h"
+#include "model/pass/device_logits.h"
 #include "model/pass/device_memory.h"
 #include "model/pass/device_recorder.h"
 #include "model/pass/device_words.h"
@@ -26,7 +28,8 @@ namespace outrider {
 // and int4.
 //
 // Weights and pages of the cache stand in the device's memory. Rows' embeddings are looked up here
-// and go there with what else varies; logits and features that were asked for come back.
+// and go there with what else varies. Of logits the likeliest token of each row comes back, and
+// rows when they are asked for; features that were asked for come back.
 class DevicePass final : public PassExecutor {
  public:
   struct Machine {
@@ -41,6 +44,7 @@ class DevicePass final : public PassExecutor {
   DevicePass(PassList list, const ModelConfig& config, const Machine& machine);
 
   void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) override;
+  std::shared_ptr<DistantRows> distant_logits() override;
   void run(const Outputs& outputs) override;
 
   // Of programs that are recorded at the moment, for tests.
@@ -77,8 +81,12 @@ class DevicePass final : public PassExecutor {
   std::uint64_t room_generation_ = 0;
   std::uint64_t store_generation_ = 0;
 
-  const Recorded* now_ = nullptr;  // of the pass that is laid out
-  std::vector<std::byte> words_;   // reused from pass to pass, and so are these
+  const Recorded* now_ = nullptr;             // of the pass that is laid out
+  std::shared_ptr<DeviceLogits> now_logits_;  // likewise; null without rows that ask for some
+  // Of the last pass that skipped no layers, and that skipped some: they stand in other places.
+  std::array<std::shared_ptr<DeviceLogits>, 2> last_logits_;
+  std::vector<device::BestOfRow> best_;
+  std::vector<std::byte> words_;  // reused from pass to pass, and so are these
   std::vector<float> embedded_;
   std::vector<float> features_;
 };

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "device/host_device.h"
@@ -20,12 +21,14 @@
 #include "kernels/tables.h"
 #include "model/decoder_model.h"
 #include "model/load_model.h"
+#include "model/pass/pass_builder.h"
 #include "outrider/error.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/identity_model.h"
 #include "tests/support/run_model.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
+#include "tests/support/watched_device.h"
 #if defined(OUTRIDER_HAS_VULKAN)
 #include "device/vulkan/test_devices.h"
 #endif
@@ -107,6 +110,7 @@ fs::path files_of(const std::string& name) {
     shape.mlp_bias = true;
   }
   shape.context_length = 1152;
+  if (name == "tiny_wide") shape.vocabulary_size = 2000;
   if (name == "tiny_long") {
     shape.n_layers = 1;
     shape.dim = 32;
@@ -241,6 +245,24 @@ Rows long_text(LanguageModel& model) {
   return rows;
 }
 
+// Few rows with logits at a time, behind a page of a text; a tree, some of which is kept, and a
+// fork.
+Rows few_at_once(LanguageModel& model) {
+  const std::vector<TokenId> tokens = tokens_for(model, 100, 13);
+  const auto sequence = model.open({});
+  const TokenBlock block{sequence.get(), part(tokens, 0, 61), {}};
+  ForwardOutput output;
+  model.forward({&block, 1}, {{RowSet::Kind::none, {}}}, output);
+  testing::keep_first(*sequence, 61);
+  const std::vector<int> parents = {-1, -1, 1, 0, 1, 4, 4, 5};
+  Rows rows = testing::run_block(model, *sequence, part(tokens, 61, 8), parents);
+  const auto other = sequence->fork();
+  sequence->keep(std::vector<int>{1, 4, 5, 7});
+  append(rows, testing::run_and_keep(model, *sequence, part(tokens, 70, 3)));
+  append(rows, testing::run_and_keep(model, *other, part(tokens, 80, 3)));
+  return rows;
+}
+
 // A sequence as bytes, and another one of them.
 Rows saved(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 90, 11);
@@ -297,6 +319,40 @@ TEST_P(DevicePasses, RunLongTexts) {
 
 TEST_P(DevicePasses, GiveAndTakeTheSameBytes) {
   for (const Form& form : kForms) expect_same_bits("tiny_ragged", form, saved);
+}
+
+// Matrices and caches that the device allows no single allocation for.
+TEST_P(DevicePasses, ShareOutWhatIsTooLargeForOneAllocation) {
+  constexpr std::size_t kMostBytes = 100000;
+  for (const Form& form : kForms) {
+    const auto wide = std::make_shared<testing::WatchedDevice>(open(GetParam()));
+    const auto narrow = std::make_shared<testing::WatchedDevice>(open(GetParam()), kMostBytes);
+    const Rows expected = few_at_once(*load(files_of("tiny_wide"), form, nullptr));
+    testing::expect_same_bits(expected, 0, few_at_once(*load(files_of("tiny_wide"), form, wide)));
+    testing::expect_same_bits(expected, 0, few_at_once(*load(files_of("tiny_wide"), form, narrow)));
+    EXPECT_GT(wide->largest(), kMostBytes) << "nothing had to be shared out";
+  }
+}
+
+// What products read is the device's alone, but for the output matrix, which heads read here.
+TEST_P(DevicePasses, GiveBackTheMemoryOfMatrices) {
+  for (const bool is_on_device : {false, true}) {
+    const auto model = load(files_of("tiny_llama"), {}, is_on_device ? open(GetParam()) : nullptr);
+    int n_matrices = 0;
+    for (const Op& op : dynamic_cast<const DecoderModel&>(*model).executor().list().ops) {
+      const auto* const multiply = std::get_if<op::Multiply>(&op.what);
+      if (multiply == nullptr) continue;
+      for (int i = 0; i < multiply->n_products; ++i) {
+        const auto& product = multiply->products[static_cast<std::size_t>(i)];
+        const bool stays = !is_on_device || product.to.buffer == kLogits;
+        EXPECT_EQ(product.matrix->packed().empty(), !stays);
+        EXPECT_GT(product.matrix->packed_bytes(), 0U);
+        ++n_matrices;
+      }
+    }
+    EXPECT_EQ(n_matrices, 2 * 7 + 1);
+    EXPECT_EQ(model->footprint().mapped_bytes, 0);
+  }
 }
 
 // Each family's tiny model runs, with the processor's bits, or is refused by one line.

@@ -334,17 +334,25 @@ float power_of_two(float n) {
   return uintBitsToFloat(floatBitsToUint(biased) << 23);
 }
 
-float exponential_of_rest(float x, float n) {
+float rest_of(float x, float n) {
   float r = fused(n, uintBitsToFloat(0xbf317200u), x);
-  r = fused(n, uintBitsToFloat(0xb5bfbe8eu), r);
+  return fused(n, uintBitsToFloat(0xb5bfbe8eu), r);
+}
+
+// (e^r - 1) / r
+float growth_of_rest(float r) {
   float e = uintBitsToFloat(0x39500d01u);          // 1 / 5040
   e = fused(e, r, uintBitsToFloat(0x3ab60b61u));   // 1 / 720
   e = fused(e, r, uintBitsToFloat(0x3c088889u));   // 1 / 120
   e = fused(e, r, uintBitsToFloat(0x3d2aaaabu));   // 1 / 24
   e = fused(e, r, uintBitsToFloat(0x3e2aaaabu));   // 1 / 6
   e = fused(e, r, 0.5);
-  e = fused(e, r, 1.0);
   return fused(e, r, 1.0);
+}
+
+float exponential_of_rest(float x, float n) {
+  float r = rest_of(x, n);
+  return fused(growth_of_rest(r), r, 1.0);
 }
 
 const uint kInverseOfLn2 = 0x3fb8aa3bu;

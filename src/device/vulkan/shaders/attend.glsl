@@ -17,6 +17,10 @@ layout(push_constant) uniform Numbers {
   uint most_pages;
   uint block_words;  // of one head's keys, or values, of a page
   float scale;
+  uint first_head;  // of the row's heads
+  uint heads_of_row;
+  float cap;  // of scores; 0: none
+  float inverse_cap;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer Queries { float queries[]; };  // (rows, heads, dims)
@@ -83,7 +87,7 @@ void attend() {
   uint slots_at = rows[row].w;
   if (split * kSplit >= n_keys || (split + 1u) * kSplit <= first_key) return;
   uint kv_head = head / (n_heads / n_kv_heads);
-  query_at = (row * n_heads + head) * head_dim;
+  query_at = (row * heads_of_row + first_head + head) * head_dim;
   values_behind = n_kv_heads * block_words;
 
   take_query();
@@ -104,7 +108,10 @@ void attend() {
     }
     barrier();
     float score = uintBitsToFloat(kMinusInfinity);
-    if (lane < n && position >= first_key) score = score_of(lane);
+    if (lane < n && position >= first_key) {
+      score = score_of(lane);
+      if (cap > 0.0) score = capped(score, cap, inverse_cap);
+    }
     weights[lane] = score;
     barrier();
     // The highest score so far: by lanes of vectors, then by the tree.
@@ -142,7 +149,7 @@ void attend() {
       if (dim < head_dim) out_of[i] = with_chunk(out_of[i], dim, n);
     }
   }
-  uint at = (row * most_splits + split) * n_heads + head;
+  uint at = (row * most_splits + split) * heads_of_row + first_head + head;
   for (uint i = 0u; i < kDimsOfLane; ++i) {
     uint dim = lane + i * 64u;
     if (dim < head_dim) sums[at * head_dim + dim] = out_of[i];

@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
+#include "caps.glsl"
 #include "attend.glsl"
 
 void take_query() {}

@@ -4,6 +4,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
+#include "caps.glsl"
 #include "attend.glsl"
 
 const float kMostWord = 16256.0;  // 127 * 128

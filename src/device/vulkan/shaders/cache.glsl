@@ -6,6 +6,8 @@ layout(push_constant) uniform Numbers {
   uint head_dim;
   uint most_rows;
   uint block_words;  // of one head's keys, or values, in a page
+  uint first_head;   // of the heads that rows have
+  uint heads_of_row;
 };
 
 const uint kBf16 = 1u;

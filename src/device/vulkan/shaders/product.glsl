@@ -14,6 +14,8 @@ layout(push_constant) uniform Numbers {
   uint k;
   uint slots;
   uint most_rows;
+  uint y_stride;
+  uint y_first;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer Tiles { uint tiles[]; };    // whole tiles

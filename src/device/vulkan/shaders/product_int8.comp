@@ -6,7 +6,7 @@
 #include "dots.glsl"
 #include "product.glsl"
 
-layout(std430, binding = 4) writeonly buffer Y { float y[]; };  // (rows, n_columns)
+layout(std430, binding = 4) writeonly buffer Y { float y[]; };  // (rows, y_stride)
 
 const uint kPairWords = 272u;
 const uint kCodeWords = 128u;  // of one group
@@ -33,6 +33,6 @@ float add_group(uint tile, uint group, uint column, uint row, float dot, float s
   return fused(dot, product_of(scale, x_scales[group * slots + row]), sum);
 }
 
-void store(uint column, uint row, float value) { y[row * n_columns + column] = value; }
+void store(uint column, uint row, float value) { y[row * y_stride + y_first + column] = value; }
 
 void main() { multiply(); }

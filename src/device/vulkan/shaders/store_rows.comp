@@ -31,7 +31,7 @@ void main() {
   if (row >= min(facts[0], most_rows)) return;
   bool is_key = gl_WorkGroupID.x < n_kv_heads;
   uint head = gl_WorkGroupID.x % n_kv_heads;
-  uint first = (row * n_kv_heads + head) * head_dim;
+  uint first = (row * heads_of_row + first_head + head) * head_dim;
   uint block = places[row].x + gl_WorkGroupID.x * block_words;
   uint token = places[row].y;
 
