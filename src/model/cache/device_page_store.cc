@@ -94,7 +94,7 @@ void DevicePageStore::copy_first_slots(int group, PageId from, PageId to, int n)
     const auto token = static_cast<std::uint32_t>(i);
     moves.push_back({{page_at(from), token}, {page_at(to), token}});
   }
-  move(group_of(group), moves);
+  move(group, moves);
 }
 
 void DevicePageStore::move_slots(const PageTable& table, std::span<const SlotMove> moves) {
@@ -104,19 +104,24 @@ void DevicePageStore::move_slots(const PageTable& table, std::span<const SlotMov
                               static_cast<std::uint32_t>(slot % kPageTokens)};
   };
   for (const SlotMove& move : moves) of_tokens.push_back({place(move.from), place(move.to)});
-  move(group_of(table.group()), of_tokens);
+  move(table.group(), of_tokens);
 }
 
-void DevicePageStore::move(Group& group, std::span<const device::TokenMove> moves) {
-  if (group.moves == nullptr) {
-    const device::Rows rows = {{words_.get(), 0, device::kFacts * 4}, kMostMoves};
-    const device::Range of_moves = {words_.get(), kMovesAt, kWordBytes - kMovesAt};
-    std::vector<device::Step> steps;
-    for (const auto& layer : group.layers) {
-      steps.push_back(device::move_slots(rows, group.shape, of_moves, whole(*layer)));
-    }
-    group.moves = device_->record(steps);
+void DevicePageStore::prepare_moves(int group) {
+  Group& its = group_of(group);
+  if (its.moves != nullptr) return;
+  const device::Rows rows = {{words_.get(), 0, device::kFacts * 4}, kMostMoves};
+  const device::Range of_moves = {words_.get(), kMovesAt, kWordBytes - kMovesAt};
+  std::vector<device::Step> steps;
+  for (const auto& layer : its.layers) {
+    steps.push_back(device::move_slots(rows, its.shape, of_moves, whole(*layer)));
   }
+  its.moves = device_->record(steps);
+}
+
+void DevicePageStore::move(int group, std::span<const device::TokenMove> moves) {
+  if (moves.empty()) return;
+  prepare_moves(group);
   while (!moves.empty()) {
     const std::span<const device::TokenMove> some =
         moves.first(std::min<std::size_t>(moves.size(), kMostMoves));
@@ -127,7 +132,7 @@ void DevicePageStore::move(Group& group, std::span<const device::TokenMove> move
     std::memcpy(told_.data() + kMovesAt, some.data(), some.size_bytes());
     const std::size_t n_bytes = kMovesAt + some.size_bytes();
     device_->upload(std::span(told_).first(n_bytes), {words_.get(), 0, n_bytes});
-    device_->submit(*group.moves);
+    device_->submit(*group_of(group).moves);
   }
 }
 

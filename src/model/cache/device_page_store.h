@@ -34,6 +34,7 @@ class DevicePageStore final : public PageStore {
   void write_page(int group, PageId to, std::span<const std::byte> page) override;
   std::size_t page_bytes(int group) const override;
   void clear_page(int group, PageId page) override;
+  void prepare_moves(int group) override;
   void move_slots(const PageTable& table, std::span<const SlotMove> moves) override;
 
   // Room for the group's first pages, where it has none: layer() needs some.
@@ -60,7 +61,7 @@ class DevicePageStore final : public PageStore {
   const Group& group_of(int group) const { return groups_[static_cast<std::size_t>(group)]; }
   std::size_t bytes_at(PageId page) const { return std::size_t{page_at(page)} * 4; }
   void grow(Group& group);
-  void move(Group& group, std::span<const device::TokenMove> moves);
+  void move(int group, std::span<const device::TokenMove> moves);
 
   std::shared_ptr<device::Device> device_;  // outlives the buffers
   std::vector<Group> groups_;

@@ -1,14 +1,16 @@
 #include "model/pass/device_memory.h"
 
 #include <span>
+#include <utility>
 
 namespace outrider {
 
 device::Range DeviceWeights::upload(const void* key, std::span<const std::byte> bytes) {
   std::unique_ptr<device::Buffer>& buffer = buffers_[key];
   if (buffer == nullptr) {
-    buffer = device_->allocate(bytes.size());
-    device_->upload(bytes, whole(*buffer));
+    std::unique_ptr<device::Buffer> filled = device_->allocate(bytes.size());
+    device_->upload(bytes, whole(*filled));
+    buffer = std::move(filled);
   }
   return whole(*buffer);
 }

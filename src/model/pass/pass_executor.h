@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/table.h"
@@ -57,6 +58,8 @@ class PassExecutor {
   // std::bad_alloc); no sequence has changed then.
   virtual void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
   const PassPlan& plan() const { return plan_; }
+  // As LanguageModel::failure(), of what runs the list.
+  virtual std::string failure() const { return {}; }
   // The rows become pending nodes of their sequences, and the ops run. Throws Error where a device
   // or a rank is lost; its sequences are of no use then.
   virtual void run(const Outputs& outputs) = 0;
