@@ -15,6 +15,7 @@
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/faulty_device.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/identity_model.h"
 #include "tests/support/run_model.h"
 #include "tests/support/temporary_directory.h"
@@ -44,7 +45,8 @@ std::filesystem::path files() {
   return kDirectory.path();
 }
 
-std::unique_ptr<LanguageModel> load(std::shared_ptr<device::Device> device) {
+std::unique_ptr<LanguageModel> load(std::shared_ptr<device::Device> device,
+                                    const std::filesystem::path& path = files()) {
   LoadOptions options;
   options.table = &kernels::kScalarTable;
   options.weights = WeightKind::int8;
@@ -52,7 +54,7 @@ std::unique_ptr<LanguageModel> load(std::shared_ptr<device::Device> device) {
   options.n_threads = 1;
   options.device = std::move(device);
   options.device_name = "--device test";
-  return load_model(files(), options);
+  return load_model(path, options);
 }
 
 // Does one part of the script, which may fail and be done again.
@@ -139,6 +141,42 @@ TEST(DeviceFaults, MemoryOutAtAnyCallLeavesAllThatThereWas) {
     ++n_failed;
   }
   EXPECT_GT(n_failed, 40);
+}
+
+// Layers with and without a window keep their tokens in two groups of pages: a kept path moves in
+// both or in neither.
+TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
+  const auto path = testing::golden_directory("gemma3_mixed");
+  const auto run = [](LanguageModel& model, FaultyDevice* device, int at) {
+    const std::vector<TokenId> tokens = testing::tokens_without_pattern(
+        60, 3, static_cast<unsigned>(model.config().vocabulary_size));
+    const auto sequence = model.open({});
+    Rows rows = testing::run_and_keep(model, *sequence, part(tokens, 0, 20));
+    const std::vector<int> parents = {-1, -1, 1, 0, 2, 4};
+    (void)testing::run_block(model, *sequence, part(tokens, 20, 6), parents);
+    const std::vector<int> kept = {1, 2, 4, 5};
+    if (device != nullptr) device->run_out_at(at);
+    try {
+      sequence->keep(kept);
+    } catch (const NoDeviceMemory&) {
+      sequence->keep(kept);
+    }
+    if (device != nullptr) device->run_out_at(FaultyDevice::kNever);
+    const Rows more = testing::run_and_keep(model, *sequence, part(tokens, 30, 3));
+    rows.insert(rows.end(), more.begin(), more.end());
+    return rows;
+  };
+  const Rows expected = run(*load(nullptr, path), nullptr, 0);
+  int n_failed = 0;
+  for (int at = 0;; ++at) {
+    const auto device = std::make_shared<FaultyDevice>();
+    const Rows got = run(*load(device, path), device.get(), at);
+    ASSERT_EQ(got.size(), expected.size());
+    testing::expect_same_bits(expected, 0, got);
+    if (!device->has_run_out()) break;
+    ++n_failed;
+  }
+  EXPECT_EQ(n_failed, 2);  // a program of moves for each group
 }
 
 // A text that finds no memory for its pass is given up; the others end as ever.
