@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "device/attend_trial.h"
 #include "device/cache_trials.h"
 #include "device/check.h"
 #include "device/known_answers.h"
@@ -101,17 +102,32 @@ TEST_F(SwiftShader, PutsRowsKeysAndValuesIntoTheirPlaces) {
   }
 }
 
-// The same bits are not promised there, and so no text is written.
+TEST_F(SwiftShader, MultipliesIntegersExactly) {
+  using kernels::WeightKind;
+  for (const TrialRows& rows : {TrialRows{1, 1}, TrialRows{5, 8}}) {
+    expect_same_bits(quantize_trial(rows, 100, 5), "quantised rows");
+    expect_same_bits(product_trial(WeightKind::int8, rows, 37, 100, 6), "products with int8");
+    expect_same_bits(product_trial(WeightKind::int4, rows, 37, 100, 7), "products with int4");
+    const CacheShape cache = {.kv = kernels::KvKind::int8, .n_kv_heads = 2, .head_dim = 18};
+    expect_same_bits(store_trial(cache, rows, false, 8), "new keys and values in int8");
+    expect_same_bits(
+        attend_trial(kernels::KvKind::int8, rows,
+                     {.n_heads = 4, .n_kv_heads = 2, .head_dim = 24, .n_keys = 1100}, 9),
+        "attention over int8");
+  }
+}
+
+// The same bits are not to be had there, and so no text is written.
 TEST_F(SwiftShader, IsRefusedForTextsSinceItLosesSubnormalNumbers) {
   EXPECT_FALSE(gives_known_answers(*device_, Function::native_multiply));
   Step step;
-  step.kernel = Kernel::product_int8;
+  step.kernel = Kernel::rms_norm;
   try {
     require_known_answers(*device_, {&step, 1});
     FAIL() << "it was trusted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("[check device]"));
-    EXPECT_THAT(error.what(), HasSubstr("product int8"));
+    EXPECT_THAT(error.what(), HasSubstr("rms norm"));
   }
 }
 
