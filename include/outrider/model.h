@@ -127,8 +127,8 @@ class Model {
   // the tokenizer and the configuration. The library prints none of them.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  // Why the model cannot be used any more: another process that held a part of it is lost. Empty:
-  // it can be used. Thread-safe.
+  // Why the model cannot be used any more: another process that held a part of it is lost, or the
+  // device that it runs on. Empty: it can be used. Thread-safe.
   std::string failure() const;
 
   // For internal use.

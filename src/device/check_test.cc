@@ -15,6 +15,7 @@
 #include "device/host_device.h"
 #include "device/trials.h"
 #include "outrider/error.h"
+#include "tests/support/faulty_device.h"
 
 namespace outrider::device {
 namespace {
@@ -33,47 +34,6 @@ std::vector<std::string> failures(Device& device) {
   }
   return failed;
 }
-
-// A device whose driver changes the lowest bit of one byte that a kernel leaves, or that gets lost.
-class LyingDevice : public Device {
- public:
-  enum class Lie { one_bit, no_memory };
-
-  LyingDevice(Kernel kernel, Lie lie) : kernel_(kernel), lie_(lie) {}
-
-  const DeviceFacts& facts() const override { return honest_.facts(); }
-  std::unique_ptr<Buffer> allocate(std::size_t n_bytes) override {
-    if (lie_ == Lie::no_memory) throw Error("allocate", "liar", "out of the device's memory");
-    return honest_.allocate(n_bytes);
-  }
-  void upload(std::span<const std::byte> from, const Range& to) override {
-    honest_.upload(from, to);
-  }
-  void download(const Range& from, std::span<std::byte> to) override {
-    honest_.download(from, to);
-    for (const Range& range : wrong_) {
-      if (range.buffer == from.buffer && !to.empty()) to[0] ^= std::byte{1};
-    }
-  }
-  std::unique_ptr<Program> record(std::span<const Step> steps) override {
-    wrong_.clear();
-    for (const Step& step : steps) {
-      if (step.kernel != kernel_) continue;
-      for (const Use& use : step.uses) {
-        if (use.writes()) wrong_.push_back(use.range);
-      }
-    }
-    return honest_.record(steps);
-  }
-  Ticket submit(const Program& program) override { return honest_.submit(program); }
-  void wait(Ticket ticket) override { honest_.wait(ticket); }
-
- private:
-  HostDevice honest_;
-  Kernel kernel_;
-  Lie lie_;
-  std::vector<Range> wrong_;
-};
 
 TEST(DeviceCheck, FindsNothingOnTheHostInAnyOrder) {
   HostDevice in_order;
@@ -107,10 +67,10 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
                                                      {Kernel::attend_int8, "attention int8"},
                                                      {Kernel::merge_splits, "attention"}};
   for (const auto& [kernel, name] : kKernels) {
-    LyingDevice device(kernel, LyingDevice::Lie::one_bit);
+    testing::LyingDevice device(kernel);
     EXPECT_THAT(failures(device), Contains(AllOf(HasSubstr(name), HasSubstr("expected")))) << name;
   }
-  LyingDevice device(Kernel::arithmetic, LyingDevice::Lie::one_bit);
+  testing::LyingDevice device(Kernel::arithmetic);
   EXPECT_THAT(failures(device), Contains(HasSubstr("exponential")));
   EXPECT_FALSE(gives_known_answers(device, Function::native_fused));
 }
@@ -146,7 +106,8 @@ TEST(DeviceCheck, TrialsGiveNumbers) {
 }
 
 TEST(DeviceCheck, SaysWhatErrorsItMet) {
-  LyingDevice device(Kernel::arithmetic, LyingDevice::Lie::no_memory);
+  testing::FaultyDevice device;
+  device.run_out_at(0, true);
   EXPECT_THAT(failures(device), AllOf(Not(IsEmpty()), Each(HasSubstr("memory"))));
 }
 

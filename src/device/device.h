@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "device/step.h"
 
@@ -53,8 +55,11 @@ class Device {
 
   virtual const DeviceFacts& facts() const = 0;
 
-  // n_bytes above 0. What it holds is not said. Throws Error beyond DeviceFacts::most_buffer_bytes
-  // and where the device's memory is out; the device is as it was then.
+  // Why it cannot be used any more; empty: it can. Thread-safe.
+  virtual std::string failure() const { return {}; }
+
+  // n_bytes above 0. What it holds is not said. Throws Error beyond DeviceFacts::most_buffer_bytes,
+  // and NoDeviceMemory where the device's memory is out; the device is as it was then.
   virtual std::unique_ptr<Buffer> allocate(std::size_t n_bytes) = 0;
 
   // Both wait for all that was submitted before. `to` and `from` are as long as the span.
@@ -67,11 +72,17 @@ class Device {
   // Runs the program behind all that was submitted before, with what the buffers hold then.
   virtual Ticket submit(const Program& program) = 0;
 
-  // Until the submission and all before it have ended. Throws Error where the device is lost.
+  // Until the submission and all before it have ended. Where the device is lost, this and all that
+  // waits or submits throw LostDevice, then and from then on.
   virtual void wait(Ticket ticket) = 0;
 
  protected:
   Device() = default;
+
+ private:
+  friend void require_known_answers(Device& device, std::span<const Step> steps);
+
+  std::set<std::pair<Kernel, std::uint32_t>> tried_;  // kernels whose form gave the known answers
 };
 
 }  // namespace outrider::device

@@ -78,8 +78,8 @@ std::unique_ptr<Buffer> HostDevice::allocate(std::size_t n_bytes) {
   try {
     return std::make_unique<HostBuffer>(n_bytes);
   } catch (const std::bad_alloc&) {
-    throw Error("allocate", facts_.name, "memory for " + std::to_string(n_bytes) + " bytes",
-                "none");
+    throw NoDeviceMemory("allocate", facts_.name,
+                         "memory for " + std::to_string(n_bytes) + " bytes", "none");
   }
 }
 

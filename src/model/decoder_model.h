@@ -43,6 +43,7 @@ class DecoderModel final : public LanguageModel {
   const ModelConfig& config() const override { return parts_.family->config(); }
   Footprint footprint() const override;
   std::vector<std::string> warnings() const override;
+  std::string failure() const override { return executor_->failure(); }
   std::unique_ptr<Sequence> open(const Prompt& prompt) override { return executor_->open(prompt); }
   void encode(Sequence& sequence) override;
   int context_of(const Sequence& sequence) const override {

@@ -36,7 +36,7 @@ class ApiError : public std::runtime_error {
 };
 
 // Converts any exception. The library's Error and UsageError are the request's fault (400), except
-// LostRank (503); others are the server's (500).
+// LostRank, LostDevice and NoDeviceMemory (503); others are the server's (500).
 ApiError api_error_of(const std::exception_ptr& thrown);
 
 // A JSON object: {"error": {"message", "type", "param", "code"}}, or Anthropic's {"type": "error",

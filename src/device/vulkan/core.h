@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_DEVICE_VULKAN_CORE_H_
 #define OUTRIDER_DEVICE_VULKAN_CORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -27,17 +28,20 @@ class VulkanCore {
   const PhysicalDevice& physical() const { return physical_; }
   const VulkanInstance& instance() const { return *instance_; }
 
-  // Behind all that was submitted before.
+  // Behind all that was submitted before. This and wait() throw LostDevice where the device is
+  // lost.
   Ticket submit(VkCommandBuffer commands);
-  // Throws Error where the device is lost.
   void wait(Ticket ticket) const;
   void wait_for_all() const { wait(n_submitted_); }
   // For destructors: what went wrong is said by the next wait.
   void wait_quietly(Ticket ticket) const noexcept;
   Ticket last_ticket() const { return n_submitted_; }
+  // Thread-safe; once it is lost it stays so.
+  bool is_lost() const { return lost_; }
 
  private:
   VkResult wait_until(Ticket ticket) const noexcept;
+  void require_there(VkResult result, const char* operation) const;
 
   std::shared_ptr<VulkanInstance> instance_;
   PhysicalDevice physical_;
@@ -46,6 +50,7 @@ class VulkanCore {
   VkQueue queue_ = VK_NULL_HANDLE;
   VkSemaphore ended_ = VK_NULL_HANDLE;  // counts submissions that have
   Ticket n_submitted_ = 0;
+  mutable std::atomic<bool> lost_ = false;
 };
 
 // A handle of a device and what destroys it.

@@ -92,7 +92,8 @@ struct DeviceFunctions {
 
 DeviceFunctions device_functions(const InstanceFunctions& instance, VkDevice device);
 
-// Throws Error unless the result is VK_SUCCESS: what was to be done, with what.
+// Throws Error unless the result is VK_SUCCESS: what was to be done, with what. LostDevice and
+// NoDeviceMemory where it is that.
 void require_success(VkResult result, const char* operation, const std::string& object);
 
 }  // namespace outrider::device

@@ -324,6 +324,10 @@ void VulkanDevice::use(const ArithmeticWays& ways) {
                   ways.roots_natively ? "root of the driver" : "root by integers");
 }
 
+std::string VulkanDevice::failure() const {
+  return core_->is_lost() ? facts_.name + " was lost (its driver gave up on it)" : std::string();
+}
+
 std::unique_ptr<Buffer> VulkanDevice::allocate(std::size_t n_bytes) {
   if (n_bytes == 0 || n_bytes > facts_.most_buffer_bytes) {
     throw Error("allocate", facts_.name,

@@ -29,6 +29,7 @@ class VulkanDevice : public Device {
   ~VulkanDevice() override;
 
   const DeviceFacts& facts() const override { return facts_; }
+  std::string failure() const override;
   std::unique_ptr<Buffer> allocate(std::size_t n_bytes) override;
   void upload(std::span<const std::byte> from, const Range& to) override;
   void download(const Range& from, std::span<std::byte> to) override;

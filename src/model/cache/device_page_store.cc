@@ -196,20 +196,24 @@ void DevicePageStore::move_slots(const PageTable& table, std::span<const SlotMov
   move(table.group(), of_tokens);
 }
 
-void DevicePageStore::move(int group, std::span<const device::TokenMove> moves) {
-  std::unique_ptr<device::Program>& program = group_of(group).moves;
-  if (program == nullptr) {
-    const device::Rows rows = {{words_.get(), 0, device::kFacts * 4}, kMostMoves};
-    const device::Range of_moves = {words_.get(), kMovesAt, kWordBytes - kMovesAt};
-    std::vector<device::Step> steps;
-    for (const Layer& layer : group_of(group).layers) {
-      for (std::size_t part = 0; part < layer.size(); ++part) {
-        steps.push_back(
-            device::move_slots(rows, part_shape(group, part), of_moves, whole(*layer[part])));
-      }
+void DevicePageStore::prepare_moves(int group) {
+  Group& its = group_of(group);
+  if (its.moves != nullptr) return;
+  const device::Rows rows = {{words_.get(), 0, device::kFacts * 4}, kMostMoves};
+  const device::Range of_moves = {words_.get(), kMovesAt, kWordBytes - kMovesAt};
+  std::vector<device::Step> steps;
+  for (const Layer& layer : its.layers) {
+    for (std::size_t part = 0; part < layer.size(); ++part) {
+      steps.push_back(
+          device::move_slots(rows, part_shape(group, part), of_moves, whole(*layer[part])));
     }
-    program = device_->record(steps);
   }
+  its.moves = device_->record(steps);
+}
+
+void DevicePageStore::move(int group, std::span<const device::TokenMove> moves) {
+  if (moves.empty()) return;
+  prepare_moves(group);
   while (!moves.empty()) {
     const std::span<const device::TokenMove> some =
         moves.first(std::min<std::size_t>(moves.size(), kMostMoves));
@@ -220,7 +224,7 @@ void DevicePageStore::move(int group, std::span<const device::TokenMove> moves) 
     std::memcpy(told_.data() + kMovesAt, some.data(), some.size_bytes());
     const std::size_t n_bytes = kMovesAt + some.size_bytes();
     device_->upload(std::span(told_).first(n_bytes), {words_.get(), 0, n_bytes});
-    device_->submit(*program);
+    device_->submit(*group_of(group).moves);
   }
 }
 

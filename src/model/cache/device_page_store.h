@@ -35,6 +35,7 @@ class DevicePageStore final : public PageStore {
   void write_page(int group, PageId to, std::span<const std::byte> page) override;
   std::size_t page_bytes(int group) const override;
   void clear_page(int group, PageId page) override;
+  void prepare_moves(int group) override;
   void move_slots(const PageTable& table, std::span<const SlotMove> moves) override;
 
   // Room for the group's first pages, where it has none: layer() needs some.

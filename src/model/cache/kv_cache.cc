@@ -79,17 +79,19 @@ std::size_t KvCache::input_bytes() const {
 
 void KvCache::own(std::span<const SlotRange> ranges, std::string_view operation) {
   find_steps(ranges);
+  std::size_t n_done = 0;
   try {
     acquire_pages(operation);
-  } catch (...) {
-    undo();
-    throw;
-  }
-  for (const Step& step : steps_) {
-    if (step.shared != kNoPage) {
-      store_->copy_first_slots(step.table->group(), step.shared, step.page, step.n_copied);
+    for (const Step& step : steps_) {
+      if (step.shared != kNoPage) {  // a device may have no room for what copies, or be lost
+        store_->copy_first_slots(step.table->group(), step.shared, step.page, step.n_copied);
+      }
+      step.table->put(step.index, step.page);
+      ++n_done;
     }
-    step.table->put(step.index, step.page);
+  } catch (...) {
+    undo(n_done);
+    throw;
   }
 }
 
@@ -169,8 +171,8 @@ PageId KvCache::acquire(int group) {
   return page;
 }
 
-void KvCache::undo() {
-  for (const Step& step : steps_) {
+void KvCache::undo(std::size_t n_done) {
+  for (const Step& step : std::span(steps_).subspan(n_done)) {
     if (step.page != kNoPage) pool_.release(step.page);
     if (step.shared != kNoPage) pool_.share(step.shared);
   }

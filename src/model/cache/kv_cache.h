@@ -79,8 +79,8 @@ class KvCache {
 
   // Makes these slots of the tables writable: adds new pages after the last one, and copies the
   // used slots of shared pages. All or nothing: throws Error (with the operation and what was
-  // needed) if the budget does not hold them, or std::bad_alloc; nothing has changed then. No two
-  // ranges may be of one table.
+  // needed) if the budget does not hold them, std::bad_alloc, or what the store throws; no slot in
+  // use has changed then. No two ranges may be of one table.
   void own(std::span<const SlotRange> ranges, std::string_view operation);
   // A page of the group with one user and undefined contents; kNoPage if the budget or the system's
   // memory does not hold it. Does not throw.
@@ -106,7 +106,7 @@ class KvCache {
   void find_steps(std::span<const SlotRange> ranges);
   void acquire_pages(std::string_view operation);
   PageId acquire(int group);
-  void undo();
+  void undo(std::size_t n_done);  // of the steps
 
   std::vector<CacheGroup> groups_;
   std::vector<LayerPlace> places_;  // (n_layers)

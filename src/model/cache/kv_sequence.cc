@@ -146,6 +146,9 @@ void KvSequence::keep(std::span<const int> path) {
   if (!ranges.empty()) {
     const Reservation self{this, 0};
     own(*cache_, {&self, 1}, "keep");
+    for (const PageTable& table : tables_) {  // before any moves: all or none
+      if (fills(table)) cache_->store().prepare_moves(table.group());
+    }
     for (const PageTable& table : tables_) {
       if (fills(table)) cache_->store().move_slots(table, moves);
     }

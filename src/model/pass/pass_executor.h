@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/table.h"
@@ -61,6 +62,8 @@ class PassExecutor {
   // Where the logits of the pass that is laid out will stand, if not in host memory: null there.
   // run() fills it. Call it when nobody reads the former rows of the pass's ForwardOutput any more.
   virtual std::shared_ptr<DistantRows> distant_logits() { return nullptr; }
+  // As LanguageModel::failure(), of what runs the list.
+  virtual std::string failure() const { return {}; }
   // The rows become pending nodes of their sequences, and the ops run. Throws Error where a device
   // or a rank is lost; its sequences are of no use then.
   virtual void run(const Outputs& outputs) = 0;

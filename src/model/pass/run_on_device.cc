@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "device/known_answers.h"
 #include "model/pass/pass_builder.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
@@ -38,6 +39,10 @@ DevicePass::DevicePass(PassList list, const ModelConfig& config, const Machine& 
     store_->begin(group);
   }
   recorded({});
+  device::Step moves;  // of the store
+  moves.kernel = device::Kernel::move_slots;
+  moves.variant = static_cast<std::uint32_t>(machine.kv);
+  device::require_known_answers(*machine_.device, {&moves, 1});
 }
 
 std::unique_ptr<PageStore> DevicePass::make_store(std::span<const CacheGroup> groups) {
@@ -46,11 +51,16 @@ std::unique_ptr<PageStore> DevicePass::make_store(std::span<const CacheGroup> gr
   return store;
 }
 
+// Those recorded with buffers that are gone: also where the device had no room for larger ones.
+void DevicePass::drop_outdated_programs() {
+  if (store_->generation() == store_generation_ && room_.generation() == room_generation_) return;
+  programs_.clear();
+  store_generation_ = store_->generation();
+  room_generation_ = room_.generation();
+}
+
 DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
-  if (store_->generation() != store_generation_) {
-    programs_.clear();
-    store_generation_ = store_->generation();
-  }
+  drop_outdated_programs();
   for (const std::unique_ptr<Recorded>& known : programs_) {
     if (known->kind == kind) return *known;
   }
@@ -63,12 +73,9 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
                .program = nullptr});
   made->rows.require(room_);
   const std::size_t n_word_bytes = made->words.n_bytes();
-  const bool moves_words = word_buffer_ == nullptr || word_buffer_->n_bytes() < n_word_bytes;
-  if (moves_words || room_.generation() != room_generation_) {
+  drop_outdated_programs();
+  if (word_buffer_ == nullptr || word_buffer_->n_bytes() < n_word_bytes) {
     programs_.clear();
-    room_generation_ = room_.generation();
-  }
-  if (moves_words) {
     word_buffer_ = nullptr;  // before the larger one is there
     word_buffer_ = machine_.device->allocate(n_word_bytes);
   }
@@ -83,8 +90,10 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
                                      .most_pages = kind.shape.most_pages,
                                      .most_splits = kind.shape.most_splits(),
                                      .device_name = machine_.name};
-  made->program = machine_.device->record(recording.steps_of(
-      schedules_.of(kind.skip_layers, kind.without_output), kind.feature_layers));
+  const std::vector<device::Step> steps =
+      recording.steps_of(schedules_.of(kind.skip_layers, kind.without_output), kind.feature_layers);
+  device::require_known_answers(*machine_.device, steps);
+  made->program = machine_.device->record(steps);
   programs_.push_back(std::move(made));
   return *programs_.back();
 }

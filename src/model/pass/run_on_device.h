@@ -40,12 +40,14 @@ class DevicePass final : public PassExecutor {
   };
 
   // config outlives the pass, and so do the weights that the list refers to. Uploads them. Throws
-  // UsageError where the list has ops that devices cannot do, Error where the device has no room.
+  // UsageError where the list has ops that devices cannot do, NoDeviceMemory where the device has
+  // no room, Error where its kernels give other bits than the processor's.
   DevicePass(PassList list, const ModelConfig& config, const Machine& machine);
 
   void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) override;
   std::shared_ptr<DistantRows> distant_logits() override;
   void run(const Outputs& outputs) override;
+  std::string failure() const override { return machine_.device->failure(); }
 
   // Of programs that are recorded at the moment, for tests.
   std::size_t n_programs() const { return programs_.size(); }
@@ -68,6 +70,7 @@ class DevicePass final : public PassExecutor {
 
   std::unique_ptr<PageStore> make_store(std::span<const CacheGroup> groups);
   Recorded& recorded(const Kind& kind);
+  void drop_outdated_programs();
   void upload_embeddings();
 
   Machine machine_;

@@ -185,6 +185,19 @@ Rows trees(LanguageModel& model) {
   return rows;
 }
 
+// More nodes in other slots than the least program has room for: three chains of 20 side by side.
+Rows wide_trees(LanguageModel& model) {
+  const std::vector<TokenId> tokens = tokens_for(model, 100, 21);
+  const auto sequence = model.open({});
+  Rows rows = testing::run_and_keep(model, *sequence, part(tokens, 0, 10));
+  std::vector<int> parents;
+  for (int node = 0; node < 60; ++node) parents.push_back(node < 3 ? -1 : node - 3);
+  append(rows, testing::run_block(model, *sequence, part(tokens, 10, 60), parents));
+  sequence->keep(std::vector<int>{2, 5, 8});
+  append(rows, testing::run_and_keep(model, *sequence, part(tokens, 70, 2)));
+  return rows;
+}
+
 // Several sequences in one pass, one of them a tree, with all, some and no rows asked for.
 Rows batches(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 120, 3);
@@ -301,6 +314,8 @@ TEST_P(DevicePasses, RunTrees) {
     expect_same_bits("tiny_ragged", form, trees);
   }
 }
+
+TEST_P(DevicePasses, RunWideTrees) { expect_same_bits("tiny_ragged", {}, wide_trees); }
 
 TEST_P(DevicePasses, RunBatches) {
   for (const Form& form : kForms) expect_same_bits("tiny_ragged", form, batches);
