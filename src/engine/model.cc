@@ -32,7 +32,7 @@ Model::~Model() = default;
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                                          const ModelOptions& options) {
   LoadOptions load = make_load_options(options);
-  // Of the model alone: its drafters stand on the first rank.
+  // For the target only: its drafters are on the first rank.
   if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
   require_model(path);
   std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(path);
@@ -41,7 +41,7 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
 
 std::shared_ptr<const Model> Model::from_memory(const ModelInMemory& given,
                                                 const ModelOptions& options) {
-  constexpr const char* kName = "memory";  // in the place of a path, for messages
+  constexpr const char* kName = "memory";  // replaces a path in messages
   LoadOptions load = make_load_options(options);
   if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
   FileFolder::Contents files(given.files);
