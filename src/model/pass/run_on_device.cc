@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-// Of a long text each doubling of its pages brings new ones; older ones are not taken again.
+// Each doubling of a text's pages needs new programs; the older ones are not used again.
 constexpr std::size_t kMostPrograms = 64;
 
 }  // namespace
@@ -33,7 +33,7 @@ DevicePass::DevicePass(PassList list, const ModelConfig& config, const Machine& 
   cache_ = std::make_shared<KvCache>(
       list_.caches, machine.kv, machine.most_cache_bytes,
       [this](std::span<const CacheGroup> groups) { return make_store(groups); });
-  // All weights go there now, and what cannot be done is refused.
+  // All weights are uploaded now, and unsupported ops refused.
   for (int group = 0; group < static_cast<int>(cache_->groups().size()); ++group) {
     store_->begin(group);
   }
@@ -68,7 +68,7 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
     room_generation_ = room_.generation();
   }
   if (moves_words) {
-    word_buffer_ = nullptr;  // before the larger one is there
+    word_buffer_ = nullptr;  // frees the old one before allocating the larger one
     word_buffer_ = machine_.device->allocate(n_word_bytes);
   }
   const DeviceRecording recording = {.list = &list_,
