@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kFirstPages = 16;
-// Moves of one submission.
+// Slot moves per submission.
 constexpr int kMostMoves = 256;
-constexpr std::size_t kMovesAt = device::kRangeAlignment;  // behind the facts
+constexpr std::size_t kMovesAt = device::kRangeAlignment;  // after the header
 constexpr std::size_t kWordBytes = kMovesAt + kMostMoves * sizeof(device::TokenMove);
 
 kernels::KvLayout layout_of(const device::CacheShape& shape) { return {shape.kv, shape.head_dim}; }
@@ -57,7 +57,8 @@ void DevicePageStore::provide(PageId page, int group) {
   ++its.n_pages;
 }
 
-// Layer by layer: no more than one stands twice. What is left where that fails holds its pages.
+// Grows one layer after another, so that just one exists twice at a time. If an allocation fails,
+// the old buffers still hold their pages.
 void DevicePageStore::grow(Group& group) {
   const std::size_t most_bytes =
       std::min<std::size_t>(device_->facts().most_buffer_bytes, std::size_t{kNowhere} * 4);

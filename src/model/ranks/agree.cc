@@ -17,9 +17,9 @@
 namespace outrider {
 namespace {
 
-// What stands before the tensors of a GGUF file, as a rule: its metadata.
+// The part before the tensors of a GGUF file, usually: its metadata.
 constexpr std::size_t kBeginning_bytes = std::size_t{1} << 20;
-// Of each tensor's bytes.
+// Samples of each tensor's bytes.
 constexpr std::size_t kSamples = 8;
 constexpr std::size_t kSample_bytes = 64;
 
@@ -40,7 +40,7 @@ std::uint64_t checksum_of(const TensorView& tensor, std::uint64_t start) {
   return sum;
 }
 
-// One fact a line.
+// One fact per line.
 std::string text_of(const std::vector<RankFact>& facts) {
   std::string text;
   for (const RankFact& fact : facts) text += fact.value + "\n";

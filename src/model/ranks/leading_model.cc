@@ -15,7 +15,7 @@ struct LeadingModel::Commands {
   int next_number = 0;
 };
 
-// A sequence whose keys and values are in parts on all ranks: rank 0's is here.
+// A sequence whose keys and values are split over all ranks; rank 0's part is here.
 class LeadingModel::OnAllRanks final : public Sequence {
  public:
   OnAllRanks(std::unique_ptr<Sequence> part, int number, std::shared_ptr<Commands> commands)
@@ -55,7 +55,7 @@ class LeadingModel::OnAllRanks final : public Sequence {
 
   Sequence* part() const { return part_.get(); }
   int number() const { return number_; }
-  // Null for what another model opened.
+  // Null for another model's sequence.
   static const OnAllRanks* of(const Sequence* sequence, const Commands& commands) {
     const auto* its = dynamic_cast<const OnAllRanks*>(sequence);
     return its != nullptr && its->commands_.get() == &commands ? its : nullptr;
@@ -80,7 +80,7 @@ LeadingModel::~LeadingModel() {
     commands_->writer.put(RankCommand::end);
     commands_->writer.send(*ranks_);
   } catch (const std::exception&) {
-    // Who is lost needs no end.
+    // A lost rank needs no end command.
   }
 }
 
@@ -140,7 +140,7 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
   numbers_.clear();
   for (TokenBlock& block : blocks_) {
     const OnAllRanks* const its = OnAllRanks::of(block.sequence, *commands_);
-    // What is none of this model's the part refuses.
+    // The local part refuses sequences of other models.
     if (its != nullptr) block.sequence = its->part();
     numbers_.push_back(its == nullptr ? -1 : its->number());
   }
