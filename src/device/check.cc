@@ -13,8 +13,8 @@
 namespace outrider::device {
 namespace {
 
-// So few take a software device some milliseconds. An fma that is not fused gives two thirds of
-// them wrong, a division of 2.5 units in the last place one in ten at least.
+// Few enough to take a software device some milliseconds. An fma that is not fused gets two thirds
+// of them wrong; a division with an error of 2.5 units in the last place at least one in ten.
 constexpr int kRandomOperands = 4096;
 constexpr std::uint32_t kSeed = 20240607;
 
@@ -83,7 +83,7 @@ std::vector<CheckResult> check_device(Device& device) {
     for (const auto& [name, kv] : {std::pair("f32", KvKind::f32), std::pair("bf16", KvKind::bf16),
                                    std::pair("int8", KvKind::int8)}) {
       const CacheShape cache = {.kv = kv, .n_kv_heads = 2, .head_dim = 40};
-      const char* const kind = name;  // clang 14 captures no structured binding
+      const char* const kind = name;  // clang 14 cannot capture structured bindings
       const auto of_kind = [&](const char* what) {
         return with_rows(fmt::format("{} {}", what, kind).c_str());
       };
