@@ -1,5 +1,4 @@
-// What a list of ops needs of a device's memory: its weights, once, and room for the rows of a
-// pass.
+// A list of ops' memory on a device: its weights, once, and buffers for the rows of a pass.
 #ifndef OUTRIDER_MODEL_PASS_DEVICE_MEMORY_H_
 #define OUTRIDER_MODEL_PASS_DEVICE_MEMORY_H_
 
@@ -14,39 +13,39 @@
 
 namespace outrider {
 
-// Matrices and vectors by where they stand in this machine's memory. Each goes to the device once.
+// Matrices and vectors, by their addresses in host memory. Each is uploaded once.
 class DeviceWeights {
  public:
   explicit DeviceWeights(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
 
-  // Throws Error where the device has no room.
+  // Throws Error if the device's memory is full.
   device::Range of(const Matrix& matrix);
   device::Range of(const std::vector<float>& vector);
 
  private:
   device::Range upload(const void* key, std::span<const std::byte> bytes);
 
-  std::shared_ptr<device::Device> device_;  // outlives the buffers
+  std::shared_ptr<device::Device> device_;  // must outlive the buffers
   std::unordered_map<const void*, std::unique_ptr<device::Buffer>> buffers_;
 };
 
-// Memory that is used anew in every pass: it grows, and what it held is gone then.
+// Memory that is reused in every pass. When it grows, its contents are lost.
 class DeviceRoom {
  public:
   explicit DeviceRoom(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
 
-  // Pieces have numbers, in the order in which they are first asked for. Throws Error where the
-  // device has no room; the piece is gone then.
+  // Pieces are numbered in the order of their first request. Throws Error if the device's memory is
+  // full; the piece is freed then.
   void require(std::size_t piece, std::size_t n_bytes);
   // The first n_bytes of a piece.
   device::Range of(std::size_t piece, std::size_t n_bytes) const {
     return {pieces_[piece].get(), 0, n_bytes};
   }
-  // Another number once of() may give another buffer.
+  // Changes whenever of() may return another buffer.
   std::uint64_t generation() const { return generation_; }
 
  private:
-  std::shared_ptr<device::Device> device_;  // outlives the buffers
+  std::shared_ptr<device::Device> device_;  // must outlive the buffers
   std::vector<std::unique_ptr<device::Buffer>> pieces_;
   std::uint64_t generation_ = 0;
 };

@@ -1,4 +1,4 @@
-// Runs a list of ops on a device: the list is recorded as steps once for passes of one size, and
+// Runs a list of ops on a device: the list is recorded as steps once per size of pass, and
 // submitted for each pass.
 #ifndef OUTRIDER_MODEL_PASS_RUN_ON_DEVICE_H_
 #define OUTRIDER_MODEL_PASS_RUN_ON_DEVICE_H_
@@ -22,11 +22,11 @@
 
 namespace outrider {
 
-// As PassExecutor says. Rows have the bits of CpuPass with any kernel table, for weights in int8
-// and int4.
+// See PassExecutor. Rows have the bits of CpuPass with any kernel table, for weights in int8 and
+// int4.
 //
-// Weights and pages of the cache stand in the device's memory. Rows' embeddings are looked up here
-// and go there with what else varies; logits and features that were asked for come back.
+// Weights and cache pages are in the device's memory. Embeddings are looked up on the host and
+// uploaded with everything else that varies; requested logits and features are downloaded.
 class DevicePass final : public PassExecutor {
  public:
   struct Machine {
@@ -36,18 +36,19 @@ class DevicePass final : public PassExecutor {
     std::size_t most_cache_bytes = PagePool::kUnbounded;
   };
 
-  // config outlives the pass, and so do the weights that the list refers to. Uploads them. Throws
-  // UsageError where the list has ops that devices cannot do, Error where the device has no room.
+  // config and the weights that the list refers to must outlive the pass. Uploads the weights.
+  // Throws UsageError if the list has ops that devices cannot run, Error if the device's memory is
+  // full.
   DevicePass(PassList list, const ModelConfig& config, const Machine& machine);
 
   void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) override;
   void run(const Outputs& outputs) override;
 
-  // Of programs that are recorded at the moment, for tests.
+  // The number of currently recorded programs, for tests.
   std::size_t n_programs() const { return programs_.size(); }
 
  private:
-  // Which program a pass takes.
+  // The program that a pass uses.
   struct Kind {
     DevicePassShape shape;
     bool without_output = false;
@@ -68,17 +69,17 @@ class DevicePass final : public PassExecutor {
 
   Machine machine_;
   Schedules schedules_;
-  DevicePageStore* store_ = nullptr;  // cache_'s
+  DevicePageStore* store_ = nullptr;  // owned by cache_
   DeviceWeights weights_;
   DeviceRoom room_;
   std::unique_ptr<device::Buffer> word_buffer_;
   std::vector<std::unique_ptr<Recorded>> programs_;
-  // Of what the programs were recorded with.
+  // The generation with which the programs were recorded.
   std::uint64_t room_generation_ = 0;
   std::uint64_t store_generation_ = 0;
 
-  const Recorded* now_ = nullptr;  // of the pass that is laid out
-  std::vector<std::byte> words_;   // reused from pass to pass, and so are these
+  const Recorded* now_ = nullptr;  // for the planned pass
+  std::vector<std::byte> words_;   // reused between passes, like the following
   std::vector<float> embedded_;
   std::vector<float> features_;
 };
