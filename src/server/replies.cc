@@ -29,7 +29,7 @@ class ReplyReader final : public TextSink {
 
   void end(int choice, GenerateResult result) override {
     Choice& one = of(choice);
-    // What the engine held back to the end.
+    // Text that the engine held back until the end.
     const std::string_view text = result.text;
     one.parser->push(text.substr(std::min(one.n_read, text.size())));
     one.parser->finish();
@@ -42,7 +42,7 @@ class ReplyReader final : public TextSink {
  private:
   struct Choice {
     std::unique_ptr<ReplyParser> parser;
-    std::size_t n_read = 0;  // bytes of the text
+    std::size_t n_read = 0;  // bytes of the text read so far
     int n_calls = 0;
   };
   Choice& of(int choice) { return choices_[static_cast<std::size_t>(choice)]; }
