@@ -29,7 +29,7 @@ std::shared_ptr<Ranks>& ranks_of_process() {
   return ranks;
 }
 
-// What the command on the first rank is, and how the others hear of its end.
+// Runs the command on the first rank, and tells the other ranks when it ends.
 int lead_ranks(const RankedCommand& command, const Run& run, const std::shared_ptr<Ranks>& ranks) {
   const auto end = [&ranks](std::string_view why) {
     ranks->give_up(why);
@@ -50,8 +50,8 @@ int lead_ranks(const RankedCommand& command, const Run& run, const std::shared_p
 }
 
 int follow_ranks(const RankedCommand& command, const std::shared_ptr<Ranks>& ranks) {
-  // Ctrl-C reaches all processes of a terminal; mpirun and service managers send SIGTERM to all of
-  // them. The first one ends its texts, which takes the others, and then these end with it.
+  // Ctrl-C reaches all processes of a terminal; mpirun and service managers send SIGTERM to all.
+  // The first rank finishes its texts, for which it needs the others; then these end with it.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   try {
     if (command.read) command.read();
@@ -65,8 +65,8 @@ int follow_ranks(const RankedCommand& command, const std::shared_ptr<Ranks>& ran
     const bool is_alone_with_it = ranks->has_lost_leader();
     ranks->finish();
     if (is_alone_with_it) throw;
-    // The first one has said it or will. With another status than 0 mpirun might end it before it
-    // has.
+    // The first rank reports the error. With another status than 0, mpirun might end it before
+    // that.
     return 0;
   }
 }
