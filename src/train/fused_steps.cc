@@ -336,7 +336,7 @@ LawRows compare_laws(const Tensor& logits, const Tensor& target_logits) {
   const Tensor logprob = torch::log_softmax(widened(logits), -1);
   const Tensor target_logprob = torch::log_softmax(widened(target_logits.detach()), -1);
   const Tensor target_prob = target_logprob.exp();
-  // 0 times the logarithm of 0.
+  // 0 times the logarithm of 0 counts as 0.
   const auto mean_logprob = [&](const Tensor& of) {
     return torch::where(target_prob > 0, target_prob * of, torch::zeros_like(of)).sum(-1);
   };
