@@ -1,7 +1,7 @@
 // The cost of sampling and verification beside a pass: turning rows of logits into distributions,
 // and judging drafts of sixteen nodes, at vocabularies of 32k and 128k.
 //
-// There are two kinds of rows. Peaked rows follow Zipf's distribution with exponent 1.5 plus some
+// There are two kinds of rows. Peaked rows follow Zipf's law with exponent 1.5 plus some
 // noise: the nucleus of 0.95 at temperature 0.8 is about a dozen tokens, as for text that a trained
 // model predicts well. Flat rows are normal numbers, as from a model with random weights: the
 // nucleus is most of the vocabulary. A drafter's rows are the target's plus noise. Rounds cycle
