@@ -18,7 +18,7 @@ struct ChatReply {
   py::object result;
 };
 
-// "auto", "none", "required", a tool's name, or OpenAI's object of a function.
+// "auto", "none", "required", a tool's name, or OpenAI's object that names a function.
 ToolChoice read_tool_choice(const py::object& choice) {
   if (choice.is_none()) return {};
   py::object name = choice;
@@ -45,8 +45,8 @@ ChatReply chat(TextGenerator& self, const py::object& messages, const py::object
   if (arguments.seeds.size() != 1 || !arguments.encoder_prompt.is_none()) {
     throw UsageError("chat", "keywords", "one seed and no encoder_prompt", "others");
   }
-  // Each member by itself: where a braced list within a braced list is followed by a member that
-  // throws, g++ 12 frees the inner list's parts twice.
+  // Set one by one: if a braced list within a braced list is followed by a member that throws, g++
+  // 12 frees the inner list's parts twice.
   ChatTurnOptions options;
   options.messages = to_json(messages);
   options.chat.tools = to_json(tools);
@@ -63,7 +63,7 @@ ChatReply chat(TextGenerator& self, const py::object& messages, const py::object
   return {std::move(reply), py::cast(std::move(result))};
 }
 
-// In OpenAI's form; ids are the model's own, and few write one.
+// In OpenAI's format. ids are the model's own, which few models write.
 py::list calls_of(const ChatReply& self) {
   py::list calls;
   for (const ReplyCall& call : self.of.calls) {

@@ -67,7 +67,7 @@ void finish(TextGenerator& generator, std::span<const std::shared_ptr<Text>> tex
   generator.finish(texts);
 }
 
-// One pass, and then what Python has to say: Ctrl-C, or that it ends.
+// One pass, then a check whether Python has a pending signal (Ctrl-C) or is ending.
 void step(TextGenerator& generator) {
   {
     const ReleasedGil released;
@@ -94,7 +94,7 @@ py::object generate(TextGenerator& self, const py::object& prompts, const py::ob
   return list;
 }
 
-// A text under way. Leaving it, by close() or by forgetting it, cancels it.
+// A text in progress. Closing or destroying it cancels the text.
 class Stream {
  public:
   Stream(std::shared_ptr<TextGenerator> generator, std::shared_ptr<Text> text)
@@ -105,11 +105,12 @@ class Stream {
     try {
       close();
     } catch (...) {
-      // A destructor has nobody to tell.
+      // A destructor cannot report errors.
     }
   }
 
-  // StopIteration would say that the text is over. (PEP 479 has the same of Python's generators.)
+  // StopIteration would mean that the text is complete. (PEP 479 has the same rule for Python's
+  // generators.)
   Token next() {
     try {
       return next_token();
@@ -120,7 +121,7 @@ class Stream {
     }
   }
 
-  // Where others run in the generator, or it is in use just now, a later step of theirs ends the
+  // If other texts run in the generator, or it is in use just now, a later step of theirs ends the
   // text.
   void close() {
     if (text_->ended) return;
@@ -137,11 +138,11 @@ class Stream {
     end_left(*generator_);
   }
 
-  // None of a text that goes on, and of one that ended in an error.
+  // None for a text in progress, and for one that ended with an error.
   py::object result() {
     if (!text_->ended || text_->failed) return py::none();
     if (result_.is_none()) {
-      const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
+      const TextGenerator::Use use(*generator_);  // The pass that ended it may still run.
       result_ = py::cast(take_result(*generator_, *text_));
     }
     return result_;
@@ -154,19 +155,19 @@ class Stream {
       const TextGenerator::Use use(generator);
       generator.end_left();
     } catch (...) {
-      // Nobody waits for these texts; the generator's next step goes on with them.
+      // These texts have no reader; the generator's next step continues them.
     }
   }
 
   Token next_token() {
     const CallInProgress call_in_progress;
-    const TextGenerator::Use use(*generator_);  // another thread's pass may bring tokens
+    const TextGenerator::Use use(*generator_);  // another thread's pass may add tokens
     while (text_->tokens.empty()) {
       if (text_->ended) {
         if (text_->error) std::rethrow_exception(std::exchange(text_->error, nullptr));
         throw py::stop_iteration();
       }
-      generator_->shared_model().turn.refuse_holder();  // the text goes on
+      generator_->shared_model().turn.refuse_holder();  // the text continues
       try {
         step(*generator_);
       } catch (...) {
@@ -199,7 +200,7 @@ Stream stream(const std::shared_ptr<TextGenerator>& self, const py::object& prom
   return {self, start(*self, std::move(requests), true).front()};
 }
 
-// Its end waits for a turn, and must not hold the GIL then.
+// Its destructor waits for a turn, and must not hold the GIL meanwhile.
 struct WithoutGil {
   void operator()(TextGenerator* generator) const {
     if (PyGILState_Check() == 0) {
@@ -211,8 +212,8 @@ struct WithoutGil {
   }
 };
 
-// As the command line reads --tree and --verify: "auto" plans drafts, and is then judged by
-// "coupled", so that a seed gives the same text however deep drafts are.
+// Like the command line's --tree and --verify. "auto" plans drafts and verifies them by "coupled",
+// so that a seed gives the same text whatever the depth of drafts.
 SpeculationOptions read_speculation(const py::object& drafter, const py::str& rule_spec,
                                     const py::str& tree_spec, const py::str& verify_spec,
                                     bool adaptive) {
@@ -300,7 +301,8 @@ void bind_statistics(py::module_& module) {
                              by_reference<&GenerateStatistics::tokens_per_second>);
 }
 
-// Arrays that show a result's own memory, and keep it. Read-only: all of them show the same.
+// Arrays that are views of a result's own memory and keep it alive. Read-only, because all of them
+// share it.
 template <typename T>
 py::array_t<T> view(const py::object& self, const std::vector<T>& values,
                     std::vector<py::ssize_t> shape) {
@@ -441,7 +443,7 @@ std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> r
   }
   {
     const ReleasedGil released;
-    generator.end_left();  // streams that others closed meanwhile
+    generator.end_left();  // streams that other threads closed meanwhile
   }
   std::vector<Result> results;
   for (const auto& text : texts) results.push_back(take_result(generator, *text));
