@@ -1,4 +1,4 @@
-"""Conversations: prompts by the model's template, replies read, calls of tools."""
+"""Conversations: prompts by the model's template, parsed replies, tool calls."""
 
 import json
 import shutil
@@ -7,8 +7,8 @@ import pytest
 
 import outrider
 
-# The shipped models have no template: they continue novels. This one takes tools and calls them in
-# Qwen's form.
+# The shipped models have no template: they continue novels. This template accepts tools and formats
+# calls as Qwen does.
 TEMPLATE = (
     "{% if tools %}tools: {{ tools | tojson }} answer "
     '<tool_call>\n{"name": n, "arguments": a}\n</tool_call>\n{% endif %}'
