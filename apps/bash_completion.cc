@@ -35,7 +35,7 @@ std::string quoted_for_sh(const std::string& text) {
 
 namespace {
 
-// What _outrider_value says of a flag's value.
+// The kind of a flag's value, for _outrider_value.
 std::string bash_kind(const FlagDescription& flag) {
   switch (flag.kind) {
     case ValueKind::file:
@@ -52,12 +52,12 @@ std::string bash_kind(const FlagDescription& flag) {
   return "any";
 }
 
-// The tables of one command, and of all below it. `path` is "" or " generate".
+// The tables of one command and of all below it. `path` is "" or " generate".
 struct BashTables {
   std::string below;  // the commands that may follow
   std::string flags;
-  std::string values;  // kinds of the values of its flags
-  std::string places;  // kinds of its words that belong to no flag, where they are not files
+  std::string values;  // kinds of its flags' values
+  std::string places;  // kinds of its positional arguments that are not files
 
   void add(const CommandDescription& command, const std::string& path) {
     std::vector<std::string> names;

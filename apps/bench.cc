@@ -28,15 +28,14 @@ struct BenchFlags {
   SimulationFlags simulation;
   MethodsFlags methods;
   PlanFlags plan;
-  std::string weights;  // any type with --plan, else one that weights are held in
+  std::string weights;  // any type with --plan, otherwise a format in which weights can be held
   int context = 0;
   int rounds = 5;
   CLI::Option* json = nullptr;
   std::string json_file;  // empty: standard output
 };
 
-// --json, or --json FILE. CLI11 gives "true" for the value that is not there; a file of that name
-// is ./true.
+// --json, or --json FILE. CLI11 gives "true" for a missing value; a file of that name is ./true.
 CLI::Option* add_json(CLI::App& app, std::string& file) {
   return app
       .add_option_function<std::string>(
@@ -47,7 +46,7 @@ CLI::Option* add_json(CLI::App& app, std::string& file) {
       ->type_name("[FILE]");
 }
 
-// --weights once more: with --plan it names types that nobody holds here.
+// Another --weights: with --plan it may name types that cannot be held here.
 void take_any_weights(CLI::App& app, std::string& weights) {
   const CLI::Option* const held = app.get_option("--weights");
   const std::string placeholder = held->get_type_name();
@@ -58,7 +57,7 @@ void take_any_weights(CLI::App& app, std::string& weights) {
       ->group(group);
 }
 
-// A flag that the chosen measurement does not look at is a mistake, not to be passed over.
+// Refuses flags that the chosen measurement does not use.
 void refuse(const CLI::App& app, const std::string& way, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (app.get_option(name)->count() == 0) continue;
@@ -66,7 +65,7 @@ void refuse(const CLI::App& app, const std::string& way, std::initializer_list<c
   }
 }
 
-// The one measurement that is asked for.
+// The requested measurement.
 enum class Measurement { passes, simulation, methods, plan };
 Measurement chosen_measurement(const BenchFlags& flags) {
   const bool simulates = flags.simulation.chosen->count() > 0;
@@ -83,7 +82,7 @@ Measurement chosen_measurement(const BenchFlags& flags) {
   return compares ? Measurement::methods : Measurement::passes;
 }
 
-// Whatever runs a model names it, and holds its weights in a type that there are kernels for.
+// Measurements that run a model need its name, and hold its weights in a format with kernels.
 void take_model_flags(BenchFlags& flags) {
   constexpr std::array kHeld = {"f32", "bf16", "int8", "int4"};
   if (flags.model.model.empty()) {

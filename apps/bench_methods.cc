@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Behind the name of the file of --json: where rounds are kept as they come.
+// Appended to the name of --json's file: the file that keeps rounds as they are measured.
 constexpr const char* kRoundsSuffix = ".rounds.jsonl";
 
 std::vector<ComparedMethod> methods_of(const ModelFlags& model_flags, const MethodsFlags& flags) {
@@ -56,7 +56,7 @@ std::vector<ComparedPrompt> prompts_of(const MethodsFlags& flags) {
   return spread_over_categories(prompts, static_cast<std::size_t>(flags.limit));
 }
 
-// No report may replace what the comparison reads.
+// Refuses a report that would overwrite an input of the comparison.
 void require_places(const ModelFlags& model_flags, const MethodsFlags& flags,
                     const MethodsRun& run) {
   std::vector<fs::path> read(flags.prompt_files.begin(), flags.prompt_files.end());
@@ -71,13 +71,13 @@ void require_places(const ModelFlags& model_flags, const MethodsFlags& flags,
   }
 }
 
-// The passes that the bounds are made from; says in `comparison` behind how many tokens they are.
+// Measures passes for the bounds; `comparison` gets the context length used.
 PassCosts measure_bounds(const Model& model, MethodComparison& comparison,
                          BenchProgress& progress) {
   const int room = model.summary().context_length;
   const std::vector<int> all_rows = bound_rows();
   PassOptions options;
-  options.read_bytes = 1;  // as little as may be: the bounds do not need the memory's speed
+  options.read_bytes = 1;  // the minimum: the bounds do not need the memory's speed
   options.context =
       std::max(0, std::min(typical_context(model, comparison.options), room - all_rows.back()));
   options.rows.clear();
@@ -91,7 +91,7 @@ PassCosts measure_bounds(const Model& model, MethodComparison& comparison,
   return measure_passes(model, options);
 }
 
-// Adds the rounds that the comparison lacks; Ctrl-C ends it between rounds.
+// Measures the rounds that the comparison lacks; Ctrl-C stops between rounds.
 void measure_rounds(const std::shared_ptr<const Model>& model, MethodComparison& comparison,
                     ComparisonFile* file, Interrupt& interrupt) {
   BenchProgress progress(interrupt);
@@ -201,7 +201,7 @@ int run_methods(const ModelFlags& model_flags, const MethodsFlags& flags, const 
   try {
     measure_rounds(model, comparison, file ? &*file : nullptr, interrupt);
   } catch (const Interrupted&) {
-    // What was measured by now is worth a report.
+    // The measurements so far still make a report.
   }
   if (interrupt.raised() && comparison.rounds.empty()) throw Interrupted();
   write_reports(comparison, flags, run);

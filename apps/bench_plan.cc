@@ -16,7 +16,7 @@
 namespace outrider::cli {
 namespace {
 
-// A middling text.
+// A medium context.
 constexpr int kDefaultPlanContext = 1024;
 
 struct PlannedPair {
@@ -71,7 +71,7 @@ PlannedPair planned_pair(const std::string& shapes) {
   return pair;
 }
 
-// The weights of all products as they are planned.
+// The planned weights of all products.
 struct PlannedWeights {
   std::string types;
   double n_bytes = 0;
@@ -109,7 +109,7 @@ std::string show_shape_of_draft(const PlannedRound& round) {
                          : fmt::format("{} in {}", round.n_nodes, round.level_sizes.size());
 }
 
-// The formula, with the numbers of the first device.
+// The formula with the first device's numbers.
 std::string show_formula(const PlannedPair& pair, const PlannedOnDevice& first,
                          const SpeedPlanOptions& options) {
   const PlannedRound& round = first.plan.asked;

@@ -1,4 +1,4 @@
-// outrider bench --plan --check: the formula beside measured passes.
+// outrider bench --plan --check: compares the formula with measured passes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace outrider::cli {
 namespace {
 
-// How far a prediction may be from what was measured.
+// The accepted deviation of a prediction from the measurement.
 constexpr double kNearShare = 0.15;
 
 std::string to_table(const PlanCheck& check, const Model& model) {

@@ -7,7 +7,7 @@
 namespace outrider::cli {
 namespace {
 
-// What is measured is not to be disturbed.
+// Rare, so that updates do not disturb the measurement.
 constexpr std::chrono::seconds kBetweenShares{1};
 
 }  // namespace

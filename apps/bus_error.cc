@@ -12,18 +12,18 @@
 namespace outrider::cli {
 namespace {
 
-// A handler reaches nothing but globals, and must not allocate: the line is made beforehand.
+// A handler can use only globals and must not allocate, so the line is prepared.
 std::string line;
-std::atomic_flag reported = ATOMIC_FLAG_INIT;  // lock-free always
+std::atomic_flag reported = ATOMIC_FLAG_INIT;  // always lock-free
 
 void on_bus_error(int signal_number, siginfo_t* info, void* /*context*/) {
-  // BUS_ADRERR: a mapped address with nothing behind it. Broken memory, misaligned accesses and
-  // signals that another process sends have other codes.
+  // BUS_ADRERR: a mapped address beyond the end of its file. Broken memory, misaligned accesses and
+  // signals from other processes have other codes.
   if (info->si_code == BUS_ADRERR) {
-    // Threads that read the same file meet its end together; one speaks.
+    // Threads that read the same file reach its end together; one reports it.
     while (reported.test_and_set()) ::pause();
     if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {
-      // Nobody to tell; the status does.
+      // The message cannot be shown; the exit status remains.
     }
     ::_exit(kExitError);
   }

@@ -1,4 +1,4 @@
-// outrider chat: a conversation with the model, over the chat template it was trained with.
+// outrider chat: a conversation with the model in its own chat template.
 #include "outrider/chat.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ struct ChatFlags {
   std::string colour = "auto";
 };
 
-// Indented for --help; /help shows it as it is.
+// Indented for --help; /help prints it unchanged.
 constexpr const char* kHelp =
     "  /system TEXT  set the system message and begin anew (no TEXT: the model's own)\n"
     "  /tool TEXT    what a function returned that the model called (--tools)\n"
@@ -53,7 +53,7 @@ constexpr const char* kHelp =
     "  \"\"\"           begins and ends a message of several lines\n"
     "  Ctrl-C        end the answer being written\n";
 
-// One conversation. Interactive when a person types; else the messages of a pipe, one a line.
+// One conversation: interactive at a terminal, otherwise with one message per line of a pipe.
 class Conversation {
  public:
   Conversation(const ChatFlags& flags, Interrupt& interrupt)
@@ -72,7 +72,7 @@ class Conversation {
     profile_.prepare(generator_);
     generator_.observe_rounds(trace_.observer(flags.model.model));
   }
-  // What was learnt meanwhile is kept.
+  // Saves what the drafting profile learnt.
   ~Conversation() { profile_.save(generator_); }
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
@@ -138,7 +138,7 @@ class Conversation {
   }
   static void notice(std::string_view text) { show(fmt::format("{}\n", text)); }
 
-  // What follows a command in a line; nothing for another command.
+  // What follows a command on its line; nothing for another command.
   static std::string argument_of(std::string_view command, const std::string& line) {
     const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
     if (line.substr(0, blank) != command) return "";
@@ -146,7 +146,7 @@ class Conversation {
     return begin == std::string::npos ? "" : line.substr(begin);
   }
 
-  // A line that begins with a slash; false ends the program.
+  // Runs a line that begins with a slash; returns false to end the program.
   bool obey(const std::string& line) {
     const std::string command = line.substr(0, line.find_first_of(" \t"));
     const std::string argument = argument_of(command, line);
@@ -170,13 +170,13 @@ class Conversation {
     return true;
   }
 
-  // Says what is wrong and goes on; a script sees it in the exit status.
+  // Reports an error and continues; scripts see it in the exit status.
   void complain(std::string_view message) {
     notice(fmt::format("outrider: {}", message));
     if (!interactive_) status_ = kExitError;
   }
 
-  // For what was said from that turn on.
+  // The request for the turns from that one on.
   GenerateRequest request(const GenerateOptions& options, std::size_t first_turn) const {
     std::vector<ChatMessage> messages;
     if (system_) messages.push_back({"system", *system_});
@@ -185,21 +185,21 @@ class Conversation {
     return chat_request(template_, model_->tokenizer(), messages, flags_->conversation, options);
   }
 
-  // The request for what was said so far, the oldest exchanges left out where the context is too
-  // small for them and an answer. Throws Error if even the last message alone is too long.
+  // The request for the conversation so far. Drops the oldest exchanges if they and an answer
+  // exceed the context. Throws Error if even the last message alone is too long.
   GenerateRequest fitting_request(const GenerateOptions& options) {
-    // Room for an answer of the asked length, but never more than half the context.
+    // Leaves space for an answer of the requested length, but at most half the context.
     const int context = model_->summary().context_length;
     const int room = context - std::min(std::max(options.max_tokens, 1), context / 2);
     GenerateRequest made = request(options, 0);
     std::size_t n_dropped = 0;
     while (static_cast<int>(made.prompt.size()) > room && 2 * n_dropped + 1 < turns_.size()) {
-      // A question and its answer each, and what the functions returned that the answer called.
+      // Drops a question with its answer, and with the function results between them.
       do ++n_dropped;
       while (2 * n_dropped + 1 < turns_.size() && turns_[2 * n_dropped].role != "user");
       made = request(options, 2 * n_dropped);
     }
-    // Nothing is forgotten for the sake of a message that is refused.
+    // Nothing is dropped for a message that is refused anyway.
     if (static_cast<int>(made.prompt.size()) >= context) {
       throw Error("chat", "message", fmt::format("fewer tokens than the context of {}", context),
                   fmt::format("{}", made.prompt.size()));
@@ -226,7 +226,7 @@ class Conversation {
       const GenerateRequest made = fitting_request(options);
       result = std::move(generator_.generate({&made, 1}).front());
     } catch (const UsageError&) {
-      throw;  // the flags are wrong, and would be for every message
+      throw;  // the flags are wrong, for every message
     } catch (const Error& error) {
       turns_.pop_back();
       complain(error.what());
@@ -255,7 +255,7 @@ class Conversation {
   bool interactive_;
   Output output_;
   std::optional<std::string> system_;
-  // User (or tool) and assistant by turns, beginning with a user's.
+  // alternately user (or tool) and assistant, beginning with the user
   std::vector<ChatMessage> turns_;
   int status_ = 0;
 };

@@ -42,7 +42,7 @@ GenerateRequest chat_request(const ChatTemplate& chat_template, const Tokenizer&
                              GenerateOptions options) {
   if (!options.ignore_eos) {
     for (std::string& marker : turn_ends(chat_template, tokenizer)) {
-      // A special token never shows in the text, so it has to be caught as a token.
+      // A special token never appears in the text, so it is matched as a token.
       if (const auto id = tokenizer.find(marker)) {
         options.stop_tokens.push_back(*id);
       } else {

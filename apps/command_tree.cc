@@ -19,7 +19,7 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
   return parts;
 }
 
-// "f32|bf16" lists the values themselves; "NAME|FILE" says what they are.
+// "f32|bf16" lists the values; "NAME|FILE" describes them.
 bool lists_values(const std::string& value) {
   return value.find('|') != std::string::npos &&
          std::none_of(value.begin(), value.end(),

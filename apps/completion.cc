@@ -1,4 +1,4 @@
-// outrider completion and outrider man: what shells complete, and manual pages.
+// outrider completion and outrider man: completions for shells, and manual pages.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -25,8 +25,8 @@
 namespace outrider::cli {
 namespace {
 
-// The commands of outrider-train in the place of their names, which are all that this program knows
-// of them. As they are where that program is missing.
+// Replaces the names of outrider-train's commands, which are all that this program knows, by their
+// full descriptions. Leaves them if that program is missing.
 void take_trainer_commands(CommandDescription& program) {
   const std::string text = trainer_output("describe");
   if (text.empty()) return;
@@ -48,7 +48,7 @@ std::vector<std::string> spec_names(const std::vector<SpecDescription>& specs) {
   return names;
 }
 
-// Specs begin with one of a few names; the rest is typed.
+// A spec begins with one of a few names, which are offered; the rest is typed.
 void offer_specs(CommandDescription& command) {
   for (FlagDescription& flag : command.flags) {
     const std::string& name = flag.names.back();
@@ -62,7 +62,7 @@ void offer_specs(CommandDescription& command) {
     } else {
       continue;
     }
-    // A --drafter that is the folder of a model, as that of train online, stays one.
+    // A --drafter that takes a folder of a model, as in train online, is left alone.
     if (flag.value != "SPEC" && !explains) {
       flag.choices.clear();
       continue;
@@ -80,7 +80,7 @@ CommandDescription whole_program(const CLI::App& program) {
   return whole;
 }
 
-// Today, or the day that packages built again and again give, in the form 2026-01-31.
+// Today, or the date set for reproducible packages, as 2026-01-31.
 std::string page_date() {
   std::time_t seconds = std::time(nullptr);
   if (const char* const given = std::getenv("SOURCE_DATE_EPOCH"); given != nullptr) {

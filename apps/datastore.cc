@@ -1,4 +1,4 @@
-// outrider datastore: text that drafts are looked up in.
+// outrider datastore: texts for lookup drafters.
 #include "outrider/datastore.h"
 
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ std::string to_json(const std::string& path, const DatastoreSummary& summary) {
   object["n_segments"] = summary.n_segments;
   object["n_bytes"] = summary.n_bytes;
   object["vocabulary_size"] = summary.vocabulary_size;
-  // As text: JSON's numbers hold no 64 bits in many readers.
+  // As a string: many JSON readers cannot represent 64-bit numbers.
   object["vocabulary_fingerprint"] = fmt::format("{:016x}", summary.vocabulary_fingerprint);
   return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -1,4 +1,4 @@
-// outrider devices: the GPUs of this machine, and whether their bits are the processor's.
+// outrider devices: this machine's GPUs, and whether they compute the processor's bits.
 #include "outrider/devices.h"
 
 #include <fmt/format.h>
@@ -28,8 +28,8 @@ struct DeviceFlags {
 
 struct CheckedDevice {
   DeviceSummary summary;
-  std::vector<DeviceCheck> checks;  // where they were asked for
-  std::string check_error;          // what ended the check
+  std::vector<DeviceCheck> checks;  // if requested
+  std::string check_error;          // the error that ended the check
 
   bool passed() const {
     return check_error.empty() && std::all_of(checks.begin(), checks.end(), [](const auto& check) {

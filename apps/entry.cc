@@ -29,13 +29,13 @@ namespace {
 std::string program_name;
 int speaking_rank = 0;
 
-// A descriptor that was closed by the caller must not be handed to the next file that is opened:
-// results would be written into it. Standard output becomes one that cannot be written to, so that
+// If the caller closed a standard descriptor, the next opened file must not get its number: output
+// would be written into it. Standard output becomes a descriptor that cannot be written, so that
 // the failure is noticed.
 void keep_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) != -1) continue;
-    // The lowest free descriptor is the one just found closed.
+    // open() returns the lowest free descriptor: the one found closed.
     const int opened = ::open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
     if (opened < 0) return;
   }
@@ -68,7 +68,7 @@ void print_error(std::string_view message) {
 
 namespace {
 
-// The program and the commands in it that were chosen, each within the one before.
+// The program and the chosen commands, outermost first.
 std::vector<const CLI::App*> chosen_of(const CLI::App& program) {
   std::vector<const CLI::App*> chosen = {&program};
   while (!chosen.back()->get_subcommands().empty()) {
@@ -77,20 +77,20 @@ std::vector<const CLI::App*> chosen_of(const CLI::App& program) {
   return chosen;
 }
 
-// How many words CLI11 takes behind `name` whatever they are; 0 for what is no flag of `app`.
+// How many words CLI11 takes after `name`, whatever they are; 0 if `app` has no such flag.
 int n_values_of(const CLI::App& app, const std::string& name) {
   const CLI::Option* const option = app.get_option_no_throw(name);
   return option == nullptr ? 0 : std::max(option->get_items_expected_min(), 0);
 }
 
-// The command of that name within `app`, or `app` itself.
+// The command with that name in `app`, or `app` itself.
 const CLI::App* enter_command(const CLI::App* app, const std::string& name) {
   const std::vector<const CLI::App*> found =
       app->get_subcommands([&name](const CLI::App* one) { return one->get_name() == name; });
   return found.empty() ? app : found.front();
 }
 
-// What is wrong with the first word in the place of a command; empty if nothing is.
+// The error about the first word in a command's place; empty if there is none.
 std::string unknown_command(const std::vector<const CLI::App*>& chosen) {
   for (const CLI::App* app : chosen) {
     const std::vector<const CLI::App*> known =
@@ -111,7 +111,7 @@ int refuse(const std::vector<const CLI::App*>& chosen, const std::string& proble
   return fail(kExitUsage, fmt::format("[read flags] {} (see {} --help)", problem, command));
 }
 
-// "--prompt: At Most 1 required but received 2", as the library has it.
+// "--prompt: At Most 1 required but received 2", CLI11's message, in our words.
 std::string in_our_words(std::string problem) {
   constexpr std::string_view kMost = ": At Most ";
   constexpr std::string_view kCame = " required but received ";
@@ -130,7 +130,7 @@ std::string in_our_words(std::string problem) {
 void parse(CLI::App& program, int argc, const char* const* argv) {
   std::vector<std::string> words;
   const CLI::App* app = &program;
-  int n_values = 0;  // words still to come that belong to the flag before
+  int n_values = 0;  // following words that belong to the flag before
   bool flags_are_over = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -155,11 +155,11 @@ void parse(CLI::App& program, int argc, const char* const* argv) {
       words.push_back(word);
     }
   }
-  std::reverse(words.begin(), words.end());  // as CLI11 wants them
+  std::reverse(words.begin(), words.end());  // the order that CLI11 expects
   program.parse(std::move(words));
 }
 
-// CLI11's own errors: the words differ per version, the form is ours.
+// CLI11's errors: the words differ between its versions, the format is ours.
 int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<const CLI::App*> chosen = chosen_of(program);
   const std::string problem = unknown_command(chosen);
@@ -183,7 +183,7 @@ int run_to_status(int argc, char** argv, int (*run_program)(int, char**)) {
   try {
     return run_program(argc, argv);
   } catch (const OutputClosed&) {
-    return kExitError;  // nobody reads any more, and nothing is wrong
+    return kExitError;  // the reader of the output has gone, which is not an error
   } catch (const Interrupted&) {
     return kExitInterrupted;
   } catch (const UsageError& error) {
@@ -206,11 +206,11 @@ int enter(const char* name, int argc, char** argv, int (*run_program)(int, char*
   program_name = name;
   keep_standard_descriptors();
   explain_bus_errors(program_name);
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves shows as a failed write
-  std::signal(SIGXFSZ, SIG_IGN);  // so does a file that reaches the size the shell allows
+  std::signal(SIGPIPE, SIG_IGN);  // a failed write reports that the reader has gone
+  std::signal(SIGXFSZ, SIG_IGN);  // and that a file has reached the shell's size limit
   const int status = run_to_status(argc, argv, run_program);
   if (Interrupt::must_end()) {
-    // All is put away. Whoever sent the signal sees that it was what ended this program.
+    // All is cleaned up. The sender sees that the signal ended this program.
     std::fflush(nullptr);
     std::signal(SIGTERM, SIG_DFL);
     ::raise(SIGTERM);

@@ -1,4 +1,4 @@
-// outrider eval: how good a model's answers are, and what they cost.
+// outrider eval: the quality and cost of a model's answers.
 #include <initializer_list>
 #include <memory>
 #include <set>
@@ -32,7 +32,7 @@ struct EvalFlags {
 
 using Names = std::set<std::string>;
 
-// Flags that one way to measure looks at and another does not.
+// Flags used by some measurements only.
 const Names kText = {"--text", "--separator", "--texts", "--window"};
 const Names kPerplexity = {"--perplexity", "--tokens",  "--text",    "--window",
                            "--json",       "--model",   "--weights", "--kv",
@@ -46,7 +46,7 @@ const Names kVerdictLog = {"--verdict-log", "--verdict-log-size", "--verdict-log
 const Names kPair = {"--model",          "--weights", "--kv",      "--kv-memory", "--experts",
                      "--experts-memory", "--threads", "--drafter", "--draft",     "--device"};
 
-// A flag that the chosen measurement does not look at is a mistake, not to be passed over.
+// Refuses flags that the chosen measurement does not use.
 template <class IsKnown>
 void refuse_others(const CLI::App& app, const std::string& way, IsKnown&& is_known) {
   for (const CLI::Option* option : app.get_options()) {

@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A setting in the words of a single run.
+// A setting as the flags of a single run.
 ModelFlags flags_of(const eval::FrontierSetting& setting, ModelFlags flags) {
   if (setting.sequential) return flags;
   flags.speculation.rule = setting.rule.rule;
@@ -43,7 +43,7 @@ void set_sampling(const SamplingParams& sampling, GenerateOptions& options) {
   options.sampling.top_p = sampling.top_p;
 }
 
-// What asking a question takes.
+// The inputs of asking a question.
 struct Asking {
   std::shared_ptr<const Model> model;
   Generator* plain;
@@ -51,14 +51,14 @@ struct Asking {
   const Interrupt* interrupt;
 };
 
-// Plain decoding's answers behind one transform to questions that are not timed: they are the same
-// beside every setting, so that each question is asked once. Those in the file are not asked again.
+// Plain decoding's answers with one transform, untimed. They are the same for every setting, so
+// each question is asked once; those in the file are not asked again.
 class PlainAnswers {
  public:
   PlainAnswers(const fs::path& file, const nlohmann::ordered_json& configuration)
       : file_(file, configuration), answers_(file_.done()) {}
 
-  // Nothing if it was interrupted.
+  // Returns nothing if interrupted.
   std::optional<eval::Record> answer(const eval::Question& question, const Asking& asking,
                                      const eval::AskOptions& options) {
     const auto known = answers_.find(question.item.number);
@@ -76,7 +76,7 @@ class PlainAnswers {
   std::map<int, eval::Record> answers_;
 };
 
-// Answers of one setting, question by question; those in the files are not asked again.
+// One setting's answers, question by question; those in the files are not asked again.
 class SettingRun {
  public:
   SettingRun(const eval::FrontierSetting& setting, const fs::path& records,
@@ -92,8 +92,8 @@ class SettingRun {
     plains_.emplace(records / (name + ".plain.jsonl"), configuration);
   }
 
-  // The answer beside plain decoding's, one made right after the other; of a run that is timed.
-  // Nothing if it was interrupted.
+  // In a timed run, this answer and plain decoding's, one right after the other. Returns nothing if
+  // interrupted.
   std::optional<eval::FrontierItem> ask_timed(const eval::Question& question, const Asking& asking,
                                               const eval::AskOptions& options) {
     const auto& answers = answers_->done();
@@ -102,7 +102,7 @@ class SettingRun {
     if (answers.contains(number) && plains.contains(number)) {
       return eval::FrontierItem{answers.at(number), plains.at(number)};
     }
-    // Every other time the other way round: what the first run leaves in the caches helps both.
+    // Alternates the order, since the second run profits from warm caches.
     std::optional<eval::Record> first;
     std::optional<eval::Record> second;
     const auto ask_plain = [&] {
@@ -113,15 +113,14 @@ class SettingRun {
     first = eval::ask(answerer(asking), *asking.model, question, *asking.metrics, options);
     if (!plain_first) ask_plain();
     if (!first || !second) return std::nullopt;
-    // Both, even if a killed run left the answer alone: their times belong together, and of two
-    // lines for one item the later counts.
+    // Appends both, even if a killed run has left the answer alone: their times belong together,
+    // and for duplicate items the later line counts.
     answers_->append(*first);
     plains_->append(*second);
     return eval::FrontierItem{*std::move(first), *std::move(second)};
   }
 
-  // The answer alone, beside the one that plain decoding gives to this question everywhere. Nothing
-  // if it was interrupted.
+  // The answer, beside the shared one of plain decoding. Returns nothing if interrupted.
   std::optional<eval::FrontierItem> ask_untimed(const eval::Question& question,
                                                 const Asking& asking,
                                                 const eval::AskOptions& options,
@@ -161,7 +160,7 @@ class SettingRun {
   const eval::FrontierSetting* setting_;
   ModelFlags flags_;
   std::optional<eval::RecordFile> answers_;
-  std::optional<eval::RecordFile> plains_;  // of a run that is timed
+  std::optional<eval::RecordFile> plains_;  // in a timed run
   eval::Answerer answerer_;
 };
 
@@ -178,7 +177,7 @@ ModelFlags without_drafter(ModelFlags flags) {
   return flags;
 }
 
-// Every setting asked for; a rule that does not go with the drafter is refused before any is run.
+// All requested settings. Refuses a rule that does not fit the drafter before anything is run.
 std::vector<eval::FrontierSetting> checked_settings(const ModelFlags& model_flags,
                                                     const GridFlags& grid,
                                                     const FrontierFlags& flags) {
@@ -208,7 +207,7 @@ fs::path make_records_folder(const fs::path& directory) {
   return records;
 }
 
-// Tables and pictures into the folder, the summary to the terminal.
+// Writes tables and figures to the folder, the summary to the terminal.
 void report(const std::vector<eval::FrontierPoint>& points, const eval::FrontierRun& run,
             const ReportWhere& where) {
   const std::vector<std::string> undrawn =
@@ -268,7 +267,7 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
     progress.complain("interrupted; the same command goes on where this one was");
     return kExitInterrupted;
   };
-  std::optional<PlainAnswers> plain_answers;  // behind the transform named
+  std::optional<PlainAnswers> plain_answers;  // with the named transform
   std::string transform;
   for (const eval::FrontierSetting& setting : settings) {
     set_sampling(setting.sampling, prepared.options);

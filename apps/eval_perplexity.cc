@@ -33,7 +33,7 @@ void add_perplexity_flags(CLI::App& app, PerplexityFlags& flags) {
 
 int run_perplexity(const ModelFlags& model_flags, const PerplexityFlags& flags,
                    const std::vector<std::string>& texts, int window, bool json) {
-  // The window that llama-perplexity takes unless told otherwise, and that figures are given for.
+  // llama-perplexity's default window, for which published figures hold.
   constexpr int kDefaultWindow = 512;
   if (texts.size() != 1) {
     throw UsageError("read flags", "--text", "one file", fmt::format("{}", texts.size()));
@@ -56,7 +56,7 @@ int run_perplexity(const ModelFlags& model_flags, const PerplexityFlags& flags,
     });
   }
   const double perplexity = std::exp(sums.nll_per_token());
-  // The error of a function of the mean: its derivative times the mean's.
+  // The error of a function of the mean is its derivative times the mean's error.
   const double error = perplexity * sums.standard_error();
   Output output;
   if (json) {

@@ -34,8 +34,8 @@
 namespace outrider::cli {
 namespace {
 
-// The records of all questions, in their order; those in `file` are not asked again. What is wrong
-// with one of them is said, and the rest is asked. Stops early when interrupted.
+// The records of all questions, in order; those in `file` are not asked again. Reports invalid
+// questions and asks the others. Stops early when interrupted.
 std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFlags& flags,
                                      const std::vector<eval::Question>& questions,
                                      const eval::Metrics& metrics, const GenerateOptions& options,
@@ -84,7 +84,7 @@ std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFl
   return records;
 }
 
-// Where very many are wrong, the first show what it is.
+// If there are very many problems, shows the first ones.
 void complain_of(const std::vector<eval::Problem>& problems) {
   constexpr std::size_t kMostShown = 20;
   const std::size_t n_shown = std::min(problems.size(), kMostShown);
@@ -261,7 +261,7 @@ PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags) {
   }
   const auto given = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
   if (!given("--max-tokens")) prepared.options.max_tokens = prepared.task.max_tokens;
-  // Stop texts are for base models, which would go on with a next example.
+  // Stop texts are for base models, which would continue with another example.
   if (!given("--stop") && !flags.chat) prepared.options.stop_strings = prepared.task.stop;
   prepared.metrics = eval::make_metrics(
       prepared.task, {.allow_network = flags.allow_network, .only_score = false});

@@ -64,7 +64,7 @@ std::vector<eval::Passage> passages_of(const PreparedTask& prepared) {
                        "one without");
     }
     eval::Passage passage{.given = question.prompt, .text = question.references.front()};
-    // An answer is a word of its own.
+    // An answer is taken as one word.
     constexpr const char* kBlanks = " \t\n";
     if (passage.given.find_last_of(kBlanks) + 1 != passage.given.size())
       passage.text.insert(0, " ");
@@ -106,7 +106,7 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
     throw UsageError("read flags", "--draft", "a drafter's model", "none");
   }
 
-  // A wrong place is better known before all is measured.
+  // Checks the output folder before the measurement.
   if (!where.directory.empty()) eval::make_report_folder(where.directory);
 
   Interrupt interrupt;
@@ -119,7 +119,7 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
         state.show(state_of(done));
       });
   measured.run.target = model_flags.model;
-  // The table first: it is there even if the folder cannot be written by now.
+  // Prints the table first, in case the folder cannot be written any more.
   Output output;
   output.write(where.json
                    ? eval::json_text(eval::forced_json(measured.rows, measured.run), 1) + "\n"
@@ -131,7 +131,7 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
         eval::write_forced_report(measured.rows, measured.run, where.directory, where.picture);
   }
   for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);
-  // What could not be read was told of and left out.
+  // Unreadable items were reported and left out.
   return prepared && !prepared->set.problems.empty() ? kExitError : 0;
 }
 

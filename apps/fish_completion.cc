@@ -22,7 +22,7 @@ namespace {
 
 struct FishLines {
   std::string paths;     // all commands, as "train lm"
-  std::string complete;  // the lines for them
+  std::string complete;  // their completion lines
 
   void add(const CommandDescription& command, const std::string& program, const std::string& path) {
     const std::string line =

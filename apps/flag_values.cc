@@ -26,7 +26,7 @@ std::string display_name(const std::string& name) {
   return dashes == std::string::npos ? name : name.substr(dashes, name.find(',', dashes) - dashes);
 }
 
-// A value for a message.
+// A value as shown in messages.
 std::string shown_value(const std::string& text) { return text.empty() ? "an empty text" : text; }
 
 void require_filled(const std::string& shown, const std::string& text,
@@ -34,7 +34,7 @@ void require_filled(const std::string& shown, const std::string& text,
   if (text.empty()) throw UsageError(kOperation, shown, expected, shown_value(text));
 }
 
-// All of `text` as a number; false if it is anything else.
+// Parses all of `text` as a number; false if it is anything else.
 template <typename Number>
 bool parse_number(std::string_view text, Number& value) {
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
@@ -56,7 +56,7 @@ void parse_integer(const std::string& shown, const std::string& text, int least,
 void parse_real(const std::string& shown, const std::string& text, const RealRange& range,
                 double& value) {
   double number = 0;
-  // Written so that NaN fails.
+  // Written so that NaN is refused.
   const bool in_range = parse_number(text, number) && std::isfinite(number) &&
                         (range.least_included ? number >= range.least : number > range.least) &&
                         (range.most_included ? number <= range.most : number < range.most);
@@ -64,11 +64,11 @@ void parse_real(const std::string& shown, const std::string& text, const RealRan
   value = number;
 }
 
-// A number and what it counts: bytes, or powers of 1024 of them.
+// A number with a unit: bytes, or powers of 1024 of them.
 void parse_bytes(const std::string& shown, const std::string& text, std::uint64_t& value) {
   constexpr std::string_view kUnits = "KMGT";
   constexpr int kBitsPerUnit = 10;
-  // Beyond 2^53 bytes not every number is a double; no machine has as much memory.
+  // Above 2^53 bytes not every integer is a double; no machine has as much memory.
   constexpr double kMost = 9007199254740992.0;
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; };
   std::string_view number = text;
@@ -86,7 +86,7 @@ void parse_bytes(const std::string& shown, const std::string& text, std::uint64_
   double bytes = 0;
   bool is_good = parse_number(number, bytes) && (has_unit || !says_binary);
   if (has_unit) bytes = std::ldexp(bytes, kBitsPerUnit * (static_cast<int>(unit) + 1));
-  // Written so that NaN fails. A part of a byte is a slip.
+  // Written so that NaN is refused. A fraction of a byte is an error.
   is_good = is_good && bytes >= 0 && bytes <= kMost && (has_unit || bytes == std::floor(bytes));
   if (!is_good) {
     throw UsageError(kOperation, shown, "bytes, as in 1048576, 512K, 64M, 1.5G or 2T", text);
@@ -94,7 +94,7 @@ void parse_bytes(const std::string& shown, const std::string& text, std::uint64_
   value = static_cast<std::uint64_t>(bytes);
 }
 
-// Value: what a number can be assigned to.
+// Value: a type to which a number can be assigned.
 template <typename Value>
 CLI::Option* add_real_to(CLI::App& app, const std::string& name, Value& value,
                          const RealRange& range, const std::string& description) {
@@ -274,8 +274,7 @@ std::string read_text(const std::string& file) {
       if (descriptor != STDIN_FILENO) ::close(descriptor);
     }
   } close_file{descriptor};
-  // What the tokenizer takes at most; without a limit a device that never ends would take all
-  // memory.
+  // The tokenizer's limit; without one, an endless device file would fill the memory.
   constexpr std::size_t kLongest_bytes = std::size_t{1} << 28;
   std::string text;
   char buffer[1 << 16];

@@ -78,7 +78,7 @@ std::string to_json(const GenerateResult& result, RuleScope scope) {
   stats["emitted"] = statistics.emitted;
   stats["tau"] = statistics.tau();
   stats["acceptance_rate"] = statistics.acceptance_rate();
-  stats["rule_kl"] = statistics.rule_kl;  // infinity, which JSON does not have, becomes null
+  stats["rule_kl"] = statistics.rule_kl;  // infinity, which JSON lacks, becomes null
   stats["rule_tv"] = statistics.rule_tv;
   stats["deferral_rate"] = statistics.deferral_rate;
   stats["prefill_seconds"] = statistics.prefill_seconds;
@@ -94,7 +94,7 @@ std::string to_json(const GenerateResult& result, RuleScope scope) {
   object["stats"] = std::move(stats);
   object["rule_scope"] = scope == RuleScope::prefix ? "prefix" : "round";
   object["accepted_per_round"] = result.accepted_per_round;
-  // The text is valid UTF-8 already; should it ever not be, a result with U+FFFD beats none.
+  // The text should be valid UTF-8; if it is not, U+FFFD is better than no result.
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -118,7 +118,7 @@ GenerateResult generate(Generator& generator, const Model& model, const Generate
   return std::move(generator.generate({&request, 1}).front());
 }
 
-// What is read by the names of files.
+// The files that are read.
 std::vector<std::filesystem::path> files_of(const GenerateFlags& flags) {
   std::vector<std::filesystem::path> files;
   add_files_of_model(flags.model.model, files);
@@ -131,7 +131,7 @@ std::vector<std::filesystem::path> files_of(const GenerateFlags& flags) {
 }
 
 int run(const GenerateFlags& flags) {
-  // Everything that can be refused is refused before the model is loaded.
+  // All errors in flags are reported before the model is loaded.
   const std::string text = flags.has_prompt_file ? read_text(flags.prompt_file) : flags.prompt;
   if (!flags.has_prompt_file) require_text(text, "--prompt");
   require_text(flags.encoder_prompt, "--encoder-prompt");
@@ -166,7 +166,7 @@ int run(const GenerateFlags& flags) {
   options.cancel = interrupt.flag();
   options.verdict_log = verdict_log.log();
   if (!flags.json) {
-    // The legend comes with the first token, so that what is refused before it stays one line.
+    // The legend comes with the first token, so that an error before it remains a single line.
     options.on_token = [print_token = printer.callback(), style,
                         legend_is_due = flags.show_draft](const TokenEvent& event) mutable {
       if (std::exchange(legend_is_due, false)) fmt::print(stderr, "{}\n", legend(style));
@@ -178,8 +178,8 @@ int run(const GenerateFlags& flags) {
   profile.save(generator);
   trace.warn_of_failure();
 
-  // A full disk must not leave a result behind that looks complete: the object of --json is printed
-  // when the rows are written. A text has been streamed by then.
+  // After a full disk no result may look complete: --json's object is printed once the rows are
+  // written. By then a text has been streamed.
   if (flags.json) {
     if (logits_file) logits_file->write(result.logits);
     output.write(to_json(result, generator.rule_scope()));

@@ -12,8 +12,8 @@
 namespace outrider::cli {
 namespace {
 
-constexpr std::size_t kWidth = 96;   // readable in a terminal of 100 columns
-constexpr std::size_t kColumn = 32;  // where the words begin: the longest common flag, and a gap
+constexpr std::size_t kWidth = 96;   // fits a terminal of 100 columns
+constexpr std::size_t kColumn = 32;  // where descriptions begin: the longest common flag, and a gap
 constexpr std::size_t kExampleIndent = 6;  // of an example's second line
 
 std::string wrap(const std::string& text, std::size_t indent) {
@@ -39,8 +39,8 @@ std::string left_of(const CLI::Option& option, bool is_positional) {
   return left;
 }
 
-// Where the shell may break a command line of more than kWidth characters: the last space outside
-// quotes that leaves room for a backslash. npos if there is none.
+// The last space outside quotes within kWidth characters that leaves space for a backslash, where
+// the shell may continue a command line. npos if there is none.
 std::size_t last_break(const std::string& line) {
   std::size_t found = std::string::npos;
   bool is_quoted = false;
@@ -51,7 +51,7 @@ std::size_t last_break(const std::string& line) {
   return found;
 }
 
-// Examples, indented by two, go on behind a backslash; other long lines are wrapped as words.
+// Examples, which are indented by two, continue after a backslash; other long lines are wrapped.
 std::string wrap_examples(const std::string& footer) {
   std::istringstream lines(footer);
   std::string text;
@@ -109,12 +109,12 @@ std::string HelpFormat::make_description(const CLI::App* app) const {
 
 std::string HelpFormat::make_usage(const CLI::App* app, std::string name) const {
   const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
-  std::string places;  // of words that stand by themselves
+  std::string places;  // positional arguments
   for (const CLI::Option* option :
        app->get_options([](const CLI::Option* one) { return one->get_positional(); })) {
     places += fmt::format(" [{}]", option->get_name(/*positional=*/true));
   }
-  // A command that runs a model needs none behind it.
+  // A command that runs a model needs no subcommand.
   const bool runs_alone = app->get_option_no_throw("--model") != nullptr;
   const char* const command = runs_alone ? " [COMMAND]" : " COMMAND";
   return fmt::format("Usage: {}{}{} [flags]\n", name, has_commands ? command : "", places);
@@ -136,7 +136,7 @@ std::string HelpFormat::make_help(const CLI::App* app, std::string name,
     if (option == app->get_help_all_ptr()) return has_more;
     return shows_all || option == app->get_help_ptr() || usual_.contains(option);
   };
-  // The group of --help and the like, made first by CLI11, is what a reader needs last.
+  // CLI11 puts the group with --help first; readers need it last.
   std::vector<std::string> groups = app->get_groups();
   std::rotate(groups.begin(), groups.begin() + (groups.empty() ? 0 : 1), groups.end());
   for (const std::string& group : groups) {

@@ -1,4 +1,4 @@
-// outrider inspect: what a model's files hold, and which kernels this machine runs.
+// outrider inspect: the contents of a model's files, and the kernels of this machine.
 #include "outrider/inspect.h"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ Totals add_up(const FileSummary& summary) {
   return totals;
 }
 
-// 1234567 -> "1.23 M" with the units of kSteps; small numbers as they are.
+// 1234567 -> "1.23 M" with the units of kSteps; small numbers unchanged.
 std::string shorten(std::int64_t number, double base, const char* const (&units)[5]) {
   double value = static_cast<double>(number);
   std::size_t unit = 0;

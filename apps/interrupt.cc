@@ -9,7 +9,7 @@
 namespace outrider::cli {
 namespace {
 
-// A handler reaches nothing but globals. Lock-free atomics are safe in one.
+// A handler can use only globals. Lock-free atomics are safe in it.
 std::atomic<bool> signalled{false};
 std::atomic<bool> cancelled{false};
 std::atomic<bool> terminated{false};
@@ -23,11 +23,11 @@ void on_interrupt(int signal_number) {
   if (signal_number == SIGTERM) terminated.store(true);
   cancelled.store(true);
   if (!signalled.exchange(true)) return;
-  // The second one: leave the terminal without colours and die of the signal, which is delivered
-  // when this handler returns.
+  // The second signal: resets the terminal's colours and ends the program by the signal, which is
+  // delivered when this handler returns.
   constexpr char kReset[] = "\x1b[0m\n";
   if (output_is_terminal.load() && ::write(STDOUT_FILENO, kReset, sizeof(kReset) - 1) < 0) {
-    // Nothing to be done about a terminal that is gone.
+    // Nothing can be done if the terminal is gone.
   }
   std::signal(signal_number, SIG_DFL);
   ::raise(signal_number);
@@ -41,11 +41,11 @@ Interrupt::Interrupt() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   ::sigemptyset(&action.sa_mask);
-  action.sa_flags = 0;  // no SA_RESTART: reading a line must end too
+  action.sa_flags = 0;  // without SA_RESTART, so that reading a line ends too
   for (std::size_t i = 0; i < std::size(kSignals); ++i) {
     struct sigaction& previous = previous_actions[i];
     ::sigaction(kSignals[i], &action, &previous);
-    // A caller that ignores SIGINT (nohup, a background job of a script) is to be left alone.
+    // If the caller ignores SIGINT (nohup, a script's background job), so does this program.
     if (previous.sa_handler == SIG_IGN) ::sigaction(kSignals[i], &previous, nullptr);
   }
 }
@@ -67,7 +67,7 @@ void Interrupt::stop() { cancelled.store(true); }
 void Interrupt::reset() {
   signalled.store(false);
   cancelled.store(false);
-  if (must_end()) cancelled.store(true);  // asked last: SIGTERM may come at any moment
+  if (must_end()) cancelled.store(true);  // checked last: SIGTERM may arrive at any moment
 }
 
 bool Interrupt::must_end() { return terminated.load(); }

@@ -9,7 +9,7 @@
 namespace outrider::cli {
 namespace {
 
-// A line of text: no character of it is a request or an escape.
+// A line of text, escaped so that no character is a request or an escape.
 std::string man_text(const std::string& text) {
   std::string escaped;
   if (text.starts_with('.') || text.starts_with('\'')) escaped += "\\&";
@@ -17,7 +17,7 @@ std::string man_text(const std::string& text) {
     if (c == '\\') {
       escaped += "\\e";
     } else if (c == '-') {
-      escaped += "\\-";  // typed as it stands, not a hyphen
+      escaped += "\\-";  // a minus sign to type, not a hyphen
     } else {
       escaped += c;
     }
@@ -36,7 +36,7 @@ std::string dashed(std::string words) {
   return words;
 }
 
-// Indented lines, the examples among them, as they stand; words around them as paragraphs.
+// Indented lines, including examples, are kept; other text becomes paragraphs.
 std::string man_footer(const std::string& footer) {
   std::istringstream lines(footer);
   std::string text;
@@ -66,7 +66,7 @@ std::string man_flag(const FlagDescription& flag) {
   return text + "\n" + man_text(flag.description) + "\n";
 }
 
-// The flags in their groups; the group that CLI11 makes first, with --help, comes last.
+// The flags by group; CLI11's first group, with --help, comes last.
 std::string man_flags(const CommandDescription& command) {
   std::vector<std::string> groups;
   for (const FlagDescription& flag : command.flags) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kMark = "\"\"\"";
 
-// The line up to a mark at its end (blanks behind it do not count); nullopt without one.
+// The line without a mark at its end (blanks after it are ignored); nullopt without one.
 std::optional<std::string> before_mark(const std::string& line) {
   const std::size_t last = line.find_last_not_of(" \t");
   if (last == std::string::npos) return std::nullopt;
@@ -50,7 +50,7 @@ LineStatus MessageReader::next(const Interrupt& interrupt,
     }
   }
   lines.push_back(*std::move(end_of_block));
-  // A mark may have a line of its own.
+  // A mark may be on a line of its own.
   auto begin = lines.begin();
   auto end = lines.end();
   if (begin->empty()) ++begin;

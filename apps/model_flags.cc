@@ -119,7 +119,7 @@ void add_profile_flag(CLI::App& app, ModelFlags& flags) {
       ->group(kSpeculation);
 }
 
-// Names three models at once. Its own callback runs before CLI11 looks at what is required.
+// Names three models at once. Its callback runs before CLI11 checks required flags.
 void add_cascade_flag(CLI::App& app, ModelFlags& flags) {
   CLI::Option* const model = app.get_option("--model");
   add_filled_text(app, "--cascade", flags.cascade, "SPEC", "three models, spec:A>B>C",
@@ -130,7 +130,7 @@ void add_cascade_flag(CLI::App& app, ModelFlags& flags) {
       ->excludes(app.get_option("--drafter"))
       ->excludes(app.get_option("--draft"))
       ->each([&flags, model](const std::string& spec) {
-        if (spec.empty()) return;  // refused where the flag takes its value
+        if (spec.empty()) return;  // refused when the flag's value is read
         model->required(false);
         flags.model = read_cascade(spec, "exact").model;
       });
@@ -139,7 +139,7 @@ void add_cascade_flag(CLI::App& app, ModelFlags& flags) {
 SpeculationOptions speculation_of(const ModelFlags& flags) {
   SpeculationOptions speculation = flags.speculation;
   speculation.drafter_options = flags.options;
-  // Under another rule than exact what is drafted decides, with the seed, what is drawn.
+  // With any other rule than exact, the drawn tokens depend on the drafts, and so on the seed.
   const bool by_default =
       flags.plans_drafts && speculation.tree.empty() && speculation.rule == "exact";
   if (speculation.tree == kOwnTree) {
@@ -147,8 +147,7 @@ SpeculationOptions speculation_of(const ModelFlags& flags) {
   } else if (speculation.tree == kAutoTree || by_default) {
     speculation.tree.clear();
     speculation.adaptive = true;
-    // How deep drafts are depends on the clock: by "coupled" a seed gives the same text all the
-    // same.
+    // Draft depths depend on the clock. With "coupled" a seed gives the same text nevertheless.
     if (!flags.says_verify && speculation.rule == "exact") speculation.verify = "coupled";
   }
   if (!flags.cascade.empty()) {
@@ -161,7 +160,7 @@ SpeculationOptions speculation_of(const ModelFlags& flags) {
 
 namespace {
 
-// Whoever shapes drafts and names no drafter has forgotten it. Who says there is none, may.
+// Flags about drafts without a drafter are an error, unless the user says that there is none.
 void require_drafter_for_drafts(const ModelFlags& flags) {
   if (flags.says_drafter || !flags.draft_path.empty() || !flags.cascade.empty()) return;
   const auto refuse = [](const char* flag) {

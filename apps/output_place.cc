@@ -28,7 +28,7 @@ void require_not_read(const std::string& out, const std::vector<fs::path>& read)
     if (!fs::is_directory(path, unknown)) continue;
     fs::recursive_directory_iterator entry(path, unknown);
     for (; !unknown && entry != fs::recursive_directory_iterator(); entry.increment(unknown)) {
-      // What begins with a dot no command reads as text.
+      // No command reads files that begin with a dot as text.
       if (entry->path().filename().string().front() == '.') {
         entry.disable_recursion_pending();
       } else {

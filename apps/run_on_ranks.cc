@@ -102,8 +102,8 @@ int follow_ranks(const RankedCommand& command, const std::shared_ptr<Ranks>& ran
     ranks->finish();
     if (is_alone_with_it && is_interrupted) return kExitInterrupted;
     if (is_alone_with_it) throw;
-    // The first one has said it or will. With another status than 0 mpirun might end it before it
-    // has.
+    // The first rank reports the error. With another status than 0, mpirun might end it before
+    // that.
     return 0;
   }
 }

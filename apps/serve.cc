@@ -1,4 +1,4 @@
-// outrider serve: the model behind OpenAI's endpoints.
+// outrider serve: the model as an HTTP server with OpenAI's endpoints.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -31,7 +31,7 @@ namespace {
 struct ServeFlags {
   ModelFlags model;
   std::vector<std::string> further_drafters;
-  SamplingParams sampling = {.temperature = 1};  // as OpenAI's endpoints take it
+  SamplingParams sampling = {.temperature = 1};  // OpenAI's default
   server::ServerOptions server;
   int parallel = 32;
   int queue = 256;
@@ -49,7 +49,7 @@ struct ServeFlags {
 
 void serve_notice(const std::string& line) { fmt::print(stderr, "outrider: {}\n", line); }
 
-// One key a line; empty lines and those that begin with # are none.
+// One key per line; empty lines and lines that begin with # are skipped.
 std::vector<std::string> read_keys(const std::string& file) {
   std::vector<std::string> keys;
   const std::string text = read_text(file);
@@ -64,7 +64,7 @@ std::vector<std::string> read_keys(const std::string& file) {
   return keys;
 }
 
-// What each model is served with.
+// The options for each model.
 server::ServedOptions served_options(const ServeFlags& flags) {
   server::ServedOptions served;
   served.speculation = speculation_of(flags.model);
@@ -87,7 +87,7 @@ server::ServedOptions served_options(const ServeFlags& flags) {
   return served;
 }
 
-// What drafting learns of this model is kept from one run to the next.
+// Keeps this model's drafting profile from one run to the next.
 void keep_profile(const ModelFlags& flags, server::ServedOptions& served) {
   const ProfileFile profile(flags, !served.drafters.empty());
   served.prepare = [profile](Batch& batch) { profile.prepare(batch); };
@@ -151,7 +151,7 @@ int serve(const ServeFlags& flags) {
   }
   serve_notice(fmt::format("{} at http://{}:{} (Ctrl-C: no more requests, then the end)", what,
                            options.host, server.port()));
-  // Signals are looked for, not waited for: handlers may do next to nothing.
+  // Signals are polled, since handlers may do almost nothing.
   std::atomic<bool> ended{false};
   std::thread watcher([&] {
     constexpr std::chrono::milliseconds kPause(50);
@@ -165,7 +165,7 @@ int serve(const ServeFlags& flags) {
   ended = true;
   watcher.join();
   trace.warn_of_failure();
-  Interrupt::settle();  // what service managers send to stop a server; it has stopped
+  Interrupt::settle();  // service managers stop a server with it, and it has stopped
   const std::shared_ptr<Ranks> ranks = ranks_in_use();
   if (ranks != nullptr && !ranks->failure().empty())
     return fail(kExitError, "the model was lost: " + ranks->failure());

@@ -1,4 +1,4 @@
-// outrider drafters, rules and trees: what --drafter, --rule and --tree may be given.
+// outrider drafters, rules and trees: the values of --drafter, --rule and --tree.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,15 +20,15 @@ namespace {
 
 using SpecJson = nlohmann::ordered_json;
 
-constexpr std::size_t kSpecWidth = 80;   // of a terminal that nobody has widened
-constexpr std::size_t kSpecColumn = 30;  // where the words on a key begin
+constexpr std::size_t kSpecWidth = 80;   // the usual width of a terminal
+constexpr std::size_t kSpecColumn = 30;  // where a key's description begins
 
-// What the commands differ in.
+// The differences between the commands.
 struct SpecList {
   const char* command;  // "drafters"
   const char* one;      // "drafter"
-  const char* flag;     // that takes them
-  const char* other;    // what stands beside those of the list
+  const char* flag;     // takes these specs
+  const char* other;    // values besides those of the list
   std::vector<SpecDescription> (*known)();
 };
 
@@ -107,7 +107,7 @@ SpecJson to_json(const SpecDescription& one) {
   return object;
 }
 
-// The kind of that name; a whole spec names its kind.
+// The kind with that name; a whole spec names its kind.
 SpecDescription find_kind(const SpecList& list, const std::string& asked) {
   const std::vector<SpecDescription> known = list.known();
   const auto at = std::find_if(known.begin(), known.end(), [&asked](const SpecDescription& one) {

@@ -1,4 +1,4 @@
-// outrider template: the prompt that a chat template makes of a conversation.
+// outrider template: renders a conversation with a chat template.
 #include <memory>
 #include <string>
 

@@ -45,7 +45,7 @@ void Output::write(std::string_view text) {
     if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      // Someone made the descriptor non-blocking; wait for room (or for its end).
+      // The descriptor has been made non-blocking; waits until it can be written (or has ended).
       pollfd waiting{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
       ::poll(&waiting, 1, -1);
     } else if (errno != EINTR) {

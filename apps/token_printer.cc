@@ -74,7 +74,7 @@ void TokenPrinter::write(std::string_view text, TokenOrigin origin) {
   std::string decorated(around.before);
   decorated += safe_ ? without_controls(text) : text;
   decorated += around.after;
-  // One write: a colour is never left on, whenever the program is stopped.
+  // A single write, so that no colour remains whenever the program is stopped.
   output_->write(decorated);
 }
 

@@ -1,4 +1,4 @@
-// outrider train: two subcommands that run here, and those of outrider-train.
+// outrider train: two subcommands of this program, and those of outrider-train.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -20,7 +20,7 @@ CLI::App* add_train(CLI::App& program, Run& run_command) {
   const CLI::App* tokenizer = add_train_tokenizer(*app, *run_tokenizer);
   const auto run_answers = std::make_shared<Run>();
   const CLI::App* answers = add_train_answers(*app, *run_answers);
-  // For the list in the help: hand_over_to_trainer() has run by the time anything is parsed here.
+  // For the list in the help: hand_over_to_trainer() has run before anything is parsed here.
   std::string names = "tokenizer, answers";
   for (const TrainerCommand& command : trainer_commands()) {
     app->add_subcommand(std::string(command.name), std::string(command.description))

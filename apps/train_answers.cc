@@ -1,5 +1,4 @@
-// outrider train answers: what a target itself says to prompts, as text for its heads to learn
-// from.
+// outrider train answers: a target's own answers to prompts, as text for training its heads.
 #include "train_answers.h"
 
 #include <fmt/format.h>
@@ -48,11 +47,11 @@ struct AnswerFlags {
   bool resume = false;
 };
 
-// A file that gets a line for every answer, all lines of a conversation at once. One that was cut
-// off by a kill or a full disk is cut back to its last whole line.
+// A file with a line per answer; all lines of a conversation are written at once. After a kill or a
+// full disk it is truncated to its last complete line.
 class AnswerFile {
  public:
-  // Throws Error or UsageError for a file that is there without `resume`, or holds something else.
+  // Throws Error or UsageError if the file exists without `resume`, or holds something else.
   AnswerFile(const std::string& path, bool resume) : path_(path) {
     if (std::filesystem::exists(path)) {
       if (!resume) throw UsageError("read flags", "out", "a new file, or --resume", path);
@@ -63,7 +62,7 @@ class AnswerFile {
   }
 
   bool has(const std::string& conversation) const { return done_.count(conversation) > 0; }
-  // False for a prompt that the file has, or that was given here before.
+  // False if the file has the prompt, or if it was given before.
   bool take_prompt(const std::string& prompt) { return prompts_.insert(prompt).second; }
   void write(const std::string& lines) {
     file_ << lines << std::flush;
@@ -95,7 +94,7 @@ class AnswerFile {
   std::set<std::string> prompts_;  // as rendered
 };
 
-// As many prompts as the model is to write, none of them written yet.
+// One empty prompt for each that the model will write.
 PromptSet own_prompts(int n) {
   PromptSet set;
   set.name = kOwnSet;
@@ -106,8 +105,8 @@ PromptSet own_prompts(int n) {
   return set;
 }
 
-// The conversations of a run, each one turn after the other, many beside each other. A prompt
-// without turns is one that the model writes first.
+// The conversations of a run: each turn by turn, many in parallel. The model first writes a prompt
+// that has no turns.
 class AnswerRun {
  public:
   AnswerRun(const AnswerFlags& flags, std::shared_ptr<const Model> model,
@@ -139,7 +138,7 @@ class AnswerRun {
                           static_cast<int>(prompts_.size() - open.size()));
     progress_ = &progress;
     talks_.resize(prompts_.size());
-    // Few wait at a time: rendered prompts of a large set would fill the memory.
+    // Few wait at a time, since rendered prompts of a large set would fill the memory.
     std::size_t next = 0;
     while (true) {
       for (; next < open.size() && batch.load().n_waiting == 0; ++next) begin(open[next]);
@@ -149,9 +148,9 @@ class AnswerRun {
     batch_ = nullptr;
   }
 
-  // How many could not be answered.
+  // The number that could not be answered.
   int n_failed() const { return n_failed_; }
-  // How many prompts of the model's own had no end, or were there before.
+  // The number of the model's own prompts without an end, or that existed before.
   int n_passed_over() const { return n_passed_over_; }
 
  private:
@@ -178,7 +177,7 @@ class AnswerRun {
 
   GenerateOptions options_of(std::size_t conversation) const {
     GenerateOptions options = flags_.options;
-    // A text of its own for each, whatever runs beside it.
+    // Each conversation has its own text, whatever runs beside it.
     options.seed += conversation;
     options.cancel = interrupt_.flag();
     return options;
@@ -268,7 +267,7 @@ class AnswerRun {
     progress_->step();
   }
 
-  // One that the template or the context refuses is no reason to lose the others.
+  // If the template or the context refuses one, the others continue.
   void fail(std::size_t conversation, const std::exception_ptr& error) {
     ++n_failed_;
     talks_[conversation] = {};

@@ -1,4 +1,4 @@
-// outrider train tokenizer: a vocabulary learnt from text, as a Hugging Face directory.
+// outrider train tokenizer: learns a vocabulary from text and writes a Hugging Face directory.
 #include "train_tokenizer.h"
 
 #include <fmt/format.h>
@@ -19,21 +19,22 @@
 namespace outrider::cli {
 namespace {
 
-// <unk>, <s>, </s>, the 256 bytes, and the blank that every text begins with.
+// <unk>, <s>, </s>, the 256 bytes, and the blank with which every text begins.
 constexpr int kLeastVocabulary = 260;
 
 struct TrainTokenizerFlags {
   std::vector<std::string> texts;
   int vocabulary = 0;
   std::string out;
-  double coverage = 0.99995;  // Llama 2's
+  double coverage = 0.99995;  // Llama 2's value
   int max_lines = 0;
   std::uint64_t seed = 0;
   bool keep_model = false;
   bool force = false;
 };
 
-// While it lives the signals that end a program wait: what takes milliseconds is done or not begun.
+// Delays signals that end the program during its lifetime: work of milliseconds is done completely
+// or not begun.
 class SignalsWait {
  public:
   SignalsWait() {
@@ -63,7 +64,7 @@ int run(const TrainTokenizerFlags& flags) {
                                  : fmt::format("{} of {} lines", lines.n_lines(), text.n_lines());
   state.show(fmt::format("learning {} pieces from {} ({:.1f} MiB of text)", flags.vocabulary,
                          source, static_cast<double>(text.n_bytes()) / (1 << 20)));
-  // SentencePiece cannot be asked to stop. Nothing is written yet: Ctrl-C just ends the program.
+  // SentencePiece cannot be stopped. Nothing is written yet, so Ctrl-C may end the program.
   const TrainedVocabulary vocabulary = train_vocabulary(
       lines, {.vocabulary_size = flags.vocabulary, .character_coverage = flags.coverage});
   {

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kProgram = "outrider-train";
-constexpr int kCannotRun = 127;  // as shells have it
+constexpr int kCannotRun = 127;  // the shells' value
 
 constexpr TrainerCommand kCommands[] = {
     {"lm", "A language model, from text"},
@@ -83,7 +83,7 @@ void hand_over_to_trainer(int argc, char** argv) {
   std::vector<char*> words = {name.data()};
   words.insert(words.end(), argv + 2, argv + argc);
   words.push_back(nullptr);
-  // A program inherits what is ignored; enter() ignored these for this one.
+  // A program inherits ignored signals; enter() ignored these for this one.
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
   ::execv(trainer.c_str(), words.data());
   throw Error(operation, trainer.string(), std::strerror(errno));

@@ -11,7 +11,7 @@
 namespace outrider::cli {
 namespace {
 
-// A flag in front of a command would be passed over.
+// Refuses flags before a command, which would be ignored.
 void refuse_flags_before(const CLI::App& tune, const CLI::App& command) {
   for (const CLI::Option* option : tune.get_options()) {
     if (option->count() == 0) continue;

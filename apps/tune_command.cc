@@ -30,7 +30,7 @@
 namespace outrider::cli {
 namespace {
 
-// Fewer than `tune layers` tries, of shorter texts: a pass over all of them each.
+// Fewer and shorter than those of `tune layers`: each needs a pass over all texts.
 constexpr int kLayerTrials = 32;
 
 struct TuneDraftersFlags {
@@ -53,7 +53,7 @@ std::vector<std::string> named_drafters(const TuneDraftersFlags& flags) {
   return drafters;
 }
 
-// Before anything is loaded.
+// Runs before anything is loaded.
 void check_tune_flags(const TuneDraftersFlags& flags) {
   if (flags.model.model.empty()) {
     throw UsageError("read flags", "tune", "--model PATH, or one of the commands tree, layers",
@@ -91,7 +91,7 @@ std::vector<ComparedPrompt> tuned_prompts(const TuneDraftersFlags& flags, const 
   return in_turn(join_prompt_sets(sets));
 }
 
-// The target without the layers that it drafts best without; nothing where no such draft pays.
+// Adds the target without the layers whose skipping drafts best; nothing if no such draft pays.
 void add_layers(const TuneDraftersFlags& flags, const std::shared_ptr<const Model>& model,
                 const Interrupt& interrupt, std::vector<std::string>& drafters) {
   if (!flags.layers || model->summary().n_layers < 2) return;

@@ -22,7 +22,7 @@
 namespace outrider::cli {
 namespace {
 
-// Of the sets that were tried, those to show.
+// How many of the tried sets to show.
 constexpr std::size_t kShown = 10;
 
 struct TuneLayersFlags {

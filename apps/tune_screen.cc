@@ -49,7 +49,7 @@ std::string without_folder(const std::string& drafter) {
   return drafter.substr(0, colon + 1) + drafter.substr(slash + 1);
 }
 
-// What the screen calls drafters: without folders, where they differ without.
+// Display names of drafters: without folders if they remain distinct.
 std::map<std::string, std::string> names_of(const std::vector<TunedMethod>& methods) {
   std::map<std::string, std::string> names;
   std::set<std::string> different;
@@ -62,7 +62,7 @@ std::map<std::string, std::string> names_of(const std::vector<TunedMethod>& meth
   return names;
 }
 
-// Costs of a few widths, in passes over one row.
+// Costs of a few widths, relative to a pass of one row.
 std::string costs_line(const MethodComparison& comparison) {
   if (!comparison.passes) return {};
   constexpr int kShownRows[] = {1, 2, 4, 8, 16, 32};
@@ -88,7 +88,8 @@ struct ScreenRow {
 std::vector<ScreenRow> rows_of(const std::vector<TunedMethod>& methods,
                                const std::vector<double>& temperatures) {
   const std::map<std::string, std::string> names = names_of(methods);
-  std::vector<std::pair<std::string, std::string>> keys;  // drafter and tree, as they come
+  // Drafter and tree, in order of appearance.
+  std::vector<std::pair<std::string, std::string>> keys;
   for (const TunedMethod& method : methods) {
     const std::pair<std::string, std::string> key(method.drafter, method.tree);
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
@@ -115,7 +116,7 @@ std::vector<ScreenRow> rows_of(const std::vector<TunedMethod>& methods,
 std::string methods_table(const Tuning& tuning, const std::vector<TunedMethod>& methods) {
   const std::vector<double>& temperatures = tuning.drafters.options.temperatures;
   std::vector<ScreenRow> rows = rows_of(methods, temperatures);
-  // Fixed shapes come last in the list, and are all of one drafter: they stand below its name.
+  // Fixed shapes come last in the list and belong to one drafter: they are shown below its name.
   std::string shaped;
   if (tuning.shapes) shaped = tuning.shapes->options.methods.back().speculation.drafter;
   std::size_t width = 8;
@@ -142,7 +143,7 @@ std::string methods_table(const Tuning& tuning, const std::vector<TunedMethod>& 
   return text;
 }
 
-// What to do at one temperature, in a sentence.
+// The advice for one temperature, as a sentence.
 std::string advice_of(const Tuning& tuning, const std::vector<TunedMethod>& methods,
                       double temperature) {
   const Advice advice = recommend(methods, temperature);

@@ -37,7 +37,7 @@ struct TuneTreeFlags {
   bool json = false;
 };
 
-// Budgets to show: 1, 2, 4, ... and the most.
+// Budgets to show: 1, 2, 4, ... and the largest.
 std::vector<int> budgets(int most) {
   std::vector<int> all;
   for (int budget = 1; budget < most; budget *= 2) all.push_back(budget);
@@ -108,7 +108,7 @@ int run(const TuneTreeFlags& flags) {
     throw UsageError("read flags", "--drafter", "a drafter", "none");
   }
   check_speculation(speculation);
-  // A wrong place is better known before all is measured.
+  // Checks the output file before the measurement.
   std::vector<std::filesystem::path> read = options.texts.paths;
   add_files_of_model(flags.model.model, read);
   add_files_of_model(flags.model.draft_path, read);
@@ -132,7 +132,7 @@ int run(const TuneTreeFlags& flags) {
     profile = measure_tree_profile(model, speculation, options);
   }
   interrupt.throw_if_raised();
-  // The figures first: they are there even if the file cannot be written by now.
+  // Prints the figures first, in case the file cannot be written any more.
   Output output;
   output.write(flags.json ? to_json(profile, flags.out) : to_table(profile, flags.out));
   output.check();

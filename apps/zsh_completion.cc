@@ -17,7 +17,7 @@ std::string zsh_function(const std::string& path) {
   return name;
 }
 
-// What _arguments reads as punctuation in an explanation.
+// Escapes the punctuation of _arguments in a description.
 std::string zsh_words(const std::string& description) {
   std::string words;
   for (const char c : first_sentence(description)) {
@@ -41,10 +41,10 @@ std::string zsh_action(const FlagDescription& flag) {
     case ValueKind::none:
       break;
   }
-  return " ";  // a value, of which nothing is known
+  return " ";  // a value about which nothing is known
 }
 
-// The specification that _arguments takes of a flag, one for each of its names.
+// A flag's specifications for _arguments, one for each of its names.
 std::string zsh_flag(const FlagDescription& flag) {
   std::string text;
   for (const std::string& name : flag.names) {
@@ -61,7 +61,7 @@ std::string zsh_flag(const FlagDescription& flag) {
   return text;
 }
 
-// The function of a command, behind those of the commands below it.
+// A command's function, after those of the commands below it.
 std::string zsh_command(const CommandDescription& command, const std::string& path) {
   std::string below;
   std::string names;
@@ -97,7 +97,7 @@ std::string zsh_command(const CommandDescription& command, const std::string& pa
 
 constexpr const char* kZshHead =
     "#compdef @\n# zsh completion for @, made by \"@ completion zsh\".\n\n";
-// Autoloaded, this file is the body of the function; sourced, it names it.
+// If autoloaded, this file is the function's body; if sourced, it defines it.
 constexpr const char* kZshTail = R"(if [[ ${funcstack[1]} == _@ ]]; then
   _@ "$@"
 else

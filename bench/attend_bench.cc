@@ -1,6 +1,6 @@
-// Attention of one token and of a draft over a context in all layers of a pass, by one thread:
-// bytes of keys and values per second, each counted once, and the share of what one thread reads in
-// the same run.
+// Attention of one token and of a draft over a context, in all layers of a pass, on one thread.
+// Reported are the bytes of keys and values per second, each counted once, and the share of one
+// thread's read speed in the same run.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -19,28 +19,28 @@
 namespace outrider {
 namespace {
 
-// TinyLlama's: 32 query heads over 4 key-value heads, a layer's keys and values of 64 tokens among
-// those of all others.
+// TinyLlama's shape: 32 query heads over 4 key-value heads. A layer's keys and values of 64 tokens
+// lie among those of all other layers.
 constexpr int kLayers = 22;
 constexpr int kHeadDim = 64;
 constexpr int kKvHeads = 4;
 constexpr int kQueriesPerHead = 8;
 constexpr std::size_t kReadBytes = std::size_t{256} << 20;
 
-// A sequence of n_keys tokens, in its pages as a model's is.
+// A sequence of n_keys tokens in pages laid out as a model's.
 std::unique_ptr<KvSequence> make_sequence(kernels::KvKind kv, int n_keys) {
   const std::vector<LayerCache> layers(kLayers, {.n_heads = kKvHeads, .head_dim = kHeadDim});
   const auto cache = std::make_shared<KvCache>(layers, kv);
   auto sequence = std::make_unique<KvSequence>(cache);
   sequence->reserve(n_keys);
   for (int id = 0; id < cache->pool().n_pages(); ++id) {
-    // Ordinary numbers of any type: what the values are costs nothing.
+    // Normal numbers in every type: the values do not affect the time.
     std::memset(cache->store().bytes(id), 0x3F, cache->groups().front().page_bytes());
   }
   return sequence;
 }
 
-// All heads of some tokens over keys and values that they share.
+// All heads of some tokens over the keys and values that they share.
 void attend(benchmark::State& state, const kernels::KernelTable& table, kernels::Attend attend_to,
             kernels::KvKind kv) {
   const int n_keys = static_cast<int>(state.range(0));

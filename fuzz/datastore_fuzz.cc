@@ -1,4 +1,4 @@
-// Any bytes are a datastore that is searched safely, or an Error.
+// Any bytes are either a datastore that is searched safely, or give an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 using outrider::Datastore;
 using outrider::TokenId;
 
-// The checksums that a writer would have put there: without them hardly any input would get beyond
+// Sets the checksums that a writer would have written: without them hardly any input would get past
 // the header.
 void seal(std::vector<std::byte>& bytes) {
   if (bytes.size() < Datastore::kHeader_bytes) return;
@@ -29,7 +29,7 @@ void seal(std::vector<std::byte>& bytes) {
   put(64, outrider::checksum(std::span(bytes).first(64)));
 }
 
-// Runs of the store's own tokens, and some that it may not have, in every segment.
+// Searches every segment for runs of the store's own tokens and for some that it may not contain.
 void search(const Datastore& store) {
   constexpr std::uint32_t kMostRanks = 50;
   for (int segment = 0; segment < store.n_segments(); ++segment) {

@@ -1,4 +1,4 @@
-// Any bytes are a safetensors file that reads safely, or an Error.
+// Any bytes are either a safetensors file that is read safely, or give an Error.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// Any bytes as a task file: an Error, or a task that every item either makes a question of or is a
-// problem for.
+// Any bytes as a task file: an Error, or a task which turns every item into a question or reports a
+// problem with it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 
 using outrider::eval::DataSet;
 
-// Items with the fields that the seeds ask for, one with those of other kinds, and one without any.
+// Items with the fields that the seeds use, one with fields of other types, and one without any.
 DataSet items() {
   DataSet data;
   for (const char* fields :

@@ -1,5 +1,5 @@
-// Any bytes as a chat template, and behind a zero byte its variables: an Error, or a text of valid
-// UTF-8 within the limits, the same when rendered again.
+// Any bytes as a chat template, with its variables after a zero byte: an Error, or valid UTF-8 text
+// within the limits, the same when rendered again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Small, so that what takes long is cut short.
+// Small limits, so that slow templates are stopped early.
 constexpr outrider::jinja::Limits kLimits{
     .n_steps = 20'000, .text_bytes = 100'000, .memory_bytes = 2'000'000};
 

@@ -1,4 +1,4 @@
-// What `outrider train seq2seq` says of answers, against sacreBLEU.
+// The scores that `outrider train seq2seq` reports for answers, compared with sacreBLEU.
 #include "trainer/answer_score.h"
 
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@ TEST(AnswerScore, IsSacreBleus) {
                                             "a man reads a book in the garden",
                                             "three birds fly over the quiet lake today"};
   const AnswerScore score = score_answers(answers, kReferences);
-  // BLEU().corpus_score(answers, [references]).score of sacrebleu 2.6.0: 28 words to 30, so that
-  // brevity counts. The mean of the texts' own scores is 67.4.
+  // BLEU().corpus_score(answers, [references]).score of sacrebleu 2.6.0: 28 words against 30, so
+  // that the brevity penalty applies. The mean of the texts' own scores is 67.4.
   EXPECT_NEAR(score.bleu, 68.4990092612184, 1e-9);
   EXPECT_LT(score.interval.low, score.bleu);
   EXPECT_GT(score.interval.high, score.bleu);
-  EXPECT_GE(score.interval.low, 38.2);  // the worst text's, 38.26
+  EXPECT_GE(score.interval.low, 38.2);  // The worst text's score is 38.26.
   EXPECT_LE(score.interval.high, 100.1);
   EXPECT_EQ(score.signature.rfind("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp", 0), 0u)
       << score.signature;

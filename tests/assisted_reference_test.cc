@@ -1,5 +1,5 @@
-// Greedy speculation on the real pair against Hugging Face assisted generation: the same ids, and
-// the same number of accepted draft tokens in every round.
+// Greedy speculation on the real pair, compared with assisted generation of Hugging Face: the same
+// ids, and the same number of accepted draft tokens in every round.
 //
 // tests/golden/make_assisted_golden.py made the reference and says how its rounds map to ours.
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class AssistedReference : public ::testing::TestWithParam<int> {
     }
   }
 
-  // Every prompt of the reference at once: a text is the same in any company.
+  // All prompts of the reference at once: a text does not depend on the others of its batch.
   std::vector<GenerateResult> generate(const std::vector<GenerateRequest>& requests) {
     return generate(requests, {}, "chain:length=" + std::to_string(GetParam()));
   }
@@ -92,8 +92,8 @@ TEST_P(AssistedReference, TheHeuristicScheduleTakesTheSameRounds) {
   }
 }
 
-// With an end token the reference counts a drafted end token as the target's; here it is an
-// accepted draft token, so such a last round is one higher.
+// With an end token, the reference counts a drafted end token as the target's. Here it is an
+// accepted draft token, so that the last round is higher by one.
 TEST_P(AssistedReference, SameRoundsUpToAnEndToken) {
   const nlohmann::json& ending = reference().at("ending");
   ASSERT_GE(ending.size(), 1U);

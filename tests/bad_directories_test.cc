@@ -1,5 +1,5 @@
-// Broken Hugging Face directories, each made from a good one by one change, against the real
-// program: exit status 1, one line of bounded length that names what is wrong, a clean standard
+// Broken Hugging Face directories, each made from a good one by one change, given to the real
+// program: exit status 1, one line of bounded length that names the problem, and an empty standard
 // output.
 #include <gtest/gtest.h>
 
@@ -199,8 +199,8 @@ TEST(BadInput, DirectoriesAreRefused) {
     bad.breakage(directory);
     expect_refused(run_program(generate_words(directory)), 1, bad.names);
     expect_others_hold(directory);
-    // As a drafter it is refused in the same words. (Its logits are only a proposal, and one
-    // without tokenizer is taken at its word.)
+    // As a drafter it is refused with the same message. (Its logits are only a proposal, and a
+    // drafter without tokenizer is assumed to have the target's.)
     const bool drafts = std::string_view(bad.what) == "weights NaN" ||
                         std::string_view(bad.what) == "no tokenizer" ||
                         std::string_view(bad.what) == "tokenizer config broken";

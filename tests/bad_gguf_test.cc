@@ -1,5 +1,5 @@
-// Broken GGUF files, each made from a good one by one change to its bytes, against the real
-// program: exit status 1, one line of bounded length that names what is wrong, a clean standard
+// Broken GGUF files, each made from a good one by one change to its bytes, given to the real
+// program: exit status 1, one line of bounded length that names the problem, and an empty standard
 // output.
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace outrider::testing {
 namespace {
 
-// A good file's bytes, changed in place: each function finds a key or a tensor by name.
+// The bytes of a good file, changed in place. Each function finds a key or a tensor by name.
 class GgufBytes {
  public:
   explicit GgufBytes(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -30,17 +30,18 @@ class GgufBytes {
   void set_value(const std::string& key, T value) {
     put(behind(key) + 4, value);
   }
-  void set_text(const std::string& key, std::string_view text) {  // no longer than what is there
+  // The new text must not be longer than the old one.
+  void set_text(const std::string& key, std::string_view text) {
     put(behind(key) + 4, std::uint64_t{text.size()});
     bytes_.replace(behind(key) + 12, text.size(), text);
   }
-  // Of arrays: type of elements, their number, and the bytes of the first text.
+  // For arrays: the type of the elements, their number, and the bytes of the first text.
   void set_element_type(const std::string& key, std::uint32_t type) { put(behind(key) + 4, type); }
   void set_array_size(const std::string& key, std::uint64_t n) { put(behind(key) + 8, n); }
   void set_first_element(const std::string& key, std::string_view text) {
     bytes_.replace(behind(key) + 24, text.size(), text);
   }
-  // Of tensors of two dimensions: sizes (innermost first), type and offset.
+  // For tensors of two dimensions: sizes (innermost first), type and offset.
   void set_size(const std::string& tensor, std::size_t dimension, std::uint64_t size) {
     put(behind(tensor) + 4 + 8 * dimension, size);
   }
@@ -161,7 +162,7 @@ TEST(BadInput, GgufFilesAreRefused) {
 TEST(BadInput, GgufFilesCutShortAreRefused) {
   const fs::path file = Good::get().root() / "cut.gguf";
   const std::string good = read_text(Good::get().gguf());
-  // Densely where counts and keys lie, then through vocabulary, tensor headers and data.
+  // Densely in the region of counts and keys, then through vocabulary, tensor headers and data.
   std::vector<std::size_t> lengths = {0, 1, 3, 4, 7, 8, 15, 16, 23, 24, 31, 32, 40, 60, 100, 200};
   for (std::size_t part = 1; part < 32; ++part) lengths.push_back(good.size() * part / 32);
   for (std::size_t part = 1; part < 16; ++part) lengths.push_back(16384 * part / 16);

@@ -1,6 +1,6 @@
-// What is no model, drafters that do not fit, prompts that cannot be run and outputs that cannot be
-// written, against the real program: exit status 1 or 2, one line of bounded length that names what
-// is wrong, a clean standard output. (Flags alone: cli_test.cc.)
+// Paths that are no models, drafters that do not fit, prompts that cannot be run and outputs that
+// cannot be written, given to the real program: exit status 1 or 2, one line of bounded length that
+// names the problem, and an empty standard output. (Flags alone: cli_test.cc.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ TEST(BadInput, DraftersThatDoNotFitAreRefused) {
   TinyShape larger;
   larger.vocabulary_size = kVocabulary + 20;
   write_hugging_face(make_tiny_model(larger), root / "larger");
-  // The same number of tokens, two of which have changed places.
+  // The same number of tokens, two of which have swapped places.
   fs::copy(Good::get().directory(), root / "swapped");
   edited("tokenizer.json", [](json& t) {
     std::swap(t["model"]["vocab"]["a"], t["model"]["vocab"]["b"]);
@@ -128,7 +128,7 @@ TEST(BadInput, PromptsThatCannotBeRunAreRefused) {
   const fs::path root = Good::get().root();
   const fs::path good = Good::get().directory();
   write_text(root / "long.txt", std::string(4 * kContext, '~'));
-  // A token that the tokenizer has and the embedding has not.
+  // A token that the tokenizer has and the embedding lacks.
   fs::copy(good, root / "added");
   edited("tokenizer.json", [](json& t) {
     json token = t["added_tokens"][0];
@@ -159,14 +159,14 @@ TEST(BadInput, PromptsThatCannotBeRunAreRefused) {
   EXPECT_EQ(run_program(generate_words(root / "added")).status, 0);
 }
 
-// With --json nothing goes out before the rows are written. A streamed text has gone out by then;
-// the status and the file tell.
+// With --json nothing is printed before the rows are written. A streamed text is already printed by
+// then; the exit status and the file report the failure.
 TEST(BadInput, AFullDiskLeavesNoPartOfTheLogits) {
   const fs::path folder = Good::get().root() / "full";
   fs::create_directory(folder);
   const std::string rows = (folder / "rows").string();
   write_text(rows, "old");
-  // A limit on the size of files, of 2 blocks of 512 bytes or 1024, stands in for the disk's.
+  // A limit on file size, of 2 blocks of 512 bytes or 1024, simulates a full disk.
   const std::string command = "ulimit -f 2; exec \"$0\" \"$@\"";
   for (const bool as_json : {false, true}) {
     SCOPED_TRACE(as_json);
@@ -189,7 +189,7 @@ TEST(BadInput, AFullDiskLeavesNoPartOfTheLogits) {
   }
 }
 
-// Where the object of --json cannot be printed, no file appears either.
+// If the object of --json cannot be printed, no file appears either.
 TEST(BadInput, AFullOutputLeavesNoLogits) {
   const fs::path rows = Good::get().root() / "unprinted.f32";
   Words words = {"-c", "exec \"$0\" \"$@\" > /dev/full", OUTRIDER_PROGRAM};
@@ -203,7 +203,7 @@ TEST(BadInput, AFullOutputLeavesNoLogits) {
   }
 }
 
-// A load of a second or so: weights that are one hole in the file.
+// A load of about a second: weights that are one hole in the file.
 TEST(BadInput, AnInterruptedLoadEndsQuietly) {
   const fs::path directory = Good::get().root() / "large";
   fs::copy(Good::get().directory(), directory);
@@ -252,8 +252,8 @@ TEST(BadInput, AnInterruptedLoadEndsQuietly) {
   EXPECT_GT(n_within, 0);
 }
 
-// A conversation during which the weights are emptied: the first answer is there, the second
-// message's embeddings are not.
+// A conversation during which the weights are truncated: the first answer exists, the embeddings of
+// the second message do not.
 TEST(BadInput, AFileCutShortInUseIsRefused) {
   const fs::path folder = Good::get().root() / "vanishing";
   fs::copy(Good::get().directory(), folder);
@@ -277,18 +277,18 @@ TEST(BadInput, AFileCutShortInUseIsRefused) {
   const ProgramRun run = run_program(words, {.program = "/bin/sh"});
   EXPECT_EQ(run.status, 1) << run.err;
   EXPECT_FALSE(read_text(out).empty());
-  // The first answer may have left its own remark, that it ended at --max-tokens.
+  // The first answer may have left its own note that it ended at --max-tokens.
   const std::size_t line = run.err.find("outrider: [read file] ");
   ASSERT_NE(line, std::string::npos) << run.err;
   EXPECT_THAT(run.err.substr(line), ::testing::HasSubstr("cut short"));
   EXPECT_EQ(run.err.find('\n', line), run.err.size() - 1) << run.err;
 }
 
-// ---- what looks broken and is not
+// ---- input that looks broken but is not
 
 TEST(BadInput, PaddedEmbeddingsAndHolesWork) {
   const fs::path root = Good::get().root();
-  // Rows without tokens, likelier than any other: their text is empty.
+  // Rows without tokens, likelier than any others: their text is empty.
   TinyShape shape;
   shape.vocabulary_size = kVocabulary + 84;
   TinyModel model = make_tiny_model(shape);
@@ -305,7 +305,7 @@ TEST(BadInput, PaddedEmbeddingsAndHolesWork) {
     return id.get<int>() >= kVocabulary;
   })) << padded.out;
 
-  // An id that no token has, in target and drafter alike.
+  // An id without a token, in both target and drafter.
   fs::copy(Good::get().directory(), root / "holes");
   tokenizer([](json& t) {
     json& vocabulary = t["model"]["vocab"];

@@ -1,5 +1,5 @@
-// outrider bench as its users meet it: the shape of the figures, and what is refused. Models are
-// made on the spot; the times of models this small mean nothing.
+// outrider bench as its users see it: the format of the figures, and refused input. Models are made
+// on the spot; the times of models this small mean nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,7 +114,7 @@ TEST_F(BenchCommand, PassesPrintATable) {
                     HasSubstr("\n    2 "), HasSubstr("memory reads at")));
 }
 
-// Of a mixture, how many experts passes read, and what one row does not.
+// For a mixture of experts: how many experts passes read, and how many bytes one row leaves unread.
 TEST_F(BenchCommand, PassesCountExperts) {
   TinyShape shape;
   shape.n_experts = 6;
@@ -130,7 +130,7 @@ TEST_F(BenchCommand, PassesCountExperts) {
   const json object = json::parse(done.out);
   EXPECT_EQ(object["experts"], 6);
   EXPECT_EQ(object["experts_used"], 2);
-  // Three matrices of 64 by 96 in f32, four of six idle in each of two layers.
+  // Three matrices of 64 by 96 in f32; four of six experts idle in each of two layers.
   EXPECT_EQ(object["idle_bytes"], 2 * 4 * 3 * 64 * 96 * 4);
   const json& passes = object["passes"];
   EXPECT_EQ(passes[0]["experts_per_layer"], 2);
@@ -143,7 +143,7 @@ TEST_F(BenchCommand, PassesCountExperts) {
   EXPECT_THAT(run_program(words).out, AllOf(HasSubstr("2 of 6 experts"), HasSubstr("experts  in")));
   EXPECT_FALSE(figures({"--passes", "--rows", "1", "--repeat", "1"}).contains("experts"));
 
-  // Mapped: all 36 matrices of the mixture in the file, and room for ten.
+  // Mapped: all 36 matrices of the mixture are in the file, and memory for ten.
   constexpr int kMatrix = 64 * 96 * 4;
   as_json.insert(as_json.end(),
                  {"--experts", "mapped", "--experts-memory", std::to_string(10 * kMatrix)});
@@ -171,7 +171,7 @@ TEST_F(BenchCommand, SimulatesAcceptance) {
     EXPECT_EQ(tree["emitted"], 200);
     EXPECT_EQ(tree["drafter_passes"], tree["drafted"]);
     EXPECT_EQ(tree["tau"].get<double>(), 200 / tree["target_passes"].get<double>());
-    // Some 150 tokens are judged: four standard deviations of 0.033.
+    // About 150 tokens are judged: four standard deviations of 0.033.
     EXPECT_NEAR(tree["judged_acceptance"].get<double>(), 0.8, 0.13);
     EXPECT_DOUBLE_EQ(tree["speedup"].get<double>(),
                      object["plain"]["seconds"].get<double>() / tree["seconds"].get<double>());

@@ -1,5 +1,5 @@
-// outrider bench --methods as its users meet it: the files it writes, runs that are cut off, and
-// what is refused. Models are made on the spot; the times of models this small mean nothing.
+// outrider bench --methods as its users see it: the files it writes, interrupted runs, and refused
+// input. Models are made on the spot; the times of models this small mean nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST_F(BenchMethodsCommand, GoesOnWhereItWasCutOff) {
   ASSERT_EQ(bench(flags).status, 0);
   const std::string all = bytes_of(path("out.json.rounds.jsonl"));
   ASSERT_EQ(n_lines(all), 5);  // the head, passes and three rounds
-  // Killed in the middle of the last line.
+  // As after a kill in the middle of the last line.
   const std::string cut = all.substr(0, all.size() - 9);
   std::ofstream(path("out.json.rounds.jsonl"), std::ios::binary) << cut;
   const json before = report("out.json");
@@ -124,7 +124,7 @@ TEST_F(BenchMethodsCommand, GoesOnWhereItWasCutOff) {
   const json after = report("out.json");
   EXPECT_EQ(after["complete"], true);
   ASSERT_EQ(after["rounds"].size(), 3U);
-  // What stood in the file has not been measured again, what did not has the same text.
+  // Rounds that the file had are not measured again; the repeated ones have the same text.
   EXPECT_EQ(after["rounds"][0], before["rounds"][0]);
   EXPECT_EQ(after["passes"], before["passes"]);
   EXPECT_EQ(after["rounds"][2]["samples"][0]["ids_digest"],
@@ -132,7 +132,7 @@ TEST_F(BenchMethodsCommand, GoesOnWhereItWasCutOff) {
 
   const ProgramRun other = bench({"--max-tokens", "7", "--json", path("out.json")});
   expect_refused(other, 1, "run.max_tokens 7");
-  // A run that has been complete is reported anew, from its file.
+  // A complete run is reported again from its file.
   const ProgramRun again = bench(flags);
   EXPECT_EQ(again.status, 0);
   EXPECT_EQ(report("out.json")["rounds"], after["rounds"]);
@@ -143,7 +143,7 @@ TEST_F(BenchMethodsCommand, CtrlCLeavesAReport) {
       bench({"--max-tokens", "4", "--repeat", "1000000", "--json", path("out.json")},
             {.interrupt_after = std::chrono::milliseconds(9000)});
   EXPECT_EQ(stopped.status, 130) << stopped.err;
-  if (!fs::exists(path("out.json"))) {  // a machine too busy for a single round by then
+  if (!fs::exists(path("out.json"))) {  // The machine is too busy for a single round by then.
     EXPECT_THAT(stopped.out, IsEmpty());
     return;
   }

@@ -1,4 +1,4 @@
-// outrider bench --plan as its users meet it.
+// outrider bench --plan as its users see it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST(BenchPlanCommand, PrintsOneScreen) {
               AllOf(HasSubstr("llama-3.1-70b"), HasSubstr("llama-3.2-1b"), HasSubstr("\nh200 "),
                     HasSubstr("\nl4 "), HasSubstr("memory"), HasSubstr("c(6) = "),
                     HasSubstr("tau = (1 - 0.7^6) / (1 - 0.7)"), HasSubstr("fixed: not known")));
-  // All devices, and the line of the experts.
+  // All devices, and the line about experts.
   const ProgramRun most = plan({"--model-shape", "mixtral-8x7b,tinyllama-1.1b"});
   EXPECT_LE(std::count(most.out.begin(), most.out.end(), '\n'), 24) << most.out;
 }
@@ -47,7 +47,7 @@ TEST(BenchPlanCommand, SaysHowTauCame) {
   };
   EXPECT_THAT(formula_of("1", "chain:3"), HasSubstr("  tau = 3 + 1, as every token stands\n"));
   EXPECT_THAT(formula_of("0.5", "chain:0"), HasSubstr("  tau = (1 - 0.5^1) / (1 - 0.5) = 1.000\n"));
-  // A chain takes the first share alone, whatever the others are.
+  // A chain uses the first share only, whatever the others are.
   EXPECT_THAT(formula_of("0.5,0.2", "chain:2"),
               HasSubstr("  tau = (1 - 0.5^3) / (1 - 0.5) = 1.750\n"));
   EXPECT_THAT(formula_of("0.5,0.2", "auto"), HasSubstr(", of the tree that 2 shares by rank plan"));

@@ -1,4 +1,4 @@
-// scripts/check-links, on files of its own.
+// scripts/check-links on files written by the test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

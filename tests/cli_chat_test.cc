@@ -1,4 +1,4 @@
-// `outrider chat`: a conversation over a pipe, and what does not fit into one.
+// `outrider chat`: a conversation over a pipe, and text that does not fit into one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,13 +30,14 @@ TEST(Chat, AnswersEveryLineOfAPipeInItsTurn) {
   EXPECT_EQ(two.status, 0) << two.err;
   EXPECT_THAT(two.out, StartsWith(one.out));
   EXPECT_GT(two.out.size(), one.out.size());
-  // Forgetting makes the second answer the first; so does a last line without its end.
+  // Forgetting makes the second answer equal the first. A last line without a newline works the
+  // same.
   const ProgramRun reset = run_program(chat_words(), {.standard_input = "hello\n/reset\nhello"});
   EXPECT_EQ(reset.out, one.out + one.out);
   EXPECT_EQ(run_program(chat_words(), {.standard_input = "hello\n/exit\nhello\n"}).out, one.out);
 }
 
-// What a message of several lines is answered with is what `generate --chat` says to the same text.
+// The answer to a message of several lines equals that of `generate --chat` to the same text.
 TEST(Chat, AMessageMayHaveSeveralLines) {
   const auto answer_to = [](const std::string& message) {
     return run_program({"generate", "--chat", "--prompt", message, "--model",
@@ -67,8 +68,8 @@ TEST(Chat, AMessageMayHaveSeveralLines) {
               HasSubstr("expected \"\"\" at the end of its last line, got the end of the input"));
 }
 
-// The chatty model's vocabulary has no token for the mark: what counts is that flags reach the
-// tokenizer (src/engine/guarded_chat_test.cc has the ids).
+// The chatty model's vocabulary has no token for the mark. This test checks only that the flag
+// reaches the tokenizer (src/engine/guarded_chat_test.cc checks the ids).
 TEST(Chat, MessagesMayBeGuarded) {
   const ProgramRun run =
       run_program(chat_words({"--safe-messages"}), {.standard_input = "hello\n"});
@@ -97,7 +98,7 @@ TEST(Chat, TheSystemMessageCounts) {
   const ProgramRun without = run_program(chat_words(), {.standard_input = "hello\n"});
   EXPECT_EQ(command.out, flag.out);
   EXPECT_NE(without.out, flag.out);
-  // An empty message is a message; no message is the model's own, or none.
+  // An empty system message is a message; without one the model's own applies, or none.
   const ProgramRun empty = run_program(chat_words({"--system", ""}), {.standard_input = "hello\n"});
   EXPECT_EQ(empty.status, 0) << empty.err;
   EXPECT_NE(empty.out, without.out);
@@ -156,7 +157,7 @@ TEST(Chat, ToolsReachTheTemplate) {
                            "--tools", tools})
                   .err,
               HasSubstr("--tools requires --chat"));
-  // What is no list is refused before the model is loaded.
+  // Tools that are no list are refused before the model is loaded.
   std::ofstream(tools) << R"({"name": "look_up"})";
   EXPECT_THAT(run_program({"chat", "--model", "nowhere", "--tools", tools}).err,
               HasSubstr("tools: expected a JSON array"));
@@ -172,7 +173,7 @@ TEST(Chat, SaysWhatAFunctionReturned) {
   EXPECT_EQ(run.out, run_program(chat_words(), {.standard_input = "hi\nhi\n"}).out);
 }
 
-// A turn that goes on from the one before says what it says where all is run anew.
+// A turn that continues the conversation gives the same answer as a run over all of it.
 TEST(Chat, TurnsSayWhatTheWholeConversationWould) {
   const std::string first = run_program(chat_words(), {.standard_input = "hello\n"}).out;
   const std::string both = run_program(chat_words(), {.standard_input = "hello\nand\n"}).out;

@@ -1,6 +1,5 @@
-// Empty values on the command line: they are values where the empty text means something, refused
-// by name where it means nothing, and never the same as a flag that is not given. --flag= and
-// --flag "" are one.
+// Empty values on the command line. They are accepted if the empty text has a meaning and refused
+// by name if not, and never equal a missing flag. --flag= and --flag "" are the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the program does with `flag` and an empty value, written in both ways, behind `words`.
+// The results for `flag` with an empty value, written in both ways, after `words`.
 std::vector<ProgramRun> both_ways(const Words& words, const std::string& flag) {
   Words joined = words;
   joined.push_back(flag + "=");
@@ -41,14 +40,14 @@ TEST(EmptyValues, AreTextsWhereTextIsAsked) {
   EXPECT_EQ(prompts[0].out, prompts[1].out);
 }
 
-// What follows an empty value is the next flag, not the value.
+// The word after an empty value is the next flag, not the value.
 TEST(EmptyValues, TakeNoOtherWordAlong) {
   const std::string model = CliModels::get().target();
   const ProgramRun run = run_program({"tokenize", "--text=", "--model", model, "--ids"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.out, "0\n");
-  // A word that looks like a flag with an empty value is a value where one is due, and no flag
-  // behind --.
+  // A word that looks like a flag with an empty value is a value where one is expected, and no flag
+  // after --.
   const ProgramRun value = run_program({"tokenize", "--model", model, "--text", "--ids="});
   const ProgramRun plain = run_program({"tokenize", "--model", model, "--text=--ids="});
   EXPECT_EQ(value.status, 0) << value.err;
@@ -106,7 +105,7 @@ TEST(EmptyValues, AreRefusedByNameWhereTheyMeanNothing) {
       {eval, "--cascades", "cascades (token:chow, ...)"},
       {{"bench", "--model", model, "--draft", model}, "--tree", "a chain (chain:length=K)"},
       {{"train", "tokenizer", "--out", "o"}, "--text", "a path"},
-      // Flags that take no value take no empty one.
+      // Flags without values refuse an empty one, too.
       {{"tokenize", "--model", model, "--text", "a"}, "--ids", "no value"},
   };
   for (const Refused& one : cases) {
@@ -118,12 +117,12 @@ TEST(EmptyValues, AreRefusedByNameWhereTheyMeanNothing) {
       EXPECT_EQ(n_lines(run.err), 1) << run.err;
       EXPECT_THAT(run.err, HasSubstr(one.flag + ": expected " + one.expected));
       EXPECT_THAT(run.err, HasSubstr("got an empty "));
-      if (!has_value) break;  // behind a blank it is a word too many
+      if (!has_value) break;  // After a blank it is an extra word.
     }
   }
 }
 
-// The path of `inspect` stands by itself as well, and a pair is two.
+// The path of `inspect` may be an argument of its own, and a pair is two.
 TEST(EmptyValues, PathsOfInspectAreRefusedToo) {
   const std::string model = CliModels::get().target();
   const ProgramRun run = run_program({"inspect", ""});

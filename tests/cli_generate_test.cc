@@ -1,4 +1,4 @@
-// `outrider generate`: the contract of --json, streams, prompts from anywhere, what ends a text.
+// `outrider generate`: the contract of --json, streams, sources of prompts, ends of texts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ json generate_json(const Words& more, const ProgramInput& input = {}) {
   return json::parse(run.out);
 }
 
-// A flag that is given counts, else what the model's files recommend.
+// A given flag applies; otherwise the recommendation of the model's files.
 TEST(Generate, ModelDefaultsStandInForFlags) {
   const TemporaryDirectory directory;
   const fs::path model = directory.path() / "model";
@@ -127,7 +127,7 @@ TEST(Generate, DraftsChangeNothingButTheFigures) {
   }
 }
 
-// However deep the drafts were: sampled texts, too, are those without drafts.
+// Sampled texts, too, equal those without drafts, whatever the drafts' depth.
 TEST(Generate, DraftsOfTheirOwnDepthChangeNothing) {
   for (const char* const temperature : {"0", "1"}) {
     const Words words = {"--prompt", "ab",           "--temperature", temperature,   "--seed",
@@ -143,7 +143,7 @@ TEST(Generate, DraftsOfTheirOwnDepthChangeNothing) {
   }
 }
 
-// What was learnt lies in a file, and is no text's.
+// The file keeps what was learnt about drafting, and nothing of any text.
 TEST(Generate, ProfilesAreKeptReadAndReplaced) {
   const fs::path file = CliModels::get().root() / "profile.json";
   const Words words = {
@@ -175,7 +175,7 @@ TEST(Generate, WhoSaysThereIsNoDrafterMayShapeDrafts) {
   EXPECT_EQ(shaped["ids"], plain["ids"]);
 }
 
-// A path may hold what the spec language reads as punctuation.
+// A path may contain characters which are punctuation in the spec language.
 TEST(Generate, DraftTakesAnyPath) {
   const fs::path odd = CliModels::get().root() / "odd,key=value\\end";
   fs::create_directory_symlink(CliModels::get().draft(), odd);
@@ -216,7 +216,7 @@ TEST(Generate, LogitsAreOneRowBehindEachId) {
     const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(row * kVocabulary);
     EXPECT_EQ(std::max_element(begin, begin + kVocabulary) - begin, object["ids"][row].get<int>());
   }
-  // No temporary is left beside it.
+  // No temporary file is left beside it.
   for (const auto& entry : fs::directory_iterator(CliModels::get().root())) {
     EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
   }
@@ -284,7 +284,7 @@ TEST(Generate, TakesOddPrompts) {
     const json object = generate_json({"--prompt", prompt, "--ignore-eos"});
     EXPECT_EQ(object["ids"].size(), 12U);
   }
-  // NUL bytes cannot stand in an argument, but in a file they can.
+  // An argument cannot contain NUL bytes, but a file can.
   const std::string zeros("a\0b", 3);
   EXPECT_EQ(generate_json({"--prompt-file", "-", "--ignore-eos"}, {.standard_input = zeros})["ids"]
                 .size(),
@@ -300,7 +300,7 @@ TEST(Generate, StopsWhereItIsTold) {
 
   const std::string text = generate_json({"--prompt", "ab", "--ignore-eos"})["text"];
   ASSERT_GE(text.size(), 6U) << "the tiny model's text: " << text;
-  // A character of the text's second half, whole.
+  // A whole character in the second half of the text.
   std::size_t at = text.size() / 2;
   while ((static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
   std::size_t end = at + 1;
@@ -316,7 +316,7 @@ TEST(Generate, EndsWithTheContext) {
   const json object = generate_json({"--prompt", "ab", "--ignore-eos", "--max-tokens", "100000"});
   EXPECT_EQ(object["finish_reason"], "length");
   EXPECT_LT(object["ids"].size(), static_cast<std::size_t>(kContext));
-  // Who reads the text is told that it is no end of its own.
+  // The reader is told that the text did not end by itself.
   const ProgramRun cut =
       run_program(generate_words({"--prompt", "ab", "--ignore-eos", "--max-tokens", "100000"}));
   EXPECT_EQ(cut.status, 0);
@@ -332,7 +332,7 @@ TEST(Generate, AnInterruptedTextIsStillAnAnswer) {
   const Words words = {"generate",     "--model", CliModels::get().patient(),
                        "--prompt",     "ab",      "--json",
                        "--max-tokens", "1000000", "--ignore-eos"};
-  // On a slow machine the first waits may end within the load, which leaves nothing to show.
+  // On a slow machine the first waits may end within the load, where there is nothing to test.
   for (int wait = 1000; wait <= 32000; wait *= 2) {
     const ProgramRun run = run_program(words, {.interrupt_after = std::chrono::milliseconds(wait)});
     ASSERT_EQ(run.status, 130) << run.err;
@@ -347,7 +347,7 @@ TEST(Generate, AnInterruptedTextIsStillAnAnswer) {
   FAIL() << "interrupted within the load every time";
 }
 
-// A prompt that would take hours to run is left after the pass in progress.
+// A prompt that would take hours is abandoned after the pass in progress.
 TEST(Generate, AnInterruptionIsSeenWithinThePrompt) {
   const fs::path file = CliModels::get().root() / "long.txt";
   std::ofstream(file) << std::string(1'000'000, '~');
@@ -384,7 +384,7 @@ TEST(Generate, AReaderThatLeavesEndsItQuietly) {
   EXPECT_THAT(run.err, IsEmpty());
 }
 
-// What a page takes stands in the message that refuses less.
+// The size of a page is taken from the message that refuses less memory.
 TEST(Generate, ATextThatNeedsMoreMemoryThanItMayHaveIsAnError) {
   const ProgramRun too_little = run_program(generate_words({"--prompt", "ab", "--kv-memory", "1"}));
   EXPECT_EQ(too_little.status, 2);

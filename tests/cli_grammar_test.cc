@@ -1,4 +1,4 @@
-// outrider generate with a form: --grammar, --json-schema, --regex.
+// outrider generate with a constrained form: --grammar, --json-schema, --regex.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

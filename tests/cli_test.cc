@@ -1,5 +1,5 @@
-// The program as its users meet it: exit statuses, what goes to which stream, what its flags
-// refuse; `tokenize` and `inspect`. (generate: cli_generate_test.cc, chat: cli_chat_test.cc.)
+// The program as its users see it: exit statuses, the use of both output streams, refused flags,
+// `tokenize` and `inspect`. (generate: cli_generate_test.cc, chat: cli_chat_test.cc.)
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -111,7 +111,7 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {with({"--draft", "d", "--tree", "widths:4,0"}), "from 1 to 255, got 0"},
       {with({"--draft", "d", "--tree", "static:oak"}), "static:medusa"},
       {with({"--draft", "d", "--tree", "widths:2,2", "--verify", "block"}), "a chain"},
-      // Specs are read before any model is.
+      // Specs are parsed before any model is loaded.
       {{"generate", "--model", "/nowhere", "--prompt", "a", "--tree", "bush"}, "bush"},
       {{"generate", "--model", "/nowhere", "--prompt", "a", "--rule", "whatever"}, "whatever"},
       {{"chat", "--model", "/nowhere", "--drafter", "oracle"}, "oracle"},
@@ -193,7 +193,7 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
   }
 }
 
-// The commands that a help lists: names in lower case in front of two spaces, before the examples.
+// The commands that a help text lists: names in lower case before two spaces, up to the examples.
 std::vector<std::string> listed_commands(const std::string& help) {
   std::vector<std::string> names;
   std::istringstream lines(help);
@@ -207,8 +207,8 @@ std::vector<std::string> listed_commands(const std::string& help) {
   return names;
 }
 
-// The help of the command that these words name, and of all below it; counts them. What
-// outrider-train has to say is left out where that program is not built.
+// Checks and counts the help of the command that these words name, and of all commands below it.
+// The help of outrider-train is left out if that program is not built.
 void check_helps(const Words& words, int& n_checked) {
   SCOPED_TRACE(::testing::PrintToString(words));
   const auto help_by = [&words](const char* flag) {
@@ -230,7 +230,7 @@ void check_helps(const Words& words, int& n_checked) {
   const ProgramRun all = help_by("--help-all");
   EXPECT_EQ(all.status, 0) << all.err;
   EXPECT_GE(all.out.size(), run.out.size());
-  // Where there is more to see, the help says how.
+  // If there are more flags to show, the help says how.
   EXPECT_EQ(run.out.find("--help-all") != std::string::npos, all.out != run.out);
   for (const std::string& text : {run.out, all.out}) {
     std::istringstream lines(text);
@@ -251,7 +251,7 @@ TEST(CommandLine, EveryHelpFitsAScreenAndShowsExamples) {
   EXPECT_THAT(run_program({"--version"}).out, StartsWith("outrider "));
 }
 
-// What --help leaves out is in --help-all, and is taken all the same.
+// Flags which --help leaves out are in --help-all, and are accepted all the same.
 TEST(CommandLine, FurtherFlagsAreShownByHelpAll) {
   const std::string help = run_program({"generate", "--help"}).out;
   const std::string all = run_program({"generate", "--help-all"}).out;
@@ -259,7 +259,7 @@ TEST(CommandLine, FurtherFlagsAreShownByHelpAll) {
     EXPECT_THAT(help, Not(HasSubstr(flag)));
     EXPECT_THAT(all, HasSubstr(flag));
   }
-  // Of a usual flag, the first sentence; the other sentences in --help-all.
+  // --help shows the first sentence about a common flag, --help-all the others too.
   EXPECT_THAT(help, HasSubstr("as stored)\n"));
   EXPECT_THAT(all, HasSubstr("as stored). The\n"));
 }
@@ -320,7 +320,7 @@ TEST(Inspect, SaysWhatStatesTake) {
   for (const fs::path& path : {golden, golden / "model.gguf"}) {
     const ProgramRun run = run_program({"inspect", path.string(), "--json"});
     ASSERT_EQ(run.status, 0) << run.err;
-    // Three layers of width 24, the two last products of each.
+    // Three layers of width 24; the last two products of each.
     EXPECT_EQ(json::parse(run.out)["facts"]["recurrent layers"],
               "3; a state of 576 bytes a text, 288 bytes a token of a pass");
   }
@@ -362,8 +362,8 @@ TEST(Inspect, ShowsTheSameTensorsOfBothFileForms) {
   }
 }
 
-// Of a mixture, its experts and what a token reads: in f32, with the head and without the
-// embedding.
+// For a mixture: its experts and the bytes that a token reads, in f32, with the head and without
+// the embedding.
 TEST(Inspect, SaysWhatATokenReadsOfAMixture) {
   TinyShape shape;
   shape.n_experts = 6;
@@ -391,7 +391,7 @@ TEST(Inspect, SaysWhatATokenReadsOfAMixture) {
   }
 }
 
-// The larger model's vocabulary goes on where the other's ends.
+// The larger model's vocabulary continues where the other's ends.
 TEST(Inspect, SaysHowMuchVocabularyTwoModelsShare) {
   TinyShape shape;
   shape.vocabulary_size += 30;
@@ -411,7 +411,7 @@ TEST(Inspect, SaysHowMuchVocabularyTwoModelsShare) {
       run_program({"inspect", "--pair", CliModels::get().target(), CliModels::get().draft()}).out,
       HasSubstr("one vocabulary"));
   EXPECT_EQ(run_program({"inspect", "--pair", larger}).status, 2);
-  // And the larger one drafts.
+  // With the larger model as the drafter.
   for (const char* vocabulary : {"shared", "text"}) {
     const ProgramRun run =
         run_program({"generate", "--model", CliModels::get().chatty(), "--drafter",

@@ -1,5 +1,5 @@
-// outrider completion and outrider man: what they print is read by the shells and formatters it is
-// for. Shells that are not installed are skipped (scripts/install-deps docs).
+// outrider completion and outrider man: the shells and formatters for which they print read the
+// output. Shells that are not installed are skipped (scripts/install-deps docs).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,13 +23,13 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// The path of an installed program, or nothing.
+// The path of an installed program, or an empty text.
 std::string installed(const std::string& name) {
   const ProgramRun run = run_program({"-c", "command -v " + name}, {.program = "/bin/sh"});
   return run.status == 0 ? run.out.substr(0, run.out.find('\n')) : std::string();
 }
 
-// A folder with the script that completes for a shell.
+// A folder with the completion script of a shell.
 class Completion : public ::testing::Test {
  protected:
   void write_completion(const std::string& shell, const std::string& file) {
@@ -42,7 +42,7 @@ class Completion : public ::testing::Test {
     std::ofstream(folder_.path() / file) << text;
   }
   std::string path(const std::string& file = "") const { return (folder_.path() / file).string(); }
-  // A script that is run by the shell of this path; what it prints.
+  // Runs a script by the shell at this path; returns the output.
   std::string run_script(const std::string& shell, const std::vector<std::string>& flags,
                          const std::string& script) {
     write("script", script);
@@ -100,8 +100,8 @@ try outrider generate --prompt a
   }
 }
 
-// In an interactive shell on a terminal of its own, where a function shows the words it is called
-// with: the key of completion stands between what is typed and the end of the line.
+// In an interactive shell on a terminal of its own, where a function shows its arguments. The
+// completion key comes between the typed text and the end of the line.
 TEST_F(Completion, Zsh) {
   const std::string zsh = installed("zsh");
   if (zsh.empty()) GTEST_SKIP() << "zsh is not installed";

@@ -1,6 +1,6 @@
-// Drafters made of others, on real weights at temperature 0: the golden texts, and in every round
-// what an account of its own says, which composes the parts' drafts by the sentences of
-// docs/drafters.md and looks at nothing but the small model and the text.
+// Drafters composed of others, on real weights at temperature 0: the golden texts, and in every
+// round the result of an independent account. The account composes the parts' drafts as
+// docs/drafters.md describes and uses nothing but the small model and the text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Tokens = std::vector<TokenId>;
-// Paths from the root; each is a draft of a part, as far as it goes.
+// Paths from the root, each a draft of one part, as long as it is.
 using Paths = std::vector<Tokens>;
 
 fs::path models() { return fs::path(OUTRIDER_SHARED_DATA) / "models"; }
@@ -41,7 +41,7 @@ class CompositeReference : public ::testing::Test {
     small_ = load_model(models() / "weak260K", {.n_threads = 1});
   }
 
-  // The small model's likeliest tokens behind a text, run on its own from its first token.
+  // The small model's likeliest tokens after a text, computed from its first token.
   Tokens chain(Tokens text, std::size_t length) {
     const std::size_t n_text = text.size();
     while (text.size() < n_text + length) {
@@ -68,7 +68,7 @@ class CompositeReference : public ::testing::Test {
     return tokens;
   }
 
-  // `draft`: all that is drafted behind a text when so many tokens may be.
+  // `draft`: the complete draft after a text, for a given limit of tokens.
   void check(const std::string& drafter,
              const std::function<Paths(const Tokens& text, std::size_t most)>& draft) {
     Generator drafting(target_, {.drafter = drafter, .drafter_options = {.threads = 1}});

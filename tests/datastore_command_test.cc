@@ -1,5 +1,5 @@
-// `outrider datastore` as its users meet it: what it prints and refuses, and that a build that ends
-// before its time, however it ends, leaves the store that was there or none.
+// `outrider datastore` as its users see it: its output and refusals. A build that ends early,
+// however it ends, leaves the earlier store or none.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,13 +65,13 @@ class DatastoreCommand : public ::testing::Test {
     EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));
   }
 
-  // Starts a build and ends it by a signal once it has written a segment; returns its wait status.
+  // Starts a build and sends it a signal once it has written a segment; returns the wait status.
   int kill_build(const std::string& text, int number) const;
 
   TemporaryDirectory directory_;
 };
 
-// A link is a place that somebody has chosen: what it points to is replaced, not the link.
+// A link is a place that the user chose: its target is replaced, not the link.
 TEST_F(DatastoreCommand, WritesThroughALink) {
   write("elsewhere/old.store", "old");
   fs::create_symlink("elsewhere/old.store", store());
@@ -116,7 +116,7 @@ TEST_F(DatastoreCommand, BuildsShowsAndServes) {
   const auto drafted = generate({"--drafter", "retrieval:path=" + store().string()});
   EXPECT_EQ(drafted.at("ids"), plain.at("ids"));
   EXPECT_GT(drafted.at("stats").at("drafted"), 0);
-  // A store that is there is replaced.
+  // An existing store is replaced.
   EXPECT_EQ(run_program(build_words("small.txt", {"--separator", "and"})).status, 0);
   const auto again = run_program({"datastore", "inspect", "--path", store().string()});
   EXPECT_THAT(again.out, HasSubstr("of 2 documents"));
@@ -224,9 +224,9 @@ TEST_F(DatastoreCommand, WritesOverNothingThatItReads) {
   words.back() = (root() / "small.txt").string();
   expect_refused(words, 1, "another file than those that are read");
   EXPECT_EQ(read_file(root() / "small.txt"), before);
-  // In a folder of texts, where the next build would read it.
+  // In a folder of texts, which the next build would read.
   write("texts/one.txt", before);
-  write("texts/two.outrider-partial", "\xB4");  // as a killed writer leaves it: no text
+  write("texts/two.outrider-partial", "\xB4");  // As a killed writer leaves it: no text.
   words = build_words("texts");
   words.back() = (root() / "texts" / "store").string();
   EXPECT_EQ(run_program(words).status, 0);
@@ -234,7 +234,7 @@ TEST_F(DatastoreCommand, WritesOverNothingThatItReads) {
 }
 
 TEST_F(DatastoreCommand, EndedInMidBuildItLeavesTheOldStoreOrNone) {
-  // Some seconds' worth; the build is killed at its first segments.
+  // Some seconds of work; the build is killed at its first segments.
   std::string text;
   for (int i = 0; text.size() < 8000000; ++i) text += "story " + std::to_string(i * 7919) + "\n";
   write("large.txt", text);
@@ -249,7 +249,7 @@ TEST_F(DatastoreCommand, EndedInMidBuildItLeavesTheOldStoreOrNone) {
     EXPECT_EQ(fs::exists(store()), had_one);
     EXPECT_EQ(read_file(store()), before);
 
-    // Ctrl-C takes the partial file away, too.
+    // Ctrl-C removes the partial file, too.
     fs::remove(store().string() + ".outrider-partial");
     status = kill_build("large.txt", SIGINT);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status;
@@ -257,14 +257,14 @@ TEST_F(DatastoreCommand, EndedInMidBuildItLeavesTheOldStoreOrNone) {
     EXPECT_EQ(read_file(store()), before);
     EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));
 
-    // So does being asked to end, which is what it then ends by.
+    // SIGTERM does so, too, and is the reported cause of the end.
     status = kill_build("large.txt", SIGTERM);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
     EXPECT_EQ(fs::exists(store()), had_one);
     EXPECT_EQ(read_file(store()), before);
     EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));
   }
-  // What a kill leaves is in nobody's way.
+  // The remains of a killed build do not disturb the next.
   kill_build("large.txt", SIGKILL);
   EXPECT_EQ(run_program(build_words("small.txt")).status, 0);
   EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));

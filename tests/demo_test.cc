@@ -1,4 +1,4 @@
-// scripts/demo, what `make demo` shows once the program is built.
+// scripts/demo, which `make demo` runs once the program is built.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-// In a language that writes decimal commas, if the system has what it takes to make it; else in C.
+// In a locale with decimal commas if the system can make one; otherwise in C.
 TEST(Demo, ShowsEveryWayAndThatNothingChanges) {
   const TemporaryDirectory locales;
   const std::string german = "de_DE.UTF-8";
@@ -61,7 +61,7 @@ TEST(Demo, SaysWhatToDoWithoutAProgram) {
   EXPECT_EQ(count(run.err, "\n"), 1u) << run.err;
 }
 
-// A program whose answers differ with a drafter, and one that says nothing that can be read.
+// One program whose answers differ with a drafter, and one whose output cannot be parsed.
 TEST(Demo, FailsIfALosslessWayChangesTheText) {
   const TemporaryDirectory folder;
   const auto with_program = [&](const std::string& script) {

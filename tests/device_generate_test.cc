@@ -25,7 +25,7 @@ class DeviceGenerate : public ::testing::Test {
     static const TemporaryDirectory kDirectory;
     return kDirectory.path();
   }
-  // The text, and the logits behind it as bytes.
+  // A text, and its logits as bytes.
   struct Text {
     std::string out;
     std::string logits;

@@ -1,5 +1,4 @@
-// outrider devices, as a user runs it: with drivers, with none, and with a name that is no
-// device's.
+// outrider devices, as a user runs it: with drivers, without, and with a name that no device has.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

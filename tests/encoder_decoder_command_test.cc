@@ -1,5 +1,5 @@
-// The program on an encoder-decoder, a tiny T5 with a vocabulary of characters: what its encoder
-// reads on the command line and in tasks, and what is refused.
+// The program on an encoder-decoder, a tiny T5 with a vocabulary of characters: the encoder's input
+// on the command line and in tasks, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST_F(EncoderDecoderCommand, GenerateHasAPromptForTheEncoder) {
   EXPECT_EQ(answer({"--encoder-prompt", "the other"})["ids"], plain["ids"]);
   EXPECT_NE(answer({"--encoder-prompt", "to the"})["ids"], plain["ids"]);
   EXPECT_NE(answer({"--encoder-prompt", "the other", "--prompt", "to"})["ids"], plain["ids"]);
-  // A drafter of the same kind reads it, too.
+  // A drafter of the same kind reads the encoder's input, too.
   const json drafted = answer(
       {"--encoder-prompt", "the other", "--draft", model("t5_plain"), "--tree", "chain:length=4"});
   EXPECT_EQ(drafted["ids"], plain["ids"]);
@@ -102,7 +102,7 @@ TEST_F(EncoderDecoderCommand, EvalAsksTheTaskOrATemplate) {
   expect_texts("whole", {"Translate. dherthe in English:", "Translate. to tother in English:",
                          "Translate. the oth in English:"});
   EXPECT_NE(texts_of("line"), texts_of("whole"));
-  // Records of the one are not the other's.
+  // Records of one setting are refused for the other.
   expect_refused(eval({"--out", at("whole"), "--encoder-prompt", "{de}"}), 1, "encoder_prompt");
 }
 
@@ -115,7 +115,7 @@ TEST_F(EncoderDecoderCommand, FrontiersAreDrawnOfAPair) {
   const json report = json::parse(run.out);
   ASSERT_EQ(report["points"].size(), 4u);
   for (const json& point : report["points"]) {
-    // The drafter is the target: whatever the rule, the texts are the target's own.
+    // The drafter is the target: under every rule, the texts are the target's own.
     EXPECT_EQ(point["quality"], point["plain_quality"]) << point["rule"];
     if (point["rule"] == "exact") {
       EXPECT_EQ(point["rejection"][0], 0);

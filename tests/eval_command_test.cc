@@ -1,4 +1,4 @@
-// outrider eval as its users meet it. Models are made on the spot; on real weights where they are.
+// outrider eval as its users see it. Models are made on the spot; real weights are used if present.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,11 +142,11 @@ TEST_F(EvalCommand, GoesOnWithItsRecordsAndWithNoOthers) {
   const std::string records = read(whole);
   ASSERT_EQ(std::count(records.begin(), records.end(), '\n'), 4);
 
-  // Killed in the middle of the third record; then the same command.
+  // As after a kill in the middle of the third record; then the same command.
   const std::string out = write("cut.jsonl", records.substr(0, records.size() - 40));
   const ProgramRun resumed = with(out, {});
   EXPECT_EQ(resumed.status, 0) << resumed.err;
-  // The same answers; only times differ.
+  // The answers are the same; only times differ.
   const auto texts_of = [&](const std::string& file) {
     std::vector<json> texts;
     std::ifstream stream(file);
@@ -228,7 +228,7 @@ TEST_F(EvalCommand, ListsTasksAndHelps) {
   EXPECT_THAT(run_program({"eval", "--help"}).out, HasSubstr("Examples:\n"));
 }
 
-// A folder that was asked for and is not there is no reason to take another.
+// If the requested folder does not exist, no other is used in its place.
 TEST_F(EvalCommand, AFolderOfTasksMustBeOne) {
   const auto list_with = [](const std::string& folder) {
     return run_program({"-c", "OUTRIDER_TASKS='" + folder + "' '" OUTRIDER_PROGRAM "' eval --list"},
@@ -244,7 +244,7 @@ TEST_F(EvalCommand, AFolderOfTasksMustBeOne) {
   EXPECT_THAT(list_with(own.path().string()).out, HasSubstr("toy\n"));
 }
 
-// A packed file where JSON lines are expected: one line, however long it is.
+// A compressed file given in place of JSON lines: a one-line message, however long the file is.
 TEST_F(EvalCommand, AFileOfAnotherKindIsOneLine) {
   std::string rubbish;
   for (int line = 0; line < 500; ++line) rubbish += "no JSON\n";
@@ -256,7 +256,7 @@ TEST_F(EvalCommand, AFileOfAnotherKindIsOneLine) {
     EXPECT_THAT(run.err, HasSubstr(file));
     EXPECT_THAT(run.out, IsEmpty());
   }
-  // Rubbish behind something that can be asked is bounded too.
+  // Garbage after a valid item is bounded, too.
   const std::string mixed = write("mixed.jsonl", "{\"en\": \"a\", \"de\": \"b\"}\n" + rubbish);
   const ProgramRun one = eval({"--task", task(), "--data", mixed, "--limit", "1"});
   EXPECT_EQ(one.status, 0) << one.err;
@@ -283,7 +283,7 @@ TEST_F(EvalCommand, AnInterruptedSummarySaysThatItIsIncomplete) {
   FAIL() << "interrupted before the first answer every time";
 }
 
-// Every task that ships, on the first items of its real data.
+// Every shipped task, on the first items of its real data.
 TEST_F(EvalCommand, ShippedTasksReadTheirData) {
   const fs::path data = fs::path(OUTRIDER_SHARED_DATA) / "eval";
   const fs::path model = fs::path(OUTRIDER_SHARED_DATA) / "models" / "stories260K";
@@ -316,7 +316,7 @@ TEST_F(EvalCommand, ShippedTasksReadTheirData) {
       {"nq-open", {at("nq_open/NQ-open.dev.jsonl")}},
       {"spec-bench", {at("spec_bench/question.jsonl")}}};
   for (const Sample& sample : samples) {
-    // Without the examples: the story model has a context of 512 tokens.
+    // Without the examples, because the story model's context is 512 tokens.
     Words words = {"eval",      "--task",     sample.task, "--model", model.string(),
                    "--threads", "1",          "--limit",   "2",       "--max-tokens",
                    "4",         "--examples", "0",         "--json",  "--allow-network",

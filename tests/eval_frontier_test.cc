@@ -1,5 +1,5 @@
-// outrider eval --frontier, the program itself, on a tiny pair: a report, a run that goes on, and
-// what is refused.
+// outrider eval --frontier, the program itself, on a tiny pair: a report, a resumed run, and
+// refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,8 +65,8 @@ TEST_F(EvalFrontier, MeasuresSettingsBesideThePlainTarget) {
   ASSERT_EQ(first.status, 0) << first.err;
   const json report = json::parse(first.out);
   EXPECT_EQ(report["score"], "chrf");
-  // At temperature 1 three rules with two lengths and two cascades, at 0 four and two; each for all
-  // items and two slices.
+  // At temperature 1 three rules with two lengths and two cascades, at temperature 0 four and two;
+  // each for all items and for two slices.
   const auto& points = report["points"];
   ASSERT_EQ(points.size(), (3U * 2 + 2 + 4 * 2 + 2) * 3);
   for (const json& point : points) {
@@ -97,7 +97,7 @@ TEST_F(EvalFrontier, MeasuresSettingsBesideThePlainTarget) {
   const std::string csv = read(path("report/frontier.csv"));
   EXPECT_EQ(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')), points.size() + 1);
 
-  // A run that was killed in the middle of a line loses that item alone.
+  // A run killed in the middle of a line loses that item only.
   const std::string records = path("report/records/chow-alpha=1-K2-T=1.jsonl");
   const std::string whole = read(records);
   std::ofstream(records, std::ios::trunc | std::ios::binary) << whole.substr(0, whole.size() - 9);
@@ -107,7 +107,7 @@ TEST_F(EvalFrontier, MeasuresSettingsBesideThePlainTarget) {
   }
 }
 
-// Whether questions are timed decides how often plain decoding answers them and nothing else.
+// Timing of questions only changes how often plain decoding answers them.
 TEST_F(EvalFrontier, TimesTheFirstQuestionsAndAsksPlainDecodingTheOthersOnce) {
   const auto command = [&](const std::string& out, const std::vector<std::string>& more) {
     std::vector<std::string> words = {"--rules",        "exact,token-v3:alpha=0.3",
@@ -149,7 +149,7 @@ TEST_F(EvalFrontier, TimesTheFirstQuestionsAndAsksPlainDecodingTheOthersOnce) {
   EXPECT_EQ(n_lines("plain-T=1.jsonl"), 1 + 2);
   EXPECT_EQ(n_lines("plain-T=0.jsonl"), 1 + 2);
 
-  // Again nothing is asked; and who wants more times afterwards gets them.
+  // Again nothing is asked; with a larger --timed the missing times are measured.
   EXPECT_EQ(run(command("one", {"--timed", "1"})).out, one.out);
   const json more = json::parse(run(command("one", {"--timed", "3"})).out)["points"];
   for (const json& point : more) EXPECT_FALSE(point["latency"][0].is_null());

@@ -33,7 +33,7 @@ TEST(EvalPerplexity, ScoresWindowsOfAText) {
   EXPECT_EQ(json["windows"], 3);
   EXPECT_EQ(json["tokens"], 3 * 31);
   EXPECT_EQ(json["begin_token"], true);
-  // Better than guessing among the 4,096 tokens, and no wonder.
+  // Better than a uniform guess among the 4,096 tokens.
   EXPECT_GT(json["perplexity"], 2);
   EXPECT_LT(json["perplexity"], 4096);
   EXPECT_DOUBLE_EQ(json["perplexity"].get<double>(), std::exp(json["nll_per_token"].get<double>()));

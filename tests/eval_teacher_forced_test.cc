@@ -1,4 +1,4 @@
-// outrider eval --teacher-forced, the program itself: files of a report, and what it refuses.
+// outrider eval --teacher-forced, the program itself: the files of a report, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST_F(EvalTeacherForced, WritesOneReportInThreeForms) {
   EXPECT_EQ(nlohmann::json::parse(read(path("report/teacher-forced.json"))), json);
   const std::string csv = read(path("report/teacher-forced.csv"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 11);
-  // Without gnuplot they are missing, and it says so.
+  // Without gnuplot the pictures are missing, and the output says so.
   for (const char* picture : {"teacher-forced-rejection-T=1.svg", "teacher-forced-tau-T=0.svg"}) {
     const bool drawn = read(path("report") + "/" + picture).find("<svg") != std::string::npos;
     EXPECT_NE(drawn, done.err.find(picture) != std::string::npos) << done.err;
@@ -81,7 +81,7 @@ TEST_F(EvalTeacherForced, PrintsATableWithoutAReport) {
   EXPECT_THAT(done.out, AllOf(StartsWith("T=1\n"), HasSubstr("chow:alpha=1"), HasSubstr("tau_5")));
 }
 
-// A task's references behind their prompts: the prompts' tokens are read and not judged.
+// A task's references after their prompts: the prompts' tokens are read and not judged.
 TEST_F(EvalTeacherForced, ReadsATasksReferences) {
   std::ofstream(path("task.json")) << R"({"name": "words", "prompt": "Say {word}:",
       "reference": "said", "metric": "squad"})";
@@ -100,7 +100,7 @@ TEST_F(EvalTeacherForced, ReadsATasksReferences) {
   ASSERT_EQ(done.status, 0) << done.err;
   const auto json = nlohmann::json::parse(done.out);
   EXPECT_EQ(json["texts"], 2);
-  // The tokens of " once upon" and " a king", a character each or less.
+  // The tokens of " once upon" and " a king", one per character or fewer.
   EXPECT_GE(json["tokens"], 4);
   EXPECT_LE(json["tokens"], 17);
 

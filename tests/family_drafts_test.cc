@@ -1,6 +1,6 @@
-// A model of each family: whatever drafts for it changes no id and no logit, in f32 the ids are
-// those of transformers (tests/golden/make_family_models.py), and quantised weights give the same
-// bits on every kernel table.
+// One model of each family. Drafters change no id and no logit; in f32 the ids equal those of
+// transformers (tests/golden/make_family_models.py); quantised weights give the same bits on every
+// kernel table.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -28,7 +28,7 @@ bool same_bits(const std::vector<float>& left, const std::vector<float>& right) 
          std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
 }
 
-// The golden model and a tokenizer: three tokens that end or fill a text, and printable characters.
+// The golden model and a tokenizer: three tokens that end or pad a text, and printable characters.
 class FamilyDrafts : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -68,7 +68,7 @@ TEST_P(FamilyDrafts, ChangeNoIdAndNoLogit) {
   const GenerateResult plain = run(target, {});
   EXPECT_EQ(plain.ids, greedy_);
 
-  // A head whose hidden states and tokens are this target's; it says nothing sensible.
+  // A head with this target's hidden states and tokens; its drafts are meaningless.
   const testing::TemporaryDirectory head;
   testing::write_eagle_head({.vocabulary_size = target->summary().vocabulary_size,
                              .context_length = 256,
@@ -87,7 +87,7 @@ TEST_P(FamilyDrafts, ChangeNoIdAndNoLogit) {
            std::tuple{itself + ",weights=f32", "chain:length=4", true},
            std::tuple{itself + ",weights=f32", kTree, true},
            std::tuple{itself + ",weights=int4", kTree, false},
-           // "<pad>" for a mask, which nobody has trained: the first token of a draft stands.
+           // "<pad>" as an untrained mask token: the first token of a draft is accepted.
            std::tuple{as_pard + ",weights=f32,mask=0", "chain:length=4", false},
            std::tuple{as_pard + ",weights=f32,mask=0", kTree, false},
            std::tuple{std::string("suffix"), "", false},
@@ -101,15 +101,16 @@ TEST_P(FamilyDrafts, ChangeNoIdAndNoLogit) {
     EXPECT_EQ(drafted.ids, plain.ids);
     EXPECT_TRUE(same_bits(drafted.logits, plain.logits));
     EXPECT_GT(drafted.statistics.drafted, 0);
-    // The target's own words stand; only what ends the text cuts a draft short.
+    // The target's own tokens are accepted; only the end of the text cuts a draft short.
     if (is_right) {
       EXPECT_GT(drafted.statistics.accepted, drafted.statistics.rejected * 10);
     }
   }
 }
 
-// Texts of different lengths together, drawn at temperature 1: each is what it is alone. Of
-// phi3_crossing they outgrow the original context in different rounds, and one begins beyond it.
+// Texts of different lengths in one batch, sampled at temperature 1: each equals the same text run
+// alone. With phi3_crossing they outgrow the original context in different rounds, and one begins
+// beyond it.
 TEST_P(FamilyDrafts, TextsTogetherAreThoseAlone) {
   const auto target = load("f32");
   std::vector<GenerateRequest> requests;

@@ -1,5 +1,5 @@
-// The models that ship with the project, models/: they load, their sizes are what is promised,
-// every drafter among them drafts, and what it drafts changes nothing.
+// The models that ship with the project, models/: they load, have the promised sizes, and every
+// drafter among them drafts without changing the text.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -51,7 +51,7 @@ TEST(Family, TakesAtMostTwentyFourMegabytes) {
   EXPECT_LE(bytes, 24'000'000U);
 }
 
-// tests/golden/make_family_golden.py wrote what transformers makes of them.
+// tests/golden/make_family_golden.py wrote the results of transformers for them.
 TEST(Family, SaysInF32WhatTransformersSays) {
   std::ifstream file(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/golden/family.json");
   const nlohmann::json golden = nlohmann::json::parse(file);
@@ -79,8 +79,9 @@ struct FamilyDrafter {
   const char* tree;
   double tau;  // measured on these prompts with the table avx512
 };
-// Of what drafts add to a pass: another table rounds bf16 in another way and writes other texts, on
-// which they stand more or less often. A drafter mixed up with another's files adds nothing.
+// The share of a drafter's measured gain (tau - 1) that any table must reach. Other tables round
+// bf16 differently and write other texts, for which acceptance differs. A drafter with another
+// one's files gains nothing.
 constexpr double kLeastShare = 0.7;
 
 TEST(Family, DraftersChangeNoIdAndNoLogit) {
@@ -91,7 +92,7 @@ TEST(Family, DraftersChangeNoIdAndNoLogit) {
            FamilyDrafter{"model", "drafter", "dynamic:total=12,depth=5,topk=4", 3.10},
            FamilyDrafter{"eagle", "eagle", "chain:length=4", 2.63},
            FamilyDrafter{"eagle", "eagle", "dynamic:total=12,depth=5,topk=4", 3.15},
-           // With a copy of the target's output matrix in fewer bits, too.
+           // Also with a copy of the target's output matrix in fewer bits.
            FamilyDrafter{"eagle", "eagle,weights=int8", "chain:length=4", 2.60},
            FamilyDrafter{"medusa", "medusa", "chain:length=2", 1.26},
            FamilyDrafter{"medusa", "medusa,weights=int8", "chain:length=2", 1.26},
@@ -120,7 +121,7 @@ TEST(Family, EveryModelCanBeInspected) {
   }
 }
 
-// Half of the tokens on the novels it was measured on.
+// Half of the tokens on the novels that served for the measurement.
 TEST(Family, RouterLeavesSomeTokensToTheTarget) {
   const auto target = Model::load(family() / "target", {.threads = 1});
   Generator generator(target,

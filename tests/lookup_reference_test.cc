@@ -1,6 +1,7 @@
-// Drafters that look text up, on real weights. Prompt lookup against Hugging Face's, round by round
-// (tests/golden/make_prompt_lookup_golden.py says how the two count); and the program's own figures
-// against rounds derived from the plain text alone, by an oracle that searches it from end to end.
+// Drafters that look up text, on real weights. Prompt lookup is compared with Hugging Face's, round
+// by round (tests/golden/make_prompt_lookup_golden.py says how the two count). The program's own
+// figures are compared with rounds derived from the plain text alone, by an oracle that searches it
+// from end to end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,8 +70,8 @@ struct Figures {
   int accepted = 0;
 };
 
-// What rounds come to whose drafts are judged by the plain text: the path that it takes through a
-// draft stands.
+// The rounds for drafts that are judged by the plain text: the path which the text takes through a
+// draft is accepted.
 using Oracle = std::function<OracleDraft(TokenSpan text, int depth)>;
 Figures figures_of(const std::vector<TokenId>& prompt, const std::vector<TokenId>& plain,
                    const Oracle& oracle) {

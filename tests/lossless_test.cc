@@ -1,6 +1,6 @@
 // Promise 2 on real weights: golden texts, and drafted output bit-identical to plain decoding, ids
-// and logits, for every chain length and tree shape, weight type and kernel table; quantised models
-// across tables, too.
+// and logits. Covered are every chain length, tree shape, weight type and kernel table; for
+// quantised models across tables, too.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -134,7 +134,7 @@ TEST_P(Lossless, DraftedOutputIsPlainOutputBitForBit) {
       SpeculationOptions options{.drafter = "model:" + (models() / "weak260K").string(),
                                  .tree = "chain:length=" + std::to_string(length),
                                  .drafter_options = load};
-      // By day the verifications in turn.
+      // Outside the nightly run, the verifications take turns.
       constexpr const char* kVerify[] = {"exact", "block", "coupled"};
       for (int turn = 0; turn < 3; ++turn) {
         if (turn != length % 3 && !testing::nightly()) continue;
@@ -162,7 +162,7 @@ TEST_P(Lossless, TreesGivePlainOutputBitForBit) {
                                     "static:medusa,siblings=top",
                                     "dynamic:total=24,depth=6,topk=5"};
   constexpr const char* kVerify[] = {"exact", "traversal", "coupled"};
-  // Every tree on every table, the verifications in turn.
+  // Every tree on every table; the verifications take turns.
   std::size_t turn = 0;
   for (const std::string& table : runnable_tables()) {
     const ModelOptions load{.weights = GetParam(), .kernels = table};

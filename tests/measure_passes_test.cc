@@ -1,5 +1,5 @@
-// scripts/measure-passes: turns, tables, and going on where a run was cut off. The other program's
-// figures are a stand-in's.
+// scripts/measure-passes: turns, tables, and resumption of an interrupted run. A stand-in replaces
+// the other program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class MeasurePasses : public ::testing::Test {
  protected:
   void SetUp() override {
     write_gguf(make_tiny_model({}), directory_.path() / "tiny.gguf");
-    // Ten rows a second, whatever is asked; and a list of what was.
+    // Prints ten rows per second for any request, and records the requests.
     std::ofstream(path("llama-bench")) << "echo \"$*\" >>" << path("asked") << R"(
 case "$*" in
   *"-n 16"*) echo '[{"n_prompt": 8, "n_gen": 0, "avg_ts": 10}, {"n_prompt": 0, "n_gen": 16, "avg_ts": 10}]' ;;
@@ -70,7 +70,7 @@ TEST_F(MeasurePasses, TakesTurnsAndGoesOnWhereItWas) {
   ASSERT_EQ(first.status, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("## tiny\n"));
   EXPECT_THAT(first.out, HasSubstr("\n| 8 | "));
-  EXPECT_THAT(first.out, HasSubstr(" | 800.0 | "));  // eight rows, ten a second
+  EXPECT_THAT(first.out, HasSubstr(" | 800.0 | "));  // eight rows, at ten per second
   EXPECT_THAT(first.out, HasSubstr("\n| prefill | "));
   EXPECT_THAT(first.out, HasSubstr(" | 2000.0 | "));
   EXPECT_THAT(first.out, HasSubstr("| scalar | times ours |"));
@@ -82,7 +82,7 @@ TEST_F(MeasurePasses, TakesTurnsAndGoesOnWhereItWas) {
   EXPECT_THAT(second.err, HasSubstr("turn 2 of 2: tiny, llama.cpp"));
   EXPECT_EQ(contents(path("out/tiny.ours.1.json")), one);
   EXPECT_EQ(contents(path("out/passes.md")), second.out);
-  // A turn's ratio is of that turn's figures.
+  // The ratio of a turn uses figures of that turn only.
   const auto seconds = [&](const char* file) {
     return nlohmann::json::parse(contents(path(file)))["seconds"]["8"].get<double>();
   };

@@ -1,5 +1,4 @@
-// The program under the real mpirun, on this machine. Skipped where Open MPI or the module is not
-// there.
+// The program under the real mpirun, on this machine. Skipped if Open MPI or the module is missing.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +49,7 @@ std::string in_path(const char* program) {
   return {};
 }
 
-// Empty: nothing is missing.
+// Empty if nothing is missing.
 std::string what_is_missing() {
   if (in_path("mpirun").empty()) return "no mpirun (scripts/install-deps mpi)";
   const fs::path module = fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider_mpi.so";
@@ -58,7 +57,7 @@ std::string what_is_missing() {
   return {};
 }
 
-// mpirun's own words. More ranks than cores, as any user, over TCP on the loopback alone.
+// The arguments of mpirun: more ranks than cores, as any user, over TCP on the loopback only.
 Words launched(int n_ranks, const Words& words) {
   Words all = {"--allow-run-as-root",
                "--oversubscribe",
@@ -77,7 +76,7 @@ Words launched(int n_ranks, const Words& words) {
   return all;
 }
 
-// The same of two ranks, each with a program and words of its own, the program first.
+// The same for two ranks, each with a program and arguments of its own, the program first.
 ProgramRun run_each(const Words& first, const Words& second) {
   Words all = launched(1, {});
   all.pop_back();
@@ -169,7 +168,7 @@ int n_lines_of_ours(const ProgramRun& run) {
   return n;
 }
 
-// One line, by rank 0 alone; beside it stands what mpirun says of a status that is not 0.
+// One line, from rank 0 only, beside mpirun's own message about a status other than 0.
 void expect_one_line(const ProgramRun& run, const std::string& words) {
   EXPECT_NE(run.status, 0);
   EXPECT_EQ(n_lines_of_ours(run), 1) << run.err;
@@ -198,7 +197,7 @@ TEST_F(Mpirun, ErrorsComeInOneLineFromRankZero) {
   expect_one_line(run_on(5, generate({})), "expected at most 4 ranks");
 }
 
-// Words of rank 0, words of rank 1.
+// Arguments of rank 0, arguments of rank 1.
 ProgramRun run_apart(const Words& first, const Words& second) {
   Words words = launched(1, first);
   words.insert(words.end(), {":", "-n", "1", OUTRIDER_PROGRAM});
@@ -206,7 +205,7 @@ ProgramRun run_apart(const Words& first, const Words& second) {
   return testing::run_program(words, {.program = in_path("mpirun")});
 }
 
-// Rank 0 alone could not know it, and would wait for rank 1 for ever.
+// Rank 0 alone could not detect it, and would wait for rank 1 forever.
 TEST_F(Mpirun, WhatOneRankRefusesItSaysAndAllEnd) {
   expect_one_line(run_apart(generate({}), generate({"--no-such-flag"})), "outrider: rank 1: ");
   expect_one_line(run_apart(generate({}), {"tokenize", "--model", "m", "--text", "a"}),
@@ -219,7 +218,7 @@ int n_times(const std::string& text, const std::string& part) {
   return n;
 }
 
-// No rank ends well without having done anything.
+// No rank succeeds without having done anything.
 TEST_F(Mpirun, HelpAndVersionComeFromEveryRank) {
   const ProgramRun version = run_on(2, {"--version"});
   EXPECT_EQ(version.status, 0) << version.err;
@@ -230,7 +229,8 @@ TEST_F(Mpirun, HelpAndVersionComeFromEveryRank) {
             2 * n_times(testing::run_program({"generate", "--help"}).out, "--max-tokens"));
 }
 
-// What mpirun would end before it says it: a rank of its own, without a first one.
+// Only a rank started alone, without a first one, can show this: mpirun would end the run before
+// the message.
 TEST(ALaterRank, RefusesWhatIsNotForRanksWithItsNumber) {
   const ProgramRun run = testing::run_program(
       {"-c", "OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=2 " OUTRIDER_PROGRAM " rules"},
@@ -259,7 +259,7 @@ TEST_F(Mpirun, AnotherRanksErrorIsSaidByRankZero) {
                   "rank 1 of 2: gave up: [load model] /nowhere/at/all");
 }
 
-// Bits are those of one build: a program with one byte more behind its end is another one.
+// Identical bits need one build: a program with one more byte at its end counts as another build.
 TEST_F(Mpirun, AnotherBuildIsRefused) {
   const fs::path folder = CliModels::get().root() / "another_build";
   fs::create_directories(folder);
@@ -276,7 +276,7 @@ TEST_F(Mpirun, AnotherBuildIsRefused) {
   expect_one_line(run_each(first, second), "build (the program's checksum): expected ");
 }
 
-// A launcher of another MPI: each process would be alone, and say everything.
+// Under the launcher of another MPI, each process would run alone, and each would print everything.
 TEST_F(Mpirun, RanksThatMpiDoesNotKnowAreRefused) {
   ASSERT_EQ(::setenv("PMI_SIZE", "2", 1), 0);
   ASSERT_EQ(::setenv("PMI_RANK", "0", 1), 0);
@@ -327,7 +327,7 @@ class LaunchedServer {
     std::ifstream stream(log_);
     return std::string(std::istreambuf_iterator<char>(stream), {});
   }
-  // The port that it says it listens at; 0: it does not come.
+  // The port that the log reports; 0 if none appears.
   int port() const {
     constexpr std::string_view kBefore = " at http://127.0.0.1:";
     for (int i = 0; i < 1200; ++i) {
@@ -340,12 +340,12 @@ class LaunchedServer {
     }
     return 0;
   }
-  // Stops a rank, as a machine that hangs.
+  // Stops a rank, as if its machine hung.
   bool stop_follower(int rank = 1) {
     follower_ = process_of_rank(rank);
     return follower_ && ::kill(*follower_, SIGSTOP) == 0;
   }
-  // To one rank's process, not to mpirun.
+  // Signals the process of one rank, not mpirun.
   bool signal_rank(int rank, int signal) const {
     const std::optional<pid_t> process = process_of_rank(rank);
     return process && ::kill(*process, signal) == 0;
@@ -430,7 +430,7 @@ TEST_F(Mpirun, AServerAnswersAndSaysWhenARankIsLost) {
   EXPECT_EQ(testing::HttpClient(port).get("/health").status, 503);
 }
 
-// Rank 1 hears that rank 2 is lost. If it ended then, mpirun would end the server.
+// Rank 1 learns that rank 2 is lost. If it ended then, mpirun would end the server.
 TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
   LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
                          "0", "--rank-timeout", "1"},
@@ -445,7 +445,7 @@ TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
     status = health().status;
   }
   EXPECT_EQ(status, 503);
-  // Longer than any rank waits (2.5 s), and than the end of one takes.
+  // Longer than any rank waits (2.5 s), and longer than a rank needs to end.
   std::this_thread::sleep_for(std::chrono::seconds(6));
   const testing::HttpAnswer answer = health();
   EXPECT_EQ(answer.status, 503);

@@ -1,7 +1,7 @@
-// The real pair, teacher-forced over 400 stories, against the figures Hugging Face transformers
-// gives for the same tokens: both models' loss, how far their distributions overlap (the chance
-// that a drafted token is accepted), how often they agree, and the overlap after all sampling
-// transforms.
+// The real pair, teacher-forced over 400 stories, compared with the figures of Hugging Face
+// transformers for the same tokens. The figures are both models' loss, the overlap of their
+// distributions (the probability that a drafted token is accepted), their agreement, and the
+// overlap after all sampling transforms.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ std::vector<std::string> first_stories(std::size_t n_stories) {
   return stories;
 }
 
-// All rows of one pass over a fresh sequence.
+// All rows of one pass over a new sequence.
 void run(LanguageModel& model, std::span<const TokenId> tokens, ForwardOutput& output) {
   const auto sequence = model.open({});
   const TokenBlock block{sequence.get(), tokens, {}};
@@ -77,7 +77,7 @@ TEST(RealPair, StatisticsAreHuggingFaces) {
          sum_transformed = 0;
   for (std::size_t story = 0; story < stories.size(); ++story) {
     std::vector<TokenId> tokens = tokenizer->encode(stories[story], true);
-    const auto& expected = golden.at("stories").at(story);  // tokens, tokens kept, check sum
+    const auto& expected = golden.at("stories").at(story);  // tokens, tokens kept, checksum
     ASSERT_EQ(tokens.size(), expected.at(0).get<std::size_t>()) << story;
     tokens.resize(expected.at(1).get<std::size_t>());
     std::int64_t check = 0;
@@ -114,12 +114,12 @@ TEST(RealPair, StatisticsAreHuggingFaces) {
 
   const auto& reference = golden.at("float64");
   EXPECT_EQ(n_scored, golden.at("n_scored").get<double>());
-  // Logits differ by some 3e-6 between float implementations; so do, at most, mean losses and
-  // overlaps.
+  // Logits differ by about 3e-6 between float implementations, and mean losses and overlaps by no
+  // more.
   EXPECT_NEAR(nll_target / n_scored, reference.at("nll_target").get<double>(), 3e-6);
   EXPECT_NEAR(nll_drafter / n_scored, reference.at("nll_drafter").get<double>(), 3e-6);
   EXPECT_NEAR(sum_overlap / n_scored, reference.at("overlap").get<double>(), 3e-6);
-  // A near tie may fall the other way: a handful of positions in a hundred thousand.
+  // A near tie may be broken differently: a handful of positions in a hundred thousand.
   EXPECT_NEAR(n_agreed / n_scored, reference.at("agreement").get<double>(), 1e-4);
   EXPECT_NEAR(sum_transformed / n_scored, reference.at("overlap_transformed").get<double>(), 1e-4);
 }

@@ -1,5 +1,5 @@
-// Profiles of drafting (--profile) over runs with other drafters, by the server, and of earlier
-// versions.
+// Profiles of drafting (--profile): across runs with other drafters, in the server, and from
+// earlier versions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class Profile : public ::testing::Test {
                         "--prompt", "abc", "--ignore-eos", "--max-tokens", "40", "--drafter",
                         drafter, "--profile", file()});
   }
-  // Until Ctrl-C ends it.
+  // Runs until Ctrl-C ends it.
   ProgramRun serve(const Words& more) const {
     Words words = {"serve", "--port", "0", "--threads", "1"};
     words.insert(words.end(), more.begin(), more.end());
@@ -55,11 +55,11 @@ TEST_F(Profile, ARunWithAnotherDrafterKeepsWhatWasKnown) {
   ASSERT_EQ(both["drafters"].size(), 2U);
   EXPECT_EQ(both["drafters"][0]["drafter"], "ngram");
   EXPECT_EQ(both["drafters"][1]["greedy"], first["drafters"][0]["greedy"]);
-  // And the first one goes on from it.
+  // The first drafter continues from the file.
   ASSERT_EQ(generate("suffix").status, 0);
   const json again = read();
   EXPECT_EQ(again["drafters"][0]["drafter"], "suffix");
-  for (const char* const law : {"greedy", "drawn"}) {  // times follow what passes take by now
+  for (const char* const law : {"greedy", "drawn"}) {  // Times follow the current cost of passes.
     EXPECT_EQ(again["drafters"][1][law], both["drafters"][0][law]);
   }
   EXPECT_GT(again["drafters"][0]["greedy"]["depths"][0][0],
@@ -85,7 +85,7 @@ TEST_F(Profile, OfTheFirstVersionIsMeasuredAnew) {
 TEST_F(Profile, TheServerReadsAndKeepsIt) {
   ASSERT_EQ(generate("suffix").status, 0);
   json known = read();
-  // A cost that no measurement gives shows whether it was read.
+  // A cost that no measurement gives shows whether the file was read.
   known["passes"] = json::parse("[[1, 1000.5], [2, 2000.5]]");
   write(known);
   const Words words = {"--model", CliModels::get().target(), "--drafter", "suffix", "--profile",

@@ -1,5 +1,5 @@
-// `outrider quantize` as its users meet it: what it prints and refuses, and that a run that ends
-// before its time, however it ends, leaves the file that was there or none.
+// `outrider quantize` as its users see it: its output and refusals. A run that ends early, however
+// it ends, leaves the earlier file or none.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ class QuantizeCommand : public ::testing::Test {
     EXPECT_THAT(run.err, AllOf(StartsWith("outrider: "), HasSubstr(message)));
     EXPECT_FALSE(fs::exists(partial()));
   }
-  // Starts a run and ends it by a signal once it has written something; returns its wait status.
+  // Starts a run and sends it a signal once it has written something; returns the wait status.
   int kill_run(int number) const;
 
   TemporaryDirectory directory_;
@@ -82,7 +82,7 @@ TEST_F(QuantizeCommand, WritesAndSaysWhat) {
       {"generate", "--model", out().string(), "--prompt", "a", "--max-tokens", "4", "--json"});
   EXPECT_EQ(text.status, 0) << text.err;
 
-  // The same by flags, and another type; rows of 96 are told of.
+  // The same by flags, with another type; rows of 96 are reported.
   const ProgramRun again = run_program({"quantize", "--out", out().string(), "--model",
                                         model().string(), "--force", "--threads", "1"});
   EXPECT_EQ(again.status, 0) << again.err;
@@ -115,7 +115,7 @@ TEST_F(QuantizeCommand, RefusesInOneLine) {
   EXPECT_THAT(third.err, HasSubstr("warning: quantised before: "));
 }
 
-// A file-size limit stands in for a full disk.
+// A file-size limit simulates a full disk.
 TEST_F(QuantizeCommand, SaysThatThereIsNoRoom) {
   const ProgramRun run = run_program({"-c", "ulimit -f 64; exec \"$0\" \"$@\"", OUTRIDER_PROGRAM,
                                       "quantize", model().string(), out().string()},
@@ -154,7 +154,7 @@ int QuantizeCommand::kill_run(int number) const {
 }
 
 TEST_F(QuantizeCommand, EndedInMidWorkItLeavesTheOldFileOrNone) {
-  // A second's worth or more, in sixteen pieces; the run is ended behind the first.
+  // A second of work or more, in sixteen pieces; the run is ended after the first.
   std::mt19937 generator(1);
   std::vector<float> values(1 << 24);
   for (float& value : values) value = static_cast<float>(generator() % 2001) - 1000;
@@ -173,7 +173,7 @@ TEST_F(QuantizeCommand, EndedInMidWorkItLeavesTheOldFileOrNone) {
     EXPECT_EQ(fs::exists(out()), had_one);
     EXPECT_EQ(read_file(out()), before);
 
-    // Ctrl-C takes the partial file away, too.
+    // Ctrl-C removes the partial file, too.
     fs::remove(partial());
     status = kill_run(SIGINT);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status;
@@ -181,7 +181,7 @@ TEST_F(QuantizeCommand, EndedInMidWorkItLeavesTheOldFileOrNone) {
     EXPECT_EQ(read_file(out()), before);
     EXPECT_FALSE(fs::exists(partial()));
   }
-  // What a kill leaves is in nobody's way.
+  // The remains of a killed run do not disturb the next.
   kill_run(SIGKILL);
   EXPECT_EQ(run_program(words({"--type", "q8_0", "--force"})).status, 0);
   EXPECT_FALSE(fs::exists(partial()));

@@ -1,5 +1,5 @@
-// scripts/try-quickstart: the commands of docs/quickstart.md run with the models that ship, and the
-// script fails where one of them does.
+// scripts/try-quickstart: the commands of docs/quickstart.md run with the shipped models, and the
+// script fails if one of them fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The script in this environment, NAME=VALUE each. One thread: other tests run beside this one, and
-// two threads that wait for each other's processors take a hundred times as long.
+// Runs the script in this environment, NAME=VALUE each. One thread: other tests run at the same
+// time, and two threads that wait for each other's processors take a hundred times as long.
 ProgramRun try_quickstart(std::vector<std::string> environment) {
   const std::filesystem::path source = OUTRIDER_SOURCE_DIR;
   environment.insert(environment.end(), {"OMP_WAIT_POLICY=passive", "OMP_NUM_THREADS=1", "bash",
@@ -27,7 +27,7 @@ ProgramRun try_quickstart(std::vector<std::string> environment) {
   return run_program(environment, {.program = "/usr/bin/env"});
 }
 
-// A page with this text, by the program of the build.
+// Runs the script on a page with this text, with the program of the build.
 ProgramRun try_page(const std::string& text) {
   const TemporaryDirectory folder;
   const std::filesystem::path page = folder.path() / "page.md";
@@ -42,7 +42,7 @@ TEST(Quickstart, EveryCommandOfThePageRuns) {
   }
   const ProgramRun run = try_quickstart({std::string("OUTRIDER=") + OUTRIDER_PROGRAM});
   ASSERT_EQ(run.status, 0) << run.out << run.err;
-  // A sign of each task: generated, drafted, served, traded, made.
+  // One sign for each task: generated, drafted, served, traded, made.
   EXPECT_THAT(run.out, HasSubstr("chat template           none"));
   EXPECT_THAT(run.err, HasSubstr("[accepted draft]"));
   EXPECT_THAT(run.out, HasSubstr("\"object\":\"text_completion\""));

@@ -1,5 +1,5 @@
-// The commands that README.md and README.zh-CN.md show exist: targets of make, scripts, commands of
-// the program and their flags. What they do is tested elsewhere.
+// Everything that README.md and README.zh-CN.md tell readers to type exists: targets of make,
+// scripts, commands of the program and their flags. Other tests check their behaviour.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ std::vector<std::string> matches(const std::string& text, const std::string& pat
   return found;
 }
 
-// What is wrong with a line; nothing for a line that is no command.
+// The problem with a line; nothing for a line that is no command.
 std::string problem_of(const std::string& typed, const std::string& makefile) {
   for (const std::string& target : matches(typed, "^make ([a-z-]+)")) {
     if (("\n" + makefile).find("\n" + target + ":") == std::string::npos) {

@@ -1,5 +1,5 @@
-// The contract suite on real weights: for every drafter, sampled tokens follow the target, by the
-// integral transform (tests/support/real_pair.h).
+// The contract suite on real weights: for every drafter, sampled tokens follow the target's
+// distribution, by the integral transform (tests/support/real_pair.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ TEST_P(DraftersOnRealPair, EmittedTokensFollowTheTarget) {
       std::unique_ptr<Drafter> drafter;
       try {
         drafter = plan.make(materials);
-      } catch (const Error& error) {  // heads that this target does not have
+      } catch (const Error& error) {  // Heads that do not exist for this target.
         GTEST_SKIP() << error.what();
       }
       const Judging judging = make_judging("exact", verify);

@@ -1,13 +1,13 @@
-// Exactness on real weights: stories260K judged, weak260K drafting.
+// Exactness on real weights: stories260K is the target, weak260K the drafter.
 //
-// Every emitted token x is mapped to U = F(x-) + V * prob(x), F and prob being the target's own
-// distribution at that position and V uniform noise (the randomised probability integral
+// Every emitted token x is mapped to U = F(x-) + V * prob(x). F and prob belong to the target's own
+// distribution at that position, and V is uniform noise (the randomised probability integral
 // transform). If tokens are drawn as promised, U is uniform and independent from token to token,
 // whatever the drafter proposed. All noise is seeded: the tests either always pass or always fail.
-// Levels: a p-value of 1e-6 for each of some 200 comparisons bounds the chance that an honest build
-// drew bad seeds by 2e-4.
+// Levels: a p-value of 1e-6 for each of about 200 comparisons bounds the chance of bad seeds for a
+// correct build by 2e-4.
 //
-// OUTRIDER_NIGHTLY=1 runs a million tokens a configuration instead of 20,000.
+// OUTRIDER_NIGHTLY=1 runs a million tokens per configuration instead of 20,000.
 #include "tests/support/real_pair.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,8 @@ struct Configuration {
   int draft_length;
   bool value_dependent;
   bool all_transforms;
-  const char* tree = nullptr;  // where it is no chain of draft_length, which is its depth then
+  // If set, the shape of the draft in place of a chain; draft_length is then its depth.
+  const char* tree = nullptr;
   const char* name = "";
 
   std::shared_ptr<const TreeShape> shape() const {
@@ -102,7 +103,8 @@ TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
   RecordProperty("first_acceptance", std::to_string(n_first_accepted / n_first));
   RecordProperty("overlap", std::to_string(sum_overlap / n_first));
   if (std::string(configuration.verify) == "exact" && configuration.shape()->is_chain()) {
-    // The sampling error of n Bernoulli draws is at most 0.5 / sqrt(n): 0.01 is five of it or more.
+    // The standard error of n Bernoulli draws is at most 0.5 / sqrt(n): 0.01 is at least five of
+    // them.
     EXPECT_NEAR(n_first_accepted / n_first, sum_overlap / n_first,
                 std::max(0.01, 2.5 / std::sqrt(n_first)));
   }
@@ -110,8 +112,8 @@ TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
 
 std::vector<Configuration> configurations() {
   std::vector<Configuration> all;
-  // Coupled output is plain sampling's bit for bit (Lossless tests), so its own law is what counts:
-  // with nothing drafted, and with a draft.
+  // Coupled output is bit-identical to plain sampling (Lossless tests), so its own distribution is
+  // tested: with nothing drafted, and with a draft.
   for (const int length : {0, 5}) {
     for (const bool all_transforms : {false, true}) {
       all.push_back({"coupled", length, false, all_transforms});
@@ -144,8 +146,8 @@ INSTANTIATE_TEST_SUITE_P(, ExactOnRealPair, ::testing::ValuesIn(configurations()
                                   (configuration.all_transforms ? "AllTransforms" : "Temperature1");
                          });
 
-// The first three tokens together: against the target's own law of them, computed token by token
-// from its logits, and against a sample of plain decoding.
+// The first three tokens together. They are compared with the target's distribution, computed token
+// by token from its logits, and with a sample of plain decoding.
 class FirstTokens {
  public:
   using Tokens = std::vector<TokenId>;
@@ -156,7 +158,8 @@ class FirstTokens {
       : pair_(&pair),
         transform_(sampling_of(all_transforms), pair.target().config().vocabulary_size) {}
 
-  // Drafts of draft_length tokens; none and plain sampling for 0. Draw i has the seed `seed` + i.
+  // Drafts of draft_length tokens; 0 means plain sampling without drafts. Draw i has the seed
+  // `seed` + i.
   Counts draw(const Acceptance& acceptance, int draft_length, std::uint64_t seed) {
     const int n_draws = nightly() ? 100'000 : 10'000;
     Counts counts;
@@ -165,7 +168,7 @@ class FirstTokens {
     for (int index = 0; index < n_draws; ++index) {
       CounterChance chance(seed + static_cast<std::uint64_t>(index));
       Stream stream(0, kPrompt, transform_, chance);
-      // Room for whole drafts.
+      // Enough for whole drafts.
       stream.max_total = stream.n_prompt + std::max<int>(kLength, draft_length + 1);
       decoder.begin(stream);
       Stream* const streams[] = {&stream};
@@ -195,7 +198,7 @@ class FirstTokens {
   }
 
  private:
-  // What follows the prompt and `begun`, from a pass of its own.
+  // The distribution after the prompt and `begun`, from a pass of its own.
   const Distribution& next(const Tokens& begun) {
     const auto [entry, is_new] = laws_.try_emplace(begun);
     if (!is_new) return entry->second;
@@ -215,14 +218,14 @@ class FirstTokens {
     return entry->second;
   }
 
-  static inline const Tokens kPrompt = {1, 291};  // "The": what it was is open
+  static inline const Tokens kPrompt = {1, 291};  // "The": the continuation is open.
   RealPair* pair_;
   Transform transform_;
   std::map<Tokens, Distribution> laws_;
 };
 
 constexpr double kFirstTokensLevel = 1e-4;
-constexpr double kLeastDegrees = 10;  // or there was nothing to tell apart
+constexpr double kLeastDegrees = 10;  // With fewer there would be nothing to distinguish.
 
 class PlainFirstTokensOnRealPair : public ::testing::TestWithParam<bool> {};
 
@@ -251,7 +254,7 @@ TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
   const char* const verify = std::get<0>(GetParam());
   const int length = std::get<1>(GetParam());
   FirstTokens first_tokens(*pair, std::get<2>(GetParam()));
-  // A sample of its own for every configuration: sharing one would share its luck.
+  // A separate sample for every configuration: a shared one would correlate the results.
   const std::uint64_t seed = 1'000'000'000ULL * (1 + 2 * static_cast<std::uint64_t>(length)) +
                              (std::string(verify) == "block" ? 100'000'000'000ULL : 0);
   const auto drafted = first_tokens.draw(*acceptance_of(verify), length, seed);

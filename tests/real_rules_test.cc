@@ -1,10 +1,10 @@
-// Rules on real weights: stories260K judged, weak260K drafting. A rule is run twice over the same
-// prompt: position by position (nothing drafted: each token drawn from rule_prob, both models run
-// for each) and speculatively. The first tokens must have the same law (chi-square of two samples),
-// and speculation must take fewer passes of the target.
+// Rules on real weights: stories260K is the target, weak260K the drafter. A rule is run twice over
+// the same prompt: position by position (nothing drafted: each token drawn from rule_prob, both
+// models run for each) and speculatively. The first tokens must have the same distribution
+// (chi-square test of two samples), and speculation must take fewer passes of the target.
 //
 // All noise is seeded: the tests either always pass or always fail. A p-value of 1e-5 for each of
-// eight comparisons bounds the chance that an honest build drew bad seeds by 1e-4.
+// eight comparisons bounds the chance of bad seeds for a correct build by 1e-4.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 constexpr double kLevel = 1e-5;
 constexpr int kTexts = 3000;
 constexpr int kTokens =
-    4;  // of each text; pairs of the first two, and of the last two, are counted
+    4;  // Tokens of each text. Pairs of the first two and of the last two are counted.
 
 struct Sample {
   std::map<std::pair<TokenId, TokenId>, double> first, last;
@@ -55,7 +55,7 @@ class RulesOnRealPair : public ::testing::Test {
     prompt_ = Tokenizer::load(models / "stories260K")->encode("One day, Lily and her", true);
   }
 
-  // Speculatively in the shape of a spec, or with nothing drafted for "".
+  // Speculative in the shape of a spec, or without drafts for "".
   Sample sample(const std::string& rule, const std::string& verify, const std::string& tree,
                 std::uint64_t first_seed) {
     const Judging judging = make_judging(rule, verify);
@@ -120,15 +120,15 @@ TEST_F(RulesOnRealPair, SequentialAndSpeculativeTextsHaveOneLaw) {
           << test.rule << ": " << result.statistic << " with " << result.degrees << " degrees";
       EXPECT_GE(result.degrees, 10);
     }
-    // Position by position every token takes a pass.
+    // Position by position, every token takes a pass.
     EXPECT_EQ(sequential.target_passes, sequential.tokens);
     EXPECT_LT(speculative.target_passes, 0.75 * sequential.target_passes) << test.rule;
     EXPECT_NEAR(speculative.deferral / speculative.tokens, sequential.deferral / sequential.tokens,
-                0.03);  // five standard errors of a mean of 12,000 numbers in [0, 1]: 0.023
+                0.03);  // Five standard errors of a mean of 12,000 numbers in [0, 1] are 0.023.
   }
 }
 
-// Two rules that are not the same are told apart.
+// The test distinguishes two different rules.
 TEST_F(RulesOnRealPair, AnotherRuleHasAnotherLaw) {
   const Sample diff = sample("diff:alpha=0.1", "exact", "", 1);
   const Sample exact = sample("exact", "exact", "chain:length=3", 1'000'000);

@@ -1,5 +1,5 @@
-// Retrieval on real weights: texts stay the golden ones bit for bit, and in every round just those
-// draft tokens are accepted that a search through the plain text finds.
+// Retrieval on real weights: texts equal the golden ones bit for bit, and every round accepts
+// exactly the draft tokens that a search through the plain text finds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::vector<Golden> goldens() {
 
 constexpr std::string_view kSeparator = "<|endoftext|>";
 
-// Documents as a store has them.
+// Documents split as in a store.
 std::vector<std::vector<TokenId>> encode_documents(std::string_view text,
                                                    const Tokenizer& tokenizer) {
   std::vector<std::vector<TokenId>> documents;
@@ -68,7 +68,7 @@ class RealRetrieval : public ::testing::Test {
     std::ifstream file(shared() / "text" / "tinystories_2MiB.txt", std::ios::binary);
     text_ = {std::istreambuf_iterator<char>(file), {}};
     ASSERT_GT(text_.size(), 2000000U);
-    // A quarter is plenty, and the search without an index is slow.
+    // A quarter suffices, and the search without an index is slow.
     text_.resize(text_.find(kSeparator, text_.size() / 4));
     std::ofstream(directory_.path() / "text") << text_;
   }
@@ -114,7 +114,7 @@ TEST_F(RealRetrieval, AcceptsWhatASearchOfTheTextFinds) {
       std::int64_t drafted = 0;
       for (std::size_t at = golden.prompt_ids.size(); at < tokens.size();) {
         const std::span<const TokenId> context = std::span(tokens).first(at);
-        // A round leaves room for the verifier's own token.
+        // A round leaves one place for the verifier's own token.
         const int depth = std::min(each.depth, static_cast<int>(tokens.size() - at) - 1);
         std::vector<TokenPath> draft;
         if (depth > 0) draft = oracle.draft(context, depth, each.n_nodes, each.is_chain);

@@ -1,6 +1,6 @@
-// Drafters that need nothing but the target, on real weights: at temperature 0 their texts are the
-// golden ones and their logits plain decoding's, bit for bit; and every round drafts and accepts
-// what an independent account of the method says, which looks at nothing but the model.
+// Drafters that need nothing but the target, on real weights. At temperature 0 their texts are the
+// golden ones and their logits plain decoding's, bit for bit. Every round drafts and accepts what
+// an independent account of the method predicts, which uses nothing but the model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,14 +34,14 @@ std::vector<nlohmann::json> goldens() {
   return nlohmann::json::parse(file).get<std::vector<nlohmann::json>>();
 }
 
-// The model's likeliest tokens behind a text, without some of its layers if so asked; each text run
-// on its own from its first token.
+// The model's likeliest tokens after a text, optionally without some of its layers; each text is
+// run by itself from its first token.
 class Likeliest {
  public:
   explicit Likeliest(std::vector<int> skip_layers = {})
       : model_(load_model(stories(), {.n_threads = 1})), skip_layers_(std::move(skip_layers)) {}
   TokenId operator()(const Tokens& text) { return best(text, 1).front(); }
-  // The likeliest first, of equals the lower id.
+  // The likeliest first; among equals, the lower id.
   Tokens best(const Tokens& text, std::size_t count) {
     auto [at, is_new] = known_.try_emplace(text);
     if (is_new) {
@@ -78,7 +78,7 @@ struct Rounds {
   std::int64_t drafted = 0;
 };
 
-// Accepted tokens of a set of paths behind the first n tokens of the text.
+// The number of accepted tokens of a set of paths after the first n tokens of the text.
 int matched(const std::vector<Tokens>& paths, const Tokens& text, std::size_t n) {
   std::size_t most = 0;
   for (const Tokens& path : paths) {
@@ -89,11 +89,11 @@ int matched(const std::vector<Tokens>& paths, const Tokens& text, std::size_t n)
   return static_cast<int>(most);
 }
 
-// Lookahead decoding by positions. A token of the window is one of step s at place v, the root of
-// round r standing at place r; the token of step s + 1 at place v + 1 is what the model says behind
-// that of step s at place v. In round r the oldest step is o = max(0, r - (N - 2)), the newest r
-// (up to r = N - 2, then still N - 1 of them), and what stands before step s at place v is the
-// text, step o at the places r + 1 to v - (s - o), and the diagonal up from there.
+// Lookahead decoding by positions. Token (s, v) of the window is that of step s at place v; the
+// root of round r is at place r. The token (s + 1, v + 1) is the model's prediction after (s, v).
+// In round r the oldest step is o = max(0, r - (N - 2)) and the newest is r (up to r = N - 2; after
+// that there are N - 1 of them). Before (s, v) come the text, then step o at the places r + 1 to v
+// - (s - o), and then the diagonal up to it.
 Rounds lookahead(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt, int width,
                  int ngram, std::size_t n_guesses) {
   std::map<std::pair<int, int>, TokenId> window;
@@ -107,7 +107,7 @@ Rounds lookahead(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt,
   for (int column = 1; column < width + ngram - 2; ++column) {
     window[{0, column}] = borrowed(prompt, column);
   }
-  std::vector<Tokens> seen;  // N-grams, the last one seen at the end
+  std::vector<Tokens> seen;  // N-grams, the most recent last.
   Rounds rounds;
   std::size_t n = n_prompt;
   for (int round = 0; n < text.size(); ++round) {
@@ -147,7 +147,7 @@ Rounds lookahead(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt,
         window[{newest + 1, round + column + newest - oldest + 1}] = diagonal.back();
         if (full) seen.push_back(diagonal);
       }
-      // End tokens are kept out, by tokens of the text as it is after the round.
+      // End tokens are excluded, by the tokens of the text after the round.
       const Tokens then(text.begin(),
                         text.begin() + static_cast<std::ptrdiff_t>(n) + rounds.accepted.back() + 1);
       for (int column = 0; column < columns; ++column) {
@@ -179,7 +179,7 @@ Rounds layerskip(Likeliest& shortened, const Tokens& text, std::size_t n_prompt,
   return rounds;
 }
 
-// Jacobi iteration by positions of the text: guesses[p] is the guess at token p.
+// Jacobi iteration by positions of the text: guesses[p] is the guess for token p.
 Rounds jacobi(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt, std::size_t length) {
   Rounds rounds;
   std::map<std::size_t, TokenId> guesses;
@@ -201,15 +201,15 @@ Rounds jacobi(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt, st
   return rounds;
 }
 
-// Ways to do it otherwise, for a look at whether anybody would notice.
+// Variants of the method, to check that the test would detect them.
 struct OtherwiseRecycled {
-  bool keeps_the_oldest = false;     // a row that is there stays
-  bool standing_alone = false;       // nodes that did not stand write nothing
-  bool rejected_are_newest = false;  // and not the text itself
+  bool keeps_the_oldest = false;     // an existing row is kept
+  bool standing_alone = false;       // rejected nodes write nothing
+  bool rejected_are_newest = false;  // and the text itself is not
 };
 
-// Token Recycling by texts: of each token what was likeliest behind the last text that ended with
-// it and was run, first those that did not come true, then those that did, by their length.
+// Token Recycling by texts. A token's row comes from the last evaluated text that ended with it:
+// rejected texts write first, then the accepted ones by length.
 Rounds recycling(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt, std::size_t k,
                  const std::vector<std::size_t>& widths, const OtherwiseRecycled& otherwise = {}) {
   Rounds rounds;
@@ -309,8 +309,8 @@ TEST_F(SelfDrafting, LookaheadIsThePapers) {
   }
 }
 
-// As a part of another drafter it has its window too: what the second part guesses the first has
-// guessed already.
+// As a part of another drafter it keeps its window too: the first part has already guessed what the
+// second guesses.
 TEST_F(SelfDrafting, LookaheadWorksAsAPart) {
   check("merge:lookahead+lookahead:guesses=2", 96, [&](const Tokens& text, std::size_t n_prompt) {
     return lookahead(*likeliest_, text, n_prompt, 7, 5, 7);
@@ -357,7 +357,7 @@ TEST_F(SelfDrafting, RecyclingIsThePapers) {
   }
 }
 
-// Mutants: the accounts above can tell the method from what is nearly the same.
+// Mutants: the accounts above distinguish the method from close variants.
 TEST_F(SelfDrafting, RecyclingIsNothingElse) {
   for (const OtherwiseRecycled& otherwise :
        {OtherwiseRecycled{.keeps_the_oldest = true}, OtherwiseRecycled{.standing_alone = true},

@@ -1,4 +1,4 @@
-// scripts/spdx, on files of its own.
+// scripts/spdx on files written by the test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// `outrider drafters`, `outrider rules` and `outrider trees`, and what --help says in their place.
+// `outrider drafters`, `outrider rules` and `outrider trees`, and how --help refers to them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST_P(SpecCommands, ListWhatTheyExplain) {
       EXPECT_THAT(text, HasSubstr("\n  " + key["name"].get<std::string>() + "="));
     }
     EXPECT_EQ(json::parse(output_of({command, name, "--json"})), list[i]);
-    // As it is written on a command line, the name of a kind is what a spec begins with.
+    // The name of a kind is the first part of a spec, as typed on a command line.
     EXPECT_EQ(output_of({command, name + ":PATH,key=value"}), text);
   }
 }
@@ -86,8 +86,8 @@ TEST(SpecCommand, KeysSayTheirDefaults) {
             "target");
 }
 
-// The descriptions stand apart from the code that reads shapes: each example, and each shape by its
-// name alone where it needs no value, is taken, so that what is refused is the model.
+// The descriptions are separate from the code that parses shapes. Each example is accepted, and so
+// is each shape by its name alone if it needs no value; the error is then about the model.
 TEST(SpecCommand, TreesAreTaken) {
   std::vector<std::string> specs = {"auto",          "own",           "chain",   "widths:4,2,1",
                                     "static:eagle1", "static:medusa", "dynamic", "best"};
@@ -100,19 +100,19 @@ TEST(SpecCommand, TreesAreTaken) {
   }
   ASSERT_GT(specs.size(), 15U);
   for (const std::string& spec : specs) {
-    if (spec.starts_with("sequoia:")) continue;  // its file is read first
+    if (spec.starts_with("sequoia:")) continue;  // Its file is read first.
     const ProgramRun run = run_program({"generate", "--model", "/nowhere", "--draft", "/nowhere",
                                         "--prompt", "a", "--tree", spec});
     EXPECT_EQ(run.status, 1) << spec << ": " << run.err;
     EXPECT_THAT(run.err, HasSubstr("/nowhere"));
   }
-  // A key that is not described is refused.
+  // An undescribed key is refused.
   const ProgramRun run = run_program({"generate", "--model", "/nowhere", "--draft", "/nowhere",
                                       "--prompt", "a", "--tree", "best:topk=3"});
   EXPECT_EQ(run.status, 2) << run.err;
 }
 
-// --help names the commands in a line each instead of all that they list.
+// --help names the commands in one line each instead of printing their lists.
 TEST(SpecCommand, HelpPointsAtThem) {
   for (const char* const command : {"generate", "chat", "serve"}) {
     const std::string help = output_of({command, "--help"});

@@ -8,7 +8,7 @@
 namespace outrider::testing {
 namespace {
 
-// Tabulated quantiles of the chi-square law.
+// Tabulated quantiles of the chi-square distribution.
 TEST(Statistics, ChiSquareTailMatchesTables) {
   EXPECT_NEAR(chi_square_tail(3.841459, 1), 0.05, 1e-7);
   EXPECT_NEAR(chi_square_tail(18.307038, 10), 0.05, 1e-7);
@@ -65,7 +65,7 @@ TEST(Statistics, OneSampleAgainstItsLawAndAnother) {
   other[0] += 0.02;
   other[1] -= 0.02;
   EXPECT_LT(chi_square_one_sample(counts, other).tail, 1e-6);
-  // Outcomes that the law does not know.
+  // Outcomes that the distribution does not contain.
   const std::vector<double> seen = {500, 500};
   const std::vector<double> impossible = {1, 0};
   EXPECT_LT(chi_square_one_sample(seen, impossible).tail, 1e-6);

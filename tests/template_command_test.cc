@@ -1,4 +1,4 @@
-// `outrider template`: the prompt byte for byte, from a model or a file, and what is refused.
+// `outrider template`: the prompt byte for byte, from a model or a file, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class TemplateCommand : public ::testing::Test {
  protected:
-  // A file in a folder of the models'.
+  // A file in the folder of the models.
   static std::string file(const std::string& name, const std::string& text) {
     const fs::path path = CliModels::get().root() / name;
     std::ofstream(path, std::ios::binary) << text;

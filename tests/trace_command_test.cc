@@ -1,4 +1,4 @@
-// --trace of `generate`, `chat` and `serve`: the file, and that nothing else is another for it.
+// --trace of `generate`, `chat` and `serve`: the file, and that the flag changes no other output.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ Words drafted_words(const Words& more) {
   return words;
 }
 
-// Names of the tracks of texts.
+// Names of the texts' tracks.
 std::set<std::string> texts_of(const json& events) {
   std::set<std::string> names;
   for (const json& event : events) {
@@ -49,7 +49,7 @@ std::set<std::string> texts_of(const json& events) {
 
 TEST(Trace, HasTheRoundsOfAText) {
   const std::string file = (CliModels::get().root() / "trace.json").string();
-  std::ofstream(file) << std::string(100000, 'x');  // an earlier one, and longer
+  std::ofstream(file) << std::string(100000, 'x');  // an earlier and longer file
   const ProgramRun run = run_program(drafted_words({"--trace", file}));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.err, IsEmpty());
@@ -75,7 +75,7 @@ TEST(Trace, HasTheRoundsOfAText) {
   }
 }
 
-// A server, one request, and SIGTERM: $0 the program, then target, drafter and the trace's file.
+// A server, one request, and SIGTERM: $0 is the program, then target, drafter and trace file.
 constexpr const char* kServeOnce = R"SH(
 set -e
 log=$(mktemp)
@@ -147,7 +147,7 @@ TEST(Trace, AFullDiskIsSaidOnceAndEndsNothing) {
   EXPECT_THAT(chat.err, HasSubstr(once));
 }
 
-// Before any model is loaded; what is there stays.
+// Before any model is loaded; an existing file stays.
 TEST(Trace, APlaceThatCannotBeWrittenIsRefused) {
   const std::string model = CliModels::get().target();
   const std::string nowhere = (CliModels::get().root() / "nowhere" / "f").string();

@@ -1,4 +1,4 @@
-// `outrider train`: the vocabulary trainer as its users meet it, and the way to outrider-train.
+// `outrider train`: the vocabulary trainer as its users see it, and how outrider-train is found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-// One line on standard error, beginning with the program's name; nothing on standard output.
+// One line on standard error that begins with the program's name; nothing on standard output.
 void expect_refused(const ProgramRun& run, int status, const std::string& words) {
   EXPECT_EQ(run.status, status) << run.err;
   EXPECT_THAT(run.out, IsEmpty());
@@ -43,7 +43,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Counting in words: as many lines as are asked for, all different.
+// Numbers counted in words: as many lines as requested, all different.
 std::string counting(int n_lines) {
   constexpr const char* kDigits[] = {"zero", "one", "two",   "three", "four",
                                      "five", "six", "seven", "eight", "nine"};
@@ -196,8 +196,8 @@ TEST_F(TrainTokenizer, AnInterruptLeavesAllOrNothing) {
 
 // ---- outrider-train
 
-// A copy of the program in a folder of its own, where no outrider-train was built beside it, and a
-// PATH that holds nothing but what the test puts there.
+// A copy of the program in a folder of its own, without an outrider-train built beside it. PATH
+// holds only what the test puts there.
 class TrainerProgram : public ::testing::Test {
  protected:
   TrainerProgram() {
@@ -236,7 +236,7 @@ TEST_F(TrainerProgram, MissingItIsOneLineThatSaysWhatToDo) {
   for (const Words& words : {Words{"train", "lm", "--help"}, Words{"train", "router"}}) {
     expect_refused(run(words), 1, "scripts/install-deps train");
   }
-  // Neither a folder of that name nor a file that cannot be run will do.
+  // Neither a folder of that name nor a file that is not executable will do.
   fs::create_directory(home() / "outrider-train");
   write_file(elsewhere() / "outrider-train", "#!/bin/sh\n");
   fs::permissions(elsewhere() / "outrider-train", fs::perms::owner_read);

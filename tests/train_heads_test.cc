@@ -1,5 +1,5 @@
-// Heads as their users train them: a target's own answers, a head that learns from them, and drafts
-// by it.
+// Heads as their users train them: the target's own answers, a head trained on them, and drafts by
+// that head.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST_F(TrainHeads, AnswersGoOnWhereTheyWereLeft) {
   std::string begun;
   for (int i = 0; i < 3 && std::getline(whole, line); ++i) begun += line + "\n";
   std::getline(whole, line);
-  // A kill in the middle of a line.
+  // As after a kill in the middle of a line.
   std::ofstream(at("left.jsonl")) << begun << line.substr(0, line.size() / 2);
   const ProgramRun refused = answers("left.jsonl");
   EXPECT_EQ(refused.status, 2);
@@ -111,7 +111,7 @@ TEST_F(TrainHeads, AnswersGoOnWhereTheyWereLeft) {
   EXPECT_NE(answers("target/config.json", {"--resume"}).status, 0);
 }
 
-// Behind a user's words this template says "e", where a random model gets to by itself.
+// After a user's message this template adds "e", which a random model reaches by itself.
 class OwnPrompts : public TrainHeads {
  protected:
   OwnPrompts() {
@@ -126,7 +126,7 @@ class OwnPrompts : public TrainHeads {
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
-  // By their ids: in a file they stand in the order in which they ended.
+  // Keyed by id: the file has them in the order in which they ended.
   std::map<std::string, Json> by_id(const std::string& name) const {
     std::map<std::string, Json> lines;
     for (const Json& line : lines_of(name)) lines[line.at("id")] = line;
@@ -160,7 +160,7 @@ TEST_F(OwnPrompts, AreWhatTheModelSaysForItsUser) {
   prompts.close();
   EXPECT_EQ(said.size(), own.size());
 
-  // An answer is the one that it would be to a user who said that.
+  // An answer equals the one that a user who wrote that message would get.
   ASSERT_EQ(chat_answers("answers.jsonl", {"--prompts", at("said.jsonl")}).status, 0);
   const std::vector<Json> answers = lines_of("answers.jsonl");
   ASSERT_EQ(answers.size(), own.size());

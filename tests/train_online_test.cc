@@ -1,5 +1,5 @@
-// Online learning as its users meet it: a log written by `generate` and `chat`, learned from, and
-// the drafter taken up again.
+// Online learning as its users see it: a log written by `generate` and `chat`, training on it, and
+// the drafter loaded again.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class VerdictLogProgram : public ::testing::Test {
                    "--max-tokens", "40", "--ignore-eos", "--threads", "1"},
                   more);
   }
-  // A command that is refused in one line, by whichever of the two programs.
+  // A command that either of the two programs refuses in one line.
   void expect_refused(const Words& words, int status, const std::string& what) const {
     const ProgramRun run = run_program(words);
     EXPECT_EQ(run.status, status) << run.err;
@@ -123,7 +123,7 @@ TEST_F(VerdictLogProgram, RefusesInOneLine) {
   expect_refused(joined(base, {"--verdict-log", at("log")}), 1, "in use");
 }
 
-// A file-size limit stands in for a full disk: one line, the whole answer, success.
+// A file-size limit simulates a full disk: one line, the whole answer, success.
 TEST_F(VerdictLogProgram, AFullDiskIsOneWarning) {
   const Words words = generate("model:" + at("draft"), "A second one");
   const ProgramRun without = run_program(words);
@@ -136,7 +136,7 @@ TEST_F(VerdictLogProgram, AFullDiskIsOneWarning) {
   EXPECT_THAT(with.err, AllOf(HasSubstr("File too large"), HasSubstr("nothing more is recorded")));
 }
 
-// Killed at any moment, the log is whole but for the text on its way.
+// Killed at any moment, the log is complete except for the text in progress.
 TEST_F(VerdictLogProgram, KilledAnywhereTheLogHoldsWholeTexts) {
   Words words = joined({OUTRIDER_PROGRAM},
                        generate("model:" + at("draft"), "Third", {"--verdict-log", at("log")}));
@@ -144,7 +144,7 @@ TEST_F(VerdictLogProgram, KilledAnywhereTheLogHoldsWholeTexts) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::mt19937 random(1);
-  // From before the model is loaded to after the end, on a machine at its ease.
+  // From before the model is loaded to after the end, on an idle machine.
   std::uniform_int_distribution<int> moment(0, 400);
   std::size_t n_texts = 0;
   for (int attempt = 0; attempt < 20; ++attempt) {
@@ -194,21 +194,21 @@ TEST_F(TrainOnline, WhatWasLearnedIsAcceptedMoreOften) {
   EXPECT_TRUE(fs::exists(at("tuned/training/log.jsonl")));
   const double after = acceptance(at("tuned"));
   EXPECT_GT(after, before + 0.1);
-  // The weak drafter, and the better one taken up in its place.
+  // The weak drafter, and the better one loaded in its place.
   const ProgramRun swapped =
       run_program(generate("model:" + at("draft") + ",updates=" + at("tuned"), prompts()[0]));
   EXPECT_EQ(swapped.status, 0);
   EXPECT_THAT(swapped.err, HasSubstr("a new drafter is in use"));
   EXPECT_EQ(swapped.out, run_program(generate("none", prompts()[0])).out);
 
-  // A log that has grown is another run's; one that follows it goes on.
+  // A log that has grown belongs to another run; only a run that follows the log can resume.
   const Words more = generate("model:" + at("draft"), "More", {"--verdict-log", at("log")});
   ASSERT_EQ(run_program(more).status, 0);
   expect_refused(train("tuned", {"--held-out-share", "0", "--resume"}), 1, "texts");
 }
 
-// The trainer follows a log that is empty at first, exports in the drafter's own place, and ends
-// when it is told to.
+// The trainer follows a log that is empty at first, replaces the drafter's own files, and ends when
+// told to.
 TEST_F(TrainOnline, FollowsALogThatIsBeingWritten) {
   fs::create_directory(at("log"));
   Words words =
@@ -224,7 +224,7 @@ TEST_F(TrainOnline, FollowsALogThatIsBeingWritten) {
     ::execv(OUTRIDER_PROGRAM, arguments.data());
     ::_exit(127);
   }
-  // However slow the machine: the test waits for what must come.
+  // Works on slow machines: the test waits for events that must come.
   const auto until = [&](const auto& condition) {
     while (!condition() && ::waitpid(child, nullptr, WNOHANG) == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -261,7 +261,7 @@ TEST_F(TrainOnline, HelpNamesItsOwnFlags) {
   EXPECT_THAT(help, AllOf(HasSubstr("--held-out-share"), Not(HasSubstr("--held-out;"))));
 }
 
-// A person at a terminal sees what a run that does nothing waits for.
+// A terminal shows what an idle run waits for.
 TEST_F(TrainOnline, SaysOnATerminalWhatItWaitsFor) {
   fs::create_directory(at("log"));
   Words words = joined({OUTRIDER_PROGRAM},
@@ -319,8 +319,8 @@ TEST_F(TrainOnline, RefusesInOneLine) {
 
 // ---- chat
 
-// Two messages, and between the answers something is put where the drafter may be replaced: the
-// second is written once the first answer is there.
+// Two messages. The drafter's files are replaced between the answers: the second message is written
+// once the first answer is there.
 class ChatUpdates : public VerdictLogProgram {
  protected:
   ChatUpdates() {

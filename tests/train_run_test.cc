@@ -1,5 +1,5 @@
-// `outrider train lm` and `distill` as their users meet them: killed at any moment, given nonsense,
-// out of room.
+// `outrider train lm` and `distill` as their users see them: killed at any moment, given invalid
+// input, without disk space.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class TrainRun : public ::testing::Test {
   }
   std::string at(const std::string& name) const { return (root_.path() / name).string(); }
 
-  // A run of a second or two.
+  // A run of one or two seconds.
   Words lm(const std::string& out, const Words& more = {}) const {
     Words words = {"train",     "lm",          "--text",
                    at("text"),  "--tokenizer", at("tokenizer"),
@@ -76,8 +76,8 @@ class TrainRun : public ::testing::Test {
   TemporaryDirectory root_;
 };
 
-// Starts the program and kills it as soon as `is_time` says so, if it still runs. True if it was
-// killed.
+// Starts the program and kills it as soon as `is_time` returns true, if it still runs. True if it
+// was killed.
 template <class IsTime>
 bool killed_when(const Words& words, IsTime&& is_time) {
   Words all = words;
@@ -112,12 +112,12 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
   using Clock = std::chrono::steady_clock;
   const ProgramRun whole = run_program(lm("whole"));
   ASSERT_EQ(whole.status, 0) << whole.err;
-  // Steps that the log has heard of.
+  // Steps that the log records.
   const auto n_steps = [&](const char* run) {
     const std::string log = read_file(root_.path() / run / "training" / "log.jsonl");
     return std::count(log.begin(), log.end(), '\n');
   };
-  // Once more to see how long a run takes, and how much of that are steps: the program may take
+  // Once more, to measure how long a run takes and which part of it is steps: the program may take
   // longer to start than to train.
   const auto began = Clock::now();
   auto first_step = began;
@@ -133,15 +133,15 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
     return std::chrono::duration_cast<std::chrono::microseconds>(
         end * std::uniform_real_distribution<double>(0, 1)(random));
   };
-  // Most kills come some steps on and a moment later: while a step is made, logged or saved. How
-  // many fit into the run depends on how long this process has to wait for its turn.
+  // Most kills come after some steps and a short delay: while a step is made, logged or saved. How
+  // many fit into the run depends on how long this process waits to be scheduled.
   int n_in_steps = 0;
   for (int attempt = 0; attempt < 14 && n_steps("parts") < 45; ++attempt) {
     const auto before = n_steps("parts");
     const auto until = std::uniform_int_distribution<long>(1, 6)(random);
     const auto moment = uniform(step);
     std::optional<Clock::time_point> end;
-    // The log is cut back to the checkpoint first, and then grows.
+    // The log is first truncated to the checkpoint, and then grows.
     bool was_cut = before % 3 == 0;
     n_in_steps += killed_when(lm("parts", {"--resume"}), [&] {
       const auto now = n_steps("parts");
@@ -151,7 +151,7 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
     });
   }
   EXPECT_GE(n_in_steps, 3);
-  // The others anywhere: before the steps, and in the writing of the result.
+  // The others come anywhere: before the steps, and during the writing of the result.
   int n_killed = n_in_steps;
   for (int attempt = 0; attempt < 200 && n_killed < 20; ++attempt) {
     n_killed += killed_after(lm("parts", {"--resume"}), uniform(seconds));
@@ -172,7 +172,7 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
   EXPECT_EQ(said.status, 0) << said.err;
 }
 
-// OpenBLAS names the kernels it takes whenever it is loaded; those of the last start count.
+// OpenBLAS names its chosen kernels each time it is loaded; those of the last start count.
 TEST_F(TrainRun, MultipliesWithKernelsThatFitTheProcessor) {
   const std::string trainer =
       (fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider-train").string();
@@ -264,8 +264,8 @@ TEST_F(TrainRun, ADistilledDrafterHasItsTargetsVocabulary) {
   EXPECT_THAT(said.out, HasSubstr("\"drafted\""));
 }
 
-// Written by themselves, gone on with, and used; and neither a copy of the target nor modules alone
-// is begun as the one and ended as the other.
+// Modules alone are exported, resumed and used. A run begun with a copy of the target cannot end
+// with modules only, nor the reverse.
 TEST_F(TrainRun, ModulesAloneDraftForTheirTarget) {
   write_hugging_face(make_tiny_model(TinyShape{}), root_.path() / "target");
   const auto mtp = [&](const std::string& out, const Words& more) {
@@ -320,11 +320,11 @@ TEST_F(TrainRun, ModulesAloneDraftForTheirTarget) {
   EXPECT_FALSE(fs::exists(at("copy") + "/model.safetensors"));
 }
 
-// A file-size limit stands in for a full disk.
+// A file-size limit simulates a full disk.
 TEST_F(TrainRun, OutOfRoomItKeepsTheLastCheckpoint) {
   Words first = lm("full", {"--resume"});
   std::replace(first.begin(), first.end(), std::string("60"), std::string("9"));
-  // Another number of steps is another schedule, and so another run.
+  // Another number of steps is another schedule, and therefore another run.
   ASSERT_EQ(run_program(first).status, 0);
   EXPECT_THAT(run_program(lm("full", {"--resume"})).err, HasSubstr("steps"));
 
@@ -337,7 +337,7 @@ TEST_F(TrainRun, OutOfRoomItKeepsTheLastCheckpoint) {
     input.program = "/bin/sh";
     const ProgramRun run = run_program(shell, input);
     EXPECT_EQ(run.status, 1);
-    // After lines of progress, one that says what happened.
+    // After lines of progress, one line says what happened.
     const std::size_t last = run.err.rfind('\n', run.err.size() - 2) + 1;
     EXPECT_THAT(run.err.substr(last),
                 AllOf(StartsWith("outrider-train: "), HasSubstr("File too large")));
@@ -346,7 +346,7 @@ TEST_F(TrainRun, OutOfRoomItKeepsTheLastCheckpoint) {
   };
   expect_out_of_room();
   EXPECT_FALSE(fs::exists(checkpoint));
-  // Stopped with a checkpoint there, it goes on without room for another.
+  // Stopped when a checkpoint exists, it continues without disk space for another.
   for (int attempt = 0; attempt < 50 && !fs::exists(checkpoint); ++attempt) {
     killed_after(lm("short", {"--resume"}), std::chrono::milliseconds(200 + 50 * attempt));
   }
@@ -376,7 +376,8 @@ TEST_F(TrainRun, ADivergedRunGoesOnAtALowerRateButNotOnAnotherText) {
   EXPECT_THAT(changed.err, HasSubstr("tokens"));
 }
 
-// What is quickest differs from machine to machine; of the two at least one is not it here.
+// The fastest precision differs from machine to machine; at least one of the two is not the fastest
+// here.
 TEST_F(TrainRun, GoesOnInThePrecisionItBeganIn) {
   for (const std::string precision : {"f32", "bf16"}) {
     ASSERT_TRUE(killed_when(lm(precision, {"--precision", precision}),

@@ -1,5 +1,5 @@
-// `outrider train seq2seq` as its users meet it: pairs in, a directory and a BLEU out; stopped and
-// killed, from a model and a teacher, and given what does not belong together.
+// `outrider train seq2seq` as its users see it: pairs in, a directory and a BLEU score out; stopped
+// and killed, from a model and a teacher, and with mismatched input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ class TrainSeq2Seq : public ::testing::Test {
 
   nlohmann::json json(const std::string& name) const { return nlohmann::json::parse(read(name)); }
 
-  // "padded": an untrained model of 2,000 rows, the tokenizer beside it the one of 300 tokens.
+  // "padded": an untrained model of 2,000 rows, with the tokenizer of 300 tokens.
   void make_padded_model() {
     fs::create_directories(root_.path() / "wide");
     write("wide/tokenizer.json", tokenizer_json(make_tiny_vocabulary(2000)));
@@ -79,10 +79,10 @@ class TrainSeq2Seq : public ::testing::Test {
     config[key] = value;
     write("padded/config.json", config.dump());
   }
-  // A run that is sent a signal when its log has so many lines, however fast it is.
+  // A run that gets a signal when its log has a given number of lines, however fast it is.
   ProgramRun signalled_behind_steps(int n_steps, const std::string& signal, const std::string& out,
                                     const Words& all) const {
-    // The shell becomes the program; a child of it watches.
+    // The shell becomes the program; its child watches the log.
     constexpr const char* kScript =
         "pid=$$; log=$1; n=$2; signal=$3; shift 3\n"
         "( while kill -0 $pid && [ \"$(cat \"$log\" | wc -l)\" -lt $n ]; do sleep 0.01; done\n"
@@ -114,7 +114,7 @@ TEST_F(TrainSeq2Seq, LearnsByHeartAndSaysSo) {
   EXPECT_EQ(nlohmann::json::parse(read("out/tokenizer_config.json"))["pad_token"], "<|begin|>");
 }
 
-// In the midst of its steps, by a user and by the system.
+// In the middle of its steps, by a user and by the system.
 TEST_F(TrainSeq2Seq, StoppedOrKilledItGoesOnBitForBit) {
   constexpr std::int64_t kSteps = 120;
   const Words flags = {"--steps", std::to_string(kSteps), "--dropout",
@@ -143,7 +143,7 @@ TEST_F(TrainSeq2Seq, StoppedOrKilledItGoesOnBitForBit) {
     EXPECT_EQ(read(out + "/model.safetensors"), expected);
     EXPECT_EQ(read(out + "/tokenizer_config.json"), read("whole/tokenizer_config.json"));
   }
-  // Other texts are another run.
+  // Other texts make another run.
   write("target", "1\n2\n3\n4\n");
   Words other = words("partsINT", flags);
   other.emplace_back("--resume");
@@ -152,8 +152,8 @@ TEST_F(TrainSeq2Seq, StoppedOrKilledItGoesOnBitForBit) {
   EXPECT_THAT(refused.err, HasSubstr("tokens: expected"));
 }
 
-// A teacher with more rows than there are tokens, as published T5s have; what is trained has as
-// many, and says no token that there is not.
+// A teacher with more rows than tokens, as published T5 models have. The trained model has as many
+// rows, and never emits a row without a token.
 TEST_F(TrainSeq2Seq, LearnsFromATeacherWithMoreRowsThanTokens) {
   make_padded_model();
   const ProgramRun run =
@@ -184,7 +184,7 @@ TEST_F(TrainSeq2Seq, GoesOnWithAModelAsItsConfigSays) {
   change_config("layer_norm_epsilon", 1e-5);
   change_config("decoder_start_token_id", 3);
   const auto expected = json("padded/config.json");
-  // The shape need not be given.
+  // The shape may be omitted.
   const Words flags = {"train",      "seq2seq",     "--source",      at("source"), "--target",
                        at("target"), "--tokenizer", at("tokenizer"), "--init",     at("padded"),
                        "--batch",    "4",           "--length",      "64",         "--steps",
@@ -194,7 +194,7 @@ TEST_F(TrainSeq2Seq, GoesOnWithAModelAsItsConfigSays) {
   const ProgramRun run = run_program(flags);
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(json("out/config.json"), expected);
-  // Where it is, it is the model's.
+  // If given, it must be the model's.
   EXPECT_EQ(run_program(words("same", {"--init", at("padded"), "--steps", "1"})).status, 0);
   for (const auto& [flag, own] : {std::pair("--dim", "32"), std::pair("--hidden", "64"),
                                   std::pair("--layers", "1"), std::pair("--head-dim", "16"),
@@ -248,7 +248,7 @@ TEST_F(TrainSeq2Seq, RefusesWhatCannotBeMeant) {
   expect_refused(words("out", {"--test-target", at("source")}), 2, "test-source");
   expect_refused(words("out", {"--test-source", at("source"), "--test-target", at("three")}), 1,
                  "expected 4 lines");
-  // Two heads' scores of 5,792 tokens are 256 MiB.
+  // Two heads' scores of 5,792 tokens take 256 MiB.
   write("long", "a\n" + std::string(6000, 'z') + "\nc\nd\n");
   expect_refused(words("out", {"--test-source", at("long"), "--test-target", at("target")}), 1,
                  "long line 2: expected at most 5792 tokens");

@@ -1,4 +1,4 @@
-// outrider tune as its users meet it. Models are made on the spot; the times of models this small
+// outrider tune as its users see it. Models are made on the spot; the times of models this small
 // mean nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_F(TuneCommand, ATreesProfileServesGenerate) {
   ASSERT_EQ(object["plans"].size(), 4U);  // budgets 1, 2, 4 and 7
   EXPECT_EQ(object["plans"][3]["budget"], 7);
 
-  // Where nothing but the target's passes costs, all nodes are used.
+  // If only the target's passes cost time, all nodes are used.
   json flat = json::parse(std::ifstream(profile));
   flat["draft_seconds"] = flat["level_seconds"] = 0;
   flat["passes"] = json::parse(R"([{"rows": 1, "seconds": 1}, {"rows": 8, "seconds": 1.001}])");
@@ -136,10 +136,10 @@ TEST_F(TuneCommand, SaysOnOneScreenWhichDrafterPays) {
   EXPECT_THAT(done.err, IsEmpty());
   std::istringstream lines(done.out);
   std::string line;
-  std::getline(lines, line);  // the model, whose path is as long as it is
+  std::getline(lines, line);  // The model, whose path may be long.
   int n_lines = 1;
   for (; std::getline(lines, line); ++n_lines) EXPECT_LE(line.size(), 80U) << line;
-  EXPECT_LE(n_lines, 26);  // 24 for three drafters, and what a fourth one takes
+  EXPECT_LE(n_lines, 26);  // 24 for three drafters, plus the lines of a fourth.
   for (const char* const part :
        {"rows of a pass", "suffix  ", "ngram  ", "lookahead  ", "model:drafter  ",
         "with drafts of a fixed shape:", "  chain:length=8",
@@ -165,7 +165,7 @@ TEST_F(TuneCommand, SaysOnOneScreenWhichDrafterPays) {
   const json kept = json::parse(std::ifstream(profile));
   ASSERT_EQ(kept["drafters"].size(), 4U);
   EXPECT_EQ(kept["drafters"][0]["drafter"], "suffix");
-  // It went on from what it found, and left the others as they were.
+  // It continued from the profile and left the other entries unchanged.
   const auto of = [](const json& profile_of, const std::string& drafter) {
     for (const json& one : profile_of["drafters"]) {
       if (one["drafter"] == drafter) return one;
@@ -188,7 +188,7 @@ TEST_F(TuneCommand, CtrlCPrintsWhatWasFound) {
   EXPECT_THAT(stopped.err, HasSubstr("interrupted; this is what there is"));
   const json object = json::parse(std::ifstream(report));
   EXPECT_EQ(object["complete"], false);
-  if (object["methods"].empty()) return;  // a machine too busy for a round by then
+  if (object["methods"].empty()) return;  // The machine is too busy for a round by then.
   EXPECT_THAT(stopped.out, HasSubstr("\nsuffix  "));
   EXPECT_EQ(json::parse(std::ifstream(path("stopped_profile.json")))["drafters"].size(), 1U);
 }
@@ -248,7 +248,7 @@ TEST_F(TuneCommand, RefusesDraftersTextsAndPlacesInALine) {
   refused({"--only", "--drafter", "model:" + path("none"), "--profile", "none"}, 1, "none");
   refused({"tree", "--out", path("x"), "--text", path("text.txt"), "--model", path("target")}, 2,
           "behind the command tree");
-  // One that does not load is named, and the others are measured.
+  // A drafter that does not load is named, and the others are measured.
   const ProgramRun lacking =
       run_program({"tune", "--model", path("target"), "--threads", "1", "--seconds", "0.001",
                    "--profile", "none", "--drafter", "model:" + path("none")});

@@ -1,6 +1,6 @@
-// make_tiny_pair DIRECTORY: writes DIRECTORY/target and DIRECTORY/draft, two random models that
-// share a tokenizer, the second being the first with noise: a pair to try speculation on where no
-// real one is at hand. What they say has no meaning.
+// make_tiny_pair DIRECTORY: writes DIRECTORY/target and DIRECTORY/draft, two random models with a
+// common tokenizer. The second is the first plus noise: a pair to try speculation on without a real
+// one. Their texts have no meaning.
 #include <cstdio>
 #include <exception>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Renders templates for tools/compare_templates.py: each line of standard input is a JSON object
-// with "template" and "context" (an object), each line of the output one with "output" or "error".
+// Renders templates for tools/compare_templates.py. Each input line is a JSON object with
+// "template" and "context" (an object); each output line is one with "output" or "error".
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -10,7 +10,7 @@ namespace outrider::cli {
 AnswerScore score_answers(std::span<const std::string> answers,
                           std::span<const std::string> references) {
   const eval::Bleu metric;
-  const eval::Item item;  // BLEU looks at texts alone
+  const eval::Item item;  // BLEU needs only texts
   std::vector<double> counts;
   std::vector<double> sums(metric.n_counts(), 0.0);
   for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -10,7 +10,7 @@
 namespace outrider::cli {
 namespace {
 
-// 0 where the system does not say.
+// 0 if the system does not report it.
 std::int64_t resident_bytes() {
   std::int64_t n_pages = 0;
   std::int64_t n_resident = 0;

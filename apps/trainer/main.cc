@@ -41,7 +41,7 @@ int run_program(int argc, char** argv) {
     command = add(program, run);
   }
 
-  // What `outrider completion` and `outrider man` ask for.
+  // Called by `outrider completion` and `outrider man`.
   CLI::App* const describe =
       program.add_subcommand("describe", "Print all commands and flags as JSON")->group("");
   Output output;

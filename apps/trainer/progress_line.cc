@@ -13,11 +13,11 @@
 namespace outrider::cli {
 namespace {
 
-// Ten pictures a second look continuous; a log file wants a line now and then.
+// Ten updates per second look continuous; a log file gets a line now and then.
 constexpr std::chrono::milliseconds kBetweenDraws{100};
 constexpr std::chrono::seconds kBetweenLines{10};
 constexpr int kCells = 24;
-// Weight of what came before in running means: about the last fifty steps count.
+// The weight of the past in running means: about the last fifty steps count.
 constexpr double kMemory = 0.98;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// outrider train distill: a drafter drawn towards its target.
+// outrider train distill: trains a drafter towards its target.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -64,7 +64,7 @@ int run_distill(const DistillFlags& flags) {
   options.n_prompt = flags.prompt;
   options.batches = text_batches(flags.text.text, flags.text, *tokenizer, batch_shape(flags.run));
   train::BatchShape held_out = batch_shape(flags.run);
-  held_out.seed = 0;  // the same windows whatever the run
+  held_out.seed = 0;  // the same windows in every run
   options.held_out = text_batches(flags.text.held_out, flags.text, *tokenizer, held_out);
   options.tokenizer = tokenizer_path;
   options.export_type = export_type_of(flags.run);

@@ -29,17 +29,17 @@ struct EagleFlags {
   std::string inputs = "feature+shifted-token";
   double noise = 0.1;
   int steps_ahead = 7;
-  int draft_vocabulary = 0;  // 0: all of the target's
+  int draft_vocabulary = 0;  // 0: the target's whole vocabulary
   bool parallel = false;
   int layers = 4;
   int mask = -1;  // -1: parallel_mask_of() chooses
   train::MaskChoice rows = {};
 };
 
-// Flags that say something of one kind of head alone.
+// Flags for just one kind of head.
 constexpr const char* kParallelFlags[] = {"--layers", "--mask-token", "--keep", "--least-share"};
 
-// What ends a text, as block heads have it: no draft begins behind it in use.
+// The end-of-text token, as for block heads: no draft begins after it in use.
 TokenId parallel_mask_of(const EagleFlags& flags, const ModelConfig& target) {
   if (flags.mask >= 0) return flags.mask;
   return target.end_tokens.empty() ? 0 : target.end_tokens.front();

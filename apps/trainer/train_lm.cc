@@ -33,7 +33,7 @@ struct LmFlags {
   double mtp_weight = 0.3;
 };
 
-// Of text files or of a file of examples; null for neither.
+// Batches from text files or from a file of examples; null without either.
 std::shared_ptr<train::BatchSource> batches_of(const std::vector<std::string>& text,
                                                const std::string& examples, const LmFlags& flags,
                                                const Tokenizer& tokenizer,
@@ -67,7 +67,7 @@ int run_lm(const LmFlags& flags) {
   options.batches =
       batches_of(flags.text.text, flags.examples, flags, *tokenizer, batch_shape(flags.run));
   train::BatchShape held_out = batch_shape(flags.run);
-  held_out.seed = 0;  // the same windows whatever the run
+  held_out.seed = 0;  // the same windows in every run
   options.held_out =
       batches_of(flags.text.held_out, flags.held_out_examples, flags, *tokenizer, held_out);
   options.tokenizer = flags.tokenizer;

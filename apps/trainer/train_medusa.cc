@@ -1,4 +1,4 @@
-// outrider train medusa: heads on the target's last feature, each for a token further on.
+// outrider train medusa: heads on the target's last feature, each for a later token.
 #include <fmt/format.h>
 
 #include <memory>
@@ -35,7 +35,7 @@ int run_medusa(const MedusaFlags& flags) {
 
 CLI::App* add_train_medusa(CLI::App& program, Run& run) {
   auto flags = std::make_shared<MedusaFlags>();
-  flags->head.run.weight_decay = 0;  // the public recipe's
+  flags->head.run.weight_decay = 0;  // as in the public recipe
   CLI::App* command = program.add_subcommand(
       "medusa", "Train Medusa heads: each predicts a token further on from the last feature");
   constexpr const char* kHead = "Heads";

@@ -1,4 +1,4 @@
-// outrider train seq2seq: an encoder-decoder that says one text for another, from pairs of lines.
+// outrider train seq2seq: an encoder-decoder that maps texts to texts, from pairs of lines.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -27,11 +27,11 @@ namespace outrider::cli {
 namespace {
 
 constexpr const char* kOperation = "read flags";
-// Of a batch's logits, f32: 1 GiB. The loss holds them three times, as such, as the gradient and
-// while it is computed.
+// A batch's logits in f32: 1 GiB. The loss holds them three times: itself, the gradient, and a
+// temporary.
 constexpr std::int64_t kMostLogits = std::int64_t{1} << 28;
 
-// Two files of lines that belong together; both or neither.
+// Two files with corresponding lines; both or neither.
 struct PairFiles {
   std::string source;
   std::string target;
@@ -95,7 +95,7 @@ train::RunSettings settings_of(const Seq2SeqFlags& flags, const train::PairSourc
           {"hidden", number(config.hidden_dim)}};
 }
 
-// The test texts, read before the run so that a mistake in them does not wait for its end.
+// The test texts, read before the run so that their errors show at once.
 struct TestTexts {
   std::vector<std::vector<TokenId>> sources;
   std::vector<std::string> references;
@@ -140,7 +140,7 @@ void report_test(const train::Seq2Seq& seq2seq, const TestTexts& test, const Tok
   output.check();
 }
 
-// How many pairs there are, and how many are too long to be among them.
+// The number of pairs, and the number that are too long and left out.
 std::string summary_of(const train::PairSource& pairs, int length) {
   std::string words =
       fmt::format("{} of {} tokens", counted(pairs.n_pairs(), "pair"), pairs.n_tokens());
@@ -180,7 +180,7 @@ int run_seq2seq(const Seq2SeqFlags& flags) {
   options.batches =
       pairs_of(flags.text, *tokenizer, batch_shape(flags.run), options.config.padding);
   train::BatchShape held_out = batch_shape(flags.run);
-  held_out.seed = 0;  // the same batches whatever the run
+  held_out.seed = 0;  // the same batches in every run
   options.held_out = pairs_of(flags.held_out, *tokenizer, held_out, options.config.padding);
   options.tokenizer = flags.tokenizer;
   options.never_said = rows_without_token(*tokenizer, options.config.vocabulary_size);

@@ -1,7 +1,7 @@
 """Outrider: language-model inference built around speculation.
 
-A drafter proposes tokens, the target verifies them in one pass. By default the
-tokens are, bit for bit, those of decoding without a drafter.
+A drafter proposes tokens, and the target verifies them in one pass. By default the tokens are
+bit-identical to those of decoding without a drafter.
 """
 
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ __all__ = [
 if TYPE_CHECKING:
     from .transformers import TransformersGenerator, from_transformers
 
-# What needs other packages, or costs time to import, comes when it is asked for.
+# Names that need other packages, or take time to import, are loaded on first access.
 _LATER = {
     "TransformersGenerator": "outrider.transformers",
     "from_transformers": "outrider.transformers",

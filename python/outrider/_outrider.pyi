@@ -350,8 +350,8 @@ class MaskedText:
     @property
     def n_committed(self) -> int: ...
 
-# None: all tokens. Else bits ((vocabulary + 31) // 32 of 32-bit integers), booleans (vocabulary),
-# or ids.
+# None: all tokens. Otherwise bits ((vocabulary + 31) // 32 of 32-bit integers), booleans
+# (vocabulary), or ids.
 Mask = Callable[[MaskedText], Union[None, npt.NDArray[Any], Sequence[int]]]
 
 class Generator:

@@ -80,7 +80,7 @@ Token next_token(TextStream& self) {
   return *std::move(token);
 }
 
-// Its end waits for a turn, and must not hold the GIL then.
+// Its destructor waits for a turn, and must not hold the GIL meanwhile.
 struct WithoutGil {
   void operator()(TextGenerator* generator) const {
     if (PyGILState_Check() == 0) {
@@ -92,8 +92,8 @@ struct WithoutGil {
   }
 };
 
-// As the command line reads --tree and --verify: "auto" plans drafts, and is then judged by
-// "coupled", so that a seed gives the same text however deep drafts are.
+// Like the command line's --tree and --verify. "auto" plans drafts and verifies them by "coupled",
+// so that a seed gives the same text whatever the depth of drafts.
 SpeculationOptions read_speculation(const py::object& drafter, const py::str& rule_spec,
                                     const py::str& tree_spec, const py::str& verify_spec,
                                     bool adaptive) {
@@ -181,7 +181,8 @@ void bind_statistics(py::module_& module) {
                              by_reference<&GenerateStatistics::tokens_per_second>);
 }
 
-// Arrays that show a result's own memory, and keep it. Read-only: all of them show the same.
+// Arrays that are views of a result's own memory and keep it alive. Read-only, because all of them
+// share it.
 template <typename T>
 py::array_t<T> view(const py::object& self, const std::vector<T>& values,
                     std::vector<py::ssize_t> shape) {

@@ -59,7 +59,7 @@ void bind_summary(py::module_& module) {
 std::shared_ptr<SharedModel> load_shared(
     ModelOptions options, const py::object& progress,
     const std::function<std::shared_ptr<const Model>(const ModelOptions&)>& load) {
-  // What is thrown here comes out of load().
+  // Exceptions thrown here leave load().
   options.progress = [&progress](double share) {
     const TakenGil taken;
     check_signals();
@@ -131,7 +131,8 @@ void bind_model(py::module_& module) {
                              })
       .def_property_readonly("tokenizer",
                              [](const SharedModel& self) {
-                               // Held by the model, which it holds in turn.
+                               // A shared pointer to a member of the model, which keeps the model
+                               // alive.
                                return std::shared_ptr<Tokenizer>(
                                    self.model, const_cast<Tokenizer*>(&self.model->tokenizer()));
                              })

@@ -1,5 +1,4 @@
-// Drafters written in Python: objects with propose() and, where they want them, begin(), observe()
-// and end().
+// Drafters written in Python: objects with propose() and, optionally, begin(), observe() and end().
 #include "own_drafter.h"
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 namespace outrider::python {
 namespace {
 
-// What Python has of a text: a copy, which it may keep.
+// Python's view of a text: a copy, which it may keep.
 struct TextOfDrafter {
   std::int64_t id = 0;
   py::array_t<TokenId> tokens;
@@ -21,7 +20,7 @@ struct TextOfDrafter {
 
 TextOfDrafter to_python(const OwnText& text) { return {text.id, to_array(text.tokens)}; }
 
-// A law's numbers, and the TokenLaw over them.
+// The numbers of a distribution, and the TokenLaw that refers to them.
 struct Law {
   py::array_t<TokenId> ids;
   py::array_t<double> probs;
@@ -33,7 +32,7 @@ struct Law {
 
 py::array_t<double> read_probs(const py::handle& object) {
   using Probs = py::array_t<double, py::array::c_style | py::array::forcecast>;
-  const Probs probs(py::reinterpret_borrow<py::object>(object));  // what it throws comes out
+  const Probs probs(py::reinterpret_borrow<py::object>(object));  // its exceptions propagate
   if (probs.ndim() != 1) {
     throw UsageError("own drafter", "law", "probabilities of one dimension",
                      std::to_string(probs.ndim()) + " dimensions");
@@ -62,7 +61,7 @@ Law read_law(const py::handle& object) {
   return {to_array(std::move(ids)), to_array(std::move(probs))};
 }
 
-// A draft that is under way: for the call of propose() that it was given to.
+// A draft in progress; valid only during the call of propose() that got it.
 class DraftOfCall {
  public:
   explicit DraftOfCall(OwnDraft& draft) : draft_(&draft) {}
@@ -89,7 +88,7 @@ py::tuple draw(const DraftOfCall& self, int parent, const py::object& law) {
   return py::make_tuple(drawn.node, drawn.token);
 }
 
-// What propose() returned: None, or ids to add in a row.
+// The value that propose() returned: None, or ids to add as a chain.
 void add_chain(OwnDraft& draft, const py::object& returned) {
   if (returned.is_none()) return;
   int node = -1;
@@ -124,14 +123,14 @@ class PythonDrafter final : public OwnDrafter {
     if (has("observe")) call(method("observe"), to_python(text), to_array(accepted));
   }
 
-  // Nobody waits for it: an error goes where Python sends those of destructors.
+  // There is no caller to report to: an error goes where Python sends those of destructors.
   void end(std::int64_t id) noexcept override {
     const TakenGil taken;
     try {
       if (has("end")) call(method("end"), id);
     } catch (py::error_already_set& error) {
       error.discard_as_unraisable("a drafter's end()");
-    } catch (const std::exception&) {  // of no memory for the call
+    } catch (const std::exception&) {  // not enough memory for the call
     }
   }
 

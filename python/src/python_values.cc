@@ -1,4 +1,4 @@
-// Ids, conversations and schemas as Python writes them.
+// Ids, conversations and schemas in Python's notation.
 #include <cstdint>
 #include <limits>
 
@@ -33,7 +33,7 @@ std::vector<TokenId> read_array(const py::array& array) {
     refuse(std::string("an array of ") + std::string(py::str(array.dtype())) + " of " +
            std::to_string(array.ndim()) + " dimensions");
   }
-  if (kind == 'u') {  // those of 64 bits may be too large for signed ones
+  if (kind == 'u') {  // 64-bit values may be too large for signed integers
     const auto values = py::array_t<std::uint64_t, py::array::forcecast>(array);
     std::vector<TokenId> ids;
     ids.reserve(static_cast<std::size_t>(values.size()));
@@ -59,7 +59,7 @@ std::vector<TokenId> read_ids(const py::handle& ids) {
     refuse(type_name(ids));
   }
   std::vector<TokenId> read;
-  // (A handle would not do: a range makes its elements, and the loop holds none of them.)
+  // (A handle would not do: a range creates its elements, and the loop would not keep them alive.)
   for (const py::object id : py::reinterpret_borrow<py::sequence>(ids)) {
     if (!is_integer(id)) refuse("a list with " + type_name(id));
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(id.ptr()));

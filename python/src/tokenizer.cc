@@ -30,7 +30,7 @@ void bind_tokenizer(py::module_& module) {
           [](const py::object& path) {
             const std::filesystem::path file = read_path(path, "load tokenizer");
             const ReleasedGil released;
-            // Nothing that is bound changes it.
+            // No bound function changes it.
             return std::const_pointer_cast<Tokenizer>(Tokenizer::load(file));
           },
           py::arg("path"),

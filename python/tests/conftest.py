@@ -80,7 +80,7 @@ def drafted(model) -> outrider.Generator:
 
 @pytest.fixture(scope="session")
 def program():
-    """Runs the package's own program; the output of a run that went well."""
+    """Runs the package's own program; returns the output of a successful run."""
 
     def run(*arguments) -> bytes:
         words = [str(outrider.program.path()), *map(str, arguments)]
@@ -92,7 +92,7 @@ def program():
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process is there, and no zombie."""
+    """Whether the process exists and is no zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

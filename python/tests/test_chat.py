@@ -1,4 +1,4 @@
-"""Conversations: prompts by the model's template, replies read, calls of tools."""
+"""Conversations: prompts by the model's template, parsed replies, tool calls."""
 
 import json
 

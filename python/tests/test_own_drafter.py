@@ -1,4 +1,4 @@
-"""Drafters written in Python: texts keep their bits, what they raise comes out, nothing is kept."""
+"""Drafters written in Python: texts keep their bits, exceptions propagate, nothing is kept."""
 
 import gc
 import sys
@@ -14,7 +14,7 @@ SAMPLED = outrider.SamplingParams(temperature=0.8, top_k=40)
 
 
 class WhatFollowed(outrider.OwnDrafter):
-    """What followed the last tokens when they stood before; texts are kept by their ids."""
+    """Proposes the tokens that followed the last tokens at an earlier place; state is kept by text id."""
 
     def __init__(self, style="return"):
         self.style = style
@@ -48,7 +48,7 @@ class WhatFollowed(outrider.OwnDrafter):
         for token in chain:
             if self.style == "add":
                 node = draft.add(node, token)
-            else:  # not sure of itself
+            else:  # uncertain
                 other = (token + 1) % draft.vocabulary_size
                 node, drawn = draft.draw(node, ([token, other], [0.8, 0.2]))
                 if drawn != token:

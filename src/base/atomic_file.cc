@@ -15,14 +15,14 @@ namespace outrider {
 
 namespace {
 
-// What a symbolic link points to in the end, whether it is there or not; other paths as they are.
+// The final target of a symbolic link, existing or not; other paths unchanged.
 std::filesystem::path through_links(std::filesystem::path path) {
   constexpr int kMostLinks = 40;  // Linux's own limit
   std::error_code no_link;
   for (int n = 0; n < kMostLinks; ++n) {
     const std::filesystem::path next = std::filesystem::read_symlink(path, no_link);
     if (no_link) break;
-    path = path.parent_path() / next;  // an absolute one replaces the whole
+    path = path.parent_path() / next;  // an absolute target replaces the whole path
   }
   return path;
 }
@@ -31,24 +31,24 @@ std::filesystem::path through_links(std::filesystem::path path) {
 
 AtomicFile::AtomicFile(std::filesystem::path path)
     : path_(through_links(std::move(path))), partial_(path_.string() + kPartialSuffix) {
-  std::error_code unknown;  // what cannot be looked at fails below
+  std::error_code unknown;  // a file that cannot be examined fails below
   if (std::filesystem::is_symlink(path_, unknown)) {
     throw Error("write file", path_.string(), "a link that leads somewhere", "a circle of links");
   }
   struct stat replaced = {};
   const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
   if (replaces && !S_ISREG(replaced.st_mode) && !S_ISDIR(replaced.st_mode)) {
-    // A device or a pipe would be replaced by a file of its name.
+    // Renaming over it would replace a device or a pipe by a file.
     throw Error("write file", path_.string(), "a regular file, or none yet", "something else");
   }
   make_partial(replaces ? replaced.st_mode & 0777 : 0666);
   if (replaces) inherit(replaced);
 }
 
-// Locked for as long as it is written: its name is everybody's, and what a program that was killed
+// Locked while it is written: other processes use the same name, and a file that a killed program
 // has left under it is to be replaced.
 void AtomicFile::make_partial(::mode_t mode) {
-  constexpr int kMostTries = 100;  // others come and go meanwhile
+  constexpr int kMostTries = 100;  // other writers may create and remove it meanwhile
   for (int n = 0; n < kMostTries; ++n) {
     descriptor_ =
         ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -64,14 +64,15 @@ void AtomicFile::make_partial(::mode_t mode) {
   throw Error("write file", path_.string(), "no other process that writes it", "several");
 }
 
-// Takes the lock. Throws if somebody else has it; false if the name is another file's by now.
+// Takes the lock. Throws if another process has it; false if the name belongs to another file by
+// now.
 bool AtomicFile::is_ours(int descriptor) const {
   struct stat opened = {};
   struct stat named = {};
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(descriptor);
     throw Error("write file", path_.string(), "no other process that writes it", "one");
-  }  // (A file system without locks takes any number of writers.)
+  }  // (A file system without locks permits several writers.)
   if (::fstat(descriptor, &opened) == 0 && ::lstat(partial_.c_str(), &named) == 0) {
     return named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
   }
@@ -96,8 +97,8 @@ void AtomicFile::remove_leftover() const {
   if (error != 0 && error != ENOENT) fail(error);
 }
 
-// What takes a file's place is for the same eyes, as far as this process may say so: where the
-// group cannot be kept, no group's.
+// The new file gets the permissions of the replaced one, as far as this process may set them:
+// without its group, no group permissions.
 void AtomicFile::inherit(const struct stat& replaced) const {
   ::mode_t mode = replaced.st_mode & 0777;
   struct stat made = {};
@@ -106,12 +107,12 @@ void AtomicFile::inherit(const struct stat& replaced) const {
       ::fstat(descriptor_, &made) == 0 && made.st_gid != replaced.st_gid) {
     mode &= ~static_cast<::mode_t>(S_IRWXG);
   }
-  (void)!::fchmod(descriptor_, mode);  // it was made with no more than that
+  (void)!::fchmod(descriptor_, mode);  // it was created with no more permissions than that
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
-  ::unlink(partial_.c_str());  // under the lock: it is this writer's
+  ::unlink(partial_.c_str());  // under the lock, so it belongs to this writer
   ::close(descriptor_);
 }
 
@@ -150,14 +151,15 @@ void AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> byte
 }
 
 void AtomicFile::commit() {
-  // The data before the name: a name that points at blocks not yet written would survive a power
-  // cut as an empty file.
+  // Data before name: a name that refers to unwritten blocks would be an empty file after a power
+  // cut.
   if (::fsync(descriptor_) != 0) fail(errno);
   if (::rename(partial_.c_str(), path_.c_str()) != 0) fail(errno);
   ::close(std::exchange(descriptor_, -1));
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
   const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return;  // the file stands; only its survival of a power cut is less sure
+  // The file is in place; only its survival of a power cut is less certain.
+  if (directory < 0) return;
   ::fsync(directory);
   ::close(directory);
 }

@@ -88,7 +88,7 @@ TEST(AtomicFile, HasOneWriterAtATime) {
     EXPECT_THROW(AtomicFile{path}, Error);
     first.commit();
     EXPECT_EQ(text_of(path), "first");
-    write_file_atomically(path, "second");  // the first one is through
+    write_file_atomically(path, "second");  // the first one has finished
   }
   EXPECT_EQ(text_of(path), "second");
 }
@@ -98,7 +98,7 @@ TEST(AtomicFile, ReplacesWhatAKilledWriterLeft) {
   const auto path = directory.path() / "file";
   const std::string partial = path.string() + AtomicFile::kPartialSuffix;
   std::ofstream(partial) << "much of something";
-  // Nor does a file that has another name as well, or may not be written, come to harm.
+  // Nor is a file damaged that has another name too, or that may not be written.
   std::filesystem::create_hard_link(partial, directory.path() / "precious");
   std::filesystem::permissions(partial, std::filesystem::perms::owner_read);
   write_file_atomically(path, "new");
@@ -122,7 +122,7 @@ TEST(AtomicFile, KeepsThePermissionsOfWhatItReplaces) {
   const testing::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   write_file_atomically(path, "old");
-  // Also those that a new file would not be given.
+  // Also permissions that a new file would not get.
   const perms open_to_all = perms::owner_read | perms::owner_write | perms::others_write;
   for (const perms mode :
        {perms::owner_read | perms::owner_write, perms::owner_read, open_to_all}) {
@@ -153,7 +153,7 @@ TEST(AtomicFile, RoomThatIsAskedForIsNoContents) {
   EXPECT_EQ(text_of(path), "short");
 }
 
-// No disk has room for this; a file system that cannot tell in advance lets it pass.
+// No disk has space for this; a file system that cannot tell in advance accepts it.
 TEST(AtomicFile, SaysAtOnceThatThereIsNoRoom) {
   const testing::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
@@ -169,7 +169,7 @@ TEST(AtomicFile, SaysAtOnceThatThereIsNoRoom) {
   EXPECT_FALSE(std::filesystem::exists(path.string() + AtomicFile::kPartialSuffix));
 }
 
-// A file-size limit stands in for a full disk.
+// A file-size limit simulates a full disk.
 TEST(AtomicFile, NothingIsLostWhenThereIsNoRoom) {
   const testing::TemporaryDirectory directory;
   const auto path = directory.path() / "file";

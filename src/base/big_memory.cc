@@ -10,8 +10,8 @@
 
 namespace outrider {
 
-// What is left after the last whole huge page gets one too if it fills half of it: of 9 MB and more
-// a ninth is rounding at most.
+// The remainder after the last whole huge page also gets one if it fills at least half: from 9 MB
+// on, rounding adds at most a ninth.
 BigMemory allocate_big_memory(std::size_t n_bytes) {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -21,7 +21,7 @@ BigMemory allocate_big_memory(std::size_t n_bytes) {
   BigMemory memory(static_cast<std::byte*>(std::aligned_alloc(alignment, whole)));
   if (memory == nullptr) throw std::bad_alloc();
 #if defined(__linux__)
-  // A wish: refusal costs speed only.
+  // Only advice: if refused, the memory is slower.
   if (big) {
     madvise(memory.get(), (n_bytes + kHugePage / 2) / kHugePage * kHugePage, MADV_HUGEPAGE);
   }

@@ -24,7 +24,7 @@ TEST(BigMemory, IsAlignedAndAllOfItMayBeWritten) {
 }
 
 #if defined(__linux__)
-// The system fills memory that was given back with zeros, which shows that it was.
+// The system zeroes memory that was freed, which shows that it was.
 TEST(BigMemory, GivesBackWholePagesAndNothingElse) {
   constexpr std::size_t kBytes = std::size_t{1} << 20;
   constexpr std::size_t kFirst = 1000;

@@ -26,7 +26,7 @@ TEST(FileFolder, IsADirectoryOrFilesInMemory) {
   EXPECT_EQ(in_memory.read("empty").text(), "");
 }
 
-// What was read outlives the folder, and a copy the one that it was copied from.
+// Texts remain valid after the folder is gone, and copies after their originals.
 TEST(FileFolder, TextsLiveOn) {
   FileText text = [] {
     const FileFolder first("memory", {{"a", "text"}});

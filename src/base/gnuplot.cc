@@ -13,7 +13,7 @@
 #include "base/atomic_file.h"
 
 namespace outrider {
-// In single quotes gnuplot reads everything as it stands, but for the quote, which is doubled.
+// In single quotes gnuplot takes everything literally, except the quote, which is doubled.
 std::string gnuplot_text(std::string_view text) {
   std::string result = "'";
   for (const char c : text) {

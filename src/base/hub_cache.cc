@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "open model";
 
-// The hash in a file of refs/; empty where there is none. A hash is 40 digits; what else a file may
-// hold is cut there.
+// The hash in a file of refs/; empty if there is none. A hash has 40 digits; anything longer is cut
+// there.
 std::string read_hash(const fs::path& file) {
   std::ifstream stream(file);
   std::string hash(64, '\0');

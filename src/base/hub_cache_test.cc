@@ -1,4 +1,4 @@
-// The folders that huggingface_hub 1.x writes (docs: "Understand caching"), links and all.
+// The folders that huggingface_hub 1.x writes (docs: "Understand caching"), including links.
 #include "base/hub_cache.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST_F(HubCache, OpensTheSnapshotThatMainNames) {
   EXPECT_EQ(without_hub_cache(model_), named);
   name_main("bb22\n");
   EXPECT_EQ(without_hub_cache(model_), named);
-  // A snapshot itself, and whatever is no such folder, stays as it is.
+  // A snapshot itself, and any other folder, is returned unchanged.
   EXPECT_EQ(without_hub_cache(named), named);
   EXPECT_EQ(without_hub_cache(directory_.path()), directory_.path());
   EXPECT_EQ(without_hub_cache("nothing/there"), "nothing/there");
@@ -58,14 +58,14 @@ TEST_F(HubCache, SaysWhichSnapshotIsMissing) {
   add_snapshot("aa11");
   name_main("cc33");
   EXPECT_THAT([&] { without_hub_cache(model_); }, ThrowsMessage<Error>(HasSubstr("cc33")));
-  // Nothing that a file holds leads out of the folder.
+  // No content of the file leads out of the folder.
   name_main("../../..");
   EXPECT_EQ(without_hub_cache(model_), model_ / "snapshots" / "aa11");
   add_snapshot("bb22");
   EXPECT_THAT([&] { without_hub_cache(model_); }, ThrowsMessage<Error>(HasSubstr("2 of them")));
 }
 
-// A directory that holds a model keeps it, whatever else stands there.
+// A directory with a model is used itself, whatever else it contains.
 TEST_F(HubCache, AModelOfTheFoldersOwnCounts) {
   add_snapshot("aa11");
   std::ofstream(model_ / "config.json") << "{}";

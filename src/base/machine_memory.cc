@@ -10,7 +10,7 @@ namespace outrider {
 std::uint64_t machine_memory(const std::filesystem::path& groups) {
   const auto all = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                    static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  // Of versions 2 and 1. "max" or a number beyond all memory where there is no limit.
+  // For versions 2 and 1. "max", or a number beyond all memory, means no limit.
   std::uint64_t least = all;
   for (const char* const name : {"memory.max", "memory/memory.limit_in_bytes"}) {
     std::ifstream file(groups / name);

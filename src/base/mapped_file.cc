@@ -23,7 +23,7 @@ bool is_named(const std::filesystem::path& path) {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   constexpr const char* kOperation = "open file";
-  // O_NONBLOCK: to open a named pipe would wait for its writer, only to refuse it.
+  // O_NONBLOCK: opening a named pipe would wait for its writer, only to refuse it.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     throw Error(kOperation, path.string(), "a readable file", std::strerror(errno));
@@ -62,13 +62,13 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {
-  // Memory that is nobody's file would be lost.
+  // Releasing memory that is not mapped from a file would lose it.
   const std::less_equal<const std::byte*> up_to;
   const bool inside = up_to(bytes_.data(), part.data()) &&
                       up_to(part.data() + part.size(), bytes_.data() + bytes_.size());
   if (part.empty() || !inside) return;
-  // Whole pages, of which the mapping begins with one: a neighbour's bytes on the first and the
-  // last come again like these.
+  // Releases whole pages; the mapping begins at a page. A neighbour's bytes on the first and last
+  // page are read again from the file, like these.
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto at = static_cast<std::size_t>(part.data() - bytes_.data());
   const std::size_t begin = at / page * page;

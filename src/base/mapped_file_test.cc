@@ -32,16 +32,16 @@ TEST(MappedFile, ReleasedBytesLeaveMemoryAndComeAgain) {
   if (!before) GTEST_SKIP() << "no /proc/self/smaps that names the file";
   EXPECT_GE(*before, contents.size() / 2);  // nearly all, unless memory is short
 
-  // Neither end at a page's.
+  // Neither end is at a page boundary.
   file.release(file.bytes().subspan(1000, contents.size() - 2000));
   EXPECT_LE(testing::resident_bytes(path), contents.size() / 8);
   file.release({});
-  file.release(std::as_bytes(std::span(contents)));  // somebody else's
+  file.release(std::as_bytes(std::span(contents)));  // memory of another owner
   file.release(file.bytes().last(1));
   EXPECT_TRUE(intact());
 }
 
-// What stands for a file that was not downloaded is no file, wherever it is met.
+// A Git LFS pointer, which stands for a file that was not downloaded, is reported as such.
 TEST(MappedFile, AGitLfsPointerIsCalledWhatItIs) {
   const testing::TemporaryDirectory directory;
   const auto path = directory.path() / "model.safetensors";
@@ -56,7 +56,7 @@ TEST(MappedFile, AGitLfsPointerIsCalledWhatItIs) {
     EXPECT_NE(std::string(error.what()).find("a Git LFS pointer"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos);
   }
-  std::ofstream(path) << pointer.substr(0, 20);  // too little to be one
+  std::ofstream(path) << pointer.substr(0, 20);  // too short to be one
   EXPECT_EQ(MappedFile(path).bytes().size(), 20u);
 }
 

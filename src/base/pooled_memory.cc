@@ -13,8 +13,7 @@ constexpr std::size_t kLine = 64;
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// The last block of a model is touched only as far as it is filled, so its size costs addresses,
-// not memory.
+// Only the filled part of a model's last block is touched, so its size costs addresses, not memory.
 constexpr std::size_t kBlockBytes = 16 * kHugePage;
 
 struct Block {
@@ -25,7 +24,7 @@ struct Block {
   std::size_t n_taken = 0;
 };
 
-// The block that is being filled. Its pieces own it.
+// The current block. Its pieces own it.
 struct Pool {
   std::mutex mutex;
   std::weak_ptr<Block> filling;
@@ -45,7 +44,7 @@ PooledMemory allocate_pooled_memory(std::size_t n_bytes) {
   if (block == nullptr || block->n_left() < needed) {
     const std::size_t whole = (needed + kHugePage - 1) / kHugePage * kHugePage;
     const auto fresh = std::make_shared<Block>(std::max(kBlockBytes, whole));
-    // Of both blocks the next piece goes where more is left.
+    // The next piece goes into the block with more free memory.
     if (block == nullptr || block->n_left() < fresh->n_bytes - needed) pool().filling = fresh;
     block = fresh;
   }

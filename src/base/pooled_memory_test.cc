@@ -18,7 +18,7 @@ TEST(PooledMemory, PiecesAreAlignedAndDoNotOverlap) {
     std::size_t n_bytes;
   };
   std::vector<Piece> pieces;
-  // Several blocks in all, one of them for a piece that is larger than others.
+  // Several blocks in total, one of them for a piece larger than the others.
   for (const std::size_t n_bytes :
        {std::size_t{1}, std::size_t{63}, std::size_t{65}, kMegabyte + 1, 9 * kMegabyte + 5,
         20 * kMegabyte, 9 * kMegabyte, 32 * kMegabyte, 41 * kMegabyte - 3, 5 * kMegabyte}) {

@@ -19,12 +19,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Paths and flags may hold bytes that are no UTF-8, which JSON cannot say: they become U+FFFD.
+// Paths and flags may contain invalid UTF-8, which JSON cannot hold: it becomes U+FFFD.
 std::string line_of(const ordered_json& value) {
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// "outrider-eval" -> "outrider eval", as the command is called.
+// "outrider-eval" -> "outrider eval", the command's name.
 std::string command_of(std::string format) {
   std::replace(format.begin(), format.end(), '-', ' ');
   return format;
@@ -38,7 +38,7 @@ std::string brief(const ordered_json& value) {
   return text;
 }
 
-// The first difference, as a path of members with what stands on either side.
+// The first difference: a path of members, and the two values.
 struct Difference {
   std::string where;
   ordered_json wanted;
@@ -95,11 +95,11 @@ void RunFile::read(const ordered_json& run, const ReadLine& read_line) {
     if (n_read < 0) throw Error("read records", path_.string(), std::strerror(errno));
     text.append(buffer.data(), static_cast<std::size_t>(n_read));
   }
-  // As it is written: a path or a flag may hold bytes that JSON cannot.
+  // Compared as written: a path or a flag may contain bytes that JSON cannot hold.
   const std::string head_line = line_of({{"format", format_}, {"version", 1}, {"run", run}});
   const ordered_json head = ordered_json::parse(head_line);
   const std::string records = "records of " + command_of(format_);
-  // What stands behind the last newline was being written when its writer ended.
+  // Anything after the last newline was being written when the program ended.
   const std::size_t last = text.rfind('\n');
   if (last == std::string::npos && !head_line.starts_with(text)) {
     throw Error("read records", path_.string(), records, "another file");
@@ -127,7 +127,7 @@ void RunFile::read(const ordered_json& run, const ReadLine& read_line) {
     }
   }
   n_bytes_ = static_cast<std::int64_t>(text.size());
-  // Nothing is touched until all of it is known to be ours.
+  // Nothing is changed before the whole file is known to be valid.
   if (::ftruncate(descriptor_, n_bytes_) != 0) {
     throw Error("write records", path_.string(), std::strerror(errno));
   }
@@ -145,7 +145,7 @@ void RunFile::append(const std::string& line) {
       n_written += static_cast<std::size_t>(n);
     } else if (errno != EINTR) {
       const int error = errno;
-      // Half a line would be dropped by the next run, too; but readers need not meet it.
+      // The next run would drop half a line as well, but readers should not meet it.
       if (::ftruncate(descriptor_, n_bytes_) != 0) errno = error;
       throw Error("write records", path_.string(), std::strerror(error));
     }

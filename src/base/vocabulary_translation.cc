@@ -31,10 +31,11 @@ int VocabularyTranslation::most_read(std::span<const TokenId> tokens, bool at_st
 
 namespace {
 
-// Tokens that are cut anew each time; a word has far fewer, and a few dozen cost microseconds.
+// Tokens that are translated again each time. A word has far fewer, and a few dozen cost
+// microseconds.
 constexpr std::size_t kUnsettled = 32;
-// Where no word begins, or is cut in another way with what follows than without, a text is cut here
-// all the same: some tokens are read otherwise than they might be, once in so many.
+// If no word begins, or if a word is split differently with its continuation, the text is split
+// here anyway: some tokens are then translated less well, once per kMostUnsettled.
 constexpr std::size_t kMostUnsettled = 256;
 
 }  // namespace
@@ -49,7 +50,7 @@ const std::vector<TokenId>& TranslatedText::update(const VocabularyTranslation& 
   return read_;
 }
 
-// read_ holds the tail as one.
+// read_ holds the tail as one piece.
 void TranslatedText::settle(const VocabularyTranslation& translation,
                             std::span<const TokenId> tail) {
   std::size_t n = tail.size() - kUnsettled;

@@ -107,7 +107,7 @@ double real_modulo(double left, double right) {
   return rest;
 }
 
-// As Python does it: from the remainder, so that quotient and remainder fit each other.
+// As in Python: derived from the remainder, so that quotient and remainder are consistent.
 double real_floor_divide(double left, double right) {
   const double quotient = (left - real_modulo(left, right)) / right;
   if (quotient == 0) return std::copysign(0.0, left / right);

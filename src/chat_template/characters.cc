@@ -21,7 +21,7 @@ char32_t simple_title(char32_t c) {
   return static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c)));
 }
 
-// Letters whose upper case is several letters. (Left out: the Armenian ones and Greek with several
+// Letters whose upper case is several letters. (Without Armenian ones and Greek ones with several
 // accents, which utf8proc maps one to one.)
 struct Expansion {
   char32_t letter;
@@ -60,7 +60,7 @@ constexpr char32_t kSmallSigma = 0x3C3;
 constexpr char32_t kFinalSigma = 0x3C2;
 constexpr char32_t kDottedI = 0x130;
 
-// Sigma has another form at the end of a word (Unicode, section 3.13).
+// Sigma has a different form at the end of a word (Unicode, section 3.13).
 bool is_final(std::string_view text, std::size_t at) {
   bool behind_cased = false;
   for (std::size_t index = 0; index < at;) {
@@ -211,7 +211,7 @@ bool is_numeric(char32_t c) {
 
 bool is_upper(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LU; }
 bool is_lower(char32_t c) {
-  // The ordinal indicators are lower case, if no lower-case letters.
+  // The ordinal indicators count as lower case, though they are no lower-case letters.
   return category(c) == UTF8PROC_CATEGORY_LL || c == 0xAA || c == 0xBA;
 }
 bool is_title(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }

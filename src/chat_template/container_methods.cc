@@ -38,7 +38,7 @@ Value index(const Value& self, const Arguments& arguments, Heap& heap) {
 
 Value copy(const Value& self, const Arguments& arguments, Heap& /*heap*/) {
   const Parameters given("copy", arguments, {});
-  return self;  // nobody changes either
+  return self;  // both are immutable
 }
 
 Value get(const Value& self, const Arguments& arguments, Heap& /*heap*/) {

@@ -171,7 +171,7 @@ Value Interpreter::call(const Expression& node, const Value& caller) {
   Value self;
   Value function;
   Method method = nullptr;
-  if (callee.kind == Expression::Kind::attribute) {  // a method: no need of a bound one
+  if (callee.kind == Expression::Kind::attribute) {  // a method call: needs no bound method
     self = evaluate(*callee.parts[0]);
     if (!callee.name.starts_with('_')) method = find_method(self, callee.name);
     line_ = callee.line;
@@ -200,7 +200,7 @@ Value Interpreter::call_value(const Value& function, const Arguments& arguments)
 Value Interpreter::filter(const Expression& node, const Value& body) {
   Value subject = body;
   if (node.parts[0]) {
-    // In filter blocks the innermost filter of a chain takes the body.
+    // In filter blocks the innermost filter of a chain gets the body.
     const bool is_chain = !body.is_absent() && node.parts[0]->kind == Expression::Kind::filter;
     subject = is_chain ? filter(*node.parts[0], body) : evaluate(*node.parts[0]);
   }

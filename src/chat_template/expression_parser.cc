@@ -40,7 +40,7 @@ std::optional<Operator> factor_of(const Token& token) {
 
 }  // namespace
 
-// Bounds the recursion of the parser.
+// Limits the recursion of the parser.
 class ExpressionParser::Nesting {
  public:
   explicit Nesting(ExpressionParser& parser) : parser_(&parser) {
@@ -61,7 +61,7 @@ ExpressionPtr ExpressionParser::make(Node kind, int line) const {
   return node;
 }
 
-// Bounds the depth of the tree, which long chains of operators make as well.
+// Limits the depth of the tree, which long chains of operators increase as well.
 ExpressionPtr ExpressionParser::sealed(ExpressionPtr node) const {
   int depth = 0;
   const auto look_at = [&depth](const ExpressionPtr& part) {

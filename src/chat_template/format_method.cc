@@ -91,7 +91,7 @@ std::string formatted(const Value& value, std::string_view spec, Heap& heap) {
     }
     return format_real(value.as_real(), form);
   }
-  // All others but texts take no specification.
+  // All other values except texts allow no specification.
   if (!value.is_text() || form.align == '=' || form.sign != '-' || form.alternate ||
       form.grouping != '\0' || (form.type != '\0' && form.type != 's')) {
     refuse();
@@ -219,7 +219,7 @@ class Formatter {
 
   const Arguments* arguments_;
   Heap* heap_;
-  std::int64_t n_automatic_ = 0;  // -1: fields are numbered
+  std::int64_t n_automatic_ = 0;  // -1: fields are numbered explicitly
 };
 
 }  // namespace

@@ -14,8 +14,8 @@
 namespace outrider::jinja {
 namespace {
 
-// Builds values from the events of a JSON text. nlohmann_json's parser keeps no stack of its own
-// frames, so that depth costs memory alone until it is refused.
+// Builds values from the events of a JSON text. nlohmann_json's parser does not recurse, so depth
+// costs only memory until it is refused.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(Heap& heap, std::string_view operation, std::string_view object)
@@ -33,7 +33,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return add(Value::integer(static_cast<std::int64_t>(value)));
   }
   bool number_float(double value, const std::string& text) override {
-    // What does not fit 64 bits comes as a float.
+    // Integers beyond 64 bits arrive as floats.
     if (text.find_first_of(".eE") == std::string::npos) refuse("integers of 64 bits", text);
     return add(Value::real(value));
   }
@@ -270,7 +270,7 @@ class Writer {
 
 Value read_json(std::string_view text, Heap& heap, std::string_view operation,
                 std::string_view object) {
-  // The lexer takes a zero byte for the end of its input and would ignore what follows.
+  // The lexer treats a zero byte as the end of its input and would ignore what follows.
   if (const auto zero = text.find('\0'); zero != std::string_view::npos) {
     throw Error(operation, object, "JSON text", fmt::format("a zero byte at {}", zero));
   }

@@ -14,7 +14,7 @@
 namespace outrider::jinja {
 namespace {
 
-// Line ends of all kinds become \n; the last one goes.
+// All kinds of line ends become \n; the last one is dropped.
 std::string normalize(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -35,7 +35,7 @@ bool is_digit_of(char c, int base) {
   return (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-// The longest first.
+// The longest come first.
 constexpr std::array<std::string_view, 26> kSymbols = {
     "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
     "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
@@ -72,7 +72,7 @@ class Lexer {
     return tokens_.back();
   }
 
-  // The text before the next tag, and that tag.
+  // Reads the text before the next tag, and that tag.
   void read_data() {
     std::size_t tag = at_;
     for (;; ++tag) {
@@ -115,7 +115,8 @@ class Lexer {
     at_begin_of_line_ = at_ > 0 && text_[at_ - 1] == '\n';
   }
 
-  // Behind a tag that ends at at_ (its last two characters there): the blanks that go with it.
+  // After a tag that ends at at_ (its last two characters are there): skips the blanks that belong
+  // to it.
   void skip_closing(std::string_view closing, bool trims_newline) {
     if (peek() == '-') {
       skip(1 + closing.size());
@@ -140,7 +141,7 @@ class Lexer {
     skip_closing("#}", true);
   }
 
-  // {% raw %} to {% endraw %} as one token of text; false if it is another tag.
+  // Reads {% raw %} to {% endraw %} as one token of text; false if it is another tag.
   bool read_raw(std::size_t n_opening) {
     std::size_t at = at_ + n_opening;
     at += blank_run(at);
@@ -187,7 +188,7 @@ class Lexer {
     syntax_error(line, "expected {% endraw %}, got none");
   }
 
-  // What stands between {{ and }}, or {% and %}, and that end.
+  // Reads the tokens between {{ and }}, or {% and %}, and the closing mark.
   void read_tag(bool is_print) {
     const std::string_view closing = is_print ? "}}" : "%}";
     std::string brackets;
@@ -235,7 +236,7 @@ class Lexer {
     skip(end - begin);
   }
 
-  // Digits of a base with single underscores between them, from `from` on; their end.
+  // The end of digits of a base, with single underscores between them, from `from` on.
   std::size_t digits_end(std::size_t from, int base) const {
     std::size_t end = from;
     while (end < text_.size()) {
@@ -256,7 +257,7 @@ class Lexer {
       base = mark == 'x' ? 16 : mark == 'o' ? 8 : 2;
       begin = at_ + 2;
       if (begin < text_.size() && text_[begin] == '_') ++begin;
-      if (digits_end(begin, base) == begin) {  // "0" and a name behind it
+      if (digits_end(begin, base) == begin) {  // "0" followed by a name
         base = 10;
         begin = at_;
       }
@@ -295,7 +296,7 @@ class Lexer {
         is_real = true;
       }
     }
-    // Behind a dot stands the number of an item: x.0.1
+    // After a dot comes the number of an item: x.0.1
     if (!is_real || (at_ > 0 && text_[at_ - 1] == '.')) return false;
     std::string digits = text_.substr(at_, end - at_);
     std::erase(digits, '_');

@@ -1,4 +1,4 @@
-// Filters that make numbers.
+// Filters that produce numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kBeyondIntegers = 9223372036854775808.0;  // 2^63
 
-// Digits with single underscores between them, without these; nullopt for anything else.
+// Removes single underscores between digits; nullopt for anything else.
 std::optional<std::string> without_underscores(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -128,7 +128,7 @@ Value absolute(const Value& subject, const Arguments& arguments, Heap& /*heap*/)
   return subject.as_integer() < 0 ? negative(subject) : positive(subject);
 }
 
-// To the nearest with that many digits, ties to even, judged on the exact binary value.
+// Rounds to that many digits, ties to even, by the exact binary value.
 double rounded(double value, std::int64_t n_digits) {
   if (!std::isfinite(value) || n_digits > 22) return value;
   if (n_digits >= 0) {

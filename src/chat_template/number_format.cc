@@ -16,7 +16,7 @@ std::string sign_of(bool is_negative, char sign) {
   return sign == '-' ? "" : std::string(1, sign);
 }
 
-// A separator before every group of digits from the right.
+// Inserts a separator before every group of digits from the right.
 std::string grouped(std::string_view digits, char separator, std::size_t size) {
   std::string out;
   for (std::size_t i = 0; i < digits.size(); ++i) {
@@ -120,7 +120,7 @@ std::string format_real(double value, const NumberForm& form) {
     digits = digits_of(percent ? magnitude * 100 : magnitude, type,
                        form.precision < 0 ? 6 : form.precision, form.alternate);
     if (percent) digits += '%';
-    // Without a type there is a digit behind the point at least.
+    // Without a type there is at least one digit after the point.
     if (form.type == '\0' && digits.find_first_of(".e") == std::string::npos) digits += ".0";
   }
   if (form.type == 'E' || form.type == 'G' || form.type == 'F') digits = to_upper(digits);

@@ -38,7 +38,7 @@ bool equal_ranges(const Range& left, const Range& right) {
 bool equal_numbers(const Value& left, const Value& right) {
   if (left.is_integral() && right.is_integral()) return left.as_integer() == right.as_integer();
   if (left.is(Kind::real) && right.is(Kind::real)) return left.as_real() == right.as_real();
-  // Exact where the double is a whole number.
+  // Exact if the double is an integer.
   return hash_key(left) == hash_key(right);
 }
 
@@ -55,7 +55,7 @@ std::string_view sign_of(Operator operation) {
   }
 }
 
-// -1, 0 or 1; 2 for numbers without an order (nan).
+// -1, 0 or 1; 2 for numbers without an order (NaN).
 int order(const Value& left, const Value& right, Operator operation, Heap& heap) {
   heap.count_steps(1);
   if (left.is_undefined()) fail_undefined(left);
@@ -68,7 +68,7 @@ int order(const Value& left, const Value& right, Operator operation, Heap& heap)
     return of(left.as_real(), right.as_real());
   }
   if (left.is_text() && right.is_text()) {
-    // The order of bytes of UTF-8 is that of code points.
+    // UTF-8 bytes order like code points.
     heap.count_bytes_read(std::min(left.as_text().bytes.size(), right.as_text().bytes.size()));
     return of(left.as_text().bytes.compare(right.as_text().bytes), 0);
   }
@@ -140,7 +140,7 @@ bool equal(const Value& left, const Value& right, Heap& heap) {
     case Kind::dict_view: {
       const DictView& a = left.as_dict_view();
       const DictView& b = right.as_dict_view();
-      // Keys and items are sets.
+      // Views of keys and items compare as sets.
       if (a.part == DictView::Part::values || a.part != b.part)
         return left.object() == right.object();
       if (a.part == DictView::Part::items)

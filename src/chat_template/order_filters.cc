@@ -90,7 +90,7 @@ Value groupby(const Value& subject, const Arguments& arguments, Heap& heap) {
     for (; end < all.size() && equal(all[begin].key, all[end].key, heap); ++end) {
       members.push_back(all[end].item);
     }
-    if (end == begin) members.push_back(all[end++].item);  // nan equals nothing
+    if (end == begin) members.push_back(all[end++].item);  // NaN equals nothing
     const Value key = with_case ? all[begin].key : path.of(all[begin].item, given[1]);
     groups.push_back(heap.group(key, heap.list(std::move(members))));
     begin = end;

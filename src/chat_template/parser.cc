@@ -12,7 +12,7 @@ namespace {
 
 using Node = Statement::Kind;
 
-// Statements of one template. Recursion is bounded with the number of open blocks.
+// Parses the statements of one template. The number of open blocks limits the recursion.
 class StatementParser {
  public:
   StatementParser(std::string_view text, Heap& heap)
@@ -38,8 +38,8 @@ class StatementParser {
                        [this](std::string_view end) { return tokens_.is_name(end); });
   }
 
-  // Up to a block that begins with one of the names `ends`, which is then the current token; up to
-  // the end of the template if there are none.
+  // Parses up to a block that begins with one of the names `ends`, which is then the current token;
+  // with no names, to the end of the template.
   Block statements(std::initializer_list<std::string_view> ends) {
     if (++n_open_ > kDeepestSyntax) {
       syntax_error(tokens_.line(),
@@ -184,7 +184,7 @@ class StatementParser {
     return node;
   }
 
-  // Targets that are literals are refused; so is a namespace's attribute where none may stand.
+  // Refuses literals as targets, and a namespace's attribute where none is allowed.
   Target target(bool with_attributes, std::string_view end = {}) {
     Target all{.kind = Target::Kind::unpacked, .name = {}, .attribute = {}, .parts = {}};
     bool is_tuple = false;
@@ -250,7 +250,7 @@ class StatementParser {
     return found;
   }
 
-  // A body that is a function of its own: loops around it are out of reach.
+  // A body that is a function of its own: break and continue cannot reach loops around it.
   void function_body(Statement& node, std::string_view end) {
     const int outer = std::exchange(n_loops_, 0);
     node.body = body_until(end);
@@ -311,7 +311,7 @@ class StatementParser {
     return node;
   }
 
-  // What the assistant says, marked for training: for a prompt its text alone.
+  // What the assistant says, marked for training: a prompt contains just its text.
   StatementPtr generation() {
     StatementPtr node = make(Node::scope);
     tokens_.take();
@@ -324,8 +324,8 @@ class StatementParser {
   TokenStream tokens_;
   ExpressionParser expressions_;
   int n_open_ = 0;
-  int n_loops_ = 0;   // that break and continue may leave
-  int n_around_ = 0;  // all there are
+  int n_loops_ = 0;   // loops that break and continue may leave
+  int n_around_ = 0;  // all enclosing blocks
 };
 
 }  // namespace

@@ -105,7 +105,7 @@ class Printer {
     out_ += "])";
   }
 
-  // They may hold each other in rings, so that their nesting is bounded here.
+  // Namespaces may contain each other in cycles, so their nesting is limited here.
   void name_space(const Namespace& space) {
     constexpr int kMost = 20;
     if (++n_spaces_ > kMost) {
@@ -123,7 +123,7 @@ class Printer {
     --n_spaces_;
   }
 
-  // Python adds addresses, which nobody wants in a prompt.
+  // Python adds addresses, which do not belong in a prompt.
   static std::string described(const Value& value) {
     switch (value.kind()) {
       case Kind::range: {
@@ -147,7 +147,7 @@ class Printer {
 
   Heap* heap_;
   std::string out_;
-  int n_spaces_ = 0;  // that are open
+  int n_spaces_ = 0;  // currently open
 };
 
 }  // namespace

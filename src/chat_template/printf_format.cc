@@ -35,7 +35,7 @@ class PrintfFormatter {
   }
 
  private:
-  // Values that have items by key need not be used.
+  // Values with items by key may stay unused.
   bool may_be_unused() const {
     return values_.is_dict() || values_.is(Kind::list) || values_.is(Kind::range) ||
            values_.is_undefined();
@@ -97,7 +97,8 @@ class PrintfFormatter {
       ++at_;
       form.precision = number();
     }
-    if (peek() == 'l' || peek() == 'h' || peek() == 'L') ++at_;  // of C, without meaning
+    // C's length modifiers, without effect.
+    if (peek() == 'l' || peek() == 'h' || peek() == 'L') ++at_;
     form.type = peek();
     ++at_;
     if (form.type == '%') return "%";

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kRead = "read chat template";
 constexpr const char* kRender = "render chat template";
 
-// Constants are as long as the template at most, and parsing costs no steps.
+// Constants are at most as long as the template, and parsing costs no steps.
 constexpr Limits kLimitsOfConstants{};
 
 }  // namespace

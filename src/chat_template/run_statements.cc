@@ -104,7 +104,7 @@ Interpreter::Flow Interpreter::run_condition(const Statement& node) {
   return Flow::on;
 }
 
-// The items to go through: those that the loop's own condition lets pass.
+// The items of a loop: those that pass the loop's own condition.
 std::function<Value()> Interpreter::loop_items(const Statement& node, const Value& items) {
   auto next = items_of(items, *heap_);
   if (!node.filter) return next;
@@ -141,8 +141,8 @@ void Interpreter::run_loop(const Statement& node, const Value& items, std::int64
       return under_way.advance() ? under_way.current : Value();
     };
   }
-  // Whether an iteration came to its end. Where break or continue left all of them, Jinja takes the
-  // else, too.
+  // Whether an iteration was completed. If break or continue left all of them, Jinja also runs the
+  // else block.
   bool any = false;
   bool first = true;
   {

@@ -1,4 +1,4 @@
-// map, select, reject, selectattr and rejectattr: item by item, as they are asked for.
+// map, select, reject, selectattr and rejectattr, computed lazily, item by item.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace outrider::jinja {
 namespace {
 
-// An iterator over the items of `subject`; `prepare` is called before the first item and gives what
-// is made of each: an absent value leaves the item out. What is false has no items.
+// An iterator over the items of `subject`. `prepare` is called before the first item and returns
+// the step for each; an absent result drops the item. A false value has no items.
 using Step = std::function<Value(const Value& item)>;
 Value stepwise(std::string name, const Value& subject, const Arguments& arguments, Heap& heap,
                std::function<Step()> prepare) {

@@ -1,4 +1,4 @@
-// Filters that take items of lists, or put them together anew.
+// Filters that take items of lists or rearrange them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace outrider::jinja {
 namespace {
 
-// An iterator over what `make` gives when the first item is asked for.
+// An iterator over the result of `make`, which is called when the first item is requested.
 Value iterator_over(std::string name, const std::vector<Value>& over, Heap& heap,
                     std::function<std::vector<Value>()> make) {
   struct State {
@@ -74,7 +74,7 @@ Value reverse(const Value& subject, const Arguments& arguments, Heap& heap) {
     return heap.text(utf8_of(std::u32string(characters.rbegin(), characters.rend())),
                      subject.as_text().is_markup);
   }
-  if (subject.is(Kind::iterator)) {  // read to its end
+  if (subject.is(Kind::iterator)) {  // reads it to its end
     std::vector<Value> all = list_of(subject, heap);
     std::reverse(all.begin(), all.end());
     return heap.list(std::move(all));

@@ -8,7 +8,7 @@
 namespace outrider::jinja {
 namespace {
 
-// The places that a slice takes, as Python counts them.
+// The positions that a slice selects, by Python's rules.
 struct Places {
   std::int64_t start;
   std::int64_t stop;
@@ -16,7 +16,7 @@ struct Places {
   std::int64_t count;
 };
 
-// Ranges are short, but their steps may be as long as integers are.
+// Ranges are short, but their steps may be any integers.
 std::int64_t times(std::int64_t left, std::int64_t right) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(left, right, &product)) {
@@ -39,7 +39,7 @@ Places places_of(const Slice& slice, std::int64_t length) {
   std::int64_t step = given(slice.step) ? integer_of(slice.step, "slice step") : 1;
   if (step == 0) fail("slice step: expected another number than 0, got 0");
   step = std::max(step, -kLargest);
-  // Where a bound outside the text ends up.
+  // The position of a bound beyond the text.
   const std::int64_t lowest = step < 0 ? -1 : 0;
   const std::int64_t highest = step < 0 ? length - 1 : length;
   const auto bound = [&](const Value& value, std::int64_t otherwise) {
@@ -106,7 +106,7 @@ Value slice_of(const Value& value, const Slice& slice, Heap& heap) {
   }
 }
 
-// The place of an item counted from either end; -1 if there is none.
+// The position of an item counted from either end; -1 if there is none.
 std::int64_t place_of(std::int64_t index, std::int64_t length) {
   if (index < 0) index += length;
   return index >= 0 && index < length ? index : -1;

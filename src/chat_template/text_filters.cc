@@ -1,4 +1,4 @@
-// Filters that make texts.
+// Filters that produce texts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Value changed(const Value& subject, const Arguments& arguments, Heap& heap) {
   return heap.text(kChange(text), is_markup(subject));
 }
 
-// Words begin behind blanks, hyphens and opening brackets (str.title has other words).
+// Words begin after blanks, hyphens and opening brackets (str.title splits differently).
 std::string titled(std::string_view text) {
   std::string out;
   std::string word;
@@ -193,7 +193,7 @@ std::optional<std::string> indent_of(const Value& value) {
   return std::string(static_cast<std::size_t>(std::max<std::int64_t>(width, 0)), ' ');
 }
 
-// As transformers defines it: json.dumps with these of its arguments.
+// As transformers defines it: json.dumps with these arguments.
 Value tojson(const Value& subject, const Arguments& arguments, Heap& heap) {
   const Parameters given("tojson", arguments,
                          {"ensure_ascii", "indent", "separators", "sort_keys"});

@@ -70,8 +70,8 @@ Value partition(const Value& self, const Arguments& arguments, Heap& heap) {
                      made(self, text.substr(at + separator.size()), heap)});
 }
 
-// The part of a text between two places counted in characters, as slices have them; nullopt if it
-// begins behind the end.
+// The part of a text between two character positions, as in slices; nullopt if it begins beyond the
+// end.
 std::optional<std::string_view> part_of(const Value& self, const Parameters& given,
                                         std::size_t& offset, std::int64_t& n_before) {
   const Text& text = self.as_text();
@@ -108,7 +108,7 @@ Value starts_or_ends(const Value& self, const Arguments& arguments, Heap& heap) 
   }));
 }
 
-// The place in characters; -1 if there is none.
+// The position in characters; -1 if there is none.
 template <bool kFromRight>
 std::int64_t place(const Value& self, const Arguments& arguments, Heap& heap) {
   const Parameters given("find", arguments, {"", "", ""});

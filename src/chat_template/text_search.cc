@@ -145,7 +145,7 @@ std::string centered(std::string_view text, std::int64_t width, std::string_view
   const auto n = static_cast<std::int64_t>(count_characters(text));
   if (width <= n) return std::string(text);
   const std::int64_t missing = width - n;
-  // The odd blank goes to the left where the width is odd.
+  // An odd blank goes to the left if the width is odd.
   const std::int64_t left = missing / 2 + (missing & width & 1);
   std::string out;
   for (std::int64_t i = 0; i < left; ++i) out += fill;

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 12> kMonths = {
     "January", "February", "March",     "April",   "May",      "June",
     "July",    "August",   "September", "October", "November", "December"};
 
-// Negative years and fields out of range do not come from a calendar.
+// A calendar gives no negative years and no fields out of range.
 std::size_t place(int value, std::size_t n) {
   return static_cast<std::size_t>(value < 0 ? 0 : value) % n;
 }
@@ -27,7 +27,7 @@ struct IsoWeek {
   int week;
 };
 
-// Weeks begin on Mondays and belong to the year that has their Thursday.
+// Weeks begin on Mondays and belong to the year of their Thursday.
 IsoWeek iso_week(const std::tm& time) {
   const int year = time.tm_year + 1900;
   const int weekday = (time.tm_wday + 6) % 7;  // Monday: 0
@@ -79,7 +79,7 @@ std::string directive(const std::tm& time, char letter, char flag, Heap& heap) {
       return time_text(time, "%m/%d/%y", heap);
     case 'e':
       return number(time.tm_mday, 2, ' ', flag);
-    case 'f':  // of a second; the clock has none
+    case 'f':  // fractions of a second, which the clock lacks
       return "000000";
     case 'F':
       return time_text(time, "%Y-%m-%d", heap);
@@ -132,7 +132,7 @@ std::string directive(const std::tm& time, char letter, char flag, Heap& heap) {
       return two(year % 100);
     case 'Y':
       return fmt::format("{}", year);
-    case 'z':  // the clock has no zone
+    case 'z':  // time zones, which the clock lacks
     case 'Z':
       return "";
     case '%':

@@ -11,7 +11,7 @@
 namespace outrider::jinja {
 namespace {
 
-// The value of up to `n` digits at the beginning of `text`, which are taken off.
+// The value of up to `n` digits at the beginning of `text`, which it removes.
 std::optional<char32_t> read_digits(std::string_view& text, std::size_t n, int base) {
   const std::string_view digits = text.substr(0, n);
   std::uint32_t value = 0;
@@ -44,7 +44,7 @@ std::optional<std::string> unescape(std::string_view spelled, std::string& probl
     }
     spelled.remove_prefix(1);
     switch (letter) {
-      case '\n':  // a line that goes on
+      case '\n':  // line continuation
         break;
       case '\\':
       case '\'':

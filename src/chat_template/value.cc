@@ -83,7 +83,7 @@ Value Heap::sequence(Kind kind, std::vector<Value> items, bool is_group) {
 }
 
 Value Heap::dict(std::vector<std::pair<Value, Value>> items) {
-  constexpr std::size_t kBytesOfPlace = 64;  // of an entry of the hash table, with its key
+  constexpr std::size_t kBytesOfPlace = 64;  // per entry of the hash table, with its key
   auto made = std::make_unique<Dict>();
   int depth = 0;
   for (const auto& [key, value] : items) {
@@ -177,7 +177,7 @@ std::string hash_key(const Value& key) {
     case Kind::text:
       return std::string("t").append(key.as_text().bytes);
     case Kind::tuple: {
-      // Tuples that hold one tuple twice, and so on, would become keys of any length.
+      // Tuples that hold one tuple twice, and so on, would have keys of any length.
       constexpr std::size_t kLongestKey_bytes = std::size_t{1} << 20;
       std::string made = "(";
       for (const Value& item : key.as_sequence().items) {
@@ -196,7 +196,7 @@ std::string hash_key(const Value& key) {
     case Kind::slice:
       fail(fmt::format("expected a key of a fixed value, got one of type {}", type_name(key)));
     default:
-      // The same object is the same key.
+      // Objects are equal as keys only if identical.
       return fmt::format("o{}", key.object());
   }
 }

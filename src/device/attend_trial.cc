@@ -20,14 +20,14 @@ std::size_t size(int n) { return static_cast<std::size_t>(n); }
 // A cache of scattered pages with a text's keys and values in all slots.
 struct TrialCache {
   std::vector<std::byte> bytes;
-  std::vector<std::uint32_t> pages;  // of the text, in words
+  std::vector<std::uint32_t> pages;  // the text's pages, in words
 
   TrialCache(kernels::KvKind kv, const AttendTrialShape& shape, int n_slots, TrialNumbers& numbers)
       : layout_{kv, shape.head_dim}, n_kv_heads_(size(shape.n_kv_heads)) {
     const int n_pages = (n_slots + kChunkKeys - 1) / kChunkKeys;
     const std::size_t page_bytes = 2 * n_kv_heads_ * layout_.block_bytes();
     bytes.assign(size(n_pages + 1) * page_bytes, std::byte{0xff});  // NaN
-    for (int page = 0; page < n_pages; ++page) {                    // they lie backwards
+    for (int page = 0; page < n_pages; ++page) {                    // pages are in reverse order
       pages.push_back(static_cast<std::uint32_t>(size(n_pages - page) * page_bytes / 4));
     }
     for (int slot = 0; slot < n_slots; ++slot) {
@@ -56,7 +56,7 @@ struct TrialCache {
   std::size_t n_kv_heads_;
 };
 
-// What the rows read: lengths that differ, windows, slots of nodes behind the text.
+// What the rows read: different lengths, windows, and slots of nodes after the text.
 struct TrialRowWords {
   std::vector<AttendRowWords> rows;
   std::vector<std::uint32_t> slots = {0};  // never empty

@@ -15,15 +15,15 @@ struct AttendTrialShape {
   int n_kv_heads = 1;
   int head_dim = 1;
   int n_keys = 1;     // of the longest row; others read a few less
-  int window = 0;     // that a row reads at most; 0: all
-  int n_of_tree = 0;  // of a row's last positions, so many stand in other slots
-  // A key has an infinity, and a value a NaN: what they make of a head is NaN.
+  int window = 0;     // the most that a row reads; 0: all
+  int n_of_tree = 0;  // the row's last positions, which are in other slots
+  // A key has an infinity and a value a NaN: these make a head NaN.
   bool has_infinities = false;
   float softcap = 0;  // of scores
   int n_parts = 1;    // of the cache, each with as many heads in a range of its own
 };
 
-// Rows that read one text's cache of scattered pages, in which unwritten places are NaN.
+// Rows that read one text's cache of scattered pages; unwritten slots are NaN.
 Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialShape& shape,
                    std::uint32_t seed);
 

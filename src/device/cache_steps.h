@@ -1,5 +1,5 @@
-// Steps that write to a paged cache of keys and values (kernels/kv_layout.h): new tokens into their
-// places, and tokens from place to place.
+// Steps that write to a paged KV cache (kernels/kv_layout.h): storing new tokens, and moving
+// tokens.
 #ifndef OUTRIDER_DEVICE_CACHE_STEPS_H_
 #define OUTRIDER_DEVICE_CACHE_STEPS_H_
 
@@ -11,7 +11,7 @@
 
 namespace outrider::device {
 
-// What stands in each page of a cache: as AttendRanges::cache says.
+// The contents of a cache's pages, as in AttendRanges::cache.
 struct CacheShape {
   kernels::KvKind kv = kernels::KvKind::f32;
   int n_kv_heads = 1;
@@ -27,7 +27,7 @@ struct CacheNumbers {
   std::uint32_t first_head, heads_of_row;
 };
 
-// Where a token stands: a word of the cache, where its page begins, and its place in the page.
+// A token's place: the cache word at which its page begins, and its place in the page.
 struct TokenPlace {
   std::uint32_t page_at;
   std::uint32_t token;
@@ -38,16 +38,16 @@ struct StoreRanges {
   Range values;  // likewise
   Range cache;
 };
-// No two rows have the same place.
+// No two rows may have the same place.
 Step store_rows(const Rows& rows, const CacheShape& shape, const StoreRanges& ranges);
 
-// The keys and values of one place go to another one.
+// Moves the keys and values of one place to another.
 struct TokenMove {
   TokenPlace from;
   TokenPlace to;
 };
-// moves: TokenMove (most rows), in order: a later one may read what an earlier one wrote, or write
-// where it read.
+// moves: TokenMove (most rows), executed in order: a later one may read what an earlier one wrote,
+// or write where it read.
 Step move_slots(const Rows& rows, const CacheShape& shape, const Range& moves, const Range& cache);
 
 }  // namespace outrider::device

@@ -13,7 +13,7 @@ using kernels::kChunkKeys;
 
 std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
-// Pages for so many slots, which lie backwards behind one that nobody uses.
+// Pages for n slots, in reverse order after an unused one.
 struct TrialPages {
   int n;
   std::uint32_t page_words;
@@ -55,7 +55,7 @@ Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infin
     keys[size(row) * width] = std::numeric_limits<float>::infinity();
     values[size(row) * width + width - 1] = std::numeric_limits<float>::quiet_NaN();
   }
-  // A head of zeros, and one of numbers so small that they have no scale.
+  // A head of zeros, and one of numbers too small to have a scale.
   std::fill_n(keys.begin(), shape.head_dim, 0.0F);
   for (int dim = 0; dim < shape.head_dim; ++dim) values[size(dim)] *= 0x1p-140F;
   Trial trial;
@@ -64,7 +64,7 @@ Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infin
   const std::size_t keys_at = trial.add_input(keys);
   const std::size_t values_at = trial.add_input(values);
   const std::size_t cache = pages.add_to(trial, numbers);
-  // Words of floats in f32, and scales of int8, which are NaN for a tainted head.
+  // Words are floats for f32; for int8 the scales are, and they are NaN for a tainted head.
   trial.buffers[cache].holds_floats = shape.kv != kernels::KvKind::bf16;
   trial.steps = [=](std::span<const Range> at) -> std::vector<Step> {
     return {store_rows({at[facts], rows.most}, shape,

@@ -10,12 +10,12 @@
 
 namespace outrider::device {
 
-// Rows into pages that hold other bytes: side by side, so that they share words of the cache, from
-// one page into the next. has_infinities: some rows have an infinity or a NaN.
+// Stores rows into pages that hold other bytes: adjacent rows, which share words of the cache,
+// across a page boundary. has_infinities: some rows have an infinity or a NaN.
 Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infinities,
                   std::uint32_t seed);
-// So many moves (rows.n) towards the beginning, as those of a kept path, in pages with all slots
-// in use: where one writes, an earlier one has read.
+// rows.n moves towards the beginning, as for a kept path, in pages with all slots in use: each
+// writes where an earlier one has read.
 Trial move_trial(const CacheShape& shape, const TrialRows& rows, std::uint32_t seed);
 
 }  // namespace outrider::device

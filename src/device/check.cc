@@ -13,8 +13,8 @@
 namespace outrider::device {
 namespace {
 
-// So few take a software device some milliseconds. An fma that is not fused gives two thirds of
-// them wrong, a division of 2.5 units in the last place one in ten at least.
+// Few enough to take a software device some milliseconds. An fma that is not fused gets two thirds
+// of them wrong; a division with an error of 2.5 units in the last place at least one in ten.
 constexpr int kRandomOperands = 4096;
 constexpr std::uint32_t kSeed = 20240607;
 

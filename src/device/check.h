@@ -1,6 +1,5 @@
-// Known answers: whether a device computes what the scalar kernel table does, bit by bit. A driver
-// may be wrong, or use a freedom that the Vulkan specification gives it; this says so before a text
-// does.
+// Known answers: tests whether a device has the scalar kernel table's bits. A driver may be wrong,
+// or use a freedom of the Vulkan specification; the check reports it before a text shows it.
 #ifndef OUTRIDER_DEVICE_CHECK_H_
 #define OUTRIDER_DEVICE_CHECK_H_
 
@@ -13,15 +12,16 @@
 namespace outrider::device {
 
 struct CheckResult {
-  std::string what;     // "exponential", "product_int8, 5 rows"
-  std::string trouble;  // empty: all answers were right; else the first that was not, or the error
+  std::string what;  // "exponential", "product_int8, 5 rows"
+  // Empty if all answers were right; otherwise the first wrong one, or the error.
+  std::string trouble;
   bool passed() const { return trouble.empty(); }
 };
 
-// Whether single operations give the processor's bits: on edge values and some thousand others.
+// Whether single operations have the processor's bits, for edge values and some thousand others.
 bool gives_known_answers(Device& device, Function function);
 
-// All that the engine uses, operations first, then kernels.
+// Checks everything that the engine uses, operations first, then kernels.
 std::vector<CheckResult> check_device(Device& device);
 
 }  // namespace outrider::device

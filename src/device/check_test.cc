@@ -1,4 +1,5 @@
-// A device's check: silent where the bits are right, and naming what a driver gets wrong.
+// A device's check: it reports nothing if the bits are right, and otherwise what a driver computes
+// wrongly.
 #include "device/check.h"
 
 #include <gmock/gmock.h>
@@ -75,7 +76,7 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
   EXPECT_FALSE(gives_known_answers(device, Function::native_fused));
 }
 
-// NaN equals NaN: a trial whose results are NaN would pass whatever a device does.
+// NaN equals NaN, so a trial with NaN results would pass on any device.
 TEST(DeviceCheck, TrialsGiveNumbers) {
   const auto share_of_nan = [](const Trial& trial) {
     HostDevice host;

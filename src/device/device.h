@@ -1,9 +1,10 @@
-// What runs steps: the processor itself, by the scalar kernels (host_device.h), or a GPU
-// (vulkan/vulkan_device.h). Memory, recorded programs, and nothing of models.
+// Devices run steps: the processor with the scalar kernels (host_device.h), or a GPU
+// (vulkan/vulkan_device.h). They offer memory and recorded programs, and know nothing about models.
 //
-// A device that passes its check (check.h) leaves the bits that the scalar table leaves.
+// A device that passes its check (check.h) produces the scalar table's bits.
 //
-// One thread at a time may call a device. Its buffers and programs must end before it does.
+// A device may be called by one thread at a time. Its buffers and programs must be destroyed before
+// it.
 #ifndef OUTRIDER_DEVICE_DEVICE_H_
 #define OUTRIDER_DEVICE_DEVICE_H_
 
@@ -26,14 +27,14 @@ struct DeviceFacts {
   std::string name;
   std::string driver;  // with its version
   DeviceKind kind = DeviceKind::other;
-  // Which of its means the device is used with, in words.
+  // The parts of its arithmetic that are used, in words.
   std::string tier;
   std::size_t memory_bytes = 0;  // of its largest heap; 0: unknown
   std::size_t most_buffer_bytes = 0;
-  std::uint32_t most_groups = 0;  // workgroups of a step along one axis of its grid
+  std::uint32_t most_groups = 0;  // the most workgroups along one axis of a step's grid
 };
 
-// Steps that were recorded, with their barriers. They may be submitted any number of times.
+// Recorded steps with their barriers. They may be submitted any number of times.
 class Program {
  public:
   virtual ~Program() = default;
@@ -44,7 +45,7 @@ class Program {
   Program() = default;
 };
 
-// Counts submissions; a later one ends later.
+// Counts submissions, which end in order.
 using Ticket = std::uint64_t;
 
 class Device {
@@ -62,14 +63,14 @@ class Device {
   // and NoDeviceMemory where the device's memory is out; the device is as it was then.
   virtual std::unique_ptr<Buffer> allocate(std::size_t n_bytes) = 0;
 
-  // Both wait for all that was submitted before. `to` and `from` are as long as the span.
+  // Both wait for everything submitted before. `to` and `from` are as long as the span.
   virtual void upload(std::span<const std::byte> from, const Range& to) = 0;
   virtual void download(const Range& from, std::span<std::byte> to) = 0;
 
-  // The buffers must live as long as the program. Throws Error where require_sound (step.h) does.
+  // The buffers must outlive the program. Throws Error if require_sound (step.h) does.
   virtual std::unique_ptr<Program> record(std::span<const Step> steps) = 0;
 
-  // Runs the program behind all that was submitted before, with what the buffers hold then.
+  // Runs the program after everything submitted before, on the buffers' contents at that time.
   virtual Ticket submit(const Program& program) = 0;
 
   // Until the submission and all before it have ended. Where the device is lost, this and all that

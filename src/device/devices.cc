@@ -1,4 +1,4 @@
-// The public face (outrider/devices.h), where Vulkan is built.
+// The public interface (outrider/devices.h), if Vulkan is built.
 #include "outrider/devices.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The public face (outrider/devices.h), where Vulkan is not built.
+// The public interface (outrider/devices.h), if Vulkan is not built.
 #include "device/host_device.h"
 #include "device/open_device.h"
 #include "outrider/devices.h"

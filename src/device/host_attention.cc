@@ -19,7 +19,7 @@ Element* as(std::byte* range) {
   return reinterpret_cast<Element*>(range);
 }
 
-// One row's call over one split, of the query heads of each key-value head.
+// A row's call for one split and the query heads of each key-value head.
 class RowCall {
  public:
   RowCall(const AttendNumbers& numbers, Ranges ranges, kernels::KvKind kv, std::size_t row)

@@ -10,7 +10,7 @@
 
 namespace outrider::device {
 
-// ranges: as run_on_host (host_kernels.h).
+// ranges: as for run_on_host (host_kernels.h).
 void attend_on_host(const Step& step, std::span<std::byte* const> ranges, kernels::KvKind kv);
 void merge_splits_on_host(const Step& step, std::span<std::byte* const> ranges);
 

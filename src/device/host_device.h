@@ -1,5 +1,5 @@
-// A device that is the processor: it runs the recorded steps by the kernel table `scalar`. It is
-// what other devices are compared with, and what programs are tested on where there is no other.
+// The processor as a device: runs recorded steps by the kernel table `scalar`. Other devices are
+// compared with it, and programs are tested on it where there is no other.
 #ifndef OUTRIDER_DEVICE_HOST_DEVICE_H_
 #define OUTRIDER_DEVICE_HOST_DEVICE_H_
 
@@ -12,8 +12,8 @@ namespace outrider::device {
 
 class HostDevice : public Device {
  public:
-  // The order of steps that have no barrier between them: a real device has any. What a program
-  // leaves must not depend on it.
+  // The order of steps without a barrier between them: a real device may use any. Results must not
+  // depend on it.
   enum class Order { as_recorded, reversed };
 
   explicit HostDevice(Order order = Order::as_recorded);
@@ -26,7 +26,7 @@ class HostDevice : public Device {
   Ticket submit(const Program& program) override;
   void wait(Ticket) override {}
 
-  // With barriers of the caller's, for tests of what a wrong one does.
+  // With given barriers, to test the effect of wrong ones.
   std::unique_ptr<Program> record_with(std::span<const Step> steps,
                                        std::vector<std::size_t> barriers);
 

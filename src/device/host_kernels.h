@@ -1,5 +1,5 @@
-// Steps by the kernel table `scalar` and, for single operations, by the processor's own: what a
-// step means.
+// Runs steps by the kernel table `scalar`, and single operations by the processor's own: the
+// definition of each step.
 #ifndef OUTRIDER_DEVICE_HOST_KERNELS_H_
 #define OUTRIDER_DEVICE_HOST_KERNELS_H_
 
@@ -10,7 +10,7 @@
 
 namespace outrider::device {
 
-// ranges: where those of the step's uses begin, one by one; each on a cache line.
+// ranges: the beginnings of the step's uses, in order; each on a cache line.
 void run_on_host(const Step& step, std::span<std::byte* const> ranges);
 
 }  // namespace outrider::device

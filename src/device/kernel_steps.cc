@@ -8,7 +8,7 @@
 namespace outrider::device {
 namespace {
 
-// Groups of 32 elements that a workgroup of quantize_rows takes.
+// Groups of 32 elements per workgroup of quantize_rows.
 constexpr std::uint32_t kGroupsTogether = kLanesOfGroup / 8;
 constexpr std::uint32_t kMostRowsTogether = 8;
 
@@ -86,7 +86,7 @@ Step arithmetic(Function function, int n, const Range& a, const Range& b, const 
   Step step = step_of(Kernel::arithmetic, {reads(a), reads(b), reads(c), writes(y)},
                       ArithmeticNumbers{word(n), function});
   step.variant = static_cast<std::uint32_t>(function);
-  // Two axes: one has too few workgroups for millions of numbers on some devices.
+  // Uses two axes: on some devices one has too few workgroups for millions of numbers.
   const std::uint32_t groups = parts_of(word(n), kLanesOfGroup);
   constexpr std::uint32_t kOfAxis = 1024;
   step.grid = {std::min(groups, kOfAxis), parts_of(groups, kOfAxis), 1};

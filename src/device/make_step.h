@@ -1,4 +1,4 @@
-// What the functions that make steps share.
+// Code shared by the functions that make steps.
 #ifndef OUTRIDER_DEVICE_MAKE_STEP_H_
 #define OUTRIDER_DEVICE_MAKE_STEP_H_
 
@@ -11,7 +11,7 @@
 
 namespace outrider::device {
 
-// Invocations of a workgroup (shaders/*.comp).
+// Invocations per workgroup (shaders/*.comp).
 inline constexpr std::uint32_t kLanesOfGroup = 64;
 
 constexpr std::uint32_t parts_of(std::uint32_t n, std::uint32_t part) {

@@ -78,8 +78,8 @@ Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                                .n = from_columns.n,
                                .most_rows = word(rows.most),
                                .picks = picked != nullptr ? 1U : 0U};
-  const Range& of_rows = picked != nullptr ? *picked : rows.facts;  // not read without `picks`
-  // Columns beside these stay as they are: not a write of the whole range.
+  const Range& of_rows = picked != nullptr ? *picked : rows.facts;  // unused without `picks`
+  // Columns beside these are kept, so this is not a write of the whole range.
   Step step = step_of(Kernel::copy_rows,
                       {reads(rows.facts), reads(of_rows), reads(from), changes(to)}, numbers);
   step.grid = grid_over(numbers.n, rows);

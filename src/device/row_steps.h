@@ -1,5 +1,5 @@
-// Steps on the rows of a pass between its products, beside those of kernel_steps.h: each does to
-// all rows what ops of a pass do to one (model/pass/op.h), with the scalar kernel table's bits.
+// Steps on a pass's rows between products, besides those of kernel_steps.h. Each does for all rows
+// what an op of a pass does for one (model/pass/op.h), with the scalar kernel table's bits.
 #ifndef OUTRIDER_DEVICE_ROW_STEPS_H_
 #define OUTRIDER_DEVICE_ROW_STEPS_H_
 
@@ -11,7 +11,7 @@
 
 namespace outrider::device {
 
-// Some columns of rows that lie `stride` floats apart.
+// Some columns of rows that are `stride` floats apart.
 struct Columns {
   std::uint32_t stride = 0;
   std::uint32_t first = 0;
@@ -22,8 +22,8 @@ struct PieceNumbers {
   std::uint32_t stride, first, n, n_pieces, weight_step, most_rows;
   float epsilon;
 };
-// Each of n_pieces parts of a row, n floats long, one behind the other from `first` on, becomes its
-// rms_norm. weight f32: one part's, for all of them, or (weight_step n) each part's own.
+// Applies rms_norm to each of n_pieces consecutive parts of a row, n floats each, from column
+// `first` on. weight f32: the same for all parts (n), or one per part (weight_step n).
 Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
                    const PieceNumbers& shape);
 
@@ -62,8 +62,8 @@ Step cap_rows(const Rows& rows, int n, const Range& x, float cap);
 struct CopyNumbers {
   std::uint32_t from_stride, from_first, to_stride, to_first, n, most_rows, picks;
 };
-// Row i of `to` from row i of `from`; with `picked`, u32 (most), from the row that stands there.
-// Both have the same n.
+// Row i of `to` = row i of `from`, or with `picked`, u32 (most), the row picked[i]. Both have the
+// same n.
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns);
 

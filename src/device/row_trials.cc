@@ -17,7 +17,7 @@ std::size_t words_of(int rows, int n) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(n);
 }
 
-// Of rows that are changed in place.
+// Adds rows that are changed in place.
 std::size_t add_changed(Trial& trial, std::size_t n_floats, TrialNumbers& numbers) {
   const std::size_t at = trial.add_input(numbers.awkward_floats(n_floats));
   trial.buffers[at].is_output = true;
@@ -25,7 +25,7 @@ std::size_t add_changed(Trial& trial, std::size_t n_floats, TrialNumbers& number
   return at;
 }
 
-// The columns of a row that others stand before and behind.
+// Columns of a row before and after the used ones.
 constexpr int kBefore = 3;
 constexpr int kBehind = 5;
 Columns columns_among(int n) {

@@ -17,9 +17,9 @@ Trial cap_trial(const TrialRows& rows, int n, float cap, std::uint32_t seed);
 // n_pieces of n floats among the columns of wider rows; has_own: each with weights of its own.
 Trial pieces_trial(const TrialRows& rows, int n_pieces, int n, bool has_own, std::uint32_t seed);
 Trial add_trial(const TrialRows& rows, int n, std::uint32_t seed);
-// Columns of rows with others beside them: a bias is added, then they are scaled.
+// Columns of wider rows: a bias is added, then they are scaled.
 Trial columns_trial(const TrialRows& rows, int n, std::uint32_t seed);
-// Rows one by one to other columns; or picked ones, among them some twice.
+// Copies rows to other columns, in order or picked, some of them twice.
 Trial copy_trial(const TrialRows& rows, int n, bool picks, std::uint32_t seed);
 // Rows of n numbers with equals, zeros of both signs, infinities and NaN among them; of some the
 // largest is -infinity or -0, of some nothing is a number.

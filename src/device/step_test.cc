@@ -1,4 +1,4 @@
-// What a device refuses to record.
+// Steps that a device refuses to record.
 #include "device/step.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Random numbers for trials, the same everywhere.
+// Random numbers for trials, the same on every machine.
 #ifndef OUTRIDER_DEVICE_TRIAL_NUMBERS_H_
 #define OUTRIDER_DEVICE_TRIAL_NUMBERS_H_
 
@@ -12,7 +12,7 @@
 
 namespace outrider::device {
 
-// The standard fixes what this engine gives, but not what distributions make of it.
+// The standard defines this engine's numbers, but not those of distributions.
 class TrialNumbers {
  public:
   explicit TrialNumbers(std::uint32_t seed) : engine_(seed) {}
@@ -25,7 +25,7 @@ class TrialNumbers {
     const std::uint32_t exponent = static_cast<std::uint32_t>(low + 127 + below(high - low));
     return std::bit_cast<float>((bits() & 0x807fffffU) | exponent << 23);
   }
-  // As activations are, with zeros, subnormals and large ones among them.
+  // Like activations, with some zeros, subnormals and large numbers.
   float awkward() {
     switch (below(32)) {
       case 0:
@@ -48,7 +48,7 @@ class TrialNumbers {
   std::mt19937 engine_;
 };
 
-// How many rows there are, and for how many a trial's program is recorded.
+// The number of rows, and the number for which a trial's program is recorded.
 struct TrialRows {
   int n = 1;
   int most = 1;

@@ -79,7 +79,7 @@ void add_edges(Function function, Operands& to) {
   }
 }
 
-// c near -a b: what is left hangs on the bits that a rounded product would lose.
+// c near -a b: the result depends on the bits that a rounded product would lose.
 float cancelling(TrialNumbers& numbers, float a, float b) {
   const float product = a * b;
   const auto off = static_cast<std::uint32_t>(numbers.below(5) - 2);
@@ -109,7 +109,7 @@ void add_random(Function function, int n, std::uint32_t seed, Operands& to) {
       case 1:
         to.add(a, b, cancelling(numbers, a, b));
         break;
-      case 2: {  // sizes of c around that of the product
+      case 2: {  // c of similar size as the product
         const float of_size = a * b * numbers.of_size(-30, 30);
         to.add(a, b, of_size);
         break;
@@ -127,7 +127,7 @@ std::size_t words_of(int rows, int n) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(n);
 }
 
-// Buffers of quantised rows, and their ranges among all of a trial's.
+// Buffers of quantised rows, and their indices among a trial's ranges.
 struct QuantizedAt {
   std::size_t values, scales, sums, scaled_sums;
   int slots;
@@ -143,8 +143,9 @@ struct QuantizedAt {
   }
 };
 
-// Rows for quantising. Groups of all have zeros or subnormals alone, or a large number; every
-// fourth row has an infinity, a NaN or the largest float in some, which may make its products NaN.
+// Rows to be quantised. Some groups hold only zeros or subnormals, or a large number. In every
+// fourth row some groups hold an infinity, a NaN or the largest float, which may make its products
+// NaN.
 std::vector<float> rows_to_quantize(const TrialRows& rows, int k, TrialNumbers& numbers) {
   std::vector<float> x = numbers.awkward_floats(words_of(rows.most, k));
   for (int row = 0; row < rows.most; ++row) {
@@ -198,7 +199,7 @@ std::vector<std::byte> packed_weights(kernels::WeightKind kind, int n_columns, i
       }
       scales.emplace_back();
       minimums.emplace_back();
-      for (std::size_t i = 0; i < n_groups; ++i) {  // subnormal and zero ones of both signs, too
+      for (std::size_t i = 0; i < n_groups; ++i) {  // includes subnormals and zeros of both signs
         scales.back().push_back(static_cast<std::uint16_t>(numbers.bits() & 0xa3ffU));
         minimums.back().push_back(static_cast<std::uint16_t>(numbers.bits() & 0xb7ffU));
       }
@@ -328,7 +329,7 @@ Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_
 
 Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed) {
   TrialNumbers numbers(seed);
-  const int head_dim = 2 * half + seed % 3;  // elements behind those that turn stay
+  const int head_dim = 2 * half + seed % 3;  // elements after the rotated ones are kept
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t x =

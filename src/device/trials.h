@@ -1,5 +1,5 @@
-// Trials of every kernel, on numbers that are random and awkward. A seed gives the same trial
-// everywhere.
+// Trials of every kernel, on random numbers and edge cases. A seed gives the same trial on every
+// machine.
 #ifndef OUTRIDER_DEVICE_TRIALS_H_
 #define OUTRIDER_DEVICE_TRIALS_H_
 
@@ -12,12 +12,12 @@
 
 namespace outrider::device {
 
-// A function on all triples of edge values (as far as it reads three operands) and on n_random
-// others: of any bits, of like sizes, and where much cancels.
+// A function on all triples of edge values (as many operands as it reads) and on n_random others:
+// with arbitrary bits, with similar sizes, and with much cancellation.
 Trial arithmetic_trial(Function function, int n_random, std::uint32_t seed);
 
 Trial quantize_trial(const TrialRows& rows, int k, std::uint32_t seed);
-// Rows are quantised first. kind: int8 or int4.
+// Quantises rows first. kind: int8 or int4.
 Trial product_trial(kernels::WeightKind kind, const TrialRows& rows, int n_columns, int k,
                     std::uint32_t seed);
 // The same with the first 16 columns in one range and the others, of which there are some, in

@@ -1,6 +1,5 @@
-// Texts drafted by an assistant of Gemma 4, which reads the target's own keys, have the bits of
-// plain ones, in chains and trees, in batches and behind kept texts; and drafts are those of
-// transformers.
+// Texts drafted by a Gemma 4 assistant, which reads the target's KV cache, have the bits of plain
+// ones: in chains and trees, in batches and after kept texts. The drafts are those of transformers.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -36,8 +35,8 @@ namespace fs = std::filesystem;
 using testing::draft_text;
 using testing::GoldenAssistant;
 
-// The target's directory with a tokenizer, which a Model needs: some bytes. And the assistant in a
-// folder of it.
+// Writes the target's directory with a tokenizer of a few bytes, which a Model needs, and the
+// assistant into a subfolder.
 void write_target(const GoldenAssistant& golden, const fs::path& directory) {
   constexpr int kBytes = 258;
   fs::copy(golden.target, directory, fs::copy_options::recursive);
@@ -104,7 +103,7 @@ TEST_P(AssistantDraftsGolden, AreTheTokensOfTransformers) {
   expect_drafts_of(golden, spec_of(golden));
 }
 
-// Its file of GGUF, which has no clusters, has the same drafts where there are none.
+// The assistant's GGUF file has no clusters; without them it makes the same drafts.
 TEST(AssistantDraftsGguf, AreTheTokensOfTransformers) {
   const GoldenAssistant golden("whole");
   expect_drafts_of(golden, spec_of(golden) + "/model.gguf");
@@ -114,8 +113,8 @@ INSTANTIATE_TEST_SUITE_P(All, AssistantDraftsGolden,
                          ::testing::ValuesIn(testing::golden_assistants()),
                          [](const auto& info) { return info.param; });
 
-// Of a tree whose nodes were numbered anew: behind each node, in the tree or asked for, stands what
-// rows along its path alone say.
+// In a tree with renumbered nodes, the distribution after each node, kept or not, equals that of
+// rows run along its path alone.
 TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
   const GoldenAssistant golden(GetParam());
   const LoadOptions options{.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 1};
@@ -148,7 +147,7 @@ TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
     DraftTree tree;
     tree.reset(stream.tokens.back(), static_cast<std::int64_t>(stream.tokens.size()));
     DraftJob job{.context = &context,
-                 .budget = {.depth = 4, .n_nodes = 60},  // more than stay
+                 .budget = {.depth = 4, .n_nodes = 60},  // more than are kept
                  .shape = &shape,
                  .chance = &chance,
                  .tree = &tree,
@@ -183,8 +182,8 @@ TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
   decoder.end(stream);
 }
 
-// Eight texts that begin alike and end at different places, drafted for together, twice: the second
-// time behind texts that were kept.
+// Eight texts with a common beginning and different ends, drafted together, twice: the second time
+// they continue kept texts.
 TEST(AssistantDrafts, GoTogetherAndBehindKeptTexts) {
   const GoldenAssistant golden("whole");
   const testing::TemporaryDirectory directory;
@@ -232,19 +231,19 @@ TEST(AssistantDrafts, GoTogetherAndBehindKeptTexts) {
   EXPECT_GT(n_reused, 0);
 }
 
-// A window of an assistant is longer than the target's: where a kept text is rewound to the first
-// place that the target's allows, keys of the assistant's are gone, and the first round drafts
-// nothing.
+// The assistant's window is longer than the target's. If a kept text is rewound to the first place
+// that the target's window allows, some of the assistant's keys are gone, and the first round
+// drafts nothing.
 TEST(AssistantDrafts, DraftNothingWhereKeysOfTheirWindowAreGone) {
   const GoldenAssistant golden("ordered");
   const testing::TemporaryDirectory directory;
   write_target(golden, directory.path() / "target");
   const auto target = Model::load(directory.path() / "target", {.threads = 1});
-  constexpr int kWindow = 16;  // its config.json's
+  constexpr int kWindow = 16;  // as in its config.json
   std::vector<TokenId> first;
   for (int i = 0; i < 140; ++i) first.push_back(static_cast<TokenId>(2 + (i * 37 + i / 7) % 94));
-  // So many slots of the first text are gone when it is kept: its window is, and what a rewinding
-  // by a page may ask for.
+  // The slots of the first text that are gone when it is kept: all but its window and what
+  // rewinding by one page may need.
   const int n_gone = (140 + 40 - 63 - kWindow) / 64 * 64;
   ASSERT_GT(n_gone, 0);
   for (int n_common = n_gone + kWindow - 2; n_common <= n_gone + kWindow + 3; ++n_common) {
@@ -271,12 +270,12 @@ TEST(AssistantDrafts, DraftNothingWhereKeysOfTheirWindowAreGone) {
     EXPECT_EQ(drafted.ids, plain.ids);
     EXPECT_EQ(drafted.logits, plain.logits);
     EXPECT_GT(drafted.statistics.drafted, 0);
-    // One token is left to be run, which shows the state behind it.
+    // One token is run again, to get the state after it.
     EXPECT_EQ(drafted.statistics.reused, n_common < n_gone + kWindow ? 0 : n_common - 1);
   }
 }
 
-// "auto" finds it in a folder of the target's, and drafts by it.
+// "auto" finds the assistant in a subfolder of the target and drafts with it.
 TEST(AssistantDrafts, AreFoundByAuto) {
   const GoldenAssistant golden("ordered");
   const testing::TemporaryDirectory directory;
@@ -289,7 +288,7 @@ TEST(AssistantDrafts, AreFoundByAuto) {
       draft_text(target, golden.text(), 0, {.drafter = "auto", .adaptive = false});
   EXPECT_EQ(drafted.ids, plain.ids);
   EXPECT_EQ(drafted.logits, plain.logits);
-  EXPECT_GT(drafted.statistics.drafter_passes, 0);  // "suffix" runs none
+  EXPECT_GT(drafted.statistics.drafter_passes, 0);  // "suffix" runs no passes
 }
 
 }  // namespace

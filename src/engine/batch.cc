@@ -19,7 +19,8 @@
 namespace outrider {
 namespace {
 
-// How many are remembered: they are few where settings are not made by the request.
+// How many speculations are remembered. There are few unless each request names settings of its
+// own.
 constexpr std::size_t kMostKnown = 64;
 
 bool same_specs(const SpeculationOptions& a, const SpeculationOptions& b) {
@@ -52,7 +53,7 @@ Batch::Batch(std::shared_ptr<const Model> model, std::span<const std::string> dr
     : state_(std::make_unique<State>(std::move(model), checked(options))) {
   for (const std::string& spec : drafters) {
     if (spec == "none" || state_->find_drafter(spec) != nullptr) continue;
-    // A rule that any drafter can be judged by: what requests name is checked with them.
+    // A rule that works with any drafter; the drafters that requests name are checked with it.
     Speculation made =
         make_speculation(*state_->model, {.drafter = spec, .drafter_options = drafter_options});
     state_->drafters.push_back(
@@ -76,7 +77,7 @@ void Batch::add_drafter(const std::string& spec, std::shared_ptr<OwnDrafter> dra
                               .own = std::move(drafter)});
 }
 
-// Drafters forget the texts that are cut off here with the batch itself.
+// The drafters end the texts that are cut off here when the batch itself ends.
 Batch::~Batch() = default;
 
 RequestId Batch::submit(GenerateRequest request, const SpeculationOptions& speculation,
@@ -202,14 +203,14 @@ void Batch::save_drafting_profile(const std::filesystem::path& file) const {
                                       [&spec](const auto& one) { return one.first == spec; });
     if (known != nullptr && !is_there) profile.drafters.emplace_back(spec, *known);
   });
-  // The lock before the look: what another process writes meanwhile is not lost.
+  // Locks before reading, so that concurrent writes of other processes are not lost.
   AtomicFile written(file);
-  std::error_code unknown;  // what cannot be looked at has nothing to keep
+  std::error_code unknown;  // an unreadable file has nothing to keep
   if (std::filesystem::exists(file, unknown)) {
     try {
       profile = merge_profiles(std::move(profile), read_profile(file));
     } catch (const Error&) {
-      // Nothing of it can be kept, and whoever loaded it has been told.
+      // Nothing of it can be kept; loading it reported the error.
     }
   }
   written.write(to_text(profile));
@@ -226,7 +227,7 @@ void Batch::load_drafting_profile(const std::filesystem::path& file) {
   });
 }
 
-// Of a drafter that chooses among others, these.
+// Visits drafters; of a drafter that chooses among others, these others.
 void Batch::State::for_planned_drafters(
     const std::function<void(const std::string& spec, Drafter& drafter)>& visit) const {
   for (const NamedDrafter& named : drafters) {
@@ -242,7 +243,7 @@ bool Batch::step() {
   state.end_early();
   state.admit();
   const bool any = !state.running.empty() || !state.waiting.empty();
-  state.deliver_finished();  // those that end early leave their memory to the round
+  state.deliver_finished();  // texts that end early free their memory before the round
   state.run_round();
   state.deliver_finished();
   return any;
@@ -254,7 +255,7 @@ const Batch::State::NamedDrafter* Batch::State::find_drafter(const std::string& 
   return at == drafters.end() ? nullptr : &*at;
 }
 
-// With the mutex held.
+// Called with the mutex held.
 std::shared_ptr<const Speculation> Batch::State::speculation_of(const SpeculationOptions& asked) {
   const State::NamedDrafter* const named = find_drafter(asked.drafter);
   if (named == nullptr && asked.drafter != "none") {

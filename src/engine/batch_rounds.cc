@@ -1,4 +1,4 @@
-// The steps of a batch's round: who comes in, what is shared out, drafted, judged and delivered.
+// The steps of a batch's round: admitting texts, planning, drafting, verifying and delivering.
 #include <algorithm>
 #include <chrono>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace outrider {
 void Batch::State::take_submitted() {
   std::vector<Submitted> taken;
   {
-    // Both at once: what is cancelled has been submitted.
+    // Both lists under one lock: a cancelled request has been submitted before.
     const std::lock_guard lock(mutex);
     taken.swap(submitted);
     cancelling.swap(cancelled);
@@ -37,8 +37,8 @@ void Batch::State::end_early() {
   cancelling.clear();
 }
 
-// Takes the texts that waited longest, as long as there is room; those that have ended already just
-// to be delivered.
+// Admits the texts that have waited longest, up to the limit. Texts that have already ended are
+// admitted only to be delivered.
 void Batch::State::admit() {
   const auto n_most = static_cast<std::size_t>(options.most_running);
   for (auto next = waiting.begin(); next != waiting.end();) {
@@ -58,12 +58,12 @@ void Batch::State::preempt(Running& text) {
   if (options.observer) report.add_preempted(text.id);
 }
 
-// Opens a text where the memory holds all of it beside what the others need next: kept texts give
-// way to it, those that run do not. false: it has to wait.
+// Opens a text if the memory holds all of it beside the other texts' next growth. Drops kept texts
+// for it, but preempts no running ones. Returns false if it has to wait.
 bool Batch::State::open_if_it_fits(Running& text) {
   Stream& stream = text.generation.stream();
-  // A text's first token does not wait for its drafter, and one that comes in begins as the others
-  // go on. Beside others a drafter runs the prompt in the pieces that the target does.
+  // A text's first token does not wait for its drafter. A text that joins others starts its drafter
+  // as they do; then the drafter runs the prompt in the target's pieces.
   const auto runs = [](const std::unique_ptr<Running>& one) {
     return !one->generation.stream().finished;
   };
@@ -78,18 +78,19 @@ bool Batch::State::open_if_it_fits(Running& text) {
     const Drafter* const drafter = stream.drafting.drafter;
     if (earlier != nullptr && stream.has_other_drafter(*earlier) && drafter != nullptr &&
         drafter->uses_target_cache()) {
-      growths.back().n_tokens += static_cast<int>(stream.n_run);  // its own run of these
+      // The drafter's own run of the reused tokens.
+      growths.back().n_tokens += static_cast<int>(stream.n_run);
     }
     return model->language_model().fits(growths);
   };
   while (!holds()) {
-    // The earlier one stands first, and goes last.
+    // The earlier text is first in the list, so it is dropped last.
     if (kept.size() > (earlier != nullptr ? 1U : 0U)) {
       kept.drop_oldest();
     } else if (!shares.empty()) {
       stream.sequence.reset();
       return false;
-    } else {  // alone, a text has to fit: its pass says that it does not
+    } else {  // a text alone must fit; otherwise its pass reports the error
       if (earlier == nullptr) break;
       earlier = nullptr;
       stream.sequence.reset();
@@ -102,8 +103,8 @@ bool Batch::State::open_if_it_fits(Running& text) {
   return true;
 }
 
-// Every text that is there drafts; those with tokens to run share the rows for these, the first
-// come first.
+// Every decoding text drafts. Texts with tokens to run share the prompt rows, first come, first
+// served.
 void Batch::State::plan_shares() {
   shares.clear();
   sharing.clear();
@@ -113,7 +114,7 @@ void Batch::State::plan_shares() {
   };
   const bool any_drafts = std::any_of(running.begin(), running.end(), drafts);
   auto n_left = static_cast<std::size_t>(any_drafts ? options.prompt_rows : kPrefillRows);
-  bool is_full = false;  // a text waits for memory: none may pass it
+  bool is_full = false;  // a text waits for memory, and no later one may overtake it
   for (const auto& text : running) {
     Stream& stream = text->generation.stream();
     if (stream.finished) continue;
@@ -136,7 +137,7 @@ void Batch::State::plan_shares() {
   }
 }
 
-// What the pass needs at most. A text that outgrows its sequence is run anew.
+// Lists the most memory that the pass needs. A text that outgrows its sequence is run again.
 void Batch::State::list_growths(Drafts drafts) {
   growths.clear();
   for (const StreamShare& share : shares) {
@@ -151,9 +152,8 @@ void Batch::State::list_growths(Drafts drafts) {
   }
 }
 
-// Until the pass fits, drops kept texts, for drafts as well; then takes texts out of it, the last
-// one first, and with it what it has of the memory. Alone, a text has to fit: the pass says that it
-// does not.
+// Drops kept texts until the pass fits with its drafts. Then preempts texts, the last one first,
+// until it fits without drafts. A text alone must fit; otherwise the pass reports the error.
 void Batch::State::make_room() {
   const auto fits = [this](Drafts drafts) {
     list_growths(drafts);
@@ -168,7 +168,7 @@ void Batch::State::make_room() {
   }
 }
 
-// How deep the texts of the round draft.
+// Plans how deep the round's texts draft.
 void Batch::State::plan_drafts() {
   planned.clear();
   for (std::size_t i = 0; i < shares.size(); ++i) {
@@ -180,7 +180,8 @@ void Batch::State::plan_drafts() {
   planner.plan(planned);
 }
 
-// A drafter that update_drafters() has replaced goes by its name: its spec is another one's now.
+// A drafter replaced by update_drafters() is reported by its name: its spec now belongs to another
+// one.
 void Batch::State::tell_of_round(const RoundTimes& times) {
   const auto spec_of = [this](const Drafter& drafter) -> std::string_view {
     const auto at = std::find_if(
@@ -226,7 +227,7 @@ void Batch::State::run_round() {
       text->generation.end_round(times);
       if (text->error) continue;
       try {
-        text->rethrow_of_drafter();  // of what it learnt
+        text->rethrow_of_drafter();  // errors while it learnt
       } catch (...) {
         text->fail(std::current_exception());
       }
@@ -234,14 +235,14 @@ void Batch::State::run_round() {
     planner.learn(planned, times,
                   [this](const Drafter* drafter) { return decoder.draft_seconds(drafter); });
   } catch (...) {
-    // What a pass left half done is nobody's fault in particular, and no state to go on from.
+    // An incomplete pass cannot be blamed on one text and leaves no state to continue from.
     for (Running* const text : sharing) {
       if (!text->error) text->fail(std::current_exception());
     }
   }
 }
 
-// Not one that update_drafters() has replaced.
+// False for a drafter that update_drafters() has replaced.
 bool Batch::State::is_in_use(const std::shared_ptr<Drafter>& drafter) const {
   return drafter == nullptr ||
          std::any_of(drafters.begin(), drafters.end(),
@@ -259,7 +260,7 @@ void Batch::State::publish_load() {
 }
 
 void Batch::State::deliver_finished() {
-  // on_end may submit: the lists are in order before it is called.
+  // on_end may submit, so the lists are consistent before it is called.
   std::vector<std::unique_ptr<Running>> finished;
   for (auto& text : running) {
     if (text->generation.stream().finished) finished.push_back(std::move(text));
@@ -287,7 +288,7 @@ void Batch::State::deliver_finished() {
     std::exception_ptr error = text->error;
     try {
       result = text->generation.finish();
-    } catch (...) {  // of the verdict log
+    } catch (...) {  // errors of the verdict log
       if (!error) error = std::current_exception();
     }
     if (options.observer) {

@@ -1,5 +1,5 @@
-// Texts that come and go in one batch, each with settings of its own: what comes of each is what it
-// is alone, bit for bit, whatever runs beside it; and an error ends its own text.
+// Texts that come and go in one batch, each with its own settings: each has the bits that it has
+// alone, whatever else runs, and an error ends its own text only.
 #include "outrider/batch.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class BatchOfTexts : public ::testing::Test {
                         .ignore_eos = true,
                         .keep_logits = true}};
   }
-  // What a text is that nothing runs beside.
+  // The result of a request in a batch of its own.
   static GenerateResult alone(const std::shared_ptr<const Model>& model,
                               const GenerateRequest& request) {
     return std::move(Generator(model).generate({&request, 1}).front());
@@ -84,8 +84,8 @@ class BatchOfTexts : public ::testing::Test {
   std::map<int, Ended> ended_;
 };
 
-// Every drafter there is, in one batch; verification and tree by the request; greedy and coupled
-// ones, of which plain decoding gives the bits. Some are cancelled on the way.
+// Every drafter in one batch, with verification and tree by request. Greedy and coupled texts have
+// plain decoding's bits. Some are cancelled before they end.
 TEST_F(BatchOfTexts, EachIsTheOneAloneUnderRandomArrivals) {
   const auto model = load();
   std::vector<std::string> drafters;
@@ -161,7 +161,7 @@ TEST_F(BatchOfTexts, EachIsTheOneAloneUnderRandomArrivals) {
   EXPECT_EQ(batch.load().n_waiting, 0U);
 }
 
-// The least memory that a model loads with: a page.
+// The least memory with which a model loads: one page.
 TEST_F(BatchOfTexts, PassesAreMeasuredWithinTheMemory) {
   const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
   const auto model = load(bytes_per_token * kPageTokens);
@@ -178,8 +178,8 @@ TEST_F(BatchOfTexts, PassesAreMeasuredWithinTheMemory) {
   }
 }
 
-// Texts that need more memory together than there is take turns; drafts that it does not hold are
-// not made, whoever drafts and whatever the rule asks of the drafter where nothing was drafted.
+// Texts that together exceed the memory take turns. Drafts that do not fit are not made, whoever
+// drafts, even if the rule asks the drafter about an empty draft.
 TEST_F(BatchOfTexts, TextsGiveWayWhereMemoryIsShort) {
   const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
   const auto unlimited = load();
@@ -226,7 +226,7 @@ TEST_F(BatchOfTexts, TextsGiveWayWhereMemoryIsShort) {
   }
 }
 
-// Each of the two takes all the memory there is.
+// Each of the two needs all the memory.
 TEST_F(BatchOfTexts, ACancelledTextLeavesItsMemoryToTheNextPass) {
   const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
   Batch batch(load(bytes_per_token * kPageTokens), {}, {.threads = 1});
@@ -256,12 +256,12 @@ TEST_F(BatchOfTexts, ATextThatNeedsMoreThanThereIsEndsAlone) {
   EXPECT_EQ(ended_[2].error, nullptr);
   ASSERT_NE(ended_[1].error, nullptr);
   EXPECT_NE(message_of(ended_[1].error).find("--kv-memory"), std::string::npos);
-  EXPECT_GT(ended_[1].result.ids.size(), std::size_t{kPageTokens});  // what it has by then
+  EXPECT_GT(ended_[1].result.ids.size(), std::size_t{kPageTokens});  // the text so far
   expect_same(ended_[0].result, alone(load(), fits));
   expect_same(ended_[2].result, alone(load(), fits));
 }
 
-// A prompt that many texts share is run once and stored once: the memory holds them all.
+// A shared prompt is run and stored once, so the memory holds all texts.
 TEST_F(BatchOfTexts, ShareWhatTheirPromptsBeginWith) {
   constexpr int kTexts = 6;
   constexpr int kShared = 2 * kPageTokens + 10;
@@ -269,7 +269,7 @@ TEST_F(BatchOfTexts, ShareWhatTheirPromptsBeginWith) {
   while (shared.size() < kShared) shared.insert(shared.end(), shared.begin(), shared.end());
   shared.resize(kShared);
   const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
-  // Two pages that all share, and one for each text: that in which they part.
+  // Two shared pages, and one page per text where they diverge.
   const auto model = load((2 + 1 + kTexts) * kPageTokens * bytes_per_token);
   const std::string drafter = DrafterFiles::get().spec({"eagle", "eagle:{eagle}"});
   Batch batch(model, {&drafter, 1}, {.threads = 1}, {.most_kept = 1});
@@ -336,7 +336,7 @@ TEST_F(BatchOfTexts, RefusesWhatCannotBeRun) {
   EXPECT_THROW(Batch(load(), {}, {}, {.most_kept = -1}), UsageError);
 }
 
-// Drafters made of others draft each in its own shape where no tree is named.
+// If no tree is named, each part of a composite drafter drafts in its own shape.
 TEST_F(BatchOfTexts, PartsOfADrafterKeepTheirShapes) {
   const auto model = load();
   const std::string spec =
@@ -359,7 +359,7 @@ TEST_F(BatchOfTexts, PartsOfADrafterKeepTheirShapes) {
   EXPECT_EQ(ended_[0].result.statistics.target_passes, stream.counts.target_passes);
 }
 
-// One that waits and is cancelled is told so while others run.
+// A waiting text that is cancelled is delivered while others run.
 TEST_F(BatchOfTexts, WhatWaitsCanBeCancelled) {
   Batch batch(load(), {}, {}, {.most_running = 1});
   const GenerateRequest request = request_of(encode("Quick!"), 30);
@@ -374,7 +374,7 @@ TEST_F(BatchOfTexts, WhatWaitsCanBeCancelled) {
   EXPECT_EQ(ended_.size(), 3U);
 }
 
-// Every text that ends is told, whatever the others' callbacks throw.
+// Every ending text is delivered, whatever other callbacks throw.
 TEST_F(BatchOfTexts, ACallbackThatThrowsStopsNoOther) {
   Batch batch(load(), {}, {}, {});
   const GenerateRequest request = request_of(encode("Quick!"), 3);
@@ -387,7 +387,7 @@ TEST_F(BatchOfTexts, ACallbackThatThrowsStopsNoOther) {
   EXPECT_FALSE(batch.step());
 }
 
-// on_end may submit, and other threads do.
+// on_end may submit, and so may other threads.
 TEST_F(BatchOfTexts, TextsComeFromAnywhere) {
   Batch batch(load(), {}, {}, {.most_running = 2});
   const GenerateRequest request = request_of(encode("Quick!"), 5);
@@ -424,7 +424,7 @@ TEST_F(BatchOfTexts, TextsComeFromAnywhere) {
   }
 }
 
-// What a pass of a mixture reads grows with the texts in it.
+// The number of experts that a mixture's pass reads grows with its texts.
 TEST(BatchOfAMixture, CountsTheExpertsOfPasses) {
   const testing::GoldenModel golden("qwen3_moe_plain");
   const auto model = Model::load(golden.directory / "model.gguf", {.threads = 1});

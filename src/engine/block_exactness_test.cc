@@ -1,7 +1,7 @@
-// Promise 1, by enumeration, for the blocks that no Llama has: a tiny model of a family that has
-// the block (tests/golden), in files, behind a text on which it acts. What is emitted follows the
-// target's own law to 1e-12, whatever drafts. Then the same model with the block changed a little,
-// which the same enumeration must notice.
+// Promise 1 by enumeration, for layer blocks that Llama lacks: tiny models of families with the
+// block (tests/golden), in files, with a prompt on which the block acts. The output follows the
+// target's own distribution to 1e-12, whatever drafts. Then the block is changed a little, and the
+// same enumeration must notice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,8 +37,8 @@ using testing::World;
 struct BlockWorld {
   const char* block;
   const char* golden;
-  // Of the golden prompt. What the block does differs among the tokens that are drafted: a window
-  // or an original context ends before or within them.
+  // Tokens of the golden prompt. The block's effect differs among the drafted tokens: a window or
+  // an original context ends before or within them.
   std::size_t n_prompt;
   // Changes of config.json (JSON merge patches, RFC 7386) that an enumeration must notice.
   std::vector<const char*> mutants;
@@ -57,8 +57,8 @@ const std::vector<BlockWorld> kWorlds = {
      20,
      {R"({"rope_parameters": {"llama_4_scaling_beta": 0}})",
       R"({"rope_parameters": {"llama_4_scaling_beta": 0.4}})"}},
-    // Drafts over a border of pages, where states are kept. No key changes a convolution and leaves
-    // its weights as they are: what it reads is normed otherwise.
+    // Drafts cross a page boundary, where states are kept. No key changes only the convolution, so
+    // its input's norm is changed.
     {"ShortConvolution", "lfm2_tied", 62, {R"({"norm_eps": 0.05, "block_norm_eps": 0.05})"}},
     {"DeltaNet", "qwen3_5_plain", 62, {R"({"rms_norm_eps": 0.05})"}},
     {"Experts",
@@ -66,24 +66,24 @@ const std::vector<BlockWorld> kWorlds = {
      12,
      {R"({"num_experts_per_tok": 1})", R"({"norm_topk_prob": false})"}},
     {"Sinks", "gpt_oss_plain", 24, {R"({"sliding_window": 19})", R"({"swiglu_limit": 2})"}},
-    // With another context before scaling, RoPE turns otherwise.
+    // Another original context changes RoPE's scaled angles.
     {"Latent",
      "deepseek_v3_plain",
      12,
      {R"({"routed_scaling_factor": 1})", R"({"topk_group": 4})",
       R"({"rope_scaling": {"original_max_position_embeddings": 16}})"}},
     {"Mamba", "granite_hybrid_plain", 62, {R"({"time_step_limit": [0, 0.2]})"}},
-    // Experts without a gate that read a narrower row, behind Mamba-2.
+    // Experts without a gate that read a narrower row, after Mamba-2.
     {"NarrowExperts", "nemotron_h_latent", 62, {R"({"num_experts_per_tok": 1})"}},
-    // An encoder behind the text, and biases by distance; another last distance moves the buckets.
+    // An encoder, and biases by distance; another last distance moves the buckets.
     {"CrossAttention",
      "t5_plain",
      24,
      {R"({"relative_attention_max_distance": 24})", R"({"scale_decoder_outputs": true})"}},
 };
 
-// What drafts: the target's weights in four bits, which are often right and not always; its first
-// layer; and a head on its hidden states that says nothing sensible.
+// The drafters: the target's weights in four bits, which are often right; its first layer; and a
+// head with random predictions.
 std::vector<std::string> drafters(const fs::path& target, const ModelConfig& config,
                                   const fs::path& head) {
   testing::write_eagle_head({.vocabulary_size = config.vocabulary_size,
@@ -114,7 +114,7 @@ World world_of(const BlockWorld& block) {
   };
   world.prompt.assign(golden.ids.begin(),
                       golden.ids.begin() + static_cast<std::ptrdiff_t>(block.n_prompt));
-  // Logits of a few units: without the heat one token would have it all.
+  // Logits are a few units large: at a low temperature one token would have all probability.
   world.few_outcomes = {
       {.temperature = 3, .top_k = 3},
       {.temperature = 2, .top_k = 2, .repetition_penalty = 1.5, .frequency_penalty = 0.3},
@@ -161,7 +161,7 @@ TEST_P(BlockExactness, HoldsForEveryDrafterTreeAndVerification) {
   }
 }
 
-// Rules see what two models say, and both have the block here.
+// Rules read two models' distributions, and here both models have the block.
 class BlockRuleExactness : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BlockRuleExactness, HoldsForEveryVerification) {
@@ -189,7 +189,7 @@ TEST_P(BlockRuleExactness, HoldsForEveryVerification) {
   }
 }
 
-// A target whose passes are another model's than what its logits are compared with.
+// A target whose passes are those of another model than its logits are compared with.
 class Impostor final : public testing::PrefixModel {
  public:
   Impostor(const fs::path& right, const fs::path& runs, const std::vector<TokenId>& encoder_tokens)
@@ -236,7 +236,7 @@ TEST_P(BlockExactness, NoticesTheBlockChanged) {
   }
 }
 
-// The same passes behind what another text's encoder read.
+// The same passes, with the encoder output of another text.
 TEST(BlockExactnessOfEncoders, NoticesWhatAnotherEncoderRead) {
   const auto& block = kWorlds.back();
   ASSERT_STREQ(block.golden, "t5_plain");

@@ -1,5 +1,5 @@
-// What block heads draft, with one thing broken in each mutant after a head has drafted: the
-// enumeration of the contract suite (drafter_exactness_test.cc) has to notice.
+// Drafts of block heads with one fault per mutant, added after the head has drafted: the
+// enumeration of the contract suite (drafter_exactness_test.cc) must notice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Spoiling : public ForwardingDrafter {
  protected:
   virtual void spoil(DraftTree& tree) = 0;
 
-  // The tree again, of the nodes that are to stay, as changed.
+  // Rebuilds the tree from the nodes to keep, as changed.
   static void remake(DraftTree& tree, const std::function<bool(int)>& stays,
                      const std::function<void(int, DraftNode&)>& change) {
     std::vector<DraftNode> nodes(tree.nodes().begin(), tree.nodes().end());
@@ -70,7 +70,7 @@ class Spoiling : public ForwardingDrafter {
   }
 };
 
-// Changes nothing.
+// Changes nothing: the control.
 class Faithful final : public Spoiling {
  public:
   using Spoiling::Spoiling;
@@ -80,7 +80,7 @@ class Faithful final : public Spoiling {
   }
 };
 
-// Says of siblings that were drawn without replacement that they were drawn with it.
+// Records siblings drawn without replacement as drawn with it.
 class KeepsSiblings final : public Spoiling {
  public:
   using Spoiling::Spoiling;
@@ -91,13 +91,13 @@ class KeepsSiblings final : public Spoiling {
   }
 };
 
-// Records for all nodes of a level the law of its first one: what a place gives behind another
-// path's tokens.
+// Records the distribution of a level's first node for all its nodes, as if it did not depend on
+// the path.
 class ForgetsChains final : public Spoiling {
  public:
   using Spoiling::Spoiling;
   void spoil(DraftTree& tree) override {
-    std::vector<int> first;  // law by depth
+    std::vector<int> first;  // distribution by depth
     for (const DraftNode& node : tree.nodes()) {
       if (node.draft_prob == kNoDistribution) continue;
       const auto depth = static_cast<std::size_t>(node.depth);
@@ -111,7 +111,7 @@ class ForgetsChains final : public Spoiling {
   }
 };
 
-// Drops a drawn token that its law made too unlikely.
+// Drops a drawn token whose probability was too low.
 class LooksAhead final : public Spoiling {
  public:
   using Spoiling::Spoiling;
@@ -126,9 +126,8 @@ class LooksAhead final : public Spoiling {
   }
 };
 
-// The largest error over some worlds. Of the few tokens that the bias leaves, head and target
-// choose the same ones often enough: without it they hardly ever do, and what is never accepted
-// proves nothing.
+// The largest error over some worlds. The bias leaves few tokens, so that head and target often
+// agree: drafts that are never accepted would prove nothing.
 template <class Drafting>
 double error_of(const std::string& spec, const std::string& tree) {
   const auto rule = std::make_shared<ExactRule>();
@@ -166,7 +165,7 @@ TEST(BlockHeadMutants, SiblingsThatAreNotRemoved) {
   for (const char* head : kHeads) EXPECT_GT(error_of<KeepsSiblings>(head, kTree), kCaught) << head;
 }
 
-// A head whose places know nothing of each other has one law behind all nodes of a level.
+// Without the Markov head, all nodes of a level have one distribution.
 TEST(BlockHeadMutants, MarkovLawsWithoutTheirChains) {
   EXPECT_LT(error_of<ForgetsChains>("dflash:{dflash}", kTree), kExact);
   EXPECT_GT(error_of<ForgetsChains>("dspark:{dspark}", kTree), kCaught);

@@ -1,5 +1,5 @@
-// Drafted texts of a target with caps and windows (Gemma 2) have the bits of plain ones, whatever
-// drafts, and whatever shape a draft has.
+// Drafted texts of a target with soft caps and windows (Gemma 2) have the bits of plain ones,
+// whatever the drafter and the draft's shape.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -28,7 +28,7 @@ struct Drafting {
 class CappedDrafts : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    testing::TinyShape shape;  // the target's
+    testing::TinyShape shape;  // of the target
     shape.vocabulary_size = 97;
     shape.dim = 24;
     shape.n_heads = 4;

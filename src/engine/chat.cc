@@ -18,8 +18,8 @@ std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// `text` if it is JSON that begins with that bracket. The text itself goes on, not what a parser
-// made of it: numbers stay as they are spelled.
+// `text` if it is JSON that begins with that bracket. The text itself is passed on, not parsed and
+// written again, so numbers keep their spelling.
 std::string_view checked(std::string_view text, char bracket, std::string_view object,
                          std::string_view expected) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
@@ -46,7 +46,7 @@ std::string piece_or_nothing(const Tokenizer& tokenizer, TokenId id) {
   return id == kNoToken ? std::string() : std::string(tokenizer.piece(id));
 }
 
-// What follows the assistant's words where nothing else does.
+// What the template writes after the assistant's last message.
 std::string behind_answer(const ChatTemplate& chat_template, const Tokenizer& tokenizer) {
   const std::string said = "outrider:said";
   const ChatMessage probe[] = {{"user", "outrider:asked"}, {"assistant", said}};
@@ -55,7 +55,7 @@ std::string behind_answer(const ChatTemplate& chat_template, const Tokenizer& to
   std::string text;
   try {
     text = render_chat(chat_template, tokenizer, probe, options);
-  } catch (const Error&) {  // it knows no such conversation
+  } catch (const Error&) {  // the template refuses such a conversation
     return "";
   }
   const std::size_t at = text.rfind(said);
@@ -88,7 +88,7 @@ std::string chat_variables(const Tokenizer* tokenizer, std::string_view messages
     ends["bos_token"] = piece_or_nothing(*tokenizer, tokenizer->bos_token());
     ends["eos_token"] = piece_or_nothing(*tokenizer, tokenizer->eos_token());
     add_members(dumped(ends), out);
-    add_members(tokenizer->special_tokens(), out);  // as the files spell them
+    add_members(tokenizer->special_tokens(), out);  // with the spellings of the files
   }
   if (!options.variables.empty()) {
     add_members(checked(options.variables, '{', "variables", "a JSON object"), out);

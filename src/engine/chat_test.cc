@@ -1,4 +1,4 @@
-// Conversations through templates: which variables they get, which template, what ends a turn.
+// Rendering conversations: the variables, the choice of the template, and the end of a turn.
 #include "outrider/chat.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What rendering asks a tokenizer for, and nothing else: its tokens are given spellings, all of
-// them special; every other text is no token.
+// A tokenizer with just what rendering needs: the given spellings are special tokens; no other text
+// is a token.
 class TemplateOnly : public Tokenizer {
  public:
   explicit TemplateOnly(std::string text, std::vector<std::string> pieces = {"<s>", "</s>"})
@@ -142,12 +142,12 @@ TEST(Chat, FindsWhatEndsATurn) {
     return turn_ends(chat_template_of(tokenizer), tokenizer);
   };
   const std::string all = "{% for m in messages %}<{{ m.role }}>{{ m.content }}";
-  // Known to end turns, be it a token or not; blanks before it are of no account.
+  // Known ends of turns, whether tokens or not; blanks before them are ignored.
   EXPECT_THAT(ends(all + "<|im_end|>\n{% endfor %}", {}), ElementsAre("<|im_end|>"));
   EXPECT_THAT(ends(all + " </s>{% endfor %}", {}), ElementsAre("</s>"));
-  // A special token that nobody knows.
+  // An unknown special token.
   EXPECT_THAT(ends(all + "<halt>{% endfor %}", {"<s>", "</s>", "<halt>"}), ElementsAre("<halt>"));
-  // Text that would end many an answer; nothing at all; a template without such a conversation.
+  // Text that could occur in an answer; nothing at all; a template that refuses the conversation.
   EXPECT_THAT(ends(all + "<halt>{% endfor %}", {}), IsEmpty());
   EXPECT_THAT(ends(all + "\n{% endfor %}", {"<s>", "</s>"}), IsEmpty());
   EXPECT_THAT(ends("{{ raise_exception('no') }}", {}), IsEmpty());

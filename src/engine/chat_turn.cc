@@ -18,7 +18,7 @@ bool must_call(const ToolChoice& choice) {
   return choice.kind == ToolChoice::Kind::required || choice.kind == ToolChoice::Kind::named;
 }
 
-// The tools that the model is told of; null: none.
+// The tools offered to the model; null: none.
 std::shared_ptr<const ToolSet> tools_of(const ReplyFormat& format, const std::string& text,
                                         const ToolChoice& choice) {
   if (choice.kind == ToolChoice::Kind::none) return nullptr;
@@ -72,7 +72,7 @@ ChatTurn::ChatTurn(const Tokenizer& tokenizer, const ChatTurnOptions& options)
   state.prompt = std::move(prompt.text);
 
   for (std::string& end : turn_ends(chat_template, tokenizer)) {
-    // A special token never shows in the text, so it has to be caught as a token.
+    // A special token never appears in the text, so it is matched as a token.
     if (const std::optional<TokenId> id = tokenizer.find(end)) {
       state.stop_tokens.push_back(*id);
     } else {

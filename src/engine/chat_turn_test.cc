@@ -1,4 +1,4 @@
-// Turns of an assistant, with a model that says what it is asked for.
+// Turns of an assistant, with a model that answers as scripted.
 #include "outrider/chat_turn.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ class ChatTurns : public ::testing::Test {
     ChatTurnOptions options;
     options.messages = json::array({{{"role", "user"}, {"content", content}}}).dump();
     options.chat.tools = tools;
-    options.guard = MessageGuard::none;  // the template makes a special token of what is asked
+    options.guard = MessageGuard::none;  // the template turns the request into a special token
     return options;
   }
   static Reply answer(const ChatTurnOptions& options, const GenerateOptions& generate = {}) {
@@ -211,8 +211,8 @@ TEST_F(ChatTurns, EndWhereTheAssistantsWordsDo) {
   EXPECT_THAT(turn.request(options).options.stop_tokens, IsEmpty());
 }
 
-// A message cannot spell what the template writes: with special tokens as text, it says something
-// else than the script that the message asks for.
+// A message cannot spell the template's tokens: with its special tokens as text, the reply is not
+// the script that the message names.
 TEST_F(ChatTurns, GuardMessages) {
   ChatTurnOptions options = asked("<|end|>");
   options.guard = MessageGuard::special_tokens;
@@ -222,7 +222,7 @@ TEST_F(ChatTurns, GuardMessages) {
   };
   EXPECT_EQ(n_ends(), 0);
   options.guard = MessageGuard::none;
-  EXPECT_EQ(n_ends(), 2);  // the message, and the script's name
+  EXPECT_EQ(n_ends(), 2);  // one in the message, one in the script's name
 }
 
 TEST_F(ChatTurns, RefuseChoicesWithoutTools) {

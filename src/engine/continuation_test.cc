@@ -1,6 +1,6 @@
-// A continuation's text and its end, on models that write a chain of tokens known beforehand. Where
-// a test names a program, its texts and ids are what that program made of the same files; a text
-// that transformers decodes holds the token that ended it, and here does not.
+// A continuation's text and its end, with models that write a known chain of tokens. Where a test
+// names a program, the expected texts and ids come from that program with the same files.
+// transformers includes the ending token in the text; here it is left out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using Ids = std::vector<TokenId>;
 
 class Continuation : public ::testing::Test {
  protected:
-  // next by pieces: each is followed by the one after it, the last by the first.
+  // Each piece is followed by the next, the last by the first.
   std::shared_ptr<const Model> chain(const ChainVocabulary& vocabulary,
                                      testing::Json tokenizer_config = {},
                                      testing::Json config = {}) {
@@ -44,8 +44,8 @@ GenerateResult run(const std::shared_ptr<const Model>& model, const std::string&
   return Generator(model).generate(prompt, options);
 }
 
-// The rule: what decoding prompt and continuation together adds to decoding the prompt (tokenizers
-// 0.23.1: "the cat sats on" and "the").
+// The rule: a continuation is what decoding prompt and continuation together adds to decoding the
+// prompt (tokenizers 0.23.1: "the cat sats on" and "the").
 TEST_F(Continuation, KeepsTheBlankOfItsFirstWord) {
   const auto model = chain({.pieces = {"\u2581the", "\u2581cat", "\u2581sat", "s", "\u2581on"},
                             .added = {},
@@ -59,7 +59,7 @@ TEST_F(Continuation, KeepsTheBlankOfItsFirstWord) {
   EXPECT_EQ(streamed, result.text);
   // A first piece without a blank gets none.
   EXPECT_EQ(run(model, "the cat sat", {.max_tokens = 2}).text, "s on");
-  // Stop texts see the blank.
+  // Stop strings see the blank.
   EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" cat"}}).text, "");
   EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" sat"}}).text, " cat");
   EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" sat"}}).stop_string, " sat");
@@ -74,7 +74,7 @@ TEST_F(Continuation, FinishesACharacterThatThePromptBegan) {
   EXPECT_EQ(run(model, "a", {.max_tokens = 2}).text, "\u00e9");
 }
 
-// A run of byte tokens comes out when it is over: the prompt's part of it is the prompt's
+// A run of byte tokens is decoded when it ends; the prompt's part of it belongs to the prompt
 // (tokenizers 0.23.1: "a\u00e9ba\ufffd" and "a\u00e9").
 TEST_F(Continuation, DoesNotRepeatByteTokensOfThePrompt) {
   ChainVocabulary vocabulary{
@@ -95,7 +95,7 @@ TEST_F(Continuation, DoesNotRepeatByteTokensOfThePrompt) {
   EXPECT_EQ(behind({0}), "\u00e9b");
 }
 
-// transformers 5.12.1, generate(stop_strings=...): behind the mark, and behind <plain>.
+// transformers 5.12.1, generate(stop_strings=...): stops after the mark, and after <plain>.
 TEST_F(Continuation, AStopTextThatIsASpecialTokenStopsAtIt) {
   const auto model = chain({.pieces = {"a", "b", "<|mark|>", "c", "<plain>"},
                             .added = {{"<|mark|>", true}, {"<plain>", false}},
@@ -103,7 +103,7 @@ TEST_F(Continuation, AStopTextThatIsASpecialTokenStopsAtIt) {
   const GenerateResult marked = run(model, "a", {.max_tokens = 9, .stop_strings = {"<|mark|>"}});
   EXPECT_EQ(marked.text, "b");
   EXPECT_EQ(marked.finish_reason, FinishReason::stop);
-  // An added token that is not special stands in the text, and stops it there.
+  // An added token that is not special appears in the text, and a stop string matches it there.
   const GenerateResult plain = run(model, "a", {.max_tokens = 9, .stop_strings = {"x", "<plain>"}});
   EXPECT_EQ(plain.text, "bc");
   EXPECT_EQ(plain.finish_reason, FinishReason::stop);
@@ -127,14 +127,16 @@ TEST_F(Continuation, ShowsTheSpecialTokensThatItIsAskedFor) {
   EXPECT_EQ(shown({}), "b\u00e9");
   EXPECT_EQ(shown({1, 6}), "<call>b\u00e9</call>");
   EXPECT_EQ(shown({3}), "b<other>\u00e9");
-  EXPECT_EQ(shown({0, 2, 77}), "b\u00e9");  // text anyhow, and no token at all
+  // A token that is text anyway, and an id that is no token.
+  EXPECT_EQ(shown({0, 2, 77}), "b\u00e9");
   EXPECT_EQ(shown({1, 6}, {"/"}), "<call>b\u00e9<");
   EXPECT_EQ(shown({1, 6}, {"ll>b"}), "<ca");
-  EXPECT_EQ(shown({1, 6}, {"<other>"}), "<call>b");  // it stops at the token, shown or not
+  // A stop string matches the token, shown or not.
+  EXPECT_EQ(shown({1, 6}, {"<other>"}), "<call>b");
   EXPECT_EQ(shown({1, 6}, {}, true), "<call>b\u00e9");
 }
 
-// The blank of a first word is a matter of what stands before it, shown or not.
+// The blank of a first word depends on what precedes it, shown or not.
 TEST_F(Continuation, KeepsBlanksAroundShownTokens) {
   const auto model = chain({.pieces = {"\u2581the", "<call>", "\u2581cat"},
                             .added = {{"<call>", true}},
@@ -146,7 +148,7 @@ TEST_F(Continuation, KeepsBlanksAroundShownTokens) {
   };
   EXPECT_EQ(behind("the", {}), " cat");
   EXPECT_EQ(behind("the", {1}), "<call> cat");
-  EXPECT_EQ(behind("<call>", {}), behind("<call>", {1}));  // what the prompt holds is not shown
+  EXPECT_EQ(behind("<call>", {}), behind("<call>", {1}));  // tokens of the prompt are not shown
 }
 
 // llama.cpp 0.7.0 counts <|im_end|> among the ends it knows, special or not (llama-vocab.cpp).
@@ -162,16 +164,15 @@ TEST_F(Continuation, TheTokenThatEndsATextIsNoPartOfIt) {
     EXPECT_EQ(result.ids, (Ids{1, 2}));
     EXPECT_EQ(result.finish_reason, FinishReason::stop);
     EXPECT_EQ(run(model, "c", {.max_tokens = 9}).text, named ? "" : "<stop>ab");
-    // Whoever wants to read on sees it.
+    // With ignore_eos the text shows it.
     EXPECT_EQ(run(model, "a", {.max_tokens = 3, .ignore_eos = true}).text, "b<|im_end|>c");
     EXPECT_EQ(run(model, "a", {.max_tokens = 9, .ignore_eos = true, .stop_tokens = {3}}).text,
               "b<|im_end|>");
   }
 }
 
-// config.json, generation_config.json and tokenizer_config.json each name another end.
-// (transformers 5.12.1 ends a text at generation_config's alone: chats with others ran on, the
-// reports say.)
+// config.json, generation_config.json and tokenizer_config.json each name another end token.
+// (transformers 5.12.1 uses generation_config's alone; users reported chats that ran on.)
 TEST_F(Continuation, EndsAtWhatAnyFileCallsAnEnd) {
   const ChainVocabulary vocabulary{.pieces = {"a", "<e1>", "b", "<e2>", "c", "<e3>"},
                                    .added = {{"<e1>", true}, {"<e2>", true}, {"<e3>", true}},
@@ -194,16 +195,16 @@ TEST_F(Continuation, KnownSpellingsOfAddedTokensEndATextWhateverTheFilesName) {
   EXPECT_EQ(
       ends({"a", "<|eot_id|>", "<end_of_turn>"}, {{"<|eot_id|>", true}, {"<end_of_turn>", true}}),
       (Ids{1, 2}));
-  // A piece of text is no mark.
+  // A piece of plain text is not an end mark.
   EXPECT_EQ(ends({"a", "</s>", "<|im_end|>"}, {{"<|im_end|>", true}}), (Ids{2}));
-  // Of gpt-oss and the like, <|end|> ends a part of an answer.
+  // In gpt-oss and similar vocabularies <|end|> ends only a part of an answer.
   EXPECT_EQ(ends({"a", "<|end|>"}, {{"<|end|>", true}}), (Ids{1}));
   EXPECT_EQ(ends({"a", "<|end|>", "<|return|>", "<|call|>"},
                  {{"<|end|>", true}, {"<|return|>", true}, {"<|call|>", true}}),
             (Ids{2, 3}));
 }
 
-// A head that is stored beside a tied embedding is the model's, unless it is the embedding
+// An output matrix stored beside a tied embedding counts, unless it equals the embedding
 // (transformers 5.12.1: "bca" and "aaa").
 TEST_F(Continuation, AStoredHeadCountsWhateverTheConfigSaysOfTying) {
   const ChainVocabulary vocabulary{.pieces = {"a", "b", "c"}, .added = {}, .byte_level = true};

@@ -1,6 +1,6 @@
-// Promise 1 with planned drafts, by enumeration: how deep each round drafts follows from earlier
-// rounds and from what the drafter says of the tokens that are judged, and the law stays the
-// target's to 1e-12. A draft that is cut because of the token that is cut off is caught.
+// Promise 1 with planned drafts, by enumeration. Each round's depth depends on earlier rounds and
+// on the drafter's probabilities of the judged tokens; the distribution stays the target's to
+// 1e-12. Cutting a draft because of the token that is cut off must be noticed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ using testing::target_law;
 using testing::transforms;
 using testing::Trial;
 
-// A machine for the planner: a pass of one row takes a second.
+// Simulated times for the planner: a pass of one row takes a second.
 struct Clockwork {
   double row = 0.1;
   double level = 0.2;
@@ -52,13 +52,13 @@ struct Clockwork {
   }
   RoundTimes times(const Stream& stream) const {
     const int n_drafted = stream.tree.n_drafted();
-    // Long rounds: a trial is due in the round behind one without a draft.
+    // Long rounds: a trial is due right after a round without a draft.
     return {.draft = level * n_drafted, .forward = n_drafted == 0 ? 1e6 : 1 + row * n_drafted};
   }
 };
 
-// testing::enumerate() with a planner that learns from round to round of each path.
-// What became of drafts, over all paths.
+// testing::enumerate() with a planner that learns along each path. Records the drafts over all
+// paths.
 struct Planned {
   std::set<int> lengths;
   std::set<int> taken;    // DraftChoice::taken, of drafters that choose
@@ -104,7 +104,7 @@ Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, Pla
 
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
-// Prompts that repeat themselves, so that there is something to look up.
+// Prompts contain repetitions, so that lookup drafters have matches.
 Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t seed)>& make,
                      bool defers_drafter = false, int n_tokens = 4) {
   Planned planned;
@@ -130,7 +130,7 @@ Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t 
       }
     }
   }
-  // Else nothing was planned: no draft, and several lengths.
+  // Otherwise nothing was planned: no draft, and several lengths.
   EXPECT_GE(planned.lengths.size(), 3U);
   return planned;
 }
@@ -146,8 +146,8 @@ std::unique_ptr<Drafter> make_model(std::uint32_t seed) {
 
 TEST(ControllerExactness, PlannedChains) { expect_exact(make_model); }
 
-// A model that has not been shown the prompt, and sees no more of a text than its last tokens until
-// the planner thinks that all of it would pay.
+// A model drafter that has not seen the prompt, and drafts from the last tokens until the planner
+// expects the whole text to pay.
 TEST(ControllerExactness, PlannedChainsOfTextsBegunLate) {
   const auto make = [](std::uint32_t seed) {
     return std::make_unique<ModelDrafter>(std::make_unique<TableModel>(3, 2 * seed + 1), 3,
@@ -161,8 +161,8 @@ TEST(ControllerExactness, DraftsThatAreRated) {
   expect_exact([](std::uint32_t) { return make_ngram(); });
 }
 
-// What is drafted follows from what the target said of drafts that did not stand. The prompt gives
-// no rows: a round more, for drafts of two tokens.
+// Drafts depend on the target's logits after rejected drafts. The prompt gives no rows, so one more
+// round is run, with drafts of two tokens.
 TEST(ControllerExactness, DraftsThatAreRecycled) {
   const auto make = [](std::uint32_t) {
     return std::make_unique<RecyclingDrafter>(RecyclingDrafter::Options{.n_candidates = 2});
@@ -180,7 +180,7 @@ TEST(ControllerExactness, DraftsThatAreChosen) {
   EXPECT_EQ(planned.taken, (std::set<int>{DraftChoice::kNone, 0, 1}));
 }
 
-// Looks at a drafted token before it admits it: what the drafter itself thinks unlikely is dropped.
+// A mutant that looks at a drafted token first: it drops tokens that the drafter finds unlikely.
 class ChoosyDrafter final : public ForwardingDrafter {
  public:
   using ForwardingDrafter::ForwardingDrafter;

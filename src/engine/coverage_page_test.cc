@@ -1,6 +1,6 @@
-// The contract suite's findings as files: docs/coverage.md is what coverage_page.h makes of
-// tests/golden/coverage.txt. The findings themselves are compared, a drafter a test, in
-// drafter_exactness_test.cc.
+// The contract suite's findings as files: docs/coverage.md is generated from
+// tests/golden/coverage.txt by coverage_page.h. drafter_exactness_test.cc compares the findings
+// themselves, one test per drafter.
 #include "tests/support/coverage_page.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST(CoveragePage, ExplainsEveryKindOfRefusalThatThereIsAndNoOther) {
 
 constexpr const char* kChain = "[judge drafts] block: expected a chain, got the tree widths:2,1";
 
-// Two drafters that differ in an error's details, and one of which all is proven.
+// Two drafters that differ in an error's details, and one that is proven in every combination.
 std::vector<DrafterFindings> sample() {
   const auto refused_by = [](const std::string& drafter) {
     return "[judge drafts] bild: expected a chain, got the drafter " + drafter;
@@ -119,7 +119,7 @@ TEST(CoveragePage, LinesThatAreNoFindingsAreErrors) {
   EXPECT_THROW(read_findings("## one\none\nown exact: pass\n"), Error);
   EXPECT_THROW(read_findings("## one\none\nown exact exact pass\n"), Error);
   EXPECT_THROW(read_findings("## one\none\nown exact exact: as own exact bild\n"), Error);
-  // What another drafter's section says is not what "as" means.
+  // "as" does not include what another drafter's section says.
   EXPECT_THROW(read_findings("## one\none\nown exact bild: no\n"
                              "## two\ntwo\nown exact exact: as own exact bild\n"),
                Error);

@@ -15,8 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The ids of one piece. What the tokenizer puts around a text belongs to the document: in front of
-// its first piece and, whatever the tokenizer's habit with prompts, an end token behind its last.
+// The ids of one piece. What the tokenizer adds to a text belongs to the whole document: the
+// beginning to its first piece; and an end token to its last, even if the tokenizer adds none to
+// prompts.
 std::vector<TokenId> encode(const Tokenizer& tokenizer, const TextDocuments::Piece& piece) {
   std::vector<TokenId> tokens = tokenizer.encode(piece.text, piece.first);
   const TokenId eos = tokenizer.eos_token();
@@ -31,7 +32,7 @@ std::vector<TokenId> encode(const Tokenizer& tokenizer, const TextDocuments::Pie
 
 DatastoreSummary build_datastore(const Tokenizer& tokenizer, std::span<const fs::path> texts,
                                  const fs::path& out, const DatastoreOptions& options) {
-  // Otherwise found when the file is to get its name, after all the work.
+  // Otherwise the error would come after all the work, when the file is renamed.
   if (fs::is_directory(out)) {
     throw Error("build datastore", out.string(), "a place for a file", "a folder");
   }
@@ -41,7 +42,7 @@ DatastoreSummary build_datastore(const Tokenizer& tokenizer, std::span<const fs:
     if (!options.progress || documents.n_bytes() == 0) return;
     const double read =
         static_cast<double>(documents.n_bytes_read()) / static_cast<double>(documents.n_bytes());
-    // Of the tokens that the rest of the text will have, if it is like what was read.
+    // Estimates the tokens of the rest of the text from the part that was read.
     const double sorted = writer.n_tokens() == 0 ? 0
                                                  : read * static_cast<double>(writer.n_written()) /
                                                        static_cast<double>(writer.n_tokens());

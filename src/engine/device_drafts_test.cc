@@ -1,5 +1,5 @@
-// Texts whose passes run on a device, plain, drafted by every drafter, alone and together: ids and
-// logits are those of plain decoding on the processor by the table `scalar`, bit for bit.
+// Texts whose passes run on a device: plain, drafted by every drafter, alone and together. Ids and
+// logits equal, bit for bit, those of plain decoding on the processor with the table `scalar`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ ModelOptions options_on(const std::string& device, const char* kv) {
   return {.weights = "int8", .kv = kv, .threads = 1, .kernels = "scalar", .device = device};
 }
 
-// A device that computes on the processor, or the one that OUTRIDER_TEST_VULKAN names; or empty.
+// The simulated device, or the one that OUTRIDER_TEST_VULKAN names; empty if it names none.
 std::string test_vulkan() {
   if (const char* const named = std::getenv("OUTRIDER_TEST_VULKAN")) {
     return std::string("vulkan:") + named;
@@ -64,7 +64,7 @@ void expect_same(const std::vector<GenerateResult>& got, const std::vector<Gener
   }
 }
 
-// What is drafted on the device against what is plain on the processor.
+// Compares drafted texts on the device with plain ones on the processor.
 void expect_plain_texts(const DrafterCase& drafter, const std::string& device, const char* kv,
                         const char* tree, const char* verify, int max_tokens) {
   SCOPED_TRACE(std::string(drafter.spec) + " " + kv + " " + tree + " " + verify);
@@ -85,7 +85,7 @@ void expect_plain_texts(const DrafterCase& drafter, const std::string& device, c
 
 class DeviceContract : public ::testing::TestWithParam<DrafterCase> {};
 
-// The assistant reads the target's cache, which is not to be had on a device.
+// The assistant reads the target's cache, which a device does not share.
 TEST_P(DeviceContract, TextsAreThoseOfPlainDecodingOnTheProcessor) {
   const DrafterCase& drafter = GetParam();
   if (std::string(drafter.name) == "assistant") {

@@ -1,5 +1,5 @@
-// What GenerateOptions::on_draft shows, on a tiny random pair: the drafts of the rounds, as they
-// are judged and committed.
+// GenerateOptions::on_draft on a tiny random pair: the rounds' drafts as they are judged and
+// committed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class DraftEvents : public ::testing::Test {
                               .drafter_options = {.threads = 1}});
   }
 
-  // Generates, and keeps what the callbacks are shown.
+  // Generates and records the callbacks' arguments.
   static GenerateResult watch(Generator& generator, GenerateOptions options,
                               std::vector<Round>& rounds) {
     options.on_draft = [&rounds](const DraftEvent& event) {
@@ -70,13 +70,14 @@ class DraftEvents : public ::testing::Test {
     return generator.generate(kPrompt, options);
   }
 
-  // Which of its parent's children a drafted token is.
+  // A drafted token's index among its siblings.
   static int rank_of(const Draft& draft, std::size_t node) {
     const auto end = draft.parents.begin() + static_cast<std::ptrdiff_t>(node);
     return static_cast<int>(std::count(draft.parents.begin(), end, draft.parents[node]));
   }
 
-  // The tokens that stand are a path, and the committed ones: all of them, unless the text ended.
+  // The accepted tokens form a path and equal the committed ones: all of them, unless the text
+  // ended.
   static void check(const Round& round, bool is_last) {
     const Draft& draft = round.draft;
     ASSERT_EQ(draft.parents.size(), draft.tokens.size());

@@ -6,13 +6,13 @@
 namespace outrider {
 namespace {
 
-// Rounds that a guess counts for: it is to be found wrong soon.
+// The weight of a guess in rounds: small, so that a wrong one is soon corrected.
 constexpr double kGuessRounds = 1;
-// The guess for a first token where nothing is known at all: what small models of a large one's
-// family reach (Leviathan et al. 2023, table 3: 0.5 to 0.9).
+// The guess for a first token without any data: small models of a large one's family reach 0.5 to
+// 0.9 (Leviathan et al. 2023, table 3).
 constexpr double kFirstGuess = 0.75;
 
-// Tokens that a class of a TrustCurve remembers, and those that a guess counts for.
+// The decay of a TrustCurve class per token, and the weight of a guess in tokens.
 constexpr double kTrustKeeps = 0.99;
 constexpr double kTrustGuess = 4;
 
@@ -42,7 +42,7 @@ void DraftPast::add(const DraftTree& tree, int limit, int accepted) {
     if (accepted >= depth) counts.accepted += 1;
   }
   for (int node = 1; node < tree.n_nodes(); ++node) {
-    // A scratch node costs a row like any other; it comes with the first depth.
+    // A scratch node costs a row like any other; it counts for the first depth.
     const int depth = node <= tree.n_drafted() ? tree.node(node).depth : 1;
     if (depth <= deepest) counts_[static_cast<std::size_t>(depth - 1)].nodes += 1;
   }
@@ -52,13 +52,13 @@ void DraftPast::look_ahead(const DraftPast* prior, std::span<Depth> outlook) con
   std::array<Depth, kDeepest> before;
   if (prior != nullptr) prior->look_ahead(nullptr, std::span(before).first(outlook.size()));
   double survival = 1;         // of the depth above
-  double before_survival = 1;  // likewise, by the prior
+  double before_survival = 1;  // the same, by the prior
   double guess = kFirstGuess;
   for (std::size_t index = 0; index < outlook.size(); ++index) {
     const Counts& own = counts_[index];
     double weight = kGuessRounds;
     double stands = guess;
-    double nodes = survival;  // a draft ends where it is likely over
+    double nodes = survival;  // the draft reaches a depth as often as the one above is accepted
     if (prior != nullptr) {
       weight = prior_rounds_;
       stands = before_survival > 0 ? before[index].accepted / before_survival : 0;
@@ -73,7 +73,7 @@ void DraftPast::look_ahead(const DraftPast* prior, std::span<Depth> outlook) con
   }
 }
 
-// Finer towards 1, where drafts go on.
+// Classes are finer towards 1, where drafts continue.
 int TrustCurve::class_of(double raw_prob) {
   constexpr std::array<double, kClasses - 1> kBounds = {0.05, 0.15, 0.3,  0.45, 0.6,
                                                         0.75, 0.87, 0.95, 0.99};
@@ -87,7 +87,7 @@ void TrustCurve::add(double raw_prob, bool stood) {
   counts.stood = counts.stood * kTrustKeeps + (stood ? 1 : 0);
 }
 
-// Guessed: that the drafter knows what it says.
+// The guess is that the drafter's probabilities are calibrated.
 double TrustCurve::stands(double raw_prob) const {
   const Counts& counts = counts_[static_cast<std::size_t>(class_of(raw_prob))];
   return (counts.stood + kTrustGuess * raw_prob) / (counts.judged + kTrustGuess);

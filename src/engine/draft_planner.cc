@@ -10,43 +10,45 @@
 namespace outrider {
 namespace {
 
-// Where nothing else is said, what follows was chosen by draft_planner_test.cc's simulation.
+// Constants without another reason were chosen by the simulation in draft_planner_test.cc.
 
-// New tokens of a text, as long as none has ended; that counts as one text, and then the mean is
-// that of the last ten or so.
+// Expected new tokens per text before any has ended; it counts as one text. Later the mean is that
+// of the last ten or so.
 constexpr double kFirstLength = 256;
 constexpr double kLengthFollows = 0.1;
-// What looks may take of the time without drafts, and the least time between two, in passes of a
-// row. Together with what else is not plain decoding they stay below two percent.
+// The share of time that looks (trial predictions) may take while drafts are off, and the least
+// time between two, in passes of one row. All in all, what is not plain decoding stays below two
+// percent.
 constexpr double kLookShare = 0.015;
 constexpr double kFewestBetween = 32;
-// The last tokens of a text that are looked at, and looks that follow each other at most. A good
-// drafter foresees about half as many of so few tokens as of a whole text's (Qwen2.5-Coder 0.5B of
-// 1.5B's: 0.35 behind 4 tokens, 0.37 behind 8, 0.58 behind 16, 0.80 behind all).
+// How many of a text's last tokens a look predicts, and the most looks in a row. From so few tokens
+// a good drafter predicts about half as well as from the whole text (Qwen2.5-Coder 0.5B for 1.5B:
+// 0.35 after 4 tokens, 0.37 after 8, 0.58 after 16, 0.80 after all).
 constexpr std::size_t kLooked = 7;
 constexpr double kShortOfAll = 0.5;
 constexpr double kMostLooked = 3 * (kLooked - 1);
-// Rounds with drafts after which a drafter is back to stay, and by how much looks get rarer, at
-// most, where it was not.
+// Rounds with drafts after which a drafter counts as useful again; and the most by which looks get
+// rarer if it was not.
 constexpr int kBackToStay = 64;
 constexpr double kMostPatience = 16;
-// Where drafts gain or lose less than this, a round of the other kind comes in so many: a tenth of
-// a percent of the time at most.
+// If drafts gain or lose less than this factor, one round in kRoundsAlike is of the other kind: a
+// tenth of a percent of the time at most.
 constexpr double kAboutAsFast = 1.15;
 constexpr int kRoundsAlike = 128;
-// And where they seem to gain more, so that one disturbed pass does not decide for long.
+// The same for larger gains, but rarer, so that one disturbed pass does not decide for long.
 constexpr int kRarer = 8;
-// Rounds that prices stand for, and, where nothing is learned, the token that drafts begin with:
-// each takes as long as all of a plan.
+// Rounds for which prices stay valid (and, if nothing is learned, the token at which drafts begin):
+// computing either takes as long as a whole plan.
 constexpr int kRoundsPriced = 8;
-constexpr double kSameRate = 0.01;  // and as long as tokens a second change by less
-// Rounds of drafts behind texts' last tokens after which a text is thought to be like those before
-// it: a few texts at least, since one gives up within three rounds where such drafts are useless.
+constexpr double kSameRate = 0.01;  // also while tokens per second change by less
+// Rounds of drafts from the last tokens (recent_only) after which new texts are assumed to be like
+// earlier ones. They come from a few texts at least, since a text gives up within three rounds if
+// such drafts are useless.
 constexpr double kSureOfRecent = 40;
-// Depth of a trial, where there is nothing to look at.
+// Depth of a trial draft, if the drafter cannot look.
 constexpr int kTrialDepth = 2;
-// Rounds that a plan without drafts stands for, as long as nothing is learned of drafts: for a
-// model of seven million parameters each plan takes a percent of a pass.
+// Rounds for which a plan without drafts stays valid while nothing is learned: for a model of seven
+// million parameters each plan takes a percent of a pass.
 constexpr int kRoundsOff = 32;
 
 bool same_text(const PlannedText& a, const PlannedText& b) {
@@ -67,7 +69,7 @@ DraftPlanner::DraftPlanner(std::function<double()> now)
 
 void DraftPlanner::measure(LanguageModel& target) { passes_ = measure_passes(target); }
 
-// By address: a drafter that another has replaced at the same place begins with the past of that.
+// Found by address: a drafter that replaces another at the same address starts with its past.
 const DraftPlanner::OfDrafter* DraftPlanner::find(const Drafter* drafter) const {
   const auto at = std::find_if(drafters_.begin(), drafters_.end(),
                                [drafter](const OfDrafter& one) { return one.drafter == drafter; });
@@ -102,7 +104,8 @@ bool DraftPlanner::reads_prompts(const Drafter* drafter) const {
 void DraftPlanner::plan(std::span<const Text> texts) {
   for (const Text& text : texts) text.drafting->stop_.begin_free();
   if (passes_.empty()) return;
-  for (const Text& text : texts) {  // first: the list of drafters stays where it is from here on
+  // Comes first, since the list of drafters must not move afterwards.
+  for (const Text& text : texts) {
     Drafter* const drafter = text.share->stream->drafting.drafter;
     if (drafter == nullptr) continue;
     index_of(drafter);
@@ -132,9 +135,8 @@ void DraftPlanner::plan(std::span<const Text> texts) {
   try_again(texts);
 }
 
-// Where drafts and none are about as fast, a round without comes once in a while: its pass may cost
-// more or less than is thought, and that shows in it alone. What drafts cost where there are none
-// shows in looks and trials.
+// If drafts are about as fast as plain decoding, a round without one is run now and then: only it
+// shows the cost of such a pass. Without drafts, looks and trials show the cost of drafts.
 void DraftPlanner::compare(bool off) {
   is_comparing_ = false;
   const double gain = step_planner_.gain();
@@ -166,8 +168,9 @@ void DraftPlanner::add_planned(std::span<const Text> texts, std::size_t index) {
   of_round_.push_back(of_round);
 }
 
-// Of those that may run a model, the one with which the text alone would be fastest; where none
-// pays, each has its turn to be looked at. If there is none, the first.
+// Chooses, among the options that may run a model, the one with which the text alone would be
+// fastest. If none pays, the options take turns to be looked at. If no option runs a model, the
+// first.
 void DraftPlanner::choose_option(const Text& text, PlannedText& planned, OfRound& of_round) {
   const std::span<const Drafter::Option> options = text.share->stream->drafting.drafter->choices();
   double best = -1;
@@ -210,13 +213,13 @@ void DraftPlanner::plan_option(const Text& text, PlannedText& planned, OfRound& 
   planned.drafter = static_cast<int>(at);
   planned.further_level = drafter->traits().further_level;
   plan_whole(text, planned, of_round);
-  // Where the law looks at the draft, another beginning would give another text.
+  // If the verification depends on the draft, another start would give another text.
   const Acceptance& acceptance = *stream.drafting.acceptance;
   const bool may_be_recent =
       text.adaptive && !acceptance.needs().draft_prob && acceptance.prefix_determined();
   const std::size_t n_recent = drafter->n_behind_recent(stream.context());
   if (!may_be_recent || of_round.waits || n_recent == of_round.n_behind) return;
-  // Begun with the text's last tokens a draft costs less, and stands less often.
+  // A draft from the text's last tokens costs less and is accepted less often.
   PlannedText recent = planned;
   OfRound of_recent = of_round;
   plan_recent(text, recent, of_recent);
@@ -241,8 +244,8 @@ void DraftPlanner::plan_whole(const Text& text, PlannedText& planned, OfRound& o
   plan_catching_up(text, of.drafter->n_behind(stream.context()), planned, of_round);
 }
 
-// A text that has nothing of the kind behind it is thought to need no more than its last tokens, as
-// long as few did: to find out costs a few passes.
+// A text without data is assumed to need no more than its last tokens, if few earlier texts needed
+// more: finding out costs a few passes.
 const DraftPast& DraftPlanner::prior_of_recent(const KnownOfDrafter::Drafts& known) {
   const DraftPast& recent = known.recent_past;
   if (recent.n_rounds() >= kSureOfRecent || known.past.n_rounds() < kSupposed) return recent;
@@ -250,7 +253,7 @@ const DraftPast& DraftPlanner::prior_of_recent(const KnownOfDrafter::Drafts& kno
     const DraftPast::Counts& first = past.counts()[0];
     return first.reached > 0 ? first.accepted / first.reached : 0;
   };
-  // Also where a look has just said more of it than earlier texts did.
+  // Also if a look has just found a higher rate than earlier texts had.
   const bool is_better = recent.n_rounds() >= kSupposed && share(recent) > share(known.past);
   return is_better ? recent : known.past;
 }
@@ -280,8 +283,8 @@ void DraftPlanner::plan_catching_up(const Text& text, std::size_t n_behind, Plan
       passes_.scale() * of.known.seconds_a_token * static_cast<double>(n_behind);
 }
 
-// How many tokens of the text are still to come, in which what its drafter catches up with is to be
-// won back. A text that is longer than others goes on for a while, the longer it has gone on.
+// The expected number of tokens still to come, in which the drafter's catching up must pay off. A
+// text longer than the mean is expected to continue for half of its length.
 double DraftPlanner::horizon(const Stream& stream) const {
   const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
   const auto n_generated = static_cast<double>(n_tokens - stream.n_prompt);
@@ -333,8 +336,8 @@ void DraftPlanner::rate_by(OfDrafter& of, const Text& text, std::size_t option, 
                                         prices(of, n_likely, 0));
 }
 
-// A draft that is looked up has to gain as much as the planned one does above a pass without
-// drafts, of which each text has its share.
+// A looked-up draft must gain at least as much as the planned one over a pass without drafts,
+// divided by the texts.
 void DraftPlanner::set_choice(const Text& text, std::size_t i) {
   const std::span<const Drafter::Option> options = text.share->stream->drafting.drafter->choices();
   DraftChoice& choice = text.drafting->choice_;
@@ -354,7 +357,8 @@ void DraftPlanner::set_choice(const Text& text, std::size_t i) {
   text.share->choice = &choice;
 }
 
-// Texts of the round that a drafter is going to have a draft for, where it decides that itself.
+// The expected number of this drafter's texts that will have a draft, if the drafter decides that
+// itself.
 int DraftPlanner::n_likely_to_draft(std::size_t drafter) const {
   double n = 0;
   for (const PlannedText& planned : planned_) {
@@ -365,9 +369,9 @@ int DraftPlanner::n_likely_to_draft(std::size_t drafter) const {
   return std::max(1, static_cast<int>(n));
 }
 
-// What one more token takes behind n_before drafted ones, one more, .., in tokens that are gained
-// in that time.
-// Computed anew where what they follow from changes, and every few rounds.
+// The price of one more token after n_before drafted ones, of two more, and so on: the tokens that
+// plain progress would give in that time. Computed again when its inputs change, and every few
+// rounds.
 const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, int n_before) {
   const int n_rows = static_cast<int>(planned_.size()) + n_prompt_;
   OfDrafter::Priced& priced = of.priced;
@@ -380,8 +384,8 @@ const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, in
   priced.of_what = of_what;
   priced.rate = rate;
   priced.n_rounds = 0;
-  // What is looked up has been found by then. What is known of a drafter's levels is better than a
-  // slope that was measured.
+  // A lookup costs nothing more per token. A declared cost of further levels is better than a
+  // measured slope.
   const double share = of.drafter->traits().further_level;
   const double further = share < 1 ? share : of.further.in_mean_levels();
   const double a_level =
@@ -389,7 +393,7 @@ const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, in
           ? 0
           : passes_.scale() * further * of.known.levels.seconds(n_drafting) / n_drafting;
   for (std::size_t depth = 0; depth < priced.prices.size(); ++depth) {
-    // The slope over a few rows: costs go in steps.
+    // The slope over several rows, since costs go in steps.
     const int before = n_rows + n_drafting * (static_cast<int>(depth) + n_before);
     const int n_more = 4 * n_drafting;
     const double more = passes_.seconds(before + n_more) - passes_.seconds(before);
@@ -398,8 +402,8 @@ const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, in
   return priced.prices;
 }
 
-// Where no text drafts by a drafter any more, it is looked at from time to time, on the shortest
-// text; where that cannot be, this text drafts.
+// If no text drafts with a drafter any more, a look at the shortest text tests it from time to
+// time. If the drafter cannot look, this text drafts.
 void DraftPlanner::try_again(std::span<const Text> texts) {
   for (std::size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
     OfDrafter& of = drafters_[drafter];
@@ -422,7 +426,7 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
         option = of_round_[i].option;
       }
     }
-    if (shortest == nullptr || rates) continue;  // that is never off
+    if (shortest == nullptr || rates) continue;  // lookup drafters are never off
     if (drafts) {
       of.pays = true;
       of.reads_prompts = drafts_whole;
@@ -432,7 +436,7 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
     }
     if (of.pays) note_off(of);
     if (of.seconds_off < between_looks(of)) continue;
-    // A rule that asks the drafter itself has it run the text anyway.
+    // A rule that asks the drafter makes it run the text anyway.
     const Drafting& drafting = shortest->share->stream->drafting;
     if (!drafting.acceptance->needs().leaf_draft && look(of, *shortest, option)) continue;
     of.trial = shortest->share->stream;
@@ -466,7 +470,8 @@ void DraftPlanner::suppose(KnownOfDrafter::Drafts& known, DraftingText::OfOption
   known.trust.forget_all();
 }
 
-// What the drafter would have made of the text's last tokens. false: it cannot say.
+// Counts how many of the text's last tokens the drafter would have predicted. Returns false if it
+// cannot tell.
 bool DraftPlanner::look(OfDrafter& of, const Text& text, std::size_t option) {
   const Stream& stream = *text.share->stream;
   const double began = now_();
@@ -483,7 +488,7 @@ bool DraftPlanner::look(OfDrafter& of, const Text& text, std::size_t option) {
     of.n_foreseen = 0;
     return true;
   }
-  // Perhaps: the next plan sees whether that pays, and the next look whether it goes on so.
+  // Drafts may pay: the next plan decides, and the next look checks.
   const double accepted = std::min(of.n_foreseen / of.n_seen / kShortOfAll, kBest);
   suppose(drafts_of(of, stream), text.drafting->of(option), text.share->recent_only, accepted);
   n_rounds_off_ = 0;

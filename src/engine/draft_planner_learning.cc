@@ -1,4 +1,4 @@
-// DraftPlanner, behind a round: what became of its drafts, and what they took.
+// DraftPlanner after a round: learns from the results and times of its drafts.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-// How fast what a drafter's catching up takes is followed; chosen by draft_planner_test.cc's
+// The rate of adapting a drafter's cost of catching up; chosen by draft_planner_test.cc's
 // simulation.
 constexpr double kFollow = 0.3;
 
@@ -25,7 +25,7 @@ void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
     find_used(text, i);
     learn_of(text, i);
   }
-  // Rows of prompts cost less than others: they ask for no logits.
+  // Prompt rows cost less than others, since they need no logits.
   if (n_prompt_ == 0) passes_.add(n_rows, times.forward + times.verify);
   for (std::size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
     Drafted drafted;
@@ -42,18 +42,18 @@ void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
       drafted.n_behind += of_round_[i].n_behind;
     }
     OfDrafter& of = drafters_[drafter];
-    // A draft that was looked up has taken the trial's place.
+    // A looked-up draft has replaced the trial.
     const bool was_tried = std::any_of(of_round_.begin(), of_round_.end(), [&](const OfRound& one) {
       return one.used == static_cast<int>(drafter) && texts[one.text].share->stream == of.trial;
     });
     if (!was_tried) of.trial = nullptr;
-    // Of what several took together nobody knows which took how much.
+    // If several drafters drafted together, their separate times are unknown.
     if (drafted.n_texts < n_drafted_by(texts, asked)) drafted = {};
     learn_costs(of, drafted, draft_seconds(asked), times.draft + times.forward + times.verify);
   }
 }
 
-// Which drafter the text's draft is of, and how deep it could have been.
+// Finds which drafter made the text's draft, and how deep it could have been.
 void DraftPlanner::find_used(const Text& text, std::size_t i) {
   OfRound& of_round = of_round_[i];
   const Stream& stream = *text.share->stream;
@@ -64,7 +64,7 @@ void DraftPlanner::find_used(const Text& text, std::size_t i) {
   const int part = choice.taken != DraftChoice::kNone ? choice.taken : choice.part;
   of_round.limit = 0;
   if (part == DraftChoice::kNone) {
-    // Nothing that was looked up paid: that is an empty draft of the planned option.
+    // No looked-up draft paid: that counts as an empty draft of the planned option.
     if (of_round.rates) of_round.limit = planned_[i].deepest;
     return;
   }
@@ -78,7 +78,7 @@ void DraftPlanner::find_used(const Text& text, std::size_t i) {
   of_round.is_recent = false;
 }
 
-// Texts of the round that have a draft of this drafter, or of one that it chose.
+// The number of the round's texts with a draft of this drafter, or of one that it chose.
 int DraftPlanner::n_drafted_by(std::span<const Text> texts, const Drafter* asked) const {
   return static_cast<int>(
       std::count_if(of_round_.begin(), of_round_.end(), [&](const OfRound& one) {
@@ -118,7 +118,7 @@ void DraftPlanner::learn_of(const Text& text, std::size_t i) {
   }
 }
 
-// What certainty was worth, of drafts that were used and of those that were not.
+// Learns how certainties relate to acceptance, from used and unused drafts.
 void DraftPlanner::learn_worth(const Text& text, std::size_t i) {
   const Stream& stream = *text.share->stream;
   const Verdict& verdict = stream.verdict;
@@ -156,7 +156,7 @@ void DraftPlanner::learn_costs(OfDrafter& of, const Drafted& drafted, double dra
   }
   if (drafted.deepest == 0) return;
   const double further = of.drafter->traits().further_level;
-  const double n_levels = 1 + further * (drafted.deepest - 1);  // like the first
+  const double n_levels = 1 + further * (drafted.deepest - 1);  // costs like the first
   const double level = of.known.levels.seconds(drafted.n_texts);
   if (drafted.n_behind > kFewBehind * static_cast<std::size_t>(drafted.n_texts)) {
     const double a_token =

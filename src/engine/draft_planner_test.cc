@@ -1,5 +1,5 @@
-// The controller against a clock of its own: what it costs where drafts are useless, mislead, or
-// are good, beside plain decoding and the best fixed length.
+// The planner on a simulated clock: its cost with useless, misleading and good drafts, beside plain
+// decoding and the best fixed length.
 #include "engine/draft_planner.h"
 
 #include <gtest/gtest.h>
@@ -22,17 +22,17 @@
 namespace outrider {
 namespace {
 
-// Seconds, by a clock that only the simulation moves.
+// Seconds on a clock that only the simulation advances.
 struct Costs {
-  double pass = 1;           // of one row
-  double row = 0.05;         // each further one
-  double level = 0.2;        // of a draft
-  double further = 1;        // each further level, in first ones
+  double pass = 1;           // of one row, in seconds
+  double row = 0.05;         // seconds per further row
+  double level = 0.2;        // seconds of a draft's first level
+  double further = 1;        // cost of each further level, relative to the first
   bool says_further = true;  // DrafterTraits::further_level
-  double catch_up = 0.05;    // a token that the drafter has not seen
+  double catch_up = 0.05;    // seconds per token that the drafter has not seen
 };
 
-// A small model, as far as the planner can tell.
+// Looks to the planner like a small model.
 class FakeDrafter final : public Drafter {
  public:
   std::string_view name() const override { return "fake"; }
@@ -50,7 +50,7 @@ class FakeDrafter final : public Drafter {
     const bool may_begin_late = n_seen == 0 && context.tokens.size() > n_recent;
     return may_begin_late ? n_recent - 1 : context.tokens.size() - 1 - n_seen;
   }
-  // Before a draft: what it runs.
+  // Called before a draft: what the drafter runs.
   std::size_t catch_up(const Context& context, bool recent_only) {
     const std::size_t n_run = recent_only ? n_behind_recent(context) : n_behind(context);
     if (!recent_only) n_skipped = 0;
@@ -65,27 +65,28 @@ class FakeDrafter final : public Drafter {
   std::int64_t n_passes() const override { return 0; }
 
   double further = 1;
-  std::size_t n_seen = 0;     // the text's tokens up to here, but for n_skipped
-  std::size_t n_skipped = 0;  // before them, of a text that it began late
+  std::size_t n_seen = 0;     // tokens seen, beyond the first n_skipped
+  std::size_t n_skipped = 0;  // tokens skipped by a draft of recent tokens
   std::size_t n_recent = 64;
   std::function<double(std::size_t, std::size_t)> foresees;
 };
 
-// How likely the drafter's token at a new token's place stands, the first one's place being 0.
+// The probability that the drafter's token is accepted at the place of a new token; the first one's
+// place is 0.
 using Acceptance01 = std::function<double(std::int64_t)>;
 
 struct Simulation {
   double seconds = 0;
-  double first_seconds = 0;  // to the first token
+  double first_seconds = 0;  // until the first token
   std::int64_t n_tokens = 0;
-  std::vector<int> drafted;  // by new token: nodes drafted in the round that emitted it
+  std::vector<int> drafted;  // per new token: the nodes drafted in the round that emitted it
   double tokens_per_second() const { return static_cast<double>(n_tokens) / seconds; }
 };
 
-// A planner, a drafter and a machine, for one text after the other.
+// A planner, a drafter and a simulated machine, for one text after another.
 class World {
  public:
-  // of_recent: the share of the drafts of a text that was begun late that stand beside others.
+  // of_recent: the acceptance of recent_only drafts, relative to others.
   explicit World(const Costs& costs, double of_recent = 1)
       : planner([this] { return clock_; }), costs_(costs), of_recent_(of_recent) {
     if (costs.says_further) drafter.further = costs.further;
@@ -94,7 +95,7 @@ class World {
     planner.set_passes(PassTimes(measured));
   }
 
-  // fixed: drafts so long; below 0: planned.
+  // fixed: the draft length; planned if negative.
   Simulation run(const Acceptance01& acceptance, int n_tokens, int fixed = -1, int n_prompt = 100) {
     const auto rule = make_coupled(std::make_shared<ExactRule>());
     const std::vector<TokenId> prompt(static_cast<std::size_t>(n_prompt), 1);
@@ -110,7 +111,7 @@ class World {
     if (fixed < 0) stream.drafting.stop = drafting.stop();
     drafter.n_seen = fixed < 0 ? 0 : prompt.size() - 1;
     drafter.n_skipped = 0;
-    // From so few tokens it knows half as much.
+    // From so few tokens it predicts half as well.
     drafter.foresees = [&](std::size_t n_all, std::size_t n_tokens) {
       double n_foreseen = 0;
       for (std::size_t at = n_all - n_tokens + 1; at < n_all; ++at) {
@@ -161,7 +162,7 @@ class World {
     }
     bool stands = true;
     for (int depth = 1; depth <= most; ++depth) {
-      // The drafter knows when it knows: half of its tokens are surer than the others.
+      // The drafter's confidence is informative: half of its tokens are surer than the others.
       const double mean =
           acceptance(first_place + depth - 1) * (drafter.n_skipped > 0 ? of_recent_ : 1);
       const double spread = 0.7 * std::min(mean, 1 - mean);
@@ -170,7 +171,7 @@ class World {
       times.draft += costs_.level * (depth == 1 ? 1 : costs_.further);
       stands = stands && uniform(random_) < prob;
       if (stands) stream.verdict.path.push_back(depth);
-      // A bad drafter is as sure of itself as a good one.
+      // A bad drafter is as confident as a good one.
       const double said = mean < 0.2 ? 0.3 + 0.7 * uniform(random_) : prob;
       if (stream.drafting.stop != nullptr && stream.drafting.stop->stop_after(1, said)) break;
     }
@@ -191,7 +192,7 @@ class World {
   std::mt19937 random_{5};
 };
 
-// Median over texts of a world's speed, in that of plain decoding.
+// The median speed over texts, relative to plain decoding.
 double speed(const Costs& costs, const Acceptance01& acceptance, int fixed = -1,
              int n_tokens = 256) {
   World world(costs);
@@ -212,9 +213,9 @@ double best_fixed(const Costs& costs, const Acceptance01& acceptance) {
 }
 
 const Costs kMachines[] = {
-    {.pass = 1, .row = 0.02, .level = 0.1, .catch_up = 0.01},  // a drafter a tenth as dear
-    {.pass = 1, .row = 0.1, .level = 0.33, .catch_up = 0.12},  // one a third as dear
-    {.pass = 1, .row = 0.3, .level = 0.05, .catch_up = 0.02},  // rows are dear
+    {.pass = 1, .row = 0.02, .level = 0.1, .catch_up = 0.01},  // the drafter costs a tenth
+    {.pass = 1, .row = 0.1, .level = 0.33, .catch_up = 0.12},  // the drafter costs a third
+    {.pass = 1, .row = 0.3, .level = 0.05, .catch_up = 0.02},  // rows are expensive
 };
 
 TEST(DraftPlanner, IsNeverSlowerByAUselessDrafter) {
@@ -240,8 +241,8 @@ TEST(DraftPlanner, IsAboutAsFastAsTheBestFixedLength) {
   }
 }
 
-// A head that drafts a block in one pass: its first level costs what all of them do, or nearly.
-// Where the best length gains less than a fifth, planned drafts may stay off.
+// A head that drafts a block in one pass: its first level costs nearly as much as all. If the best
+// length gains less than a fifth, planned drafts may stay off.
 TEST(DraftPlanner, KnowsThatFurtherLevelsOfABlockCostLittle) {
   for (const double further : {0.0, 0.03}) {
     for (const double level : {0.1, 0.4, 0.9}) {
@@ -257,7 +258,7 @@ TEST(DraftPlanner, KnowsThatFurtherLevelsOfABlockCostLittle) {
   }
 }
 
-// Taken for a head each level of which costs what the mean level does, it drafts worse.
+// Taken for a head whose levels all cost the mean, it drafts worse.
 TEST(DraftPlanner, IsSlowerIfItDoesNotKnowThatFurtherLevelsCostLittle) {
   Costs costs{.pass = 1, .row = 0.02, .level = 0.9, .further = 0, .catch_up = 0.01};
   const auto acceptance = [](std::int64_t) { return 0.8; };
@@ -274,7 +275,7 @@ TEST(DraftPlanner, ComesBackWithin64Tokens) {
     for (int text = 0; text < 21; ++text) {
       const Simulation simulation = world.run(acceptance, 1024);
       std::int64_t place = 400;
-      // Drafting again: six of eight tokens in a row came from rounds with drafts.
+      // Drafting has resumed if six of eight tokens in a row came from rounds with drafts.
       const auto drafts = [&](std::int64_t at) {
         return std::count_if(simulation.drafted.begin() + at, simulation.drafted.begin() + at + 8,
                              [](int n_nodes) { return n_nodes > 0; }) >= 6;
@@ -297,7 +298,7 @@ TEST(DraftPlanner, LetsTheFirstTokenGoFirst) {
   }
 }
 
-// Plain decoding's seconds of texts behind such prompts, in those of planned drafts.
+// Speed with planned drafts relative to plain decoding, for texts with long prompts.
 double speed_behind(World& world, const Acceptance01& acceptance, int n_tokens, int n_prompt) {
   double seconds = 0;
   for (int text = 0; text < 20; ++text) {
@@ -306,16 +307,16 @@ double speed_behind(World& world, const Acceptance01& acceptance, int n_tokens, 
   return 20 * n_tokens / seconds;
 }
 
-// Catching up with 700 tokens takes as long as up to 84 passes. What of them the drafter needs
-// shows in its drafts: a few are lost in each text where it needs all.
+// Catching up with 700 tokens takes up to 84 passes. Drafts show how much of the prompt the drafter
+// needs: each text loses a few if it needs all.
 TEST(DraftPlanner, CatchesUpWithLongPromptsOnlyAsFarAsPays) {
   const auto good = [](std::int64_t) { return 0.8; };
   for (const Costs& costs : kMachines) {
     World short_answers(costs);
     for (int text = 0; text < 20; ++text) short_answers.run(good, 200, -1, 50);
-    // Where 64 tokens take less than a fifth of such an answer.
+    // Here 64 tokens take less than a fifth of such an answer.
     const double least = costs.catch_up < 0.05 ? 1.1 : 0.98;
-    // Texts beside others are shown to a drafter from their first token on where it reads prompts.
+    // Texts beside others are shown to a drafter from their first token if it reads prompts.
     EXPECT_TRUE(short_answers.planner.reads_prompts(&short_answers.drafter));
     EXPECT_GT(speed_behind(short_answers, good, 20, 700), least) << costs.level;
     EXPECT_FALSE(short_answers.planner.reads_prompts(&short_answers.drafter));
@@ -327,7 +328,7 @@ TEST(DraftPlanner, CatchesUpWithLongPromptsOnlyAsFarAsPays) {
   }
 }
 
-// Chooses among one.
+// A chooser with a single option.
 class FakeChooser final : public ForwardingDrafter {
  public:
   explicit FakeChooser(FakeDrafter& option) : ForwardingDrafter(option), option_(&option) {
@@ -341,8 +342,8 @@ class FakeChooser final : public ForwardingDrafter {
   std::vector<Option> options_;
 };
 
-// Two rows cost what one does, and three far more: a draft would pay for either of two texts alone,
-// and for neither beside the other. A plan that stands for further rounds is that of both.
+// Two rows cost as much as one, and three far more. A draft would pay for either text alone and for
+// neither beside the other. A plan kept for further rounds covers both.
 TEST(DraftPlanner, APlanThatStandsIsThatOfAllTexts) {
   FakeDrafter option;
   FakeChooser drafter(option);

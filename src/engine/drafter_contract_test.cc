@@ -1,7 +1,7 @@
-// The contract suite, second part: for every drafter, on a random model in files, what the loop
-// gives is plain decoding's output bit for bit, and texts end in mid-draft as they would without
-// one. (The third part, drafters' state: drafter_state_test.cc.) Then drafters that are of no use,
-// and the one that the documents show.
+// The contract suite, second part: with every drafter, on a random model in files, the loop gives
+// plain decoding's output bit for bit, and texts end in the middle of a draft as they would without
+// one. (Third part, drafters' state: drafter_state_test.cc.) Also useless drafters, and the example
+// in the documents.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,10 +48,10 @@ struct Way {
   bool is_planned = false;  // SpeculationOptions::adaptive
 };
 
-// As deep as pays, which differs from run to run.
+// Planned depths, which differ from run to run.
 constexpr Way kPlanned[] = {{"", "coupled", true}, {"widths:3,2,1", "coupled", true}};
 
-// Every tree with every verification that takes it.
+// Every tree with every verification that accepts it.
 std::vector<Way> ways() {
   std::vector<Way> all;
   for (const char* tree : {"", "chain:length=1", "chain:length=5", "widths:3,2,1", "static:eagle1",
@@ -68,16 +68,16 @@ Generator generator_of(const DrafterCase& drafter, const Way& way) {
   options.verify = way.verify;
   options.adaptive = way.is_planned;
   Generator generator(target(), options);
-  if (way.is_planned) generator.measure_passes();  // or else nothing is planned
+  if (way.is_planned) generator.measure_passes();  // otherwise nothing is planned
   return generator;
 }
 
-// Few characters to write (drafter_worlds.h).
+// Few characters to generate (drafter_worlds.h).
 SamplingParams few(const SamplingParams& sampling = {}) {
   return DrafterFiles::get().few_characters(sampling);
 }
 
-// A text that repeats itself, and one that does not.
+// A prompt with repetitions, and one without.
 std::vector<std::vector<TokenId>> prompts() {
   std::vector<std::vector<TokenId>> all;
   for (const char* text : {DrafterFiles::kFewPrompt, "Quick!"}) {
@@ -92,7 +92,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 class DrafterContract : public ::testing::TestWithParam<DrafterCase> {
  protected:
-  // Ids, logits, text and why it ended, of every request alone and of all together.
+  // Compares ids, logits, text and finish reason of every request, alone and all together.
   void expect_plain_output(const std::vector<Way>& ways, std::vector<GenerateRequest> requests) {
     std::vector<TokenOrigin> last(requests.size(), TokenOrigin::plain);
     for (std::size_t index = 0; index < requests.size(); ++index) {
@@ -168,7 +168,7 @@ TEST_P(DrafterContract, CoupledOutputIsPlainSamplingBitForBit) {
   expect_plain_output({std::begin(kPlanned), std::end(kPlanned)}, requests);
 }
 
-// Seeded sampling replays, in any company.
+// Seeded sampling replays, whatever else is in the batch.
 TEST_P(DrafterContract, SampledOutputReplays) {
   for (const Way& way : ways()) {
     std::vector<GenerateRequest> requests;
@@ -214,8 +214,8 @@ TEST_P(DrafterContract, TheEndOfTheContext) {
                       requests);
 }
 
-// Every token of a plain text ends it in turn. The second text's "&" is its seventh token: drafters
-// that know nothing of a prompt draft by then.
+// Every token of a plain text ends it in turn. The second text's "&" is its seventh token: by then
+// drafters that do not read the prompt draft.
 TEST_P(DrafterContract, StopTokensInMidDraft) {
   const GenerateOptions options{.max_tokens = 40, .sampling = few(), .ignore_eos = true};
   const std::vector<std::vector<TokenId>> starts = {
@@ -261,7 +261,7 @@ GenerateRequest sixty_tokens(double temperature) {
                       .keep_logits = true}};
 }
 
-// A drafter that remembers other texts is faster for it, and writes nothing else.
+// A drafter that remembers other texts gets faster and changes no output.
 class LookupAcrossTexts : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LookupAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
@@ -290,7 +290,7 @@ INSTANTIATE_TEST_SUITE_P(, LookupAcrossTexts,
                            return std::string(spec.substr(0, spec.find(':')));
                          });
 
-// Likewise what recycling remembers: the first round of a later text drafts, and no text differs.
+// The same for recycling: the first round of a later text drafts, and no text differs.
 TEST(RecyclingAcrossTexts, ChangesDraftsAndNotTheText) {
   Generator generator(target(), {.drafter = "recycling:across=1000", .verify = "coupled"});
   Generator plain(target());
@@ -310,7 +310,7 @@ TEST(RecyclingAcrossTexts, ChangesDraftsAndNotTheText) {
 
 // --- Nothing and rubbish ---------------------------------------------------------------------
 
-// Trees of random tokens and shapes, scratch nodes among them, within what the job allows.
+// Trees of random tokens and shapes, with scratch nodes, within the job's budget.
 class RubbishDrafter : public Drafter {
  public:
   explicit RubbishDrafter(int vocabulary_size) : vocabulary_size_(vocabulary_size) {}
@@ -349,7 +349,7 @@ class SilentDrafter final : public RubbishDrafter {
   void propose(std::span<DraftJob>) override {}
 };
 
-// What the loop commits to a text of each prompt, with the logits behind it.
+// The tokens that the loop commits for each prompt, with their logits.
 struct Written {
   std::vector<std::vector<TokenId>> tokens;
   std::vector<float> logits;

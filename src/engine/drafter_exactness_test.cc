@@ -1,8 +1,8 @@
-// The contract suite, first part: for every drafter, tree, rule and verification, what is emitted
-// follows the rule, by enumeration of every random decision. What the suite finds of a drafter is
-// its section of tests/golden/coverage.txt: the test compares, and with OUTRIDER_WRITE_COVERAGE set
-// it writes, docs/coverage.md too, which is made from that file (coverage_page_test.cc compares).
-// Then drafters that are broken in one way each, which the same enumeration must notice.
+// The contract suite, first part: for every drafter, tree, rule and verification, the output
+// follows the rule, by enumeration of every random decision. The findings for a drafter are its
+// section of tests/golden/coverage.txt. The test compares it; with OUTRIDER_WRITE_COVERAGE set, it
+// writes it and docs/coverage.md, which is made from that file (coverage_page_test.cc compares).
+// Then drafters with one fault each, which the same enumeration must notice.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,18 +57,18 @@ World world_of(const DrafterCase& drafter, std::uint32_t seed) {
 
 // --- What is combined ------------------------------------------------------------------------
 
-// One tree of every kind, so small that all that can be drawn in it can be walked.
+// One tree of every kind, small enough to enumerate all its draws.
 struct Tree {
   const char* kind;
-  std::string spec;  // empty: the drafter's own
+  std::string spec;  // empty: the drafter's default
 };
 
 std::vector<Tree> trees() {
   static const testing::TemporaryDirectory directory;
   const fs::path ranks = directory.path() / "ranks.json";
   std::ofstream(ranks) << "[[0], [1], [0, 0]]";
-  // Where wider passes cost nothing, three nodes are two children and one behind the first; drawn
-  // with replacement, which no other tree here does.
+  // If wider passes cost nothing, three nodes become two children and one after the first. This
+  // tree alone draws with replacement.
   const fs::path profile = directory.path() / "profile.json";
   TreeProfile flat;
   flat.siblings = "with";
@@ -85,7 +85,7 @@ std::vector<Tree> trees() {
           {"sequoia", "sequoia:profile=" + profile.string()}};
 }
 
-// The first few places of a fixed tree.
+// The first places of a fixed tree.
 class FirstPlaces final : public TreeShape {
  public:
   FirstPlaces(std::shared_ptr<const TreeShape> shape, int n_nodes)
@@ -111,8 +111,8 @@ class FirstPlaces final : public TreeShape {
   int n_nodes_;
 };
 
-// What the drafter drafts where no tree is named, but of a large fixed tree no more than its five
-// first places: four siblings and a child, if it is EAGLE-1's.
+// The drafter's default shape; but of a large fixed tree, just the first five places. For EAGLE-1's
+// tree these are four siblings and a child.
 std::shared_ptr<const TreeShape> own_shape(const DrafterPlan& plan) {
   constexpr int kMostPlaces = 5;
   const auto* fixed = dynamic_cast<const FixedShape*>(plan.shape.get());
@@ -122,7 +122,7 @@ std::shared_ptr<const TreeShape> own_shape(const DrafterPlan& plan) {
 
 constexpr const char* kVerifications[] = {"exact", "block", "traversal", "coupled"};
 
-// Every rule, at parameters at which it does something.
+// Every rule, with parameters at which it has an effect.
 std::string spec_of(std::string_view rule) {
   static const testing::TemporaryDirectory directory;
   static const fs::path router = directory.path() / "router.json";
@@ -155,8 +155,8 @@ std::string spec_of(std::string_view rule) {
 
 constexpr std::uint32_t kSeeds = 4;
 
-// The worlds that a cell is walked in. Where every outcome runs a real target, a walk takes a
-// second instead of a tenth: one world then, another one from cell to cell, and all of them in a
+// The worlds in which a cell is enumerated. If every outcome runs a real target, an enumeration
+// takes a second instead of a tenth: then one world, different from cell to cell; all of them in a
 // nightly run.
 std::vector<std::uint32_t> seeds_of(const DrafterCase& drafter_case, std::size_t cell) {
   if (drafter_case.reads_target && !testing::nightly()) {
@@ -167,7 +167,7 @@ std::vector<std::uint32_t> seeds_of(const DrafterCase& drafter_case, std::size_t
   return seeds;
 }
 
-// What was found wrong; empty: nothing.
+// The fault found; empty if none.
 std::string fault_of(const Proven& proven, bool prefix_determined) {
   if (!(std::abs(proven.weight - 1) < kExact)) return fmt::format("weight {}", proven.weight);
   if (!proven.violation.empty()) return "expected " + proven.violation;
@@ -176,8 +176,8 @@ std::string fault_of(const Proven& proven, bool prefix_determined) {
   return {};
 }
 
-// Two tokens of the prompt, of which the opening one is its last: what is emitted begins between
-// the marks, and often ends behind them.
+// Two tokens of the prompt as marks. The opening one is the prompt's last, so the output begins
+// between the marks and often ends after them.
 ThinkingMarks marks_of(const World& world) {
   const TokenId open = world.prompt.back();
   const auto close = std::find_if(world.prompt.rbegin(), world.prompt.rend(),
@@ -185,7 +185,7 @@ ThinkingMarks marks_of(const World& world) {
   return {.open = open, .close = close == world.prompt.rend() ? kNoToken : *close};
 }
 
-// The rule that an acceptance follows, null where it follows none.
+// The rule that an acceptance follows; null if none.
 std::shared_ptr<const Rule> rule_of(std::string_view name, const std::string& spec,
                                     const ThinkingMarks& marks) {
   if (name == "typical" || name == "bild" || name == "fly") return nullptr;
@@ -235,7 +235,7 @@ std::string test_cell(const DrafterCase& drafter_case, const Tree& tree, const s
 
 // --- All of a drafter's ----------------------------------------------------------------------
 
-// A message as it is on every machine.
+// Removes what differs between machines from a message.
 std::string with_public_name(std::string message, const Tree& tree) {
   for (const auto& [kind, spec] :
        {std::pair{"static", "static:file=F"}, {"sequoia", "sequoia:profile=F"}}) {
@@ -307,7 +307,7 @@ TEST(CoverageOf, EveryRegisteredDrafterIsUnderTheSuite) {
 
 // --- Depth -----------------------------------------------------------------------------------
 
-// Whole drafts three tokens deep, in front of the rule's own process.
+// Drafts three tokens deep, compared with the rule's own process.
 class DeepDrafts : public ::testing::TestWithParam<DrafterCase> {};
 
 TEST_P(DeepDrafts, AreExact) {
@@ -343,7 +343,7 @@ INSTANTIATE_TEST_SUITE_P(, DeepDrafts, ::testing::ValuesIn(kDrafterCases),
 
 // --- Mutants ---------------------------------------------------------------------------------
 
-// The model drafter with one thing broken after it has drafted.
+// The model drafter with one fault added after it has drafted.
 class BrokenDrafter : public Drafter {
  public:
   explicit BrokenDrafter(const World& world)
@@ -374,7 +374,7 @@ class BrokenDrafter : public Drafter {
   ModelDrafter drafter_;
 };
 
-// Says that its tokens came from sharper distributions than they did.
+// Records sharper distributions than its tokens were drawn from.
 class Boaster final : public BrokenDrafter {
  public:
   using BrokenDrafter::BrokenDrafter;
@@ -389,7 +389,7 @@ class Boaster final : public BrokenDrafter {
   }
 };
 
-// Its distributions depend on how often it has been asked.
+// Its distributions depend on the number of calls.
 class Wanderer final : public BrokenDrafter {
  public:
   using BrokenDrafter::BrokenDrafter;
@@ -409,7 +409,7 @@ class Wanderer final : public BrokenDrafter {
   int n_asked_ = 0;
 };
 
-// Drafts one token more than there is room for.
+// Drafts one token more than the budget allows.
 class Overrunner final : public BrokenDrafter {
  public:
   using BrokenDrafter::BrokenDrafter;

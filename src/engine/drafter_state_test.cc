@@ -1,6 +1,6 @@
-// The contract suite, third part: a drafter's state, whatever was accepted, rejected or ended
-// before, is that of one rebuilt from scratch. Then drafters whose state is broken, which the same
-// walk must notice.
+// The contract suite, third part: after any acceptances, rejections or ends, a drafter's state
+// equals one rebuilt from scratch. Then drafters with faulty state, which the same test must
+// notice.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -53,7 +53,7 @@ TEST_P(DrafterState, IsThatOfOneRebuiltFromScratch) {
 INSTANTIATE_TEST_SUITE_P(, DrafterState, ::testing::ValuesIn(kDrafterCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The model drafter told something else than what happened.
+// The model drafter, misinformed about what happened.
 class MisinformedDrafter : public Drafter {
  public:
   explicit MisinformedDrafter(const World& world)
@@ -79,7 +79,7 @@ class MisinformedDrafter : public Drafter {
   ModelDrafter drafter_;
 };
 
-// Takes the first child for the accepted one: keys and values of rejected siblings stay.
+// Takes the first child for the accepted one: keys and values of rejected siblings remain.
 class KeepsTheWrongSibling final : public MisinformedDrafter {
  public:
   using MisinformedDrafter::MisinformedDrafter;
@@ -97,7 +97,7 @@ class KeepsTheWrongSibling final : public MisinformedDrafter {
   }
 };
 
-// Noise by the order of calls.
+// Noise depends on the order of calls.
 class RollsItsOwnDice final : public MisinformedDrafter {
  public:
   using MisinformedDrafter::MisinformedDrafter;
@@ -110,7 +110,7 @@ class RollsItsOwnDice final : public MisinformedDrafter {
   std::deque<CounterChance> chances_;
 };
 
-// Takes all texts for one.
+// Confuses all texts with each other.
 class ConfusesTexts final : public MisinformedDrafter {
  public:
   using MisinformedDrafter::MisinformedDrafter;

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 DrafterUpdates::DrafterUpdates(PlannedUpdates plan, ModelOptions options)
     : plan_(std::move(plan)), options_(std::move(options)) {
-  options_.progress = {};  // its owner may be gone by the time something turns up
+  options_.progress = {};  // its owner may be gone when an update arrives
   std::error_code ignored;
   if (fs::equivalent(plan_.place, plan_.in_use, ignored)) seen_ = look();
 }
@@ -30,14 +30,14 @@ DrafterUpdates::Marks DrafterUpdates::look() const {
   };
   if (const FileMark itself = mark_of(plan_.place); itself != FileMark{}) return {itself};
   const FileMark config = mark_of(plan_.place / "config.json");
-  if (config == FileMark{}) return {};  // nothing yet, or not all of it
+  if (config == FileMark{}) return {};  // not there yet, or incomplete
   return {config, mark_of(plan_.place / "model.safetensors"),
           mark_of(plan_.place / "model.safetensors.index.json"),
           mark_of(plan_.place / "tokenizer.json")};
 }
 
 std::unique_ptr<Drafter> DrafterUpdates::take(const Model& target) {
-  // Looked at before it is read: what is replaced while it loads is news the next time.
+  // Recorded before reading: if files are replaced during the load, the next check finds them.
   const Marks marks = look();
   if (marks == seen_ || marks == Marks{}) return nullptr;
   seen_ = marks;

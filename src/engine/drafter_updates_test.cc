@@ -1,5 +1,5 @@
-// A drafter that is replaced between texts: taken up when it is whole and fits, and never to be
-// seen in the output.
+// A drafter that is replaced between texts: loaded once it is complete and fits, without effect on
+// the output.
 #include "engine/drafter_updates.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class Updates : public ::testing::Test {
                               .drafter_options = {.threads = 1}});
   }
   fs::path at(const char* name) const { return root_.path() / name; }
-  // As a trainer's export does it: each file appears whole, config.json last.
+  // As a trainer's export does: each file appears complete, config.json last.
   void put(const fs::path& from, const fs::path& to) const {
     fs::create_directories(to);
     for (const char* name : {"tokenizer.json", "model.safetensors", "config.json"}) {
@@ -43,7 +43,7 @@ class Updates : public ::testing::Test {
       fs::rename(to / "partial", to / name);
     }
   }
-  // Acceptance of one text, whose bits are those of plain decoding whoever drafts.
+  // Acceptance of one text, whose bits are those of plain decoding with any drafter.
   double acceptance(Generator& generator) const {
     const GenerateResult result = generator.generate(kPrompt, options_);
     EXPECT_EQ(result.ids, without_.ids);
@@ -70,12 +70,12 @@ TEST_F(Updates, ANewDrafterDraftsFromTheNextTextOn) {
   Generator generator = make(at("tuned"));
   const double before = acceptance(generator);
   EXPECT_LT(before, 0.95);
-  EXPECT_FALSE(generator.update_drafter());  // nothing there
-  put(at("target"), at("tuned"));            // nothing drafts better than the target
-  EXPECT_EQ(acceptance(generator), before);  // nobody has looked yet
+  EXPECT_FALSE(generator.update_drafter());  // no update there
+  put(at("target"), at("tuned"));            // the target itself is the best drafter
+  EXPECT_EQ(acceptance(generator), before);  // not checked yet
   EXPECT_TRUE(generator.update_drafter());
   EXPECT_EQ(acceptance(generator), 1);
-  EXPECT_FALSE(generator.update_drafter());  // once
+  EXPECT_FALSE(generator.update_drafter());  // once only
   put(at("draft"), at("tuned"));
   EXPECT_TRUE(generator.update_drafter());
   EXPECT_EQ(acceptance(generator), before);
@@ -89,8 +89,8 @@ TEST_F(Updates, TheDraftersOwnPlaceIsNewsOnlyOnceItChanges) {
   EXPECT_EQ(acceptance(generator), 1);
 }
 
-// While files are still missing there is no drafter; what is broken or of another vocabulary is
-// said once, and the old one goes on.
+// An incomplete update is ignored. A broken one, or one with another vocabulary, is reported once,
+// and the old drafter stays.
 TEST_F(Updates, WhatDoesNotFitIsRefusedAndTheOldOneStays) {
   Generator generator = make(at("tuned"));
   const double before = acceptance(generator);

@@ -20,10 +20,11 @@ constexpr int kVersion = 2;
 
 // A full profile has some 10,000 numbers of at most 25 characters; specs may be long.
 constexpr std::size_t kLongest_bytes = 4U << 20;
-// A profile nests six deep. Values are dropped by recursion, which a made-up file could exhaust.
+// A profile nests six deep. Values are destroyed recursively, so a made-up file could exhaust the
+// stack.
 constexpr int kDeepest = 16;
 
-// What is wrong, without the file's name.
+// An error without the file's name.
 struct Mistake {
   std::string expected;
   std::string got;
@@ -33,7 +34,7 @@ struct Mistake {
   throw Mistake{std::move(expected), std::move(got)};
 }
 
-// What stands in a number's place: a list may be long, or deep.
+// What to show instead of a number: a list may be long, or nested.
 std::string shown(const Json& value) {
   return value.is_primitive() ? value.dump() : value.type_name();
 }
@@ -127,7 +128,7 @@ DraftPast::AllCounts read_depths(const Json& value) {
 KnownOfDrafter::Drafts read_drafts(const Json& value) {
   KnownOfDrafter::Drafts drafts;
   drafts.past.set_counts(read_depths(member(value, "depths")));
-  // Files of before there were such drafts have none.
+  // Files from before recent_only drafts lack it.
   if (value.contains("recent")) drafts.recent_past.set_counts(read_depths(value["recent"]));
   TrustCurve::AllCounts classes;
   const Json& trust = list(member(value, "trust"), classes.size());
@@ -187,7 +188,7 @@ DraftingProfile read(std::string_view text) {
 
 DraftingProfile merge_profiles(DraftingProfile run, DraftingProfile before) {
   if (run.passes.empty()) run.passes = before.passes;
-  // Of both at their scale 1, at which they are written.
+  // Both at scale 1, the scale in files.
   const double now = run.passes.seconds(1) / run.passes.scale();
   const double then = before.passes.seconds(1) / before.passes.scale();
   const double slower = now > 0 && then > 0 ? now / then : 1;
@@ -214,7 +215,7 @@ std::string to_text(const DraftingProfile& profile) {
   }
   const Json whole = {{"format", kFormat},
                       {"version", kVersion},
-                      // The times of drafters are those at this scale, too.
+                      // Drafters' times are at this scale as well.
                       {"passes", to_json(profile.passes, profile.passes.scale())},
                       {"drafters", std::move(drafters)}};
   return whole.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -39,7 +39,7 @@ TEST(DraftingProfile, ComesBackAsItWas) {
   EXPECT_EQ(read.passes.seconds(9), example().passes.seconds(9));
 }
 
-// Profiles of before the counts had this name.
+// Profiles from before recent_only drafts.
 TEST(DraftingProfile, ReadsOneWithoutRecentDrafts) {
   std::string text = to_text(example());
   for (std::size_t at = text.find("\"recent\""); at != std::string::npos;
@@ -51,7 +51,7 @@ TEST(DraftingProfile, ReadsOneWithoutRecentDrafts) {
   EXPECT_GT(read.drafters.front().second.drawn.past.n_rounds(), 0);
 }
 
-// Any byte of it changed, and any end of it missing: it is read, or refused with its name.
+// With any byte changed or any end cut off, a profile is read, or refused with its name.
 TEST(DraftingProfile, RefusesWhatIsNone) {
   const std::string text = to_text(example());
   std::mt19937 random(1);
@@ -85,7 +85,7 @@ TEST(DraftingProfile, RefusesWhatIsNone) {
       R"({"format":"outrider-drafting-profile","version":2,"passes":[],"drafters":[]})", "file"));
 }
 
-// It was one drafter's, and of a model that nothing said.
+// The first version held one drafter and did not name the model.
 TEST(DraftingProfile, RefusesTheFirstVersionByItsNumber) {
   std::string text = to_text(example());
   const std::string version = "\"version\":2";
@@ -99,7 +99,7 @@ TEST(DraftingProfile, RefusesTheFirstVersionByItsNumber) {
   }
 }
 
-// By `name`, with `n_rounds` in which a drafted token stood and a level that takes `seconds`.
+// A drafter `name` with n_rounds of one accepted token each and levels of `seconds`.
 std::pair<std::string, KnownOfDrafter> drafter(const std::string& name, int n_rounds,
                                                double seconds) {
   KnownOfDrafter known;
@@ -113,7 +113,7 @@ std::pair<std::string, KnownOfDrafter> drafter(const std::string& name, int n_ro
 TEST(DraftingProfile, KeepsWhatIsKnownOfOtherDrafters) {
   DraftingProfile before{.passes = PassTimes({{1, 0.02}}), .drafters = {}};
   before.drafters = {drafter("a", 1, 0.01), drafter("b", 2, 0.01)};
-  // The machine is half as fast as it was then.
+  // The machine is now half as fast as then.
   DraftingProfile run{.passes = PassTimes({{1, 0.04}, {2, 0.05}}), .drafters = {}};
   run.drafters = {drafter("b", 5, 0.03)};
   const DraftingProfile merged = merge_profiles(run, before);
@@ -127,12 +127,12 @@ TEST(DraftingProfile, KeepsWhatIsKnownOfOtherDrafters) {
   EXPECT_EQ(merged.drafters[1].second.levels.seconds(1), 0.02);
   EXPECT_EQ(merged.drafters[1].second.seconds_a_token, 0.01);
 
-  // A run that measured nothing takes nothing away.
+  // A run that measured nothing removes nothing.
   const DraftingProfile same = merge_profiles({}, before);
   EXPECT_EQ(to_text(same), to_text(before));
 }
 
-// What a batch learns while its costs drift is written at their scale 1.
+// Costs that drift while a batch learns are written at scale 1.
 TEST(DraftingProfile, PutsTimesAtTheScaleThatIsWritten) {
   DraftingProfile before{.passes = PassTimes({{1, 0.02}}), .drafters = {drafter("a", 1, 0.01)}};
   DraftingProfile run{.passes = PassTimes({{1, 0.02}}), .drafters = {}};

@@ -30,7 +30,7 @@ class Embeddings : public ::testing::Test {
       Model::load(testing::DrafterFiles::get().target(), {.threads = 1});
 };
 
-// Token by token, each in a pass of its own.
+// Compares with passes of one token each.
 TEST_F(Embeddings, AreTheMeanOfTheLastHiddenStates) {
   LanguageModel& model = model_->language_model();
   const int n_tokens = std::min(300, model.config().context_length);

@@ -1,5 +1,5 @@
-// Generation with an encoder-decoder: whose prompt is whose, and drafts' bits. The model is a tiny
-// T5 whose continuation transformers wrote (tests/golden/make_t5_models.py).
+// Generation with an encoder-decoder: prompts are not confused, and drafts do not change bits. The
+// model is a tiny T5 whose continuation transformers wrote (tests/golden/make_t5_models.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::shared_ptr<const Model> load() {
 
 Ids without_first(const Ids& ids) { return {ids.begin() + 1, ids.end()}; }
 
-// Of one form each: three texts whose encoders read different things, and one with a beginning.
+// Requests of each form: three texts with different encoder inputs, and one with a given beginning.
 std::vector<GenerateRequest> some_requests(const GoldenModel& golden) {
   const GenerateOptions options{.max_tokens = 40, .ignore_eos = true, .keep_logits = true};
   std::vector<GenerateRequest> requests;
@@ -63,7 +63,7 @@ TEST(EncoderDecoder, ReadsThePromptWhereThereIsNoOther) {
 
 class EncoderDecoderDrafts : public ::testing::TestWithParam<std::string> {};
 
-// Ids and logits are those of plain decoding, alone; some drafts are accepted.
+// Ids and logits are those of plain decoding alone; some drafts are accepted.
 TEST_P(EncoderDecoderDrafts, HaveTheBitsOfPlainDecoding) {
   const GoldenModel golden("t5_plain");
   const auto model = load();
@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(All, EncoderDecoderDrafts,
                          ::testing::Values("suffix", "model:PATH", "layerskip:layers=1",
                                            "staged:model:PATH+suffix"));
 
-// A kept text is of use where its encoder read the same, and nowhere else.
+// A kept text is reused only for the same encoder input.
 TEST(EncoderDecoder, KeptTextsGoByWhatTheEncoderRead) {
   const GoldenModel golden("t5_plain");
   const auto model = load();

@@ -7,8 +7,8 @@
 namespace outrider {
 namespace {
 
-// What published models spell the end of a text, a turn, a message or a call with, and the marks
-// of infilling behind which no text goes on: what llama.cpp (0.7) ends a text at.
+// Spellings that published models use for the end of a text, turn, message or call, and infilling
+// marks after which no text continues: those at which llama.cpp (0.7) ends a text.
 constexpr std::string_view kSpellings[] = {
     "</s>",
     "<|end|>",
@@ -34,7 +34,8 @@ constexpr std::string_view kSpellings[] = {
     "<|file_sep|>",
     "<end_of_utterance>",
 };
-// Ends that stand within an answer in vocabularies that have both of the tokens beside them.
+// Tokens that end only a part of an answer in vocabularies with both of the tokens listed beside
+// them.
 struct PartOfAnswer {
   std::string_view end;
   std::string_view besides[2];
@@ -47,7 +48,7 @@ constexpr PartOfAnswer kParts[] = {
     {"</s>", {"<|tool_response>", "<|tool_response>"}},
 };
 
-// A plain piece of that spelling is text like any other.
+// An unadded piece with that spelling is plain text.
 std::optional<TokenId> find_added(const Tokenizer& tokenizer, std::string_view spelling) {
   const std::optional<TokenId> id = tokenizer.find(spelling);
   return id && tokenizer.is_added(*id) ? id : std::nullopt;

@@ -1,6 +1,6 @@
-// Promise 1, by enumeration: every outcome of drafter and verifier is walked through the production
-// loop, and the emitted tokens' joint law must be the target's own to 1e-12. Then one step of the
-// walk is broken at a time, and the same enumeration must notice.
+// Promise 1 by enumeration: every outcome of drafter and verifier runs through the production loop,
+// and the joint distribution of the emitted tokens must be the target's to 1e-12. Then one step of
+// verification is broken at a time, and the same enumeration must notice.
 #include "tests/support/exactness.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST(Exactness, FourTokenVocabulary) {
   }
 }
 
-// A drafter that is the target drafts nothing that is rejected.
+// If the drafter is the target, no token is rejected.
 TEST(Exactness, TargetAsItsOwnDrafterIsAlwaysAccepted) {
   for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule), make_coupled(kRule)}) {
     TableModel target(3, 8);
@@ -113,8 +113,8 @@ TEST(Exactness, TargetAsItsOwnDrafterIsAlwaysAccepted) {
   }
 }
 
-// Sun et al. 2024, theorem 2: block verification never accepts fewer tokens in expectation. The
-// gain must show somewhere, too.
+// Sun et al. 2024, theorem 2: block verification never accepts fewer tokens in expectation.
+// Somewhere it must also accept more.
 TEST(Exactness, BlockAcceptsAtLeastAsManyTokens) {
   double largest_gain = 0;
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
@@ -156,7 +156,7 @@ TEST(Exactness, AcceptanceOfOneTokenIsTheOverlap) {
 // --- Siblings
 // -------------------------------------------------------------------------------------
 
-// Draws `width` children of the root and one child of each of them, from a table's distributions.
+// Draws `width` children of the root, and one child of each, from a table's distributions.
 class SiblingDrafter : public Drafter {
  public:
   enum class Kind { with_replacement, without_replacement, point_masses };
@@ -183,7 +183,7 @@ class SiblingDrafter : public Drafter {
   std::int64_t n_passes() const override { return 0; }
 
  protected:
-  // What one node's children are, in order; a mutant changes the list.
+  // A node's children in order; a mutant changes the list.
   struct Child {
     TokenId token;
     int proposal;
@@ -205,13 +205,13 @@ class SiblingDrafter : public Drafter {
     Distribution left = tree.distribution(law);
     std::vector<Child> children;
     for (int child = 0; child < width && !left.ids.empty(); ++child) {
-      // Keys count nodes as they are drawn, before any mutation.
+      // Keys number nodes as they are drawn, before any mutation.
       const int ordinal = 100 * parent + tree.n_nodes() + child;
       if (kind_ == Kind::point_masses) {
         const TokenId token = left.argmax();
         children.push_back({token, kPointMass, 0});
         subtract_and_normalise(left, Distribution::point_mass(token));
-        if (left.prob(token) > 0) break;  // nothing else to name
+        if (left.prob(token) > 0) break;  // no other token left
         continue;
       }
       const TokenId token =
@@ -353,7 +353,7 @@ struct ResidualNotRenormalised : MultiRoundSteps {
     return testing::subtract_without_normalising(rule_prob, proposal);
   }
 };
-// The mistake of a published tutorial: after a rejection, a second sample of the target itself.
+// A published tutorial's mistake: after a rejection it samples from the target itself.
 struct ReplacementFromTarget : MultiRoundSteps {
   static double reject(Distribution&, const Distribution&) { return 1; }
 };

@@ -1,8 +1,7 @@
 // Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5, Granite 4), experts,
-// latent attention, layers that read the keys of others (Gemma 4) or an encoder have the bits of
-// plain ones, whatever drafts and whatever shape a draft has.
-// Of recurrent targets also in whatever batch; so have texts that such a model drafts for another,
-// and texts that gave up their memory and were run again.
+// latent attention, shared keys (Gemma 4) or an encoder have the bits of plain ones, for any
+// drafter and draft shape. For recurrent targets this also holds in any batch, for texts that such
+// a model drafts for another, and for texts that were preempted and run again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,12 +36,12 @@ std::string model_file(const char* name) {
   return (golden_directory(name) / "model.gguf").string();
 }
 
-// The bytes of lfm2_tied's file, of a model with a longer context.
+// The bytes of lfm2_tied's file with a longer context.
 std::string with_context(std::uint32_t n_tokens) {
   std::ifstream file(model_file("lfm2_tied"), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   const std::string key = "lfm2.context_length";
-  // Behind the key its type, four bytes, and the number.
+  // After the key come its type, four bytes, and the number.
   std::memcpy(bytes.data() + bytes.find(key) + key.size() + 4, &n_tokens, sizeof n_tokens);
   return bytes;
 }
@@ -52,7 +51,7 @@ struct Drafting {
   std::string tree;
 };
 
-// A model, and what its weights are held as.
+// A model, and the format of its weights.
 using Target = std::tuple<const char*, const char*>;
 
 class FamilyDrafts : public ::testing::TestWithParam<Target> {};
@@ -85,7 +84,7 @@ TEST_P(FamilyDrafts, HaveTheBitsOfPlainTexts) {
       {"merge:suffix+" + itself, "widths:2,2"},
       {"eagle:" + (heads.path() / "eagle").string(), "widths:2,2"},
   };
-  // Of another family; a drafter of an encoder-decoder is one, too.
+  // A model drafter of another family; an encoder-decoder's drafter is an encoder-decoder as well.
   if (golden.encoder_ids.empty()) {
     drafters.push_back({"model:" + model_file("qwen3_tied"), "widths:4,2,2"});
   }
@@ -150,8 +149,8 @@ TEST_P(RecurrentModel, DraftsForAnotherModel) {
   }
 }
 
-// A drafter's memory that holds a long text and its passes. Inputs of all the text's tokens at once
-// would take more than that.
+// The drafter's memory holds a long text and its passes, but not the inputs of all its tokens at
+// once.
 TEST(RecurrentDrafter, DraftsBehindALongPromptInBoundedMemory) {
   const testing::GoldenModel golden("lfm2_tied");
   const testing::TemporaryDirectory directory;
@@ -172,8 +171,8 @@ TEST(RecurrentDrafter, DraftsBehindALongPromptInBoundedMemory) {
   EXPECT_EQ(drafted.ids, draft_text(target, prompt, 0, {}).ids);
 }
 
-// Eight texts that begin alike, in a batch whose memory holds a few of them: later ones share what
-// earlier ones have run, and some give way to others.
+// Eight texts with a common beginning, in a batch whose memory holds a few of them: later ones
+// reuse what earlier ones have run, and some are preempted.
 TEST_P(RecurrentModel, TextsOfABatchShareAndGiveWay) {
   const testing::GoldenModel golden(GetParam());
   const auto target = Model::load(golden.directory / "model.gguf", {.threads = 1});

@@ -20,8 +20,8 @@ constexpr std::array kFileTypes = {
 
 // --- Which tensors ------------------------------------------------------------------------------
 
-// Parts of names of matrices that stay as they are: norms, routers, positions, and small ones of
-// certain architectures (Gemma 3n, state spaces, RWKV, T5, images, sound).
+// Name parts of matrices that keep their type: norms, routers, positions, and small ones of certain
+// architectures (Gemma 3n, state spaces, RWKV, T5, images, sound).
 constexpr std::array<std::string_view, 36> kKept = {"_norm.weight",
                                                     "ffn_gate_inp.weight",
                                                     "ffn_gate_tid2eid.weight",
@@ -68,7 +68,7 @@ bool is_decodable(ElementType type) {
          find_block_format(type) != nullptr;
 }
 
-// Matrices, and stacks of them, of numbers.
+// Float matrices, and stacks of them.
 bool is_quantised(const TensorView& tensor) {
   const bool is_vector = std::all_of(tensor.shape.begin(), tensor.shape.end() - 1,
                                      [](auto size) { return size == 1; });
@@ -90,7 +90,7 @@ Role role_of(std::string_view name) {
   return contains(name, "ffn_down") ? Role::down : Role::other;
 }
 
-// N of "blk.N. ..."; -1 of what belongs to no layer.
+// N of "blk.N. ..."; -1 for tensors outside layers.
 int layer_of(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   int layer = -1;
@@ -103,17 +103,18 @@ int layer_of(std::string_view name) {
 
 // --- Which type ---------------------------------------------------------------------------------
 
-// What the rule asks of a model's metadata.
+// What the rule needs from a model's metadata.
 struct ModelFacts {
   std::string architecture;
   int n_layers = 0;
   int n_experts = 0;
-  bool shares_values = false;  // among several heads, in one of the known models of 80 layers
-  bool has_output = false;     // a matrix of its own
-  int n_values = 0;            // matrices of that role
+  // Several heads share values, in one of the known models of 80 layers.
+  bool shares_values = false;
+  bool has_output = false;  // has an output matrix of its own
+  int n_values = 0;         // matrices of that role
 };
 
-// 0 where there is none, or one for each layer.
+// 0 if the key is missing or is a list with one value per layer.
 std::int64_t integer_of(const GgufFile& file, const std::string& key) {
   const GgufValue* value = file.find_metadata(key);
   const auto* number = value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
@@ -127,7 +128,7 @@ ModelFacts facts_of(const GgufFile& file) {
   const auto number = [&](std::string_view key) {
     return integer_of(file, fmt::format("{}.{}", facts.architecture, key));
   };
-  // More layers or experts than tensors there are not.
+  // Clamped: there cannot be more layers or experts than tensors.
   const auto count = [&](std::string_view key) {
     const auto most = static_cast<std::int64_t>(file.tensors().size());
     return static_cast<int>(std::clamp<std::int64_t>(number(key), 0, most));
@@ -151,7 +152,7 @@ bool takes_more_bits(int layer, int n_layers) {
   return layer < eighth || layer >= 7 * n_layers / 8 || (layer - eighth) % 3 == 2;
 }
 
-// Goes over the tensors layer by layer, as the rule counts layers by their matrices.
+// Visits the tensors in file order and counts layers by their matrices, as llama-quantize does.
 class Rule {
  public:
   Rule(const FileType& file_type, const ModelFacts& facts) : file_type_(file_type), facts_(facts) {}
@@ -177,7 +178,7 @@ class Rule {
         return is_mixed && facts_.n_experts == kFewExperts && !is_falcon() ? ElementType::q5_k
                                                                            : type;
       case Role::down: {
-        // Experts stand in any order in some files.
+        // Some files list experts in any order.
         const int layer = facts_.n_experts > 1 ? layer_of(tensor.name) : n_down_seen_++;
         return is_mixed ? down_type(layer) : type;
       }
@@ -188,7 +189,7 @@ class Rule {
   }
 
  private:
-  static constexpr int kFewExperts = 8;  // as in Mixtral 8x7B, whose attention is a small share
+  static constexpr int kFewExperts = 8;  // as in Mixtral 8x7B, where attention is a small share
 
   bool is_falcon() const { return facts_.architecture == "falcon"; }
 
@@ -212,8 +213,8 @@ class Rule {
   int n_down_seen_ = 0;
 };
 
-// What stands in for a type whose blocks do not divide a row: one of about as many bits in blocks
-// of 32, or none.
+// The replacement for a type whose blocks do not divide a row: one with about as many bits in
+// blocks of 32, or none.
 ElementType fallback_of(ElementType wanted, const TensorView& tensor) {
   const auto divides = [&](ElementType type) {
     return tensor.shape.back() % static_cast<std::int64_t>(block_elements(type)) == 0;

@@ -1,4 +1,4 @@
-// Which tensor takes which type, against what llama-quantize plans for the same models
+// Compares each tensor's type with llama-quantize's plan for the same models
 // (tests/golden/make_quantise_golden.py).
 #include "engine/file_type.h"
 
@@ -19,7 +19,7 @@ namespace {
 using test_files::Bytes;
 using test_files::Gguf;
 
-// All tensors hold the same bytes: what stands there is no matter.
+// All tensors share the same bytes: contents do not matter here.
 Bytes bytes_of(const nlohmann::json& model) {
   Gguf file;
   file.text("general.architecture", model["architecture"].get<std::string>());
@@ -56,8 +56,8 @@ TEST(FileType, PlansWhatLlamaQuantizePlans) {
   }
 }
 
-// Where not even blocks of 32 divide a row, llama-quantize takes f16 for all; here what has 16 bits
-// already stays.
+// If not even blocks of 32 divide a row, llama-quantize uses f16 for all; here 16-bit tensors keep
+// their type.
 TEST(FileType, RowsOfNoWholeBlocks) {
   Gguf made;
   made.text("general.architecture", "llama");
@@ -78,7 +78,7 @@ TEST(FileType, RowsOfNoWholeBlocks) {
   }
 }
 
-// Metadata may say anything.
+// Metadata may hold any values.
 TEST(FileType, OddMetadataIsNoMatter) {
   for (const std::int64_t odd : {INT64_MIN, std::int64_t{-1}, INT64_MAX}) {
     Gguf made;

@@ -1,5 +1,5 @@
-// FLy by enumeration: what the loop emits with it, beside its definition written as a process over
-// two models' distributions, for which every mismatch, window and draw is spelled out.
+// FLy by enumeration: compares the loop's output with FLy's definition, a process over two models'
+// distributions that spells out every mismatch, window and draw.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ void add_next(const Definition& fly, const Tokens& emitted, const Distribution& 
   }
 }
 
-// How many of the drafted tokens stand, given which of them the exact rule would take.
+// The number of drafted tokens kept, given which of them the exact rule would accept.
 int n_standing(const Definition& fly, const std::vector<testing::FixedViews>& views,
                const Tokens& draft, const std::vector<bool>& taken) {
   const int n = static_cast<int>(draft.size());
@@ -113,7 +113,8 @@ int n_standing(const Definition& fly, const std::vector<testing::FixedViews>& vi
   return n;
 }
 
-// Every draft behind the emitted tokens, and for each, every subset that the exact rule takes.
+// Enumerates every draft after the emitted tokens, and for each, every subset that the exact rule
+// accepts.
 void add_rounds(const Definition& fly, const Tokens& emitted, int length,
                 std::vector<testing::FixedViews>& views, Tokens& draft, std::vector<bool>& taken,
                 double prob, Law& law) {
@@ -137,7 +138,7 @@ void add_rounds(const Definition& fly, const Tokens& emitted, int length,
     const double accept = std::min(1.0, target.prob(proposal.ids[i]) / proposal.probs[i]);
     for (const bool takes : {true, false}) {
       const double share = takes ? accept : 1 - accept;
-      if (share < 1e-14) continue;  // rounding, no outcome
+      if (share < 1e-14) continue;  // rounding, not an outcome
       draft.push_back(proposal.ids[i]);
       taken.push_back(takes);
       add_rounds(fly, emitted, length, views, draft, taken, prob * proposal.probs[i] * share, law);
@@ -166,7 +167,7 @@ Law law_of(const Definition& fly) {
   return law;
 }
 
-// --- The loop beside it ----------------------------------------------------------------------
+// --- Comparison with the loop ----------------------------------------------------------------
 
 Trial trial_of(const Definition& fly, const Acceptance& acceptance) {
   return {.target = &fly.pair->target,
@@ -253,7 +254,7 @@ std::vector<std::shared_ptr<const TreeShape>> shapes() {
           std::make_shared<FixedShape>(std::vector<int>{2, 2, 2}, Siblings::top_ranks)};
 }
 
-// Where no mismatch can stand it is the exact rule draw for draw, on trees too.
+// If no mismatch can be kept, it is the exact rule draw for draw, on trees as well.
 TEST(Fly, IsTheExactRuleWhereNoMismatchCanStand) {
   const Judging exact = make_judging("exact", "exact");
   int n_others = 0;
@@ -280,8 +281,8 @@ TEST(Fly, IsTheExactRuleWhereNoMismatchCanStand) {
   EXPECT_GT(n_others, 20);
 }
 
-// At temperature 0 rule_tv counts the tokens that are not the target's, and so a window of 1 leaves
-// no two of them next to each other.
+// At temperature 0 rule_tv counts the tokens that are not the target's; with a window of 1, no two
+// of them are adjacent.
 TEST(Fly, AtTemperatureZeroCostsAreTheTokensThatAreNotTheTargets) {
   const Judging judging = make_judging("fly:entropy=0,window=1", "exact");
   int n_mismatches = 0;
@@ -311,7 +312,7 @@ TEST(Fly, AtTemperatureZeroCostsAreTheTokensThatAreNotTheTargets) {
   EXPECT_GT(n_mismatches, 50);
 }
 
-// On a tree the first sibling whose window is whole stands.
+// On a tree, the first sibling with a complete window is accepted.
 TEST(Fly, TakesTheFirstSiblingWithAWholeWindow) {
   struct TreeViews final : testing::FixedViews {
     std::vector<Distribution> targets, raw;
@@ -324,9 +325,9 @@ TEST(Fly, TakesTheFirstSiblingWithAWholeWindow) {
   };
   DraftTree tree;
   tree.reset(0, 1);
-  tree.add_child(0, 1, kPointMass);  // 1: nothing behind it is the target's
-  tree.add_child(0, 2, kPointMass);  // 2: one token is
-  tree.add_child(0, 3, kPointMass);  // 3: two are
+  tree.add_child(0, 1, kPointMass);  // 1: no target token follows
+  tree.add_child(0, 2, kPointMass);  // 2: one follows
+  tree.add_child(0, 3, kPointMass);  // 3: two follow
   tree.add_child(1, 0, kPointMass);
   tree.add_child(2, 4, kPointMass);
   tree.add_child(3, 4, kPointMass);
@@ -345,10 +346,10 @@ TEST(Fly, TakesTheFirstSiblingWithAWholeWindow) {
   EXPECT_EQ(path_with(1), (std::vector<int>{2, 5}));
   EXPECT_EQ(path_with(2), (std::vector<int>{3, 6, 7}));
   EXPECT_EQ(path_with(3), (std::vector<int>{}));
-  views.raw[0] = Distribution::point_mass(0);  // sure of another token
+  views.raw[0] = Distribution::point_mass(0);  // certain of another token
   EXPECT_EQ(path_with(1), (std::vector<int>{}));
   views.raw[0] = Distribution::dense(std::vector<double>{0.5, 0.25, 0, 0.25, 0});
-  EXPECT_EQ(path_with(1), (std::vector<int>{3, 6, 7}));  // 2 is ruled out; behind the window, exact
+  EXPECT_EQ(path_with(1), (std::vector<int>{3, 6, 7}));  // 2 is excluded; after the window, exact
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Generator::State {
     if (speculation.own_drafter != nullptr) {
       batch.add_drafter(speculation.drafter, speculation.own_drafter);
     }
-    batch.rule_scope(speculation);  // a rule that does not take the drafter is refused here
+    batch.rule_scope(speculation);  // refuses a rule that does not accept the drafter
   }
 
   bool plans_drafts() const { return speculation.adaptive && speculation.drafter != "none"; }
@@ -79,7 +79,7 @@ std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest>
   batch.set_options(options);
   if (state_->plans_drafts() && !batch.has_measured_passes()) batch.measure_passes();
 
-  // Shared with the callbacks, which the batch may outlive this call with where step() throws.
+  // Shared with the callbacks: if step() throws, the batch may outlive this call.
   struct Call {
     std::vector<GenerateResult> results;
     std::vector<RequestId> ids;

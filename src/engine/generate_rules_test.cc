@@ -1,5 +1,5 @@
-// Rules through the public face, on a tiny random pair of real models: their end points are the two
-// models themselves, bit for bit, whatever the draft's shape and verification.
+// Rules through the public interface, on a tiny random pair of real models: at their end points
+// they give the two models themselves, bit for bit, for any draft shape and verification.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ class RulesOnModels : public ::testing::Test {
   static inline std::shared_ptr<const Model> draft_;
 };
 
-// What judges drafts so that the tokens are those of plain sampling from rule_prob.
+// Verifications whose tokens are those of plain sampling from rule_prob.
 struct Setting {
   const char* tree;
   const char* verify;
@@ -108,7 +108,7 @@ TEST_F(RulesOnModels, AtTheStrictEndTheTextIsTheTargets) {
   }
 }
 
-// In between, what the tokens are does not depend on what was drafted.
+// Between the end points, tokens do not depend on drafts.
 TEST_F(RulesOnModels, CoupledTextsDoNotDependOnTheDraft) {
   for (const char* rule : {"diff:alpha=0.05", "token-v3:alpha=0.5", "lossy:alpha=0.4",
                            "budget:kl=0.1", "budget:total=2", "opt:alpha=0.2,loss=log"}) {
@@ -157,14 +157,14 @@ TEST_F(RulesOnModels, TextsOfABatchAreThoseOfTextsAlone) {
   }
 }
 
-// bonus=target saves the drafter the step behind an accepted draft.
+// bonus=target saves the drafter's step after an accepted draft.
 TEST_F(RulesOnModels, BonusFromTheTargetAsksTheDrafterForLess) {
   const GenerateOptions options = options_at(0);
   const GenerateStatistics by_rule =
       make("chow:alpha=1,bonus=rule").generate(kPrompt, options).statistics;
   const GenerateStatistics by_target =
       make("chow:alpha=1,bonus=target").generate(kPrompt, options).statistics;
-  EXPECT_EQ(by_rule.target_passes, 10);  // every draft of 4 accepted: 5 tokens a round
+  EXPECT_EQ(by_rule.target_passes, 10);  // every draft of 4 is accepted: 5 tokens a round
   EXPECT_EQ(by_rule.drafter_passes, 50);
   EXPECT_EQ(by_target.target_passes, 10);
   EXPECT_EQ(by_target.drafter_passes, 40);

@@ -1,4 +1,4 @@
-// The public face on a tiny random pair: replay, stops of every kind, edges, errors.
+// The public interface on a tiny random pair: replay, all kinds of stops, edge cases, errors.
 #include "outrider/generate.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST_F(Generation, CoupledIsPlainSamplingAndExactReplays) {
 constexpr const char* kTrees[] = {"widths:3,2,2", "widths:2,2,2,siblings=with", "static:eagle1",
                                   "static:medusa,siblings=top", "dynamic:total=20,depth=5,topk=4"};
 
-// Ids and the logits behind them, bit for bit; greedy under every verification, sampled with the
+// Compares ids and their logits bit for bit: greedy under every verification, and sampled with the
 // seed under `coupled`.
 TEST_F(Generation, TreesGivePlainOutput) {
   for (const double temperature : {0.0, 1.0}) {
@@ -130,7 +130,7 @@ TEST_F(Generation, CountsAddUp) {
   EXPECT_EQ(plain.statistics.drafter_passes, 0);
   EXPECT_EQ(plain.statistics.tau(), 1);
   Generator generator = make(4);
-  for (int run = 0; run < 2; ++run) {  // a generator starts every text afresh
+  for (int run = 0; run < 2; ++run) {  // a generator starts every text from scratch
     const GenerateResult result = generator.generate(kPrompt, options);
     const GenerateStatistics& statistics = result.statistics;
     EXPECT_EQ(result.ids, plain.ids);
@@ -145,7 +145,7 @@ TEST_F(Generation, CountsAddUp) {
   }
 }
 
-// Confidence is the drafter's own: a temperature of 0 makes no draft certain.
+// Confidence uses the drafter's raw probability: temperature 0 makes no draft certain.
 TEST_F(Generation, ConfidenceShortensGreedyDrafts) {
   const GenerateOptions options{.max_tokens = 50, .ignore_eos = true};
   const GenerateResult sure = make(4).generate(kPrompt, options);
@@ -155,7 +155,7 @@ TEST_F(Generation, ConfidenceShortensGreedyDrafts) {
   const GenerateResult result = doubtful.generate(kPrompt, options);
   EXPECT_EQ(result.ids, sure.ids);
   EXPECT_LT(result.statistics.drafted, sure.statistics.drafted);
-  // Every draft ends after its first token, which no random model is certain of.
+  // Every draft ends after its first token, since a random model is never certain.
   EXPECT_LE(result.statistics.drafted, result.statistics.target_passes);
 }
 
@@ -196,7 +196,7 @@ TEST_F(Generation, StopTokensInMidDraft) {
   EXPECT_GT(in_mid_draft, 10);
 }
 
-// A stop string wherever it lies in the text, across tokens and rounds.
+// A stop string anywhere in the text, across tokens and rounds.
 TEST_F(Generation, StopStringsAcrossRounds) {
   const GenerateOptions options{.max_tokens = 40, .ignore_eos = true};
   const std::string text = Generator(model_).generate(kPrompt, options).text;
@@ -239,7 +239,7 @@ TEST_F(Generation, StreamedTextIsTheText) {
     EXPECT_EQ(ids, result.ids);
     EXPECT_EQ(n_accepted, result.statistics.accepted);
     EXPECT_EQ(n_corrected, result.statistics.rejected);
-    // Only an unfinished character at the very end may come after the last token.
+    // Only a character unfinished at the very end may come after the last token.
     EXPECT_EQ(result.text.substr(0, streamed.size()), streamed);
     EXPECT_LE(result.text.size() - streamed.size(), 3U);
     EXPECT_EQ(result.text, model_->tokenizer().decode(result.ids));
@@ -274,7 +274,7 @@ TEST_F(Generation, CancelEndsAfterTheRound) {
   EXPECT_LE(result.ids.size(), 14U);
 }
 
-// Whoever cancels one text of a batch leaves the others alone.
+// Cancelling one text of a batch does not affect the others.
 TEST_F(Generation, CancelledBeforeTheFirstToken) {
   const std::atomic<bool> cancel{true};
   const std::vector<TokenId> prompt(600, 70);  // more than one step of prefill
@@ -312,7 +312,7 @@ TEST_F(Generation, OneBadRequestIsRefusedBeforeTheOthersBegin) {
   EXPECT_EQ(n_tokens, 0);
 }
 
-// What the caller's own function throws comes through, and the generator works as before.
+// An exception of the caller's function is passed on, and the generator works as before.
 TEST_F(Generation, AThrowingCallbackEndsTheBatchAlone) {
   const GenerateOptions options{.max_tokens = 20, .ignore_eos = true};
   GenerateOptions throwing = options;
@@ -347,8 +347,8 @@ TEST_F(Generation, PromptsThatCannotBe) {
   EXPECT_NO_THROW(generator.generate("\xff\xc3", {.max_tokens = 2}));
 }
 
-// Output matrices are often padded: rows of ids that no token has. Such an id has no text, and the
-// drafter of a vocabulary with the same gap is no stranger.
+// Output matrices are often padded with rows for ids without a token. Such an id has no text. A
+// drafter with the same padding fits.
 TEST_F(Generation, IdsWithoutTokens) {
   testing::TinyVocabulary vocabulary =
       testing::make_tiny_vocabulary(model_->summary().vocabulary_size);
@@ -372,14 +372,14 @@ TEST_F(Generation, IdsWithoutTokens) {
   EXPECT_EQ(result.text, "");
 }
 
-// What is held back of an unfinished character shows once, though a text that its last token ends
-// is also finished.
+// Bytes held back for an unfinished character are released once, although a text ended by its last
+// token is finished as well.
 TEST_F(Generation, AnUnfinishedCharacterAtAStop) {
-  const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // the byte C3 alone
+  const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // byte C3 alone
   ASSERT_EQ(model_->tokenizer().decode({&lead, 1}), "\uFFFD");
   const TokenId end = model_->tokenizer().encode("a", false).front();
   std::string streamed;
-  // First the one, then, as the first is penalised, the other.
+  // First one token, then, as that is penalised, the other.
   const GenerateResult result = Generator(model_).generate(
       kPrompt,
       {.max_tokens = 6,
@@ -391,9 +391,10 @@ TEST_F(Generation, AnUnfinishedCharacterAtAStop) {
   EXPECT_EQ(streamed, result.text);
 }
 
-// The last token leaves a character unfinished; the U+FFFD that stands for it is a stop string.
+// The last token leaves a character unfinished, and a stop string matches the U+FFFD that replaces
+// it.
 TEST_F(Generation, AStopStringInWhatWasHeldBack) {
-  const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // the byte C3 alone
+  const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // byte C3 alone
   GenerateOptions options{.max_tokens = 1, .sampling = {.logit_bias = {{lead, 100.0F}}}};
   for (const bool stops : {false, true}) {
     if (stops) options.stop_strings = {"\uFFFD"};
@@ -417,7 +418,7 @@ TEST_F(Generation, OptionsThatCannotBe) {
             std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .rule = "lucky"}).find("one of exact"), std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .tree = "bush"}).find("one of chain"), std::string::npos);
-  // Block verification is for chains, whatever they are called.
+  // Block verification accepts chains, whatever their spec.
   EXPECT_NE(speculate({.drafter = draft, .tree = "widths:2,2", .verify = "block"})
                 .find("expected a chain, got the tree widths:2,2"),
             std::string::npos);
@@ -426,7 +427,7 @@ TEST_F(Generation, OptionsThatCannotBe) {
   EXPECT_NE(message_of([&] { check_speculation({.tree = "bush"}); }), "no error");
   EXPECT_NE(speculate({.drafter = draft, .tree = "chain:length=0"}).find("from 1 to"),
             std::string::npos);
-  // A value where none is taken is not passed over: chain:8 would draft 5 tokens.
+  // A value where none is allowed is refused: chain:8 would otherwise draft 5 tokens.
   EXPECT_NE(speculate({.drafter = draft, .tree = "chain:8"}).find("key=value after the colon"),
             std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .rule = "exact:0.3"}).find("got 0.3"), std::string::npos);

@@ -67,7 +67,7 @@ void check_request(const GenerateRequest& request, const Model& model,
     throw UsageError(kOperation, "verdict_log", "a log opened for the generator's target",
                      "one opened for another model");
   }
-  // A sampling parameter out of its range is refused here, before anything has been run.
+  // Refuses sampling parameters out of range before anything is run.
   const Transform transform(request.options.sampling, vocabulary);
   if (speculation.acceptance->needs().greedy && !transform.greedy()) {
     throw UsageError(kOperation, "temperature", fmt::format("0 with the rule {}", speculation.rule),
@@ -79,7 +79,7 @@ void check_request(const GenerateRequest& request, const Model& model,
                 fmt::format("{}", options.opening_end));
   }
   if (options.grammar != nullptr || options.opening_end != kNoToken) {
-    model.token_trie();  // made here, not while others wait
+    model.token_trie();  // built here, not while other texts wait
   }
   if (request.options.max_tokens < 0) {
     throw UsageError(kOperation, "max_tokens", "0 or more",
@@ -132,7 +132,7 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
 
 bool Generation::commit(const Committed& committed) {
   const LogitRow logits = stream_.views.logits(committed.logits_node);
-  // NaN wins only where there is nothing else: such a row says nothing about any token.
+  // NaN is chosen only if all logits are NaN: such a row says nothing about any token.
   if (std::isnan(logits.at(committed.id))) {
     throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
   }
@@ -171,8 +171,8 @@ bool Generation::commit(const Committed& committed) {
   return stops;
 }
 
-// Throws what the mask has thrown, anywhere in the round, and Error for a token that it does not
-// let follow: there was none, then.
+// Throws the mask's error from anywhere in the round; and Error for a token that the mask forbids,
+// since then no token was possible.
 void Generation::follow_mask(TokenId id) {
   const bool is_allowed = masks_->is_allowed(stream_.history.generated(), of_round_, id);
   if (masks_->failure()) std::rethrow_exception(masks_->failure());
@@ -181,8 +181,8 @@ void Generation::follow_mask(TokenId id) {
               "none in the vocabulary with a probability");
 }
 
-// Throws Error where the grammar does not let the round's last token follow: there was none, then.
-// True where nothing can follow it either, and the text is one of the grammar.
+// Throws Error if the grammar forbids the round's last token, since then no token was possible.
+// Returns true if the text is complete and nothing may follow.
 bool Generation::follow_grammar() {
   GrammarMatcher& matcher = stream_.history.matcher();
   const int state = stream_.history.state_behind(of_round_);
@@ -232,7 +232,7 @@ void Generation::fail() {
 
 GenerateResult Generation::finish() {
   release_rest();
-  // What was held back may complete a stop string when it comes out.
+  // Text held back may complete a stop string once it is released.
   if (stop_strings_.found()) {
     result_.finish_reason = FinishReason::stop;
     result_.stop_string = stop_strings_.which();
@@ -279,7 +279,7 @@ bool Generation::is_text(TokenId id) const {
   return !tokenizer.is_special(id) || std::find(shown.begin(), shown.end(), id) != shown.end();
 }
 
-// What a grammar may spell by one token each, besides the tokens of plain text.
+// Shown special tokens, which a grammar may spell by one token each, besides plain tokens.
 std::vector<SpelledToken> Generation::spelled_tokens() const {
   std::vector<SpelledToken> spelled;
   const TokenTrie& trie = model_->token_trie();
@@ -292,7 +292,7 @@ std::vector<SpelledToken> Generation::spelled_tokens() const {
   return spelled;
 }
 
-// Of the stop strings those that can stand in a text. A special token's spelling never does: the
+// Keeps the stop strings that can occur in the text. A special token's spelling cannot: there the
 // token itself stops.
 std::vector<std::string> Generation::stops_in_text(const std::vector<std::string>& stops) {
   std::vector<std::string> in_text;
@@ -307,9 +307,9 @@ std::vector<std::string> Generation::stops_in_text(const std::vector<std::string
   return in_text;
 }
 
-// The text goes on behind its prompt: a first word keeps the blank that it would lose at the
-// beginning of a text, and a character that the prompt began is finished. Its special tokens are
-// none of its text, whichever are shown behind it.
+// Prepares decoding after the prompt: the first word keeps a blank that it would lose at the
+// beginning of a text, and a character begun in the prompt is finished. The prompt's special tokens
+// are not shown.
 void Generation::decode_prompt(std::span<const TokenId> prompt) {
   const auto alone = model_->tokenizer().start_decoding(false);
   std::string settled;
@@ -322,8 +322,8 @@ void Generation::decode_prompt(std::span<const TokenId> prompt) {
   alone->finish(held_of_prompt_);
 }
 
-// What was decoded goes on to the text, less what the prompt's own text has of it: a run of byte
-// tokens at the prompt's end is held back until the run is over, whole characters and all.
+// Moves decoded bytes to the text, without the prompt's part. A run of byte tokens at the prompt's
+// end is held back, even whole characters, until the run ends.
 void Generation::take_decoded() {
   if (!held_of_prompt_.empty() && !decoded_.empty()) {
     if (decoded_.starts_with(held_of_prompt_)) decoded_.erase(0, held_of_prompt_.size());
@@ -332,8 +332,8 @@ void Generation::take_decoded() {
   stop_strings_.push(decoded_, result_.text);
 }
 
-// The text held back at the end: unfinished characters, beginnings of stop strings.
-// Nothing the second time: a decoding is finished once.
+// Releases the text held back at the end: unfinished characters, beginnings of stop strings. A
+// second call does nothing, since a decoding can be finished once.
 void Generation::release_rest() {
   if (std::exchange(released_, true)) return;
   decoded_.clear();
@@ -342,9 +342,9 @@ void Generation::release_rest() {
   stop_strings_.finish(result_.text);
 }
 
-// Memory for all that is kept of each token and round, so that committing one allocates nothing.
+// Reserves memory for what is kept per token and round, so that a commit allocates nothing.
 void Generation::reserve() {
-  // Four times what the tokens of running text hold; longer text grows as it must.
+  // Four times the bytes per token of running text; longer text reallocates.
   constexpr std::size_t kBytesPerToken = 16;
   if (stream_.finished) return;
   const auto n_tokens = static_cast<std::size_t>(
@@ -361,7 +361,7 @@ void Generation::show_draft() {
   for (int index = 1; index <= tree.n_drafted(); ++index) {
     const DraftNode& node = tree.node(index);
     draft_tokens_.push_back(node.token);
-    draft_parents_.push_back(node.parent - 1);  // the root is none of them
+    draft_parents_.push_back(node.parent - 1);  // the root is not listed
   }
   draft_accepted_.assign(draft_tokens_.size(), 0);
   for (const int node : stream_.verdict.path) {

@@ -1,8 +1,7 @@
-// A grammar at every node, by enumeration: every outcome of drafter and verifier is walked through
-// the production loop, and the emitted tokens' joint law must be that of the target's rows with all
-// tokens at minus infinity that no text of the language goes on with, found by trying everything.
-// Then the mask is left out, or put on by a state that is wrong, and the same enumeration must
-// notice.
+// A grammar at every node, by enumeration: every outcome of drafter and verifier runs through the
+// production loop. The joint distribution of the emitted tokens must be that of the target's rows
+// with forbidden tokens at minus infinity; a brute-force search finds these. Then the mask is left
+// out or taken from a wrong state, and the same enumeration must notice.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,7 +38,7 @@ using testing::target_law;
 using testing::transforms;
 using testing::Trial;
 
-// Letters, one token that is two of them, and the end.
+// Letters, one token of two letters, and the end.
 const std::vector<std::string> kTokens = {"a", "b", "ab", ""};
 constexpr TokenId kEnd = 3;
 
@@ -53,7 +52,7 @@ using Node = NaiveNode;
 Node letters(const char* text) { return {.kind = Node::Kind::literal, .text = text}; }
 Node call(int rule) { return {.kind = Node::Kind::call, .rule = rule}; }
 
-// Languages of a and b: with choices, with what is certain, with nesting, with an early end.
+// Languages over a and b: with choices, with certain tokens, with nesting, with an early end.
 std::vector<NaiveGrammar> grammars() {
   std::vector<NaiveGrammar> all(4);
   // (a | b b | a b a)*
@@ -62,7 +61,7 @@ std::vector<NaiveGrammar> grammars() {
                               .nodes = {letters("a"), letters("bb"), letters("aba")}}},
                    .least = 0,
                    .most = -1}};
-  // a b b (a | b), all but the last certain
+  // a b b (a | b): all but the last are certain
   all[1].rules = {{.kind = Node::Kind::sequence,
                    .nodes = {letters("abb"), {.kind = Node::Kind::one_of, .text = "ab"}}}};
   // a root b | b a
@@ -83,7 +82,7 @@ std::function<std::shared_ptr<GrammarMatcher>()> matcher_of(const NaiveGrammar& 
   return [compiled] { return std::make_shared<GrammarMatcher>(compiled, trie()); };
 }
 
-// By trying everything, each token by itself.
+// The mask by brute force, one token at a time.
 auto mask_of(NaiveGrammar naive) {
   return [naive](const std::vector<TokenId>& emitted, std::vector<float>& logits) mutable {
     std::string text;
@@ -163,7 +162,7 @@ TEST(GrammarExactness, AMaskAtEveryNode) {
   }
 }
 
-// Certain tokens are accepted, whatever the target would rather say.
+// Certain tokens are accepted, whatever the target prefers.
 TEST(GrammarExactness, DraftsOfTheGrammarItself) {
   double most_accepted = 0;
   for (NaiveGrammar& naive : grammars()) {
@@ -184,8 +183,8 @@ TEST(GrammarExactness, DraftsOfTheGrammarItself) {
     }
   }
   EXPECT_GT(most_accepted, 0.1);
-  // Where all is certain all is accepted, the end included; unless the target has no such token at
-  // all. A limit of four tokens leaves room for three of a draft.
+  // If all is certain, all is accepted, the end included, unless the target lacks such a token. A
+  // limit of four tokens allows drafts of three.
   NaiveGrammar only;
   only.rules = {{.kind = Node::Kind::sequence, .nodes = {letters("bba")}}};
   double most = 0;
@@ -200,8 +199,8 @@ TEST(GrammarExactness, DraftsOfTheGrammarItself) {
   EXPECT_NEAR(most, 3, kExact);
 }
 
-// Without a mask in the drafter the law is the same (it is the target's), with fewer accepted.
-// Without one in the target, or with that of another node, it is not.
+// Without a mask in the drafter the distribution is unchanged (it is the target's), with fewer
+// accepted tokens. Without a mask in the target, or with another node's, it changes.
 TEST(GrammarExactness, MutantsAreCaught) {
   double worst_unmasked = 0;
   double worst_rooted = 0;
@@ -212,7 +211,7 @@ TEST(GrammarExactness, MutantsAreCaught) {
     Trial trial = trial_of(target, drafter, one, {.temperature = 1});
     trial.mask = mask_of(naive);
     worst_unmasked = std::max(worst_unmasked, distance(enumerate(trial).law, target_law(trial)));
-    // The root's mask at all nodes: that of another text there.
+    // The root's mask at all nodes, where it belongs to another text.
     trial.matcher = matcher_of(naive);
     std::function<void(const std::vector<TokenId>&, std::vector<float>&)> right = mask_of(naive);
     trial.mask = [right](const std::vector<TokenId>& emitted, std::vector<float>& logits) mutable {

@@ -1,5 +1,5 @@
-// Requests with a grammar, on a random model in files: what is written is of the form, drafted or
-// not the same to the bit, beside texts of other forms and of none; and what cannot go on ends
+// Requests with a grammar, on a random model in files: the output has the form, drafted or not with
+// the same bits, beside texts with other forms and with none. A text that cannot continue ends
 // alone.
 #include "outrider/grammar.h"
 
@@ -37,7 +37,7 @@ std::shared_ptr<const Model> target() {
   return model;
 }
 
-// Short forms: a random model's texts end where they must alone.
+// Short forms, since a random model's texts end only where they must.
 std::vector<std::shared_ptr<const Grammar>> forms() {
   return {Grammar::from_json_schema(R"({"type":"object","properties":{
               "name":{"type":"string","maxLength":6},"kind":{"enum":["sparrow","swallow"]},
@@ -63,7 +63,7 @@ std::vector<GenerateRequest> requests_of(const SamplingParams& sampling, std::ui
   return requests;
 }
 
-// What a request may write, all of it; an unfinished text begins one.
+// Checks that the whole output has the form; an unfinished text is the beginning of one.
 void expect_form(const GenerateRequest& request, const GenerateResult& result) {
   if (request.options.grammar == nullptr) return;
   const TextsOf texts(CompiledGrammar(*request.options.grammar->compiled()));
@@ -102,7 +102,8 @@ TEST_P(GrammarOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
         generator = std::make_unique<Generator>(target(), options);
       } catch (const UsageError&) {
         ASSERT_NE(drafter, spec);
-        // Joined by commas, too: whose parts would the last ones be. Or no part of others.
+        // Also not if joined by commas: the last parts would be ambiguous. Or not as a part of
+        // others.
         const std::string name = spec.substr(0, spec.find(':'));
         ASSERT_TRUE(name == "first" || name == "auto" || name == "own") << spec;
         continue;
@@ -121,7 +122,7 @@ TEST_P(GrammarOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
   EXPECT_GT(n_stopped, 0);
 }
 
-// A token that any tokens may come before, five at most; behind it a form, or none.
+// A token with up to five arbitrary tokens before it; after it a form, or none.
 TEST_P(GrammarOfDrafts, OpeningsArePlainOnesBitForBit) {
   const TokenId end = target()->tokenizer().encode("@", false).back();
   constexpr std::ptrdiff_t kMost = 5;
@@ -167,7 +168,7 @@ TEST_P(GrammarOfDrafts, SampledTextsAreOfTheForm) {
 INSTANTIATE_TEST_SUITE_P(, GrammarOfDrafts, ::testing::ValuesIn(kDrafterCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// With rules that take from both models: both are masked.
+// With rules that read both models: both are masked.
 TEST(GrammarOfRequests, RulesKeepTheForm) {
   const std::string drafter = DrafterFiles::get().spec({"model", "model:{draft}"});
   for (const char* const rule :
@@ -194,7 +195,7 @@ TEST(GrammarOfRequests, CertainTextIsDraftedWithoutAModel) {
   EXPECT_EQ(result.finish_reason, FinishReason::stop);
   EXPECT_GT(result.statistics.accepted, 0);
   EXPECT_EQ(result.statistics.drafter_passes, 0);
-  // Without a grammar it drafts nothing.
+  // Without a grammar nothing is drafted.
   const GenerateRequest free{.prompt = request.prompt, .options = {.max_tokens = 10}};
   EXPECT_EQ(generator.generate({&free, 1}).front().statistics.drafted, 0);
 }
@@ -208,7 +209,7 @@ TEST(GrammarOfRequests, EndTokensComeWhereTheTextMayEndAlone) {
   EXPECT_EQ(result.finish_reason, FinishReason::stop);
   const std::vector<TokenId>& ends = target()->end_tokens();
   EXPECT_NE(std::find(ends.begin(), ends.end(), result.ids.back()), ends.end());
-  // Past it, more of them.
+  // With ignore_eos, several of them.
   request.options.ignore_eos = true;
   const GenerateResult longer = std::move(Generator(target()).generate({&request, 1}).front());
   EXPECT_EQ(longer.text, "###");
@@ -245,7 +246,7 @@ TEST(GrammarOfRequests, WhatCannotGoOnEndsItsRequestAlone) {
   }
 }
 
-// A text of many characters in a bounded string has a state for each: the matcher starts afresh.
+// A long text in a bounded string has a state per character: the matcher discards old states.
 TEST(GrammarOfRequests, LongTextsForgetWhatTheyNeedNoMore) {
   GrammarMatcher matcher(
       Grammar::from_json_schema(R"({"type":"string","maxLength":100000})")->compiled(),

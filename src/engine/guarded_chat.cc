@@ -1,12 +1,11 @@
 // Prompts in which no message can spell a special token.
 //
-// What a prompt may hold is known from the same conversation with neutral words in place of each
-// message: the template's own special tokens, in their order. A prompt that holds those alone is
-// right as it is. Else the spellings within messages are put between two characters that stand
-// nowhere else, the template renders, and what still stands between a pair of them is literal text
-// for the tokenizer. Templates do as they like with a message (cut it, replace a part of it), so
-// the ids are looked at once more: a prompt with other special tokens than the template's is
-// refused.
+// The template's own special tokens are found by rendering the same conversation with neutral words
+// instead of each message. A prompt with exactly these tokens is right as it is. Otherwise each
+// spelling of a special token within a message is put between two mark characters that occur
+// nowhere else. The template is rendered, and text that still stands between a pair of marks is
+// literal text for the tokenizer. Templates may cut or replace parts of a message, so the ids are
+// checked again: a prompt with other special tokens than the template's is refused.
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -30,7 +29,7 @@ std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The noncharacters U+FDD0 to U+FDEF, which Unicode keeps for uses like this one: three bytes each.
+// The noncharacters U+FDD0 to U+FDEF, which Unicode reserves for internal use: three bytes each.
 constexpr int kCandidates = 32;
 constexpr std::size_t kMarkBytes = 3;
 std::string candidate(int i) { return {'\xEF', '\xB7', static_cast<char>(0x90 + i)}; }
@@ -39,7 +38,7 @@ struct Marks {
   std::string open, close;
 };
 
-// Two that the text does not hold.
+// Chooses two that the text does not contain.
 Marks choose_marks(std::string_view messages) {
   std::vector<std::string> free;
   for (int i = 0; i < kCandidates && free.size() < 2; ++i) {
@@ -68,8 +67,8 @@ bool spells_special(const std::string& text, const Tokenizer& tokenizer) {
   });
 }
 
-// The texts of messages that are guarded: contents, and whatever else spells a special token
-// (arguments of calls, names). What templates branch on may not spell one: roles, names of members.
+// Lists the texts of messages to guard: contents, and any other value that spells a special token
+// (arguments of calls, names). Not roles and member names, on which templates branch.
 void list_guarded(Json& value, const Tokenizer& tokenizer, std::vector<std::string*>& guarded) {
   const auto refuse = [&](const std::string& text, const char* what) {
     if (!spells_special(text, tokenizer)) return;
@@ -95,7 +94,8 @@ void list_guarded(Json& value, const Tokenizer& tokenizer, std::vector<std::stri
   }
 }
 
-// The message with marks around each spelling of a special token; the spellings go to `spellings`.
+// Puts marks around each spelling of a special token in the message; adds the spellings to
+// `spellings`.
 std::string with_marks(const std::string& content, const Tokenizer& tokenizer, const Marks& marks,
                        std::set<std::string, std::less<>>& spellings) {
   std::string marked;
@@ -112,12 +112,12 @@ std::string with_marks(const std::string& content, const Tokenizer& tokenizer, c
   return marked.append(content, done);
 }
 
-// What stands between an opening mark and the closing one that follows, if it is a spelling: of
-// what a template has cut apart, nothing is left to guard.
+// Removes the marks. Text between an opening mark and the next closing one is literal if it is a
+// spelling; if the template has cut it, nothing is left to guard.
 ChatPrompt without_marks(std::string_view text, const Marks& marks,
                          const std::set<std::string, std::less<>>& spellings) {
   ChatPrompt found;
-  std::size_t begin = std::string::npos;  // in found.text, behind the last opening mark
+  std::size_t begin = std::string::npos;  // in found.text, after the last opening mark
   while (!text.empty()) {
     if (text.starts_with(marks.open)) {
       begin = found.text.size();
@@ -149,7 +149,7 @@ ChatPrompt render_chat_json(const ChatTemplate& chat_template, const Tokenizer& 
   const auto special = [&](const ChatPrompt& of) {
     return special_ids(tokenizer.encode_with_literals(of.text, false, of.literals), tokenizer);
   };
-  const Json given = Json::parse(messages);  // render() has read it
+  const Json given = Json::parse(messages);  // valid: render() has parsed it
   Json changed = given;
   std::vector<std::string*> guarded;
   list_guarded(changed, tokenizer, guarded);
@@ -160,7 +160,7 @@ ChatPrompt render_chat_json(const ChatTemplate& chat_template, const Tokenizer& 
   changed = given;
   guarded.clear();
   list_guarded(changed, tokenizer, guarded);
-  // Neither the messages nor what the template writes: U+FDD0 there is not ours to take out.
+  // Checks the template's output as well: a U+FDD0 in it must not be removed.
   const Marks marks = choose_marks(std::string(messages) + prompt.text);
   std::set<std::string, std::less<>> spellings;
   for (std::string* const text : guarded) *text = with_marks(*text, tokenizer, marks, spellings);

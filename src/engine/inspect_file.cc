@@ -28,11 +28,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "inspect";
 
-// A chat template or a vocabulary would bury everything else.
+// A chat template or a vocabulary would hide everything else.
 constexpr std::size_t kLongestValue = 80;
 constexpr std::size_t kShownElements = 6;
 
-// At most kLongestValue bytes, ending between characters.
+// At most kLongestValue bytes, cut between characters.
 std::string shorten(std::string text) {
   if (text.size() <= kLongestValue) return text;
   std::size_t end = kLongestValue;
@@ -95,7 +95,7 @@ std::vector<std::pair<std::string, std::string>> read_config(const fs::path& fil
                               mapped.bytes().size());
   nlohmann::ordered_json config;
   try {
-    // Nothing real nests deeper; what does could exhaust the stack of the code below.
+    // Real files nest less; deeper ones could exhaust the stack of the code below.
     static constexpr int kDeepest = 32;
     const auto check_depth = [&file](int depth, nlohmann::ordered_json::parse_event_t,
                                      nlohmann::ordered_json&) {
@@ -120,8 +120,8 @@ std::vector<std::pair<std::string, std::string>> read_config(const fs::path& fil
   return metadata;
 }
 
-// Of a directory's tokenizer and configuration. What this build cannot read has none to tell: heads
-// have no tokenizer, and files can be looked at whose family nobody here knows.
+// Warnings about a directory's tokenizer and configuration. There are none about what this build
+// cannot read: heads have no tokenizer, and the family may be unknown.
 std::vector<std::string> directory_warnings(const fs::path& directory) {
   std::vector<std::string> warnings;
   const auto add = [&warnings](const auto& read) {

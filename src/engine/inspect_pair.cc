@@ -18,7 +18,7 @@ VocabularyPair inspect_pair(const std::filesystem::path& target,
     if (std::filesystem::exists(path / "config.json")) {
       try {
         made.ends = read_config_json(path).end_tokens;
-      } catch (const Error&) {  // of a model that this build does not run: its vocabulary counts
+      } catch (const Error&) {  // this build cannot run the model, but its vocabulary counts
         made.ends.clear();
       }
     }

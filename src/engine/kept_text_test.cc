@@ -1,6 +1,6 @@
-// A generator that keeps its last text (Generator::keep_last_text): what a later prompt has in
-// common with it is not run again, and nothing else differs. Reference: a generator that has seen
-// no other text.
+// A generator that keeps its last text (Generator::keep_last_text): the common beginning of a later
+// prompt is not run again, and nothing else differs. The reference is a generator that has seen no
+// other text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Tokens joined(Tokens tokens, const Tokens& more) {
   return tokens;
 }
 
-// `n` tokens that go round in `pattern`.
+// `n` tokens that repeat `pattern`.
 Tokens repeated(const Tokens& pattern, std::size_t n) {
   Tokens tokens;
   tokens.reserve(n);
@@ -45,7 +45,7 @@ GenerateResult generate(Generator& generator, const GenerateRequest& request) {
   return std::move(generator.generate({&request, 1}).front());
 }
 
-// A conversation of a generator that keeps its texts, each turn beside a generator that does not.
+// A conversation with a generator that keeps its texts; each turn is compared with a new generator.
 class Conversation {
  public:
   Conversation(std::shared_ptr<const Model> model, SpeculationOptions speculation)
@@ -55,8 +55,8 @@ class Conversation {
     keeping_.keep_last_text(true);
   }
 
-  // Runs a prompt, and adds to `last` what it and its answer are. `drafts_alike`: each round drafts
-  // what it would have drafted in a text of its own.
+  // Runs a prompt and sets `last` to the prompt and its answer. `drafts_alike`: each round drafts
+  // the same as in a new text.
   GenerateResult turn(const Tokens& prompt, const GenerateOptions& options, bool drafts_alike) {
     const GenerateRequest request{.prompt = prompt, .options = options};
     Generator alone(model_, speculation_);
@@ -73,8 +73,8 @@ class Conversation {
     }
     n_drafted += result.statistics.drafted;
     n_accepted += result.statistics.accepted;
-    // The last token of a text has not been run but where it was drafted, and the root of the first
-    // round is run in any case.
+    // A text's last token has not been run unless it was drafted; the root of the first round is
+    // always run.
     const auto differ = std::mismatch(last.begin(), last.end() - (last.empty() ? 0 : 1),
                                       prompt.begin(), prompt.end() - 1)
                             .first;
@@ -85,8 +85,8 @@ class Conversation {
 
   Generator& keeping() { return keeping_; }
 
-  Tokens last;                // the text of the last turn
-  std::int64_t n_common = 0;  // its prompt's first tokens that were run in the turn before it
+  Tokens last;                // prompt and answer of the last turn
+  std::int64_t n_common = 0;  // tokens of the prompt that the turn before has run
   std::int64_t n_drafted = 0;
   std::int64_t n_accepted = 0;
 
@@ -102,11 +102,11 @@ TEST_P(KeptText, GoesOnWithTheBitsAndDraftsOfANewOne) {
   const auto model = Model::load(DrafterFiles::get().target(), {.threads = 1});
   const Tokens prompt = model->tokenizer().encode(DrafterFiles::kFewPrompt, true);
   const Tokens other = model->tokenizer().encode("&@%# Quick! &@#", true);
-  // More than a pass of prefill.
+  // Longer than a pass of prefill.
   const Tokens long_prompt = repeated(prompt, static_cast<std::size_t>(kPrefillRows) + 30);
   const bool drafts_alike = GetParam().context_determined;
-  // Drafters that read the target's features have some tokens run again: EAGLE and Medusa one, MTP
-  // one a module, and what the last round left to be run by the next draft.
+  // Drafters that read the target's features need some tokens run again: EAGLE and Medusa one, MTP
+  // one per module, and those that the last round left for the next draft.
   const bool reads_features = testing::plan_of(GetParam()).traits.reads_features;
   constexpr std::int64_t kMostAgain = 3 + 5;
   for (const std::string verify : {"exact", "coupled"}) {
@@ -130,15 +130,15 @@ TEST_P(KeptText, GoesOnWithTheBitsAndDraftsOfANewOne) {
     };
     turn(prompt, 0, 12);
     EXPECT_EQ(conversation.n_common, 0);
-    turn(joined(conversation.last, other), 0, 20);  // the conversation goes on
+    turn(joined(conversation.last, other), 0, 20);  // continues the conversation
     EXPECT_EQ(conversation.n_common, static_cast<std::int64_t>(prompt.size()) + 11);
     turn(joined(conversation.last, other), 0.8, 9);
-    Tokens shortened = conversation.last;  // its last tokens are not what was said
+    Tokens shortened = conversation.last;  // its last tokens differ from the answer
     shortened.resize(shortened.size() - 5);
     turn(joined(shortened, other), 0, 7);
-    turn(conversation.last, 1, 1);  // asked to go on
+    turn(conversation.last, 1, 1);  // asked to continue
     turn(conversation.last, 0, 2);
-    turn(prompt, 0, 15);  // begun anew
+    turn(prompt, 0, 15);  // starts again
     EXPECT_EQ(conversation.n_common, static_cast<std::int64_t>(prompt.size()) - 1);
     turn(prompt, 0, 15);
     turn(other, 0.8, 5);
@@ -159,7 +159,7 @@ std::string golden_file(const char* name) {
 
 class KeptTextOfFamily : public ::testing::TestWithParam<const char*> {
  protected:
-  // The golden's own tokens, round and round.
+  // The golden's own tokens, repeated.
   Tokens text(std::size_t n) const { return repeated(golden_.ids, n); }
   Conversation conversation(const std::string& drafter) const {
     return {Model::load(golden_file(GetParam()), {.threads = 2}), {.drafter = drafter}};
@@ -169,18 +169,18 @@ class KeptTextOfFamily : public ::testing::TestWithParam<const char*> {
   GenerateOptions options_{.max_tokens = 10, .ignore_eos = true, .keep_logits = true};
 };
 
-// A window's pages are given back: beyond them nothing can be taken over.
+// A window's pages are freed: beyond them nothing can be reused.
 class KeptWindow : public KeptTextOfFamily {};
 
 TEST_P(KeptWindow, GoesOnWhereItsPagesAreThere) {
   for (const std::string& drafter : {std::string("none"), "model:" + golden_file(GetParam())}) {
     Conversation talk = conversation(drafter);
     talk.turn(text(150), options_, true);
-    // At its end all pages of the window are there.
+    // At the text's end all pages of the window exist.
     EXPECT_EQ(talk.turn(joined(talk.last, text(20)), options_, true).statistics.reused,
               talk.n_common);
     EXPECT_EQ(talk.n_common, 159);
-    // In front of it they are not.
+    // Before the window they are gone.
     EXPECT_EQ(talk.turn(text(30), options_, true).statistics.reused, 0);
     EXPECT_EQ(talk.n_common, 29);
     EXPECT_EQ(talk.turn(joined(talk.last, text(9)), options_, true).statistics.reused, 39);
@@ -191,7 +191,8 @@ INSTANTIATE_TEST_SUITE_P(, KeptWindow,
                          ::testing::Values("gemma3_scaled", "gemma2_capped", "gemma4_shared"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Recurrent layers go back to borders of pages of 64 tokens alone, the target's and a drafter's.
+// Recurrent layers, the target's and a drafter's, can be rewound only to boundaries of pages of 64
+// tokens.
 class KeptStates : public KeptTextOfFamily {};
 
 TEST_P(KeptStates, GoesOnWhereAStateIsThere) {
@@ -216,8 +217,7 @@ INSTANTIATE_TEST_SUITE_P(, KeptStates,
                                            "nemotron_h_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Beyond its original context (48 tokens) a text of longrope has other keys from the first token
-// on.
+// Beyond its original context (48 tokens) a longrope text has other keys from the first token on.
 class KeptLongText : public KeptTextOfFamily {};
 
 TEST_P(KeptLongText, IsAnotherSequenceBeyondItsOriginalContext) {
@@ -226,12 +226,12 @@ TEST_P(KeptLongText, IsAnotherSequenceBeyondItsOriginalContext) {
     Conversation talk = conversation(drafter);
     talk.turn(text(20), options_, true);
     EXPECT_EQ(talk.turn(joined(talk.last, text(5)), options_, true).statistics.reused, 29);
-    talk.turn(joined(talk.last, text(40)), options_, true);  // beyond
+    talk.turn(joined(talk.last, text(40)), options_, true);  // beyond 48 tokens
     EXPECT_EQ(talk.n_common, 44);
     EXPECT_EQ(talk.turn(joined(talk.last, text(5)), options_, true).statistics.reused, 94);
-    EXPECT_EQ(talk.turn(text(20), options_, true).statistics.reused, 0);  // before it again
+    EXPECT_EQ(talk.turn(text(20), options_, true).statistics.reused, 0);  // shorter again
     EXPECT_EQ(talk.n_common, 19);
-    options_.max_tokens = 40;  // crosses it while it is written
+    options_.max_tokens = 40;  // crosses 48 tokens while generating
     EXPECT_EQ(talk.turn(text(25), options_, true).statistics.reused, 20);
     EXPECT_EQ(talk.turn(joined(talk.last, text(5)), options_, true).statistics.reused, 64);
     options_.max_tokens = 10;
@@ -288,7 +288,7 @@ TEST_F(KeptBetweenCalls, OnlyWhereAsked) {
   EXPECT_EQ(reused(), whole_);
 }
 
-// What failed is not kept; what was kept before stays.
+// A failed text is not kept; the earlier kept one stays.
 TEST_F(KeptBetweenCalls, AfterAnError) {
   GenerateRequest failing = request_;
   failing.options.on_token = [](const TokenEvent&) { throw std::runtime_error("no more"); };
@@ -304,7 +304,7 @@ TEST_F(KeptBetweenCalls, AfterARequestThatIsRefused) {
   EXPECT_EQ(reused(), whole_);
 }
 
-// What a cancelled text has of its prompt, and of its answer, is as good as any other's.
+// A cancelled text's prompt and answer are reused like any other's.
 TEST_F(KeptBetweenCalls, AfterACancelledText) {
   std::atomic<bool> cancel = false;
   GenerateRequest cancelled = request_;

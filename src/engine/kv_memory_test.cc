@@ -1,4 +1,4 @@
-// Generation within a limit on the caches' memory, and beyond it.
+// Generation within a limit on the KV caches' memory, and beyond it.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -62,18 +62,18 @@ TEST_F(KvMemory, ATextThatNeedsMoreEndsWithAnError) {
       EXPECT_NE(what.find(std::to_string(most) + " bytes (--kv-memory)"), std::string::npos)
           << what;
     }
-    // It has used what there is, and given all of it back.
+    // It has used the memory and freed it all.
     EXPECT_GT(n_tokens, 2 * kPageTokens);
     EXPECT_EQ(generator.generate({&fits, 1})[0].ids, expected);
-    // Two texts together need four: one waits for the other.
+    // Two texts together need four pages: one waits for the other.
     const std::vector<GenerateRequest> both = {fits, fits};
     for (const GenerateResult& result : generator.generate(both)) EXPECT_EQ(result.ids, expected);
     EXPECT_EQ(generator.generate({&fits, 1})[0].ids, expected);
   }
 }
 
-// Memory is taken as it is needed: a limit far below what the request may ever need does not
-// matter to a text that ends before.
+// Memory is taken as needed: a limit far below the request's maximum does not matter if the text
+// ends earlier.
 TEST_F(KvMemory, IsNotSetAsideForTokensThatMayCome) {
   const auto model = load(kPageTokens * bytes_per_token_);
   Generator generator(model, {});

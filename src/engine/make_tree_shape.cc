@@ -55,7 +55,8 @@ class RankTreeHandler final : public StrictJsonHandler {
     return true;
   }
 
-  // All nodes; a path comes right behind its beginning and the paths that this has before it.
+  // Checks and returns all nodes; each path comes after its prefix and the prefix's earlier
+  // continuations.
   const std::set<RankPath>& checked() const {
     if (paths_.empty()) fail("at least one node", "none");
     for (const RankPath& path : paths_) {
@@ -130,7 +131,7 @@ std::vector<int> tree_of_widths(const Spec& spec, const std::string& text) {
   return widths_tree(widths);
 }
 
-// Planned for the siblings that were measured, and so with these.
+// Planned for the measured kind of siblings, and uses it.
 std::shared_ptr<const TreeShape> planned_shape(const Spec& spec, const std::string& text) {
   const std::optional<std::string> file = spec.text("profile");
   if (!file || file->empty()) {
@@ -150,7 +151,7 @@ std::vector<int> read_rank_tree(const std::filesystem::path& file) {
   const MappedFile mapped(file);
   RankTreeHandler handler(file.string());
   handler.read({reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()});
-  // Places go level by level, and within a level in the order of paths.
+  // Places are ordered by level, and within a level by path.
   std::vector<RankPath> places(1);
   const std::set<RankPath>& paths = handler.checked();
   places.insert(places.end(), paths.begin(), paths.end());
@@ -201,7 +202,7 @@ std::shared_ptr<const TreeShape> make_tree_shape(const std::string& text) {
   limits.total = spec.integer("total", 1, kMostDraftNodes).value_or(limits.total);
   limits.depth = spec.integer("depth", 1, kMostDraftNodes).value_or(limits.depth);
   limits.top_k = spec.integer("topk", 1, kMostDraftNodes).value_or(limits.top_k);
-  // Expanded nodes hold distributions, whether they stay or not.
+  // Expanded nodes hold distributions, whether they are kept or not.
   if (1 + limits.top_k * (limits.depth - 1) > kMostDraftNodes) {
     throw UsageError(kReadTree, text, fmt::format("topk * (depth - 1) below {}", kMostDraftNodes),
                      fmt::format("{}", limits.top_k * (limits.depth - 1)));

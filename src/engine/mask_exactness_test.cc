@@ -1,7 +1,7 @@
-// A program's mask at every node, by enumeration: every outcome of drafter and verifier is walked
-// through the production loop, and the emitted tokens' joint law must be that of the target's rows
-// with what the mask forbids at minus infinity. Then the mask of another node is put on, and the
-// same enumeration must notice; a drafter that is not masked changes nothing but the speed.
+// A user's mask at every node, by enumeration: every outcome of drafter and verifier runs through
+// the production loop. The joint distribution of the emitted tokens must be that of the target's
+// rows with forbidden tokens at minus infinity. With another node's mask, the same enumeration must
+// notice. A drafter without a mask changes only the speed.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -37,7 +37,7 @@ using testing::Trial;
 constexpr int kVocabulary = 4;
 const std::vector<TokenId> kPrompt = {0, 2};
 
-// A number that depends on each token and its place.
+// A number that depends on every token and its place.
 int mixed(std::span<const TokenId> tokens) {
   int sum = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -45,7 +45,7 @@ int mixed(std::span<const TokenId> tokens) {
   }
   return sum;
 }
-// One token in three is forbidden, never all of the four; behind some texts none is.
+// One token in three is forbidden, never all four; after some texts none is.
 bool all_may_follow(std::span<const TokenId> tokens) { return mixed(tokens) % 5 == 0; }
 bool may_follow(std::span<const TokenId> tokens, TokenId token) {
   return all_may_follow(tokens) || (mixed(tokens) + token) % 3 != 0;
@@ -53,7 +53,7 @@ bool may_follow(std::span<const TokenId> tokens, TokenId token) {
 
 using Seen = std::function<std::span<const TokenId>(const MaskedText&)>;
 
-// The masks of a new text, by what `seen` leaves of each place's tokens.
+// Masks for a new text, from the part of each place's tokens that `seen` returns.
 std::function<std::shared_ptr<TextMasks>()> masks_by(const Seen& seen) {
   const TokenMask mask = [seen](const MaskedText& text, std::span<std::uint32_t> allowed) {
     const std::span<const TokenId> tokens = seen(text);
@@ -133,7 +133,7 @@ TEST(MaskExactness, AMaskAtEveryNode) {
   }
 }
 
-// Without the mask, or with that of the parent or of the round's root, it is another law.
+// Without the mask, or with that of the parent or of the root, the distribution differs.
 TEST(MaskExactness, MutantsAreCaught) {
   TableModel target(kVocabulary, 4);
   const Case one{"", make_multi_round(std::make_shared<ExactRule>()), chain_shape(2)};
@@ -151,7 +151,7 @@ TEST(MaskExactness, MutantsAreCaught) {
   }
 }
 
-// Drafts as if there were no mask.
+// Drafts without the mask.
 class IgnoresMasks final : public ForwardingDrafter {
  public:
   using ForwardingDrafter::ForwardingDrafter;

@@ -1,6 +1,6 @@
-// A program's mask in generators and batches: drafted texts are plain ones bit for bit for every
-// drafter, all tokens are allowed ones, it is asked once for a place, and what it throws, or a
-// place where nothing may follow, ends its own request.
+// A user's mask in generators and batches: with every drafter, drafted texts equal plain ones bit
+// for bit, and all tokens are allowed. The mask is called once per place. An exception, or a place
+// where nothing is allowed, ends its own request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ std::shared_ptr<const Model> target() {
 }
 int vocabulary() { return target()->summary().vocabulary_size; }
 
-// Forbids a third of the tokens, another third behind each text; all may follow behind some.
+// Forbids a third of the tokens, different after each text; after some texts all are allowed.
 bool may_follow(std::span<const TokenId> tokens, TokenId token) {
   std::uint32_t mixed = 17;
   for (const TokenId one : tokens) mixed = 31 * mixed + static_cast<std::uint32_t>(one);
@@ -110,7 +110,7 @@ TEST_P(MaskOfDrafts, SampledTextsHaveAllowedTokens) {
 INSTANTIATE_TEST_SUITE_P(, MaskOfDrafts, ::testing::ValuesIn(kDrafterCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The mask matters: without it the text is another one.
+// The mask has an effect: without it the text differs.
 TEST(Mask, ChangesTheText) {
   GenerateRequest request = request_of(DrafterFiles::kFewPrompt, {}, 1);
   const GenerateResult masked = std::move(Generator(target()).generate({&request, 1}).front());
@@ -118,7 +118,7 @@ TEST(Mask, ChangesTheText) {
   EXPECT_NE(std::move(Generator(target()).generate({&request, 1}).front()).ids, masked.ids);
 }
 
-// For the target and the drafter together, in whichever round.
+// Target and drafter together, in any round.
 TEST(Mask, IsAskedOnceForAPlace) {
   for (const char* name : {"model", "suffix", "relay", "staged", "recycling"}) {
     const auto* const drafter =
@@ -146,7 +146,7 @@ TEST(Mask, IsAskedOnceForAPlace) {
   }
 }
 
-// With a grammar both count.
+// With a grammar, both apply.
 TEST(Mask, StandsBesideAGrammar) {
   GenerateRequest request = request_of(DrafterFiles::kFewPrompt, {}, 1);
   request.options.grammar = Grammar::from_regex("[#%&@a-z]*");
@@ -184,7 +184,7 @@ TEST(Mask, AnErrorEndsItsOwnRequest) {
     bad.options.mask = [throws, n_last](const MaskedText& text, std::span<std::uint32_t> allowed) {
       if (text.tokens.size() < n_last) return third(text, allowed);
       if (throws) throw std::range_error("of the mask's own");
-      return true;  // nothing may follow
+      return true;  // nothing is allowed
     };
     int n_tokens = 0;
     bad.options.on_token = [&n_tokens](const TokenEvent&) { ++n_tokens; };
@@ -215,14 +215,14 @@ TEST(Mask, AnErrorEndsItsOwnRequest) {
       EXPECT_LE(n_tokens, 9);
       EXPECT_GE(n_tokens, throws ? 0 : 9);
     }
-    // Out of a generator, which goes on.
+    // Thrown out of a generator, which continues to work.
     Generator generator(target(), {.drafter = "suffix"});
     EXPECT_THROW(generator.generate({&bad, 1}), std::runtime_error);
     EXPECT_EQ(std::move(generator.generate({&good, 1}).front()).ids, expected.ids);
   }
 }
 
-// A text that gives its memory to others is run again, by the same masks.
+// A preempted text is run again with the same masks.
 TEST(Mask, GoesOnWhereATextGaveWay) {
   const auto bytes_per_token = static_cast<std::uint64_t>(target()->summary().kv_bytes_per_token);
   const auto small = Model::load(DrafterFiles::get().target(),

@@ -48,7 +48,7 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
 
 std::shared_ptr<const Model> Model::from_memory(const ModelInMemory& given,
                                                 const ModelOptions& options) {
-  constexpr const char* kName = "memory";  // in the place of a path, for messages
+  constexpr const char* kName = "memory";  // replaces a path in messages
   LoadOptions load = make_load_options(options);
   if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
   FileFolder::Contents files(given.files);

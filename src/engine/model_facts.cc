@@ -27,7 +27,7 @@ std::unique_ptr<const Family> read_family_of(const fs::path& path) {
   return fs::is_directory(path) ? read_family(path) : read_family(*open_gguf(path));
 }
 
-// What a text takes in memory beside the KV cache of its other layers.
+// A text's memory besides the KV cache of its other layers.
 void add_states(const Family& family, Facts& facts) {
   const RecurrentLayers layers = family.recurrent_layers();
   if (layers.n == 0) return;
@@ -59,7 +59,7 @@ void add_shape(const ModelConfig& config, Facts& facts) {
   facts.emplace_back("vocabulary", fmt::format("{} tokens", config.vocabulary_size));
 }
 
-// How many there are, and what a token needs of the file's bytes. Experts are alike.
+// The number of experts, and the file's bytes that a token needs. All experts have the same size.
 void add_experts(const Family& family, const TensorSource& source, Facts& facts) {
   const ModelConfig& config = family.config();
   if (config.n_experts == 0) return;
@@ -74,7 +74,7 @@ void add_experts(const Family& family, const TensorSource& source, Facts& facts)
   for (const TensorView& tensor : source.tensors()) {
     const auto size = static_cast<double>(tensor.data.size());
     n_bytes += size;
-    // Of an embedding that is no output matrix, one row.
+    // One row of an embedding that is not the output matrix.
     if (tensor.name == embedding && !config.tied_head) continue;
     n_read += is_of_expert(tensor.name) ? size * config.n_experts_used / config.n_experts : size;
   }
@@ -82,7 +82,7 @@ void add_experts(const Family& family, const TensorSource& source, Facts& facts)
                      fmt::format("{:.1f} of {:.1f} MB of weights", n_read / 1e6, n_bytes / 1e6));
 }
 
-// Bytes and numbers of each type, the largest share first.
+// Bytes and elements of each type, the largest share first.
 void add_weights(const TensorSource& source, Facts& facts) {
   struct Share {
     std::int64_t n_elements = 0;
@@ -137,12 +137,12 @@ Facts model_facts(const fs::path& path, const TensorSource& tensors) {
     add_text(*Tokenizer::load(path), *config, facts);
   } catch (const Error&) {
   }
-  // Drafters that need no other files: these of any model, the others of this one.
+  // Drafters without other files: those for any model, then those of this one.
   std::string drafters = "suffix, ngram, lookahead, recycling, jacobi";
   if (config->n_layers > 1) {
     drafters += fmt::format(", layerskip:layers=N (1 to {})", config->n_layers - 1);
   }
-  // Those that `outrider train` wrote stand in a directory of any family.
+  // Modules that `outrider train` wrote; the directory may be of any family.
   const bool has_modules = family->module_names() || fs::is_directory(path);
   if (const int n = count_mtp_modules(tensors); n > 0 && has_modules) {
     drafters += fmt::format(", mtp ({} module{})", n, n == 1 ? "" : "s");

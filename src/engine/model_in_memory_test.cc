@@ -1,4 +1,4 @@
-// Model::from_memory(): texts, bits and messages are those of a directory of the same contents.
+// Model::from_memory(): texts, bits and messages equal those of a directory with the same contents.
 #include "outrider/model_in_memory.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ TEST(ModelInMemory, IsReadWithWhatStandsBesideIt) {
   EXPECT_EQ(model->tokenizer().chat_template(), "{{ messages[0].content }}");
 }
 
-// Drafters read what the target keeps, with the same drafts as over a target in files.
+// Drafters read what the target keeps, with the same drafts as for a target in files.
 TEST(ModelInMemory, IsDraftedFor) {
   const TemporaryDirectory directory;
   testing::write_tiny_pair(directory.path());
@@ -121,7 +121,7 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
   }
 }
 
-// What is wrong is said in the words of a load from files, with "memory" for the path.
+// Errors read like those of a load from files, with "memory" as the path.
 TEST(ModelInMemory, IsRefusedInTheWordsOfFiles) {
   struct Broken {
     const char* name;

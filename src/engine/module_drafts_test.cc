@@ -1,6 +1,6 @@
-// Texts drafted by the target's own multi-token prediction module (DeepSeek-V3, GLM-4.5,
-// Qwen3.5, Qwen3-Next) have the bits of plain ones, in chains and trees, and drafts are those of
-// the golden program.
+// Texts drafted by the target's own multi-token prediction module (DeepSeek-V3, GLM-4.5, Qwen3.5,
+// Qwen3-Next) have the bits of plain ones, in chains and trees. The drafts are those of the golden
+// program.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -27,7 +27,7 @@ namespace {
 using testing::draft_text;
 using testing::GoldenModule;
 
-// A module's golden, and what weights are held as.
+// A module's golden, and the format of the weights.
 using Target = std::tuple<std::string, const char*>;
 
 class ModuleDrafts : public ::testing::TestWithParam<Target> {};
@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(All, ModuleDrafts,
 
 class ModuleDraftsGolden : public ::testing::TestWithParam<std::string> {};
 
-// A chain behind the golden text, of a drafter made as a user's "mtp".
+// A chain after the golden text, by a drafter with the spec "mtp".
 TEST_P(ModuleDraftsGolden, AreTheTokensOfTheProgram) {
   const GoldenModule golden(GetParam());
   const testing::TemporaryDirectory directory;
@@ -87,7 +87,7 @@ TEST_P(ModuleDraftsGolden, AreTheTokensOfTheProgram) {
 INSTANTIATE_TEST_SUITE_P(All, ModuleDraftsGolden, ::testing::ValuesIn(testing::golden_modules()),
                          [](const auto& info) { return info.param; });
 
-// "auto" drafts with the module of the file that it was loaded from.
+// "auto" drafts with the module in the target's own file.
 TEST(ModuleDrafts, AreFoundByAuto) {
   const GoldenModule golden("qwen3_5");
   const auto target = Model::load(golden.gguf(), {.weights = "f32", .threads = 2});

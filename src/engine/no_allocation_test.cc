@@ -1,7 +1,7 @@
-// Once warm, generation takes nothing from the heap, on any thread: not the passes, not the cache,
-// not drafting, judging or committing. Warm: a text as long has come before it, whose pages of the
-// caches are free again (model/no_allocation_test.cc sees what new pages take). Plain decoding and
-// chains of a model; index drafters, which grow with the text they index, are exempt.
+// Once warm, generation allocates nothing on any thread: in passes, cache, drafting, verification
+// or commit. Warm means that a text of the same length came before, whose cache pages are free
+// again (model/no_allocation_test.cc tests new pages). Covers plain decoding and chains of a model;
+// lookup drafters are exempt, since their index grows with the text.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ namespace {
 constexpr int kDraftLength = 4;
 constexpr int kWarmUpRounds = 16;
 constexpr int kRounds = 64;
-// No round commits more than its draft and one token.
+// A round commits at most its draft and one token.
 constexpr int kWarmUpTokens = kWarmUpRounds * (kDraftLength + 1);
 constexpr int kTokens = kWarmUpTokens + kRounds * (kDraftLength + 1);
 
@@ -37,15 +37,15 @@ class NoAllocation : public ::testing::Test {
 
   static std::string draft() { return (directory_->path() / "draft").string(); }
 
-  // Generates a text twice and counts, the second time, from the first token that comes after
-  // kWarmUpTokens, so after kWarmUpRounds at least, to the last.
+  // Generates a text twice. The second time it counts allocations from the first token after
+  // kWarmUpTokens (so after at least kWarmUpRounds) to the last.
   static void expect_none(const std::string& drafter, const std::string& verify,
                           const SamplingParams& sampling, int n_threads) {
     SCOPED_TRACE(drafter + " " + verify + " temperature " + std::to_string(sampling.temperature) +
                  " top-p " + std::to_string(sampling.top_p) + " threads " +
                  std::to_string(n_threads));
     const auto model = Model::load(directory_->path() / "target", {.threads = n_threads});
-    // However little there is to share: with more than one thread, the runtime's part is seen too.
+    // However small the work: with more than one thread, the runtime's part is tested too.
     dynamic_cast<DecoderModel&>(model->language_model()).set_least_share_ns(0);
     SpeculationOptions speculation;
     speculation.verify = verify;
@@ -98,12 +98,12 @@ TEST_F(NoAllocation, ChainsOfAModel) {
     for (const SamplingParams& sampling : samplings()) {
       expect_none("model:" + draft(), verify, sampling, 1);
     }
-    // Two threads meet at ten barriers a layer, which takes its time on a busy machine: once each.
+    // Two threads meet at ten barriers per layer, which is slow on a busy machine: once each.
     expect_none("model:" + draft(), verify, samplings()[1], 2);
   }
 }
 
-// Of an encoder-decoder: passes that read what its encoder left, and biases by distance.
+// With an encoder-decoder: passes that read the encoder's output, and biases by distance.
 TEST(NoAllocationOfEncoderDecoders, PlainDecodingAndChains) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::GoldenModel golden("t5_plain");
@@ -136,7 +136,7 @@ TEST(NoAllocationOfEncoderDecoders, PlainDecodingAndChains) {
   }
 }
 
-// The test can fail: what counts is seen.
+// The test can fail: every kind of allocation is counted.
 TEST_F(NoAllocation, CountsAreOfEveryKind) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const long before = testing::n_allocations;

@@ -1,5 +1,5 @@
-// A program's own drafter in generators and batches: what it throws comes out and ends its text
-// alone, whatever was generated beside it, and all goes on afterwards.
+// A user's own drafter in generators and batches: its exceptions are passed on and end its text
+// alone, whatever else is generated, and everything continues afterwards.
 #include "outrider/own_drafter.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ GenerateOptions options() {
 
 GenerateResult plain() { return Generator(target()).generate(DrafterFiles::kFewPrompt, options()); }
 
-// Names what followed, and fails once where it is told to.
+// Drafts what followed earlier, and throws once where it is told to.
 class FailsWhenTold final : public testing::RemembersTexts {
  public:
   enum class Where { nowhere, begin, propose, observe, bad_token };
@@ -69,8 +69,8 @@ class FailsWhenTold final : public testing::RemembersTexts {
   }
 
   Where where = Where::nowhere;
-  TokenId first_token = kNoToken;  // of the text that it fails in; kNoToken: any
-  std::size_t least_tokens = 25;   // of the text by then
+  TokenId first_token = kNoToken;  // first token of the text in which it fails; kNoToken: any
+  std::size_t least_tokens = 25;   // length of the text at which it fails
 
  private:
   bool is_meant(const OwnText& text) const {
@@ -127,7 +127,7 @@ TEST(OwnDrafterInGenerator, WhatItThrowsComesOutAndTheGeneratorGoesOn) {
   EXPECT_EQ(generator.generate(DrafterFiles::kFewPrompt, options()).ids, expected.ids);
 }
 
-// What a round's draft cost is not emitted where the draft failed.
+// If the draft failed, the round's tokens are not emitted.
 TEST(OwnDrafterInGenerator, EmitsNothingOfARoundWhoseDraftFailed) {
   const auto own = std::make_shared<FailsWhenTold>();
   own->where = FailsWhenTold::Where::propose;
@@ -199,7 +199,7 @@ TEST(OwnDrafterInBatch, IsNamedByItsSpec) {
                  [](GenerateResult, std::exception_ptr error) { EXPECT_EQ(error, nullptr); });
   };
   EXPECT_THROW(submit({.drafter = "own:third"}), UsageError);
-  // Its distributions cannot be looked at.
+  // Its distributions are not available to a rule.
   EXPECT_THROW(submit({.drafter = "own", .rule = "diff:alpha=0.1"}), UsageError);
   submit({.drafter = "own", .rule = "typical"});
   submit({.drafter = "own:other", .tree = "chain:length=2"});

@@ -14,20 +14,22 @@
 namespace outrider {
 namespace {
 
-// Shares of a pass' deviation that move all costs, and its own. A change of the load shows after
-// some ten passes, in all costs: those of rows that are not run meanwhile are not left behind.
+// The shares of a pass' deviation by which all costs change, and by which its own does. A change of
+// load shows after some ten passes in all costs, also of widths that are not run meanwhile.
 constexpr double kAllFollow = 0.1;
 constexpr double kOneFollows = 0.02;
-// Of one whose width was not run for so many passes: what they moved, they moved for all.
+// The share for a width that was not run for kLongAgo passes: these have scaled all costs already.
 constexpr std::int64_t kLongAgo = 16;
 constexpr double kStaleFollows = 0.3;
-// Passes of one width in turn after which they are the drift of all. A disturbance lasts longer.
+// After so many passes of one width in a row, deviations count as drift of all costs. A disturbance
+// lasts longer.
 constexpr std::int64_t kFewInTurn = 4;
-// An outlier counts at most so many times what was expected. Where other programs run, passes that
-// wait for a thread are many and belong to the mean; one that the machine slept through is none.
+// An outlier counts at most kOutlier times the expected time. If other programs run, passes that
+// wait for a thread are frequent and belong to the mean; a pass during which the machine slept does
+// not.
 constexpr double kOutlier = 4;
 
-// Rows that are told apart: beyond some, the nearest one below stands for a pass.
+// Widths that are distinguished; a pass between them counts for the nearest one below.
 constexpr int kRows[] = {1,  2,  3,  4,  5,  6,  7,  8,   10,  12,  14,  16,  20,  24, 28,
                          32, 40, 48, 56, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512};
 
@@ -59,7 +61,7 @@ double PassTimes::base(int rows) const {
         (rising_[at - 1] - rising_[at - 2]) / (points_[at - 1].rows - points_[at - 2].rows);
     return rising_[at - 1] + a_row * (rows - points_[at - 1].rows);
   }
-  // Narrower than any that was seen: no cheaper.
+  // Narrower than any width seen: not cheaper.
   if (above->rows == rows || at == 0) return rising_[at];
   const Measured& below = points_[at - 1];
   const double share = static_cast<double>(rows - below.rows) / (above->rows - below.rows);
@@ -92,7 +94,8 @@ void PassTimes::learn(int rows, double seconds, double expected) {
     return;
   }
   const double ratio = std::clamp(seconds / expected, 1 / kOutlier, kOutlier);
-  if (point == points_.end() || point->rows != rows) {  // it says nothing of the others
+  // No measurement of this width yet: leaves the others unchanged.
+  if (point == points_.end() || point->rows != rows) {
     points_.insert(point, {rows, ratio * base(rows), n_passes_});
     return;
   }
@@ -107,13 +110,14 @@ void PassTimes::learn(int rows, double seconds, double expected) {
 
 PassTimes measure_passes(LanguageModel& model) {
   using Clock = std::chrono::steady_clock;
-  // A text that has something to look back at.
+  // A context that attention can read.
   constexpr int kContext = 32;
   constexpr int kWidest = 64;
-  // A large model is not measured for longer: its wider passes cost as much a row as the last ones.
+  // A large model is not measured for longer: wider passes are extrapolated by the last ones' cost
+  // per row.
   constexpr double kLongest_seconds = 1;
   constexpr std::size_t kMostTimes = 25;
-  constexpr double kShort_seconds = 0.01;  // of the passes of one width, beyond two
+  constexpr double kShort_seconds = 0.01;  // per width, for passes beyond two
   const auto seconds_since = [](Clock::time_point began) {
     return std::chrono::duration<double>(Clock::now() - began).count();
   };
@@ -149,7 +153,8 @@ PassTimes measure_passes(LanguageModel& model) {
     seconds.push_back({time_pass(rows), time_pass(rows)});
     if (rows > 1 && seconds_since(began) > kLongest_seconds) break;
   }
-  // Short passes are told apart by some percent: more of them, in turn, as a machine changes.
+  // Short passes differ by some percent: measures more of them, in turn, since the machine's speed
+  // drifts.
   for (std::size_t time = 2; time < kMostTimes; ++time) {
     for (std::size_t i = 0; i < widths.size(); ++i) {
       const bool is_short = static_cast<double>(time) * seconds[i][0] < kShort_seconds;

@@ -13,7 +13,7 @@ TEST(PassTimes, IsLinearBetweenWhatWasMeasured) {
   EXPECT_EQ(times.seconds(3), 14);
   EXPECT_EQ(times.seconds(4), 18);
   EXPECT_EQ(times.seconds(8), 34);
-  EXPECT_EQ(times.seconds(10), 42);  // as between the two widest
+  EXPECT_EQ(times.seconds(10), 42);  // extrapolated from the two widest
 }
 
 TEST(PassTimes, KnowsNothingAtFirstAndOneCostForAllAfterOne) {
@@ -25,7 +25,7 @@ TEST(PassTimes, KnowsNothingAtFirstAndOneCostForAllAfterOne) {
   EXPECT_EQ(times.seconds(100), 2);
 }
 
-// A machine that has become twice as slow: every cost follows, those of other widths as well.
+// If a machine becomes twice as slow, every cost follows, also of other widths.
 TEST(PassTimes, FollowsWhatPassesTake) {
   PassTimes times({{1, 1}, {2, 2}, {4, 4}});
   for (int i = 0; i < 40; ++i) times.add(2, 4);
@@ -46,7 +46,8 @@ TEST(PassTimes, OneOutlierMovesACostByAThirdOrSo) {
   EXPECT_LE(times.seconds(2), 2 * 1.3 * 1.06 + 1e-9);
 }
 
-// Long without drafts on a machine that others disturb: what two rows cost beside one stays known.
+// Many passes without drafts on a disturbed machine: the ratio of two rows' cost to one row's stays
+// known.
 TEST(PassTimes, OneWidthAloneSaysNothingOfTheOthers) {
   PassTimes times({{1, 1}, {2, 1.1}, {4, 1.3}});
   for (int i = 0; i < 50; ++i) {
@@ -60,7 +61,7 @@ TEST(PassTimes, OneWidthAloneSaysNothingOfTheOthers) {
   EXPECT_NEAR(times.seconds(4) / times.seconds(1), 1.25, 0.1);
 }
 
-// A pass of one row that was disturbed: with more of them nothing is gained.
+// A disturbed pass of one row: more rows do not cost less.
 TEST(PassTimes, MoreRowsCostNoLess) {
   PassTimes times({{1, 1}, {2, 1.1}, {8, 3}});
   for (int i = 0; i < 40; ++i) times.add(2, 1.1);

@@ -7,7 +7,7 @@
 namespace outrider {
 namespace {
 
-// Certainties of different classes of the curve.
+// Certainties in different classes of the curve.
 constexpr double kSure = 0.97;
 constexpr double kLikely = 0.8;
 constexpr double kUnsure = 0.4;
@@ -23,8 +23,8 @@ TEST(PayingNodes, APriceHoldsForAllNodesBehindTheLastOne) {
   EXPECT_EQ(nodes.price(1000), static_cast<double>(prices.size() - 1));
 }
 
-// Two of three stood: the third one's parent stood, so that it was judged; the token refused behind
-// it was not.
+// Two of three were accepted. The third was judged, since its parent was accepted; the token
+// refused after it was not.
 TEST(PayingNodes, LearnsWhatWasJudged) {
   TrustCurve curve;
   PayingNodes nodes;
@@ -63,7 +63,7 @@ TEST(PayingNodes, LearnsWhatWouldHaveStood) {
   }
 }
 
-// Two nodes in a row: p - 0.25, p * p - 0.5.
+// Two nodes in a row gain p - 0.25 and p * p - 0.5.
 TEST(PayingNodes, GainIsWhatIsExpectedAboveThePrices) {
   TrustCurve curve;
   PayingStop::Prices prices;
@@ -95,7 +95,7 @@ TEST(PayingNodes, OfADraftThatIsWithdrawnTheFirstTokenTeaches) {
   }
 }
 
-// A draft that something else has changed says nothing.
+// A draft that something else changed teaches nothing.
 TEST(PayingNodes, LearnsNothingOfADraftThatIsNotTheirs) {
   TrustCurve curve;
   PayingNodes nodes;

@@ -34,16 +34,16 @@ constexpr std::string_view kVersionKey = "general.quantization_version";
 // The version of all layouts in io/block_formats.h.
 constexpr std::uint32_t kBlockLayouts = 2;
 
-// Elements at a time: 4 MiB of floats, at most 50 ms of one thread.
+// Elements per piece: 4 MiB of floats, at most 50 ms on one thread.
 constexpr std::int64_t kPiece = 1 << 20;
-// Elements that a thread takes at least: so many that taking costs nothing.
+// Elements per thread at least: enough to make scheduling negligible.
 constexpr std::int64_t kLeastShare = 1 << 14;
 
 std::string tensor_of(const GgufFile& file, const TensorView& tensor) {
   return fmt::format("{}: tensor '{}'", file.description(), tensor.name);
 }
 
-// --- What is refused ----------------------------------------------------------------------------
+// --- Refusals -----------------------------------------------------------------------------------
 
 std::unique_ptr<GgufFile> open_model(const fs::path& model) {
   if (fs::is_directory(model)) {
@@ -72,7 +72,7 @@ void check_place(const GgufFile& file, const fs::path& out, bool replace) {
 
 bool is_blocks(ElementType type) { return find_block_format(type) != nullptr; }
 
-// Throws for what cannot be done; says what is doubtful.
+// Throws for impossible requests; returns warnings for doubtful ones.
 std::vector<std::string> check_tensors(const GgufFile& file, std::span<const PlannedTensor> planned,
                                        const QuantiseOptions& options) {
   int n_quantised = 0;
@@ -113,7 +113,7 @@ std::vector<std::string> check_tensors(const GgufFile& file, std::span<const Pla
 
 // --- Writing ------------------------------------------------------------------------------------
 
-// The entries of the new file: views of `file` and of `own`.
+// The entries of the new file, as views of `file` and of `own`.
 std::vector<GgufEntry> entries_of(const GgufFile& file, std::uint32_t file_type,
                                   std::array<std::string, 2>& own) {
   own = {gguf_entry(kFileTypeKey, file_type), gguf_entry(kVersionKey, kBlockLayouts)};
@@ -136,7 +136,7 @@ std::vector<GgufEntry> entries_of(const GgufFile& file, std::uint32_t file_type,
   return entries;
 }
 
-// Copies and encodes tensors, one piece after the other.
+// Copies and encodes tensors, piece by piece.
 class Writing {
  public:
   Writing(const GgufFile& file, GgufWriter& writer, const QuantiseOptions& options)
@@ -157,7 +157,7 @@ class Writing {
   }
 
   void encode(const TensorView& tensor, ElementType type) {
-    // Blocks of both types lie side by side without regard to rows, which are whole blocks.
+    // Rows are whole blocks of both types, so blocks can be split without regard to rows.
     const auto unit =
         static_cast<std::int64_t>(std::max(block_elements(tensor.type), block_elements(type)));
     const std::int64_t n_units = tensor.n_elements() / unit;
@@ -173,8 +173,8 @@ class Writing {
   }
 
  private:
-  // n rows of `units` to bytes_. The place of an element that cannot be encoded, of the piece's, if
-  // there is one.
+  // Encodes n rows of `units` to bytes_. Returns the piece's first element that cannot be encoded,
+  // if any.
   std::optional<std::int64_t> encode_piece(const TensorView& units, std::int64_t first,
                                            std::int64_t n, ElementType type) {
     const std::int64_t unit = units.shape.back();

@@ -1,5 +1,5 @@
-// Files of every type made of tiny models: what they hold against the source, byte by byte, and
-// what is refused.
+// Files of every type made from tiny models: their contents against the source, byte by byte, and
+// refusals.
 #include "outrider/quantise.h"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ std::vector<float> values_of(const TensorView& tensor) {
   return values;
 }
 
-// Rows of 256, but for the 96 of ffn_down.
+// Rows of 256, except for the 96 of ffn_down.
 TinyShape wide_shape() {
   TinyShape shape;
   shape.n_layers = 8;
@@ -79,7 +79,7 @@ class Quantise : public ::testing::Test {
   auto quantising(const QuantiseOptions& options) const {
     return [this, options] { quantise_file(source(), out(), options); };
   }
-  // Nothing beside the source.
+  // No file beside the source.
   bool is_clean() const {
     return std::distance(fs::directory_iterator(root()), fs::directory_iterator()) == 1;
   }
@@ -114,7 +114,7 @@ TEST_F(Quantise, HoldsEachTensorInItsPlannedType) {
         Bytes expected(to.data.size());
         encode_blocks(to.type, values, expected);
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(), to.data.begin()));
-        // Normal numbers: 5 % and 1 % of the largest would be a wrong scale or place.
+        // Normal numbers: a deviation of 5 % or 1 % of the largest would be a wrong scale or place.
         float largest = 0;
         for (const float value : values) largest = std::max(largest, std::fabs(value));
         const std::vector<float> back = values_of(to);
@@ -146,7 +146,7 @@ TEST_F(Quantise, CopiesMetadataByteForByte) {
   }
   EXPECT_EQ(after->integer("general.file_type"), 15);
   EXPECT_EQ(after->integer("general.quantization_version"), 2);
-  // What says otherwise is replaced where it stands.
+  // Existing keys are replaced in place.
   quantise_file(out(), root() / "again.gguf", {.type = "q8_0", .requantise = true});
   const auto again = open_gguf(root() / "again.gguf");
   EXPECT_EQ(again->metadata().size(), after->metadata().size());
@@ -178,7 +178,7 @@ TEST_F(Quantise, WhatItWritesGenerates) {
 TEST_F(Quantise, SaysWhatIsNotAsItsNameSays) {
   write_source();
   EXPECT_THAT(quantise_file(source(), out(), {.type = "q8_0"}).warnings, IsEmpty());
-  // ffn_down of eight layers.
+  // ffn_down of all eight layers.
   EXPECT_THAT(quantise_file(source(), out(), {.type = "q6_k", .replace = true}).warnings,
               ElementsAre(HasSubstr("asks for: 8 of 58 matrices, whose rows are")));
 }
@@ -193,7 +193,7 @@ TEST_F(Quantise, TakesWhatIsQuantisedOnlyWhenAsked) {
   const QuantiseSummary summary =
       quantise_file(source(), out(), {.type = "q8_0", .requantise = true});
   EXPECT_THAT(summary.warnings, ElementsAre(HasSubstr("quantised before: 58 of 58 matrices")));
-  // What has its type already is copied; of q4_0 files the head is q6_k.
+  // A tensor that has its type already is copied; in q4_0 files the head is q6_k.
   write_gguf(testing::make_tiny_model(wide_shape()), source(),
              {ElementType::q4_0, ElementType::q6_k});
   EXPECT_THAT(quantise_file(source(), out(), {.type = "q4_0", .replace = true}).warnings,
@@ -206,7 +206,7 @@ TEST_F(Quantise, TakesWhatIsQuantisedOnlyWhenAsked) {
   }
 }
 
-// gpt-oss as it is published: experts in MXFP4, which is read and never written.
+// gpt-oss as published: experts in MXFP4, which can be read but not written.
 TEST_F(Quantise, ReadsExpertsInMxfp4) {
   const fs::path golden = testing::golden_directory("gpt_oss_mxfp4") / "model.gguf";
   EXPECT_THAT([&] { quantise_file(golden, out(), {.type = "q8_0"}); },
@@ -221,7 +221,7 @@ TEST_F(Quantise, ReadsExpertsInMxfp4) {
     if (from.type != ElementType::mxfp4) continue;
     ++n_experts;
     EXPECT_EQ(to.type, ElementType::q8_0);
-    // Steps of MXFP4 are a twelfth of the block's largest at least, Q8_0's a 127th.
+    // MXFP4 steps are at least a twelfth of the block's largest value, Q8_0's a 127th.
     const std::vector<float> values = values_of(from);
     const std::vector<float> back = values_of(to);
     for (std::size_t i = 0; i < values.size(); i += 32) {
@@ -293,7 +293,8 @@ TEST_F(Quantise, NamesTheTensorOfWhatIsNoNumber) {
   }
 }
 
-// Of several the first, whichever thread comes upon it first, and behind the first piece, too.
+// The first of several errors is reported, whichever thread finds it first, also after the first
+// piece.
 TEST_F(Quantise, CountsRowsFromTheTensorsBegin) {
   std::vector<float> values(4096 * 300, 1.0F);
   for (const std::size_t row : {290, 293, 299}) {
@@ -336,7 +337,7 @@ TEST_F(Quantise, RefusesAndLeavesNothing) {
   EXPECT_EQ(read_file(out()), Bytes(3));
 }
 
-// A caller that throws out of its progress, as the program does on Ctrl-C.
+// The caller throws from its progress callback, as the program does on Ctrl-C.
 TEST_F(Quantise, EndsWhenProgressThrows) {
   write_source();
   struct Enough {};
@@ -354,7 +355,7 @@ TEST_F(Quantise, EndsWhenProgressThrows) {
   EXPECT_EQ(shares.back(), 1.0);
 }
 
-// Rows that no block divides, a row as long as a piece and longer, integers, and an alignment.
+// Rows that no block divides, rows as long as a piece and longer, integers, and an alignment.
 TEST_F(Quantise, OddShapesAndTypes) {
   constexpr std::size_t kLong = (1 << 20) + 512;
   const auto floats = [](std::size_t n) {

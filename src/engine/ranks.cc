@@ -45,7 +45,7 @@ Launch detect_launch() {
   }
   if (const auto n = number_in_environment("PMI_SIZE")) return launch_by("PMI", n, "PMI_RANK");
   if (number_in_environment("PMIX_RANK")) {
-    // PMIx leaves the number to be asked for. Slurm says it.
+    // With PMIx the number needs a query; Slurm's environment has it.
     auto n = number_in_environment("SLURM_STEP_NUM_TASKS");
     if (!n) n = number_in_environment("SLURM_NTASKS");
     return launch_by("PMIx", n, "PMIX_RANK");

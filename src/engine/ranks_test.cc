@@ -1,5 +1,5 @@
-// Texts of a model that several ranks hold together: ids and logits, plain and drafted, are those
-// of one process. Ranks are threads here; tests/mpirun_test.cc has real ones.
+// Texts of a model that several ranks hold together: ids and logits, plain and drafted, equal those
+// of one process. Here ranks are threads; tests/mpirun_test.cc has processes.
 #include "outrider/ranks.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class Pairs {
   }
   Pairs() {
     testing::TinyShape llama;
-    llama.n_heads = 9;  // SmolLM2's: three heads read each of keys
+    llama.n_heads = 9;  // SmolLM2's: three query heads share each key head
     llama.n_kv_heads = 3;
     llama.dim = 96;
     write("llama", llama);
@@ -72,7 +72,7 @@ class Pairs {
     testing::write_hugging_face(testing::with_noise(model, 0.2F, 9),
                                 directory_.path() / (kind + "_draft"));
   }
-  // The same tensors as a Qwen2, whose heads of queries, keys and values have biases in any case.
+  // The same tensors as a Qwen2, whose query, key and value heads always have biases.
   static void make_qwen2(const fs::path& directory) {
     nlohmann::json config = nlohmann::json::parse(std::ifstream(directory / "config.json"));
     config["architectures"] = {"Qwen2ForCausalLM"};
@@ -85,7 +85,7 @@ class Pairs {
   testing::TemporaryDirectory directory_;
 };
 
-// use(model) of a model that so many ranks hold together.
+// Calls use(model) with a model split over n_ranks ranks.
 void on_ranks(const fs::path& path, ModelOptions options, int n_ranks,
               const std::function<void(std::shared_ptr<const Model>)>& use) {
   testing::run_ranks(n_ranks, {}, [&](Communicator& communicator) {
@@ -133,7 +133,7 @@ TEST_P(RanksDecode, IdsAndLogitsAreThoseOfOneProcess) {
   const ModelOptions options{.weights = weights, .threads = 1};
   const std::vector<GenerateResult> expected =
       texts_of(Model::load(Pairs::target(kind), options), kind);
-  // Greedy drafted decoding is plain decoding, whoever runs it; and drafts stand at all.
+  // Greedy drafted decoding equals plain decoding, whoever runs it; and some drafts are accepted.
   EXPECT_EQ(expected[2].ids, expected[0].ids);
   EXPECT_GT(expected[2].statistics.accepted, 0);
   for (const int n_ranks : {2, 3, 4}) {
@@ -158,14 +158,13 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RanksDecode,
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param);
                          });
 
-// What one process alone can do is refused in one line, and the model goes on.
 TEST(Ranks, TheSummaryIsTheModels) {
   const auto whole = Model::load(Pairs::target("experts"), {.threads = 1});
   on_ranks(Pairs::target("experts"), {.threads = 1}, 2, [&](const auto& model) {
     EXPECT_EQ(model->summary().n_parameters, whole->summary().n_parameters);
     EXPECT_EQ(model->summary().n_heads, whole->summary().n_heads);
     EXPECT_LT(model->summary().weight_bytes, whole->summary().weight_bytes);
-    // Two of five experts are used: what is idle are three fifths of those here, not of all.
+    // Two of five experts are used: three fifths of this rank's experts are idle, not of all.
     EXPECT_GT(model->summary().idle_bytes, 0);
     EXPECT_LT(model->summary().idle_bytes, whole->summary().idle_bytes);
     EXPECT_LE(model->summary().idle_bytes, model->summary().weight_bytes * 3 / 5);
@@ -244,7 +243,7 @@ TEST(Ranks, FollowIsNotForTheFirstOne) {
   EXPECT_THROW(follow(Pairs::target("llama"), {}), UsageError);
 }
 
-// The environment of a launcher, for as long as this lives.
+// A launcher's environment, for this object's lifetime.
 class Environment {
  public:
   Environment(std::initializer_list<std::pair<const char*, const char*>> values)
@@ -289,7 +288,7 @@ TEST(DetectLaunch, KnowsTheLaunchers) {
   }
 }
 
-// What such processes inherit, or what tells of none.
+// What such processes inherit, or incomplete variables.
 TEST(DetectLaunch, KnowsWhatIsNone) {
   if (!detect_launch().launcher.empty()) GTEST_SKIP() << "started by a launcher itself";
   for (const char* rank : {"0", "1"}) {
@@ -303,7 +302,7 @@ TEST(DetectLaunch, KnowsWhatIsNone) {
     EXPECT_TRUE(detect_launch().is_alone());
   }
   {
-    // srun --mpi=none: tasks that know nothing of each other.
+    // srun --mpi=none: tasks that do not know each other.
     const Environment environment{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "3"}};
     EXPECT_TRUE(detect_launch().is_alone());
     EXPECT_EQ(detect_launch().rank, 0);
@@ -319,7 +318,7 @@ TEST(DetectLaunch, KnowsWhatIsNone) {
     EXPECT_EQ(detect_launch().rank, 0);
   }
   {
-    // A batch script's own process.
+    // The process of a batch script itself.
     const Environment environment{{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}};
     EXPECT_TRUE(detect_launch().is_alone());
   }

@@ -1,5 +1,5 @@
-// Relaxed acceptance by enumeration: what the loop emits with it, beside the rule written down
-// plainly and the marks found by reading the whole text at every position.
+// Relaxed acceptance by enumeration: compares the loop's output with a plain form of the rule,
+// which finds the marks by reading the whole text at every position.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ struct Settings {
   double delta = 0.4;
 };
 
-// The rule as its source has it, for distributions.
+// The rule of its source, for distributions.
 class Naive final : public Rule {
  public:
   explicit Naive(const Settings& settings) : settings_(settings) {}
@@ -103,7 +103,7 @@ class Naive final : public Rule {
   Settings settings_;
 };
 
-// Behind the prompt and the emitted tokens, with the marks read from the start.
+// The views after the prompt and the emitted tokens, with the marks read from the start.
 FixedViews views_behind(RulePair& pair, const SamplingParams& sampling, const Tokens& prompt,
                         const Tokens& emitted) {
   FixedViews views = testing::views_behind(
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(, Relaxed, ::testing::Values("exact", "block", "travers
 
 enum class Reading { always_open, never_open, of_the_text_alone, of_the_draft_alone };
 
-// The rule, reading marks in another way.
+// The rule, with another reading of the marks.
 class Misreading final : public Rule {
  public:
   explicit Misreading(Reading reading) : reading_(reading) {}
@@ -230,8 +230,8 @@ TEST(RelaxedMutants, AreCaught) {
     return std::make_shared<RelaxedRule>(top, delta, ThinkingMarks{.open = open, .close = close});
   };
   EXPECT_LT(error_of_rule(other(2, 0.4, kOpen, kClose)), kExact);
-  EXPECT_GT(error_of_rule(other(3, 0.4, kOpen, kClose)), kCaught);  // top is not looked at
-  EXPECT_GT(error_of_rule(other(2, 1, kOpen, kClose)), kCaught);    // nor delta
+  EXPECT_GT(error_of_rule(other(3, 0.4, kOpen, kClose)), kCaught);  // ignores top
+  EXPECT_GT(error_of_rule(other(2, 1, kOpen, kClose)), kCaught);    // ignores delta
   EXPECT_GT(error_of_rule(other(2, 0.4, kClose, kOpen)), kCaught);
   EXPECT_GT(error_of_rule(other(2, 0.4, kOpen, kNoToken)), kCaught);  // thinking never ends
   EXPECT_GT(error_of_rule(std::make_shared<TargetBonus>(
@@ -241,8 +241,8 @@ TEST(RelaxedMutants, AreCaught) {
 
 // --- Where it cannot apply -------------------------------------------------------------------
 
-// At delta 0, without marks in the text, and without marks at all it is the exact rule draw for
-// draw, whatever verifies.
+// At delta 0, without marks in the text, and without marks at all, it is the exact rule draw for
+// draw, under any verification.
 TEST_P(Relaxed, IsTheExactRuleWhereItCannotApply) {
   const FindToken nowhere = [](std::string_view spelling) -> std::optional<TokenId> {
     return spelling == "<think>" ? 100 : 101;

@@ -8,7 +8,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Seconds that are differences of clock readings: rounded, they are these again to the tick.
+// Seconds that are differences of clock readings: rounding restores the exact ticks.
 Clock::duration ticks(double seconds) {
   return std::chrono::round<Clock::duration>(std::chrono::duration<double>(seconds));
 }

@@ -22,11 +22,11 @@ namespace {
 
 constexpr const char* kOperation = "write trace";
 
-// A track of rounds has the number of its process, which viewers put first. Those of texts begin
-// here, beyond the number of any process.
+// A track of rounds has the number of its process, which viewers put first. Tracks of texts begin
+// here, beyond any process's number.
 constexpr std::int64_t kFirstTextTrack = 1000;
 
-// With its quotes; what is no UTF-8 is replaced.
+// Quoted; invalid UTF-8 is replaced.
 std::string quoted(std::string_view text) {
   return nlohmann::json(std::string(text))
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -34,7 +34,7 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-// The file, for all batches. Whole events are written, or none of them.
+// The file shared by all batches. Events are written whole or not at all.
 class RoundTrace::File {
  public:
   explicit File(const std::filesystem::path& path)
@@ -48,12 +48,12 @@ class RoundTrace::File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Events, each of them behind ",\n".
+  // Appends events, each preceded by ",\n".
   void append(std::string_view events) {
     const std::lock_guard lock(mutex_);
     if (events.empty()) return;
     if (n_events_bytes_ == 0) {
-      (void)!::ftruncate(descriptor_, 0);  // of an earlier trace; a pipe has none
+      (void)!::ftruncate(descriptor_, 0);  // an earlier trace; a pipe has none
       write("[");
       events.remove_prefix(1);  // the comma
     }
@@ -66,7 +66,7 @@ class RoundTrace::File {
     return failure_;
   }
 
-  // The number of a batch among those of the file, from 1.
+  // The number of a batch in the file, from 1.
   int add_batch() {
     const std::lock_guard lock(mutex_);
     return ++n_batches_;
@@ -84,7 +84,7 @@ class RoundTrace::File {
         bytes.remove_prefix(static_cast<std::size_t>(n_written));
       } else if (errno != EINTR) {
         failure_ = Error(kOperation, path_.string(), std::strerror(errno)).what();
-        // Half an event would be the end of the file to a viewer. A pipe keeps it.
+        // Viewers stop at half an event, so it is cut off. A pipe keeps it.
         if (begin >= 0) (void)!::ftruncate(descriptor_, begin);
         return;
       }
@@ -94,13 +94,13 @@ class RoundTrace::File {
   std::filesystem::path path_;
   int descriptor_;
   RoundTime began_ = std::chrono::steady_clock::now();
-  mutable std::mutex mutex_;  // guards what follows, and the descriptor
+  mutable std::mutex mutex_;  // guards the members below and the descriptor
   std::size_t n_events_bytes_ = 0;
   int n_batches_ = 0;
   std::string failure_;
 };
 
-// One batch's rounds as events. The batch's thread calls it.
+// One batch's rounds as events. Called by the batch's thread.
 class RoundTrace::BatchTrace final : public RoundObserver {
  public:
   BatchTrace(std::shared_ptr<File> file, std::string_view name)
@@ -146,14 +146,14 @@ class RoundTrace::BatchTrace final : public RoundObserver {
   static std::int64_t track_of(std::int64_t id) { return kFirstTextTrack + id; }
   static const char* name_of(Phase phase) { return phase == Phase::prefill ? "prefill" : "decode"; }
 
-  // Microseconds, to the nanosecond.
+  // Microseconds with nanosecond digits.
   static std::string microseconds(std::chrono::steady_clock::duration time) {
     const auto ns = std::max<std::int64_t>(
         0, std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
     return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
   }
 
-  // more: further members, each behind a comma.
+  // more: further members, each preceded by a comma.
   void add_event(char kind, std::int64_t track, RoundTime time, std::string_view more) {
     fmt::format_to(std::back_inserter(events_),
                    ",\n{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}{}}}", kind, process_, track,
@@ -175,7 +175,7 @@ class RoundTrace::BatchTrace final : public RoundObserver {
                    process_, quoted(name));
   }
 
-  // place: among the tracks of the process.
+  // place: its order among the tracks of the process.
   void name_track(std::int64_t track, std::string_view name, std::int64_t place) {
     fmt::format_to(std::back_inserter(events_),
                    ",\n{{\"ph\":\"M\",\"pid\":{0},\"tid\":{1},\"name\":\"thread_name\","
@@ -187,7 +187,7 @@ class RoundTrace::BatchTrace final : public RoundObserver {
 
   void name_text(std::int64_t id) { name_track(track_of(id), fmt::format("text {}", id), id + 1); }
 
-  // A slice stands before those within it: viewers take events of one time in their order.
+  // A slice comes before those within it: viewers keep the order of events with equal times.
   void add_steps(const RoundRecord& round) {
     add_slice(process_, "round", round.began, round.ended, fmt::format("\"number\":{}", n_rounds_));
     add_slice(process_, "plan", round.began, round.planned);
@@ -226,7 +226,7 @@ class RoundTrace::BatchTrace final : public RoundObserver {
     add_slice(track_of(text.id), "round", round.planned, round.ended, args);
   }
 
-  // The end of a phase. That of waiting is known behind it alone.
+  // Ends a phase. A waiting phase is written only now, as its duration was unknown before.
   void leave(std::int64_t id, Phase phase, RoundTime since, RoundTime now) {
     if (phase == Phase::queue) {
       add_slice(track_of(id), "queue", since, now);
@@ -250,7 +250,7 @@ class RoundTrace::BatchTrace final : public RoundObserver {
   std::shared_ptr<File> file_;
   int process_;
   std::int64_t n_rounds_ = 0;
-  std::unordered_map<std::int64_t, Text> texts_;  // that have had a round and have not ended
+  std::unordered_map<std::int64_t, Text> texts_;  // texts that have had a round and have not ended
   std::string events_;
 };
 

@@ -1,5 +1,5 @@
-// Rounds as their observer and their trace see them: slices nest, counts are those of the results,
-// and nothing of a text is another for it.
+// Rounds as an observer and a trace see them: slices nest, counts equal those of the results, and
+// observing changes no text.
 #include "outrider/round_trace.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ struct Slice {
   std::int64_t end = 0;
   json args = json::object();
 };
-using Track = std::pair<int, int>;  // process and thread
+using Track = std::pair<int, int>;  // process and thread ids
 
 std::int64_t ns(const json& microseconds) {
   return std::llround(microseconds.get<double>() * 1000);
@@ -73,7 +73,7 @@ std::map<Track, std::vector<Slice>> slices_of(const json& events) {
   return slices;
 }
 
-// What is wrong with a track: two slices overlap of which neither holds the other.
+// A track's fault: two slices that overlap without one containing the other.
 std::string overlap_in(std::vector<Slice> slices) {
   std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
@@ -97,7 +97,7 @@ std::vector<Slice> named(const std::vector<Slice>& slices, const std::string& na
   return found;
 }
 
-// The text's part of the rounds in which it was decoded.
+// The text's slices of rounds in which it was decoded.
 std::vector<Slice> decoded(const std::vector<Slice>& slices) {
   std::vector<Slice> found;
   for (const Slice& slice : named(slices, "round")) {
@@ -136,7 +136,7 @@ class RoundTraces : public ::testing::Test {
     return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   }
 
-  // Six texts, two at a time, with different drafters and lengths of prompts.
+  // Six texts, two at a time, with different drafters and prompt lengths.
   static std::vector<GenerateResult> run(Batch& batch, int max_tokens = 24) {
     std::vector<GenerateResult> results(6);
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -241,7 +241,7 @@ TEST_F(RoundTraces, TextsAreTheSameWithoutOneAndNoFileIsThere) {
   }
 }
 
-// As a program leaves it that is killed: the array lacks its end alone.
+// The state after a killed program: only the array's closing bracket is missing.
 TEST_F(RoundTraces, LacksItsBracketAloneWhileItIsWritten) {
   RoundTrace trace(file());
   Batch batch = batch_with(trace.observer("model"));
@@ -273,7 +273,7 @@ TEST_F(RoundTraces, BatchesOfOneFileAreProcessesOfTheirOwn) {
   EXPECT_EQ(tracks.size(), 14U);
 }
 
-// Texts that give way wait again, and are run again.
+// Preempted texts wait again, and are run again.
 TEST_F(RoundTraces, TextsThatGiveWayWaitAgain) {
   const auto bytes_per_token = static_cast<std::uint64_t>(model_->summary().kv_bytes_per_token);
   constexpr std::uint64_t kPages = 9;
@@ -303,7 +303,7 @@ TEST_F(RoundTraces, TextsThatGiveWayWaitAgain) {
     EXPECT_EQ(overlap_in(slices), "");
     n_queued += static_cast<std::int64_t>(named(slices, "queue").size());
   }
-  // One that gives way before its first round has waited once.
+  // One that is preempted before its first round has waited once.
   EXPECT_GT(n_queued, 3);
   EXPECT_LE(n_queued, 3 + n_preempted);
 }

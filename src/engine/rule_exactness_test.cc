@@ -1,6 +1,6 @@
-// Promise 1 for every rule, by enumeration: the emitted tokens' joint law is the rule's own
-// process, and the statistics are its expectations, on chains and trees, under every verification.
-// (One step broken at a time: rule_mutants_test.cc.)
+// Promise 1 for every rule, by enumeration: the joint distribution of the emitted tokens is that of
+// the rule's process, and the statistics are its expectations, on chains and trees, under every
+// verification. (Mutants: rule_mutants_test.cc.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string router_file() {
   return path;
 }
 
-// Every rule, at parameters at which it does something.
+// Every rule, with parameters at which it has an effect.
 std::vector<std::string> specs() {
   return {"exact",
           "chow:alpha=0.4",
@@ -81,7 +81,7 @@ std::vector<std::string> specs() {
           "router:path=" + router_file()};
 }
 
-// How far law and statistics are from the rule's process.
+// The distance of distribution and statistics from the rule's process.
 double error_of(const RuleTrial& trial) {
   const RuleOutcome emitted = enumerate_rule(trial);
   const RuleOutcome expected = rule_process(trial);
@@ -142,8 +142,8 @@ TEST_P(RuleExactness, Trees) {
 INSTANTIATE_TEST_SUITE_P(Verify, RuleExactness,
                          ::testing::Values("exact", "block", "traversal", "coupled"));
 
-// Round after round, with drafts that end by a token's value: what the drafter keeps of a leaf that
-// it was asked about must be right.
+// Several rounds, with drafts that end depending on a token's value: the drafter's state after
+// answering about a leaf must be right.
 TEST(RuleExactness, RoundsAfterLeavesOfTreesAndShortChains) {
   const ValueStop stop;
   for (const char* spec : {"token-v1:alpha=0.3", "diff:alpha=0.1", "budget:total=0.15"}) {
@@ -178,7 +178,7 @@ TEST(RuleExactness, DynamicTreesWhoseLeavesHaveDistributions) {
   }
 }
 
-// Where the drafter's context ends, positions are the target's.
+// Beyond the drafter's context, positions follow the target.
 TEST(RuleExactness, BeyondTheDraftersContextTheTargetGoesOn) {
   TableModel target(3, 6);
   ModelDrafter drafter(std::make_unique<TableModel>(3, 7, 3), 3);
@@ -191,7 +191,7 @@ TEST(RuleExactness, BeyondTheDraftersContextTheTargetGoesOn) {
                              .prompt = {0, 2},
                              .n_tokens = 4};
   const testing::Enumerated enumerated = testing::enumerate(trial);
-  // Two positions fit: behind 2 and 3 tokens. The rest follows the target.
+  // Two positions fit: after 2 and 3 tokens. The rest follow the target.
   TableModel draft_table(3, 7);
   testing::Law expected;
   const auto extend = [&](const auto& self, const std::vector<TokenId>& emitted,
@@ -217,8 +217,7 @@ TEST(RuleExactness, BeyondTheDraftersContextTheTargetGoesOn) {
 
 // --- Statistics
 
-// Texts that a token ends in the middle of a round: what was judged and never emitted costs
-// nothing.
+// Texts ended by a token within a round: tokens judged but never emitted cost nothing.
 TEST(RuleStatistics, EveryEmittedTokenIsCountedOnce) {
   for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
     for (const char* spec : {"token-v3:alpha=0.5", "diff:alpha=0.1", "budget:total=0.15"}) {
@@ -262,7 +261,7 @@ TEST(RuleStatistics, EveryEmittedTokenIsCountedOnce) {
   }
 }
 
-// The certificate: no text, not only the average one, costs more than its budget.
+// The certificate: not just the average text but every text stays within its budget.
 TEST(RuleStatistics, NoTextCostsMoreThanItsBudget) {
   for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
     const auto rule = make_rule(std::string("budget:total=0.15"));
@@ -312,7 +311,7 @@ TEST(Typical, AtTemperatureZeroIsTheTargets) {
   }
 }
 
-// The Big-Little decoder written as its paper has it: a loop over two models.
+// The Big-Little decoder as in its paper: a loop over two models.
 std::vector<TokenId> big_little(RulePair& pair, std::vector<TokenId> tokens, int n_tokens,
                                 int window, double fallback, double rollback) {
   const Transform transform({.temperature = 0}, 3);
@@ -395,7 +394,7 @@ TEST(Lemmas, RejectionIsDeferralTimesTotalVariation) {
   }
 }
 
-// Lemma 7: at temperature 0 token-v3 keeps the drafted tokens that lossy greedy speculation keeps.
+// Lemma 7: at temperature 0 token-v3 accepts the tokens that lossy greedy speculation accepts.
 TEST(Lemmas, TokenV3AtTemperatureZeroIsLossyGreedy) {
   for (const double alpha : {0.1, 0.5, 0.9}) {
     const std::string suffix = ":alpha=" + std::to_string(alpha);
@@ -415,7 +414,7 @@ TEST(Lemmas, TokenV3AtTemperatureZeroIsLossyGreedy) {
   }
 }
 
-// Lemma 10: under greedy decoding opt emits what diff does.
+// Lemma 10: under greedy decoding opt emits the same as diff.
 TEST(Lemmas, OptIsDiffUnderGreedyDecoding) {
   for (const double alpha : {-0.3, 0.0, 0.2, 0.6}) {
     const std::string suffix = ":alpha=" + std::to_string(alpha);

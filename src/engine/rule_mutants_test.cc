@@ -1,5 +1,5 @@
-// The proof of rule_exactness_test.cc with one step of a rule or of its verification broken at a
-// time: each must be caught.
+// The enumeration of rule_exactness_test.cc with one step of a rule or its verification broken at a
+// time: each must be noticed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class SwappedViews final : public ForwardingViews {
   const Distribution* raw_draft(int node) override { return views_->draft(node); }
 };
 
-// Decides on transformed distributions and interleaves the right ones.
+// Decides on transformed distributions instead of raw ones.
 class DecidesOnTransformed final : public ForwardingViews {
  public:
   using ForwardingViews::ForwardingViews;
@@ -65,7 +65,7 @@ class DecidesOnTransformed final : public ForwardingViews {
   const Distribution* raw_draft(int node) override { return views_->draft(node); }
 };
 
-// The rule, looking through other views.
+// The rule with other views.
 template <class Views>
 class RuleThrough final : public Rule {
  public:
@@ -138,7 +138,7 @@ TEST(RuleMutants, ResidualNotRenormalised) {
   }
 }
 
-// Lemma 2's map taken for a distribution at beta = 1, where it sums to more than 1.
+// Uses lemma 2's map as a distribution at beta = 1, where it sums to more than 1.
 class LossyNotNormalised final : public Rule {
  public:
   const char* name() const override { return "mutant"; }
@@ -158,7 +158,7 @@ TEST(RuleMutants, LossyMapNotNormalised) {
   EXPECT_GT(worst_error(*rule, *make_multi_round(std::make_shared<LossyNotNormalised>())), kCaught);
 }
 
-// The drafter's distribution replaced, at any node.
+// Replaces the drafter's distribution at every node.
 class OtherDraft final : public ForwardingViews {
  public:
   OtherDraft(NodeViews& views, const Distribution& draft) : ForwardingViews(views), draft_(draft) {}
@@ -168,7 +168,7 @@ class OtherDraft final : public ForwardingViews {
   const Distribution& draft_;
 };
 
-// Remembers where the rule was asked last, for the step below.
+// Remembers the last call of the rule, for the step below.
 class Remembering final : public Rule {
  public:
   explicit Remembering(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
@@ -190,8 +190,8 @@ class Remembering final : public Rule {
 };
 Remembering::Asked Remembering::asked;
 
-// The rule computed anew for each sibling, from the draft_prob that its earlier siblings left: the
-// law that it was proposed from.
+// Computes the rule again for each sibling, from the draft_prob that earlier siblings left: the
+// distribution from which it was drawn.
 struct RecomputedOnModifiedDraft : MultiRoundSteps {
   static double reject(Distribution& rule_prob, const Distribution& proposal) {
     const Remembering::Asked at = Remembering::asked;

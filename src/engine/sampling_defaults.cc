@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kOperation = "read sampling defaults";
 
-// Something that changes a draw, and the value with which it does not.
+// A setting that changes sampling, and its neutral value.
 struct Neutral {
   const char* key;
   double value;
@@ -44,7 +44,7 @@ constexpr Neutral kUnusedOfGguf[] = {
     {"general.sampling.mirostat", 0},
     {"general.sampling.xtc_probability", 0},
 };
-// Lists of tokens that a text must not, or must, hold.
+// Lists of tokens that a text must, or must not, contain.
 constexpr const char* kUnusedLists[] = {"bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
                                         "forced_bos_token_id", "sequence_bias"};
 
@@ -58,7 +58,7 @@ class Checked {
     defaults_.temperature = value;
   }
   void top_k(const std::string& key, double value) {
-    // Both kinds of file write -1 for all tokens, too.
+    // Both kinds of file also write -1 for all tokens.
     require(key, value, value >= -1 && value <= 1 << 24 && value == static_cast<int>(value),
             "a whole number from -1 on");
     defaults_.top_k = std::max(static_cast<int>(value), 0);
@@ -86,7 +86,7 @@ class Checked {
 
  private:
   void require(const std::string& key, double value, bool good, const char* expected) const {
-    if (good && value - value == 0) return;  // finite
+    if (good && value - value == 0) return;  // the value is finite
     throw Error(kOperation, file_, fmt::format("{} {}", key, expected), fmt::format("{}", value));
   }
 
@@ -155,8 +155,8 @@ SamplingDefaults read_gguf(const std::filesystem::path& path) {
       defaults.unused.push_back(fmt::format("{} {}", unused.key, *value));
     }
   }
-  // The penalty here is for all of the text, -1. llama.cpp takes the last 64 tokens where a file
-  // names none.
+  // Here the penalty covers the whole text, -1. llama.cpp uses the last 64 tokens if a file names
+  // none.
   constexpr const char* kLast = "general.sampling.penalty_last_n";
   const bool has_penalty = defaults.repetition_penalty.value_or(1) != 1;
   const std::optional<double> last = file->real(kLast);

@@ -1,4 +1,4 @@
-// The sampling that a model's files recommend.
+// The sampling defaults that a model's files recommend.
 #include "outrider/sampling_defaults.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class ModelDefaults : public ::testing::Test {
                static_cast<std::streamsize>(bytes.size()));
     return read_sampling_defaults(file);
   }
-  // The error's line; empty: none.
+  // The error's message; empty if none.
   std::string refusal_of(std::string_view text) const {
     try {
       (void)of_json(text);
@@ -45,7 +45,7 @@ class ModelDefaults : public ::testing::Test {
   testing::TemporaryDirectory directory_;
 };
 
-// generation_config.json of Qwen2.5's instruct models.
+// As in generation_config.json of Qwen2.5's instruct models.
 TEST_F(ModelDefaults, AreThoseOfGenerationConfig) {
   const SamplingDefaults defaults = of_json(
       R"({"do_sample": true, "repetition_penalty": 1.05, "temperature": 0.7, "top_p": 0.8,
@@ -98,7 +98,7 @@ TEST_F(ModelDefaults, RefuseWhatNoSamplingCanHave) {
             std::string::npos);
 }
 
-// general.sampling.*, which llama.cpp's converter writes and its programs take for defaults.
+// general.sampling.*, written by llama.cpp's converter and read as defaults by its programs.
 TEST_F(ModelDefaults, AreThoseOfGguf) {
   test_files::Gguf builder;
   builder.value("general.sampling.temp", test_files::kF32, 0.6F)
@@ -112,7 +112,7 @@ TEST_F(ModelDefaults, AreThoseOfGguf) {
   EXPECT_EQ(defaults.unused, std::vector<std::string>{"general.sampling.mirostat 2"});
 }
 
-// llama.cpp 0.7.0, common/common.h: penalty_last_n is 64 where a file does not say, -1 the context.
+// llama.cpp 0.7.0, common/common.h: penalty_last_n is 64 if a file names none, -1 the context.
 TEST_F(ModelDefaults, PenaltiesOfTheLastTokensHaveNoCounterpart) {
   const auto with_last = [](std::optional<std::int32_t> last, float penalty) {
     test_files::Gguf builder;

@@ -28,7 +28,7 @@ struct Head {
   std::uint32_t n_tokens = 0;
 };
 
-// Reads pieces in order, and sums them up.
+// Reads pieces in order and computes their checksum.
 class PieceReader {
  public:
   explicit PieceReader(const std::filesystem::path& path) : path_(path.string()) {
@@ -80,11 +80,11 @@ std::uint64_t sum_of(const LanguageModel& model, const Sequence& sequence) {
   return sum;
 }
 
-// On a copy, so that the sequence stays as it was read.
+// Runs a copy, so that the sequence stays as read.
 bool runs_alike(LanguageModel& model, const Sequence& sequence, std::span<const TokenId> tokens) {
   const std::unique_ptr<Sequence> copy = sequence.fork();
   const auto n_before = static_cast<int>(tokens.size()) - 1;
-  // By a token, or to where recurrent layers have a state: a page of tokens before it at the most.
+  // Rewinds by a token, or to a state of recurrent layers, at most one page of tokens earlier.
   const int n_left = copy->rewind(n_before);
   if (n_left + kPageTokens <= n_before) return false;
   ForwardOutput output;
@@ -142,7 +142,7 @@ LoadedText load_text(LanguageModel& model, const std::filesystem::path& path,
   reader.read(std::as_writable_bytes(std::span(text.tokens)));
   reader.check_sum();
   const auto n_tokens = static_cast<int>(head.n_tokens);
-  if (make_room) make_room(n_tokens + kPageTokens);  // runs_alike() writes to a page of its own
+  if (make_room) make_room(n_tokens + kPageTokens);  // runs_alike() writes to an additional page
   text.sequence =
       model.restore(n_tokens, [&reader](std::span<std::byte> piece) { reader.read(piece); });
   reader.check_sum();

@@ -1,5 +1,5 @@
-// Texts on disk: a batch of another process goes on from them with the bits that it has anyway, and
-// refuses what is not its own model's.
+// Texts on disk: another process continues them with the same bits, and refuses texts of another
+// model.
 #include "engine/saved_text.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ class SavedText : public ::testing::Test {
 
 class SavedTextOfDrafter : public SavedText, public ::testing::WithParamInterface<DrafterCase> {};
 
-// Written with one drafter, read in a new batch whose requests have that and others.
+// Written with one drafter, read in a new batch whose requests use that drafter and others.
 TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
   const std::string spec = DrafterFiles::get().spec(GetParam());
   const bool reads_features = testing::plan_of(GetParam()).traits.reads_features;
@@ -138,8 +138,8 @@ class SavedTextOfFamily : public SavedText, public ::testing::WithParamInterface
   GenerateOptions options_{.max_tokens = 10, .ignore_eos = true, .keep_logits = true};
 };
 
-// Windows that have left pages behind, longrope before and beyond its original context, caches of
-// every type, states of recurrent layers; lengths around a page.
+// Windows that have freed pages, longrope before and beyond its original context, caches of every
+// type, states of recurrent layers; lengths around a page.
 TEST_P(SavedTextOfFamily, GoesOnWithTheBitsOfANewOne) {
   for (const std::string& kv : {std::string("f32"), std::string("bf16"), std::string("int8")}) {
     for (const std::size_t n : {1, 20, 53, 54, 55, 56, 119, 150}) {
@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(, SavedTextOfFamily,
                                            "nemotron_h_moe", "deepseek_v3_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
-// What an encoder read stands in a sequence of its own, which no file has.
+// The encoder's keys are in a sequence of their own, which files do not hold.
 TEST_F(SavedText, IsRefusedOfEncoderDecoders) {
   const testing::GoldenModel golden("t5_plain");
   const auto model = Model::load(golden.directory / "model.gguf", {.threads = 1});
@@ -218,7 +218,7 @@ class RefusedText : public SavedText {
 TEST_F(RefusedText, ThatIsDamaged) {
   EXPECT_EQ(refusal(batch_), "");
   const std::string bytes = bytes_of(path_);
-  // Every byte of the first ones, some of the others.
+  // Every byte near the beginning, some of the others.
   for (std::size_t at = 0; at < bytes.size(); at += at < 200 ? 1 : 997) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
@@ -237,7 +237,7 @@ TEST_F(RefusedText, ThatIsDamaged) {
   EXPECT_EQ(refusal(batch_), "");
 }
 
-// Of the same shape, with other weights, other kernels' bits or another type of cache.
+// Models of the same shape with other weights, another kernel's bits or another cache type.
 TEST_F(RefusedText, OfAnotherModel) {
   const auto refusal_of = [this](const std::shared_ptr<const Model>& model) {
     Batch other(model, {}, {}, {.most_kept = 1});
@@ -252,7 +252,7 @@ TEST_F(RefusedText, OfAnotherModel) {
       "");
 }
 
-// The sequence's own count of tokens, before any page is taken for it.
+// The sequence's own token count is checked before pages are allocated.
 TEST_F(RefusedText, WhoseKeysAreOfAnotherNumberOfTokens) {
   std::string bytes = bytes_of(path_);
   std::uint32_t n_tokens = 0;
@@ -265,7 +265,7 @@ TEST_F(RefusedText, WhoseKeysAreOfAnotherNumberOfTokens) {
   }
 }
 
-// Kept texts give way to it.
+// Kept texts are dropped for it.
 TEST_F(RefusedText, OnlyWhereTheMemoryCannotHoldIt) {
   const auto bytes_per_token = static_cast<std::uint64_t>(model_->summary().kv_bytes_per_token);
   const auto bounded =
@@ -278,7 +278,7 @@ TEST_F(RefusedText, OnlyWhereTheMemoryCannotHoldIt) {
   EXPECT_EQ(batch.load().n_kept, 1U);
 }
 
-// A longer text that begins with it answers for it.
+// A longer text that begins with it is saved instead.
 TEST_F(RefusedText, NotWhereALongerOneHasTakenItsPlace) {
   const GenerateRequest request{.prompt = prompt_,
                                 .options = {.max_tokens = 3, .ignore_eos = true}};

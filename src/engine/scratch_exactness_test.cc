@@ -1,6 +1,6 @@
-// Scratch nodes change nothing: not the law of what is emitted, by enumeration, and not one verdict
-// for one seed. Their tokens here are the worst there could be: drawn with the very numbers that
-// the verifier is going to use, so that judging one of them is noticed.
+// Scratch nodes change neither the output's distribution, by enumeration, nor a single verdict for
+// a given seed. Their tokens here are the worst case: drawn with the verifier's own random numbers,
+// so that judging one of them would be noticed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@ using testing::Trial;
 
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
-// A drafter's drafts with further nodes behind them: clairvoyant ones, repetitions of what was
-// drafted, and a chain as deep as there is room for.
+// Adds further nodes to a drafter's drafts: tokens that guess the verifier's draws, copies of
+// drafted ones, and a chain as deep as allowed.
 class WithScratch final : public ForwardingDrafter {
  public:
   enum class Kind { scratch, judged };
@@ -51,7 +51,7 @@ class WithScratch final : public ForwardingDrafter {
     EXPECT_LE(node, tree.n_drafted());
     return inner().draft_at(context, tree, node, draft_prob, raw_draft);
   }
-  // The target has run every node, and says there what it would say after that text.
+  // The target has run every node; its rows equal those of a pass over that text.
   void observe(std::span<const RoundResult> results) override {
     for (const RoundResult& result : results) {
       for (int node = 0; node < result.tree->n_nodes(); ++node) {
@@ -107,10 +107,10 @@ class WithScratch final : public ForwardingDrafter {
 
   TableModel* target_;
   Kind kind_;
-  std::map<SequenceId, std::vector<TokenId>> before_;  // each text as it was when last drafted for
+  std::map<SequenceId, std::vector<TokenId>> before_;  // each text at its last draft
 };
 
-// The whole shape with the first round walked, or three tokens with all rounds walked.
+// The whole shape with the first round enumerated, or three tokens with all rounds enumerated.
 double law_distance(const Acceptance& acceptance, const std::shared_ptr<const TreeShape>& shape,
                     const SamplingParams& sampling, WithScratch::Kind kind, int seed,
                     bool all_rounds) {

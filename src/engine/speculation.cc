@@ -44,8 +44,8 @@ void require_distributions(const Judging& judging, const std::string& drafter,
       fmt::format("the drafter {}", drafter));
 }
 
-// Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer
-// is taken at its word if its size fits.
+// The shared ids must mean the same tokens in both vocabularies. A drafter stored without a
+// tokenizer is accepted if its size fits.
 void require_fitting_vocabulary(const Model& target, const LanguageModel& drafter,
                                 const std::filesystem::path& path) {
   constexpr const char* kOperation = "load drafter";
@@ -59,13 +59,13 @@ void require_fitting_vocabulary(const Model& target, const LanguageModel& drafte
     }
     return;
   }
-  // The models' matrices may be padded to different sizes; their tokens are what counts.
+  // The models' matrices may be padded differently; only their tokens count.
   require_same_vocabulary(
       target.tokenizer(), *Tokenizer::load(path), kOperation, path.string(),
       fmt::format(" (model:{},vocabulary=shared drafts what both have)", path.string()));
 }
 
-// A drafter of an encoder-decoder reads what that does.
+// An encoder-decoder's drafter reads the same encoder input.
 void require_fitting_encoder(const Model& target, const LanguageModel& drafter,
                              const std::filesystem::path& path) {
   const auto named = [](bool has_encoder) {
@@ -78,7 +78,7 @@ void require_fitting_encoder(const Model& target, const LanguageModel& drafter,
               named(got));
 }
 
-// A model that need not share the target's vocabulary.
+// Loads a model that need not share the target's vocabulary.
 ForeignModel load_foreign(const Model& target, const LoadOptions& load,
                           const std::filesystem::path& path) {
   const auto side_of = [](std::shared_ptr<const Tokenizer> tokenizer, const ModelConfig& config) {
@@ -95,7 +95,7 @@ ForeignModel load_foreign(const Model& target, const LoadOptions& load,
     throw Error("load drafter", path.string(), "decoders, where vocabularies differ",
                 "an encoder-decoder");
   }
-  // The target's own, which outlives its drafter.
+  // Borrows the target's tokenizer, which outlives its drafter.
   const std::shared_ptr<const Tokenizer> lent(std::shared_ptr<void>(), &target.tokenizer());
   const VocabularySide said = side_of(lent, target.language_model().config());
   const VocabularySide read = side_of(Tokenizer::load(path), foreign.model->config());
@@ -104,13 +104,13 @@ ForeignModel load_foreign(const Model& target, const LoadOptions& load,
   return foreign;
 }
 
-// All of a speculation but the drafter, from the specs alone, and the plan to make that by.
+// A speculation without its drafter, from the specs alone, and the plan to make that drafter.
 struct Plan {
   Speculation speculation;
   std::optional<DrafterPlan> drafter;  // none: plain decoding
 };
 
-// The shape of drafts where the user names none.
+// The default shape of drafts.
 std::shared_ptr<const TreeShape> own_shape(const DrafterPlan& drafter, bool adaptive) {
   return adaptive && drafter.deepest != nullptr ? drafter.deepest : drafter.shape;
 }
@@ -125,7 +125,7 @@ DrafterPlan read_plan(const SpeculationOptions& options) {
   return read_own_drafter(spec, options.own_drafter);
 }
 
-// find: nothing where the target is not there yet.
+// find: returns nothing before the target is loaded.
 Plan read_speculation(const SpeculationOptions& options, const FindToken& find) {
   Plan plan;
   Speculation& speculation = plan.speculation;
@@ -152,7 +152,7 @@ Plan read_speculation(const SpeculationOptions& options, const FindToken& find) 
                                           : fmt::format("the tree {}", options.tree));
   }
   if (!plan.drafter) {
-    // Plain sampling is Gumbel coupling with nothing drafted.
+    // Plain sampling is Gumbel coupling without a draft.
     speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
     return plan;
   }
@@ -250,8 +250,8 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
   const std::string& path = spec.required_value("model:PATH");
   const LoadOptions load =
       DrafterWeights::read(spec).options(make_load_options(options.drafter_options));
-  // Seen through the target's vocabulary it would say one thing at a round's root and another along
-  // a given text, and its context is not counted in the target's tokens.
+  // Through the target's vocabulary it would give one distribution at a round's root and another
+  // along a given text; and its context is not counted in the target's tokens.
   if (const auto vocabulary = spec.text("vocabulary"); vocabulary && *vocabulary != "same") {
     throw UsageError("load drafter", options.drafter, "a drafter of the target's vocabulary",
                      "vocabulary=" + *vocabulary);
@@ -302,7 +302,7 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
   Plan plan = read_speculation(options, finder_of(target.tokenizer()));
   if (!plan.drafter) return std::move(plan.speculation);
   std::optional<DrafterUpdates> updates;
-  if (plan.drafter->updates) {  // before anything is loaded: what is replaced meanwhile is news
+  if (plan.drafter->updates) {  // before loading: replacements meanwhile are found later
     updates.emplace(*plan.drafter->updates, options.drafter_options);
   }
   std::shared_ptr<Drafter> drafter =

@@ -7,8 +7,9 @@
 namespace outrider {
 namespace {
 
-// How many times what is to be won back has to be expected. Drafts that just stood are thought
-// better than they are: twice, where six rounds are known, which is what a drafter comes back with.
+// The factor by which the expected saving must exceed the cost of catching up. Recently accepted
+// drafts are overrated: by two, while six rounds are known, the number with which a drafter
+// returns.
 double times_expected(const PlannedText& text) {
   constexpr double kFewRounds = 6;
   const double n_rounds = text.prior != nullptr ? text.prior->n_rounds() : text.past->n_rounds();
@@ -93,8 +94,8 @@ void StepPlanner::add(int depth, Deeper& deeper) const {
   deeper.rows += more.nodes;
 }
 
-// The depth from here that gives most tokens a row: what comes behind it gives fewer, so that
-// taking the best of all texts' first is the best for any number of rows.
+// Offers the depth with the most tokens per row. Further depths give fewer, so taking the best
+// offers of all texts first is best for any number of rows.
 void StepPlanner::offer(std::size_t i) {
   const PlannedText& text = texts_[i];
   if (text.fixed || depths_[i] >= text.deepest) return;
@@ -109,7 +110,7 @@ void StepPlanner::offer(std::size_t i) {
   std::push_heap(offers_.begin(), offers_.end());
 }
 
-// Whether what the drafter has to catch up with first is won back within the text's horizon.
+// Whether drafts save the drafter's cost of catching up within the text's horizon.
 bool StepPlanner::wins_back(const Deeper& deeper) {
   const PlannedText& text = texts_[deeper.text];
   if (text.catch_up_seconds <= 0 || depths_[deeper.text] > 0) return true;
@@ -120,7 +121,7 @@ bool StepPlanner::wins_back(const Deeper& deeper) {
   take({.text = deeper.text, .depth = 0, .tokens = -deeper.tokens, .rows = -deeper.rows});
   if (now <= 0 || then <= 0) return true;
   const double n_rounds = text.horizon / (1 + deeper.tokens);
-  const double saved = tokens_then / now - tokens_then / then;  // in a round, of all texts
+  const double saved = tokens_then / now - tokens_then / then;  // per round, over all texts
   return n_rounds * saved > times_expected(text) * text.catch_up_seconds;
 }
 
@@ -148,20 +149,20 @@ void StepPlanner::take(const Deeper& deeper) {
   }
 }
 
-// Of one level, drafted for so many texts: in the share of rounds that have one.
+// The time of one level for n_texts texts; below one, the share of rounds that have such a level.
 double StepPlanner::level_seconds(std::size_t drafter, double n_texts) const {
   if (n_texts <= 0) return 0;
   const auto n_at_once = static_cast<int>(std::lround(std::max(n_texts, 1.0)));
   return std::min(n_texts, 1.0) * passes_->scale() * levels_[drafter]->seconds(n_at_once);
 }
 
-// Tokens per second. Drafted rows cost what they cost beside the prompts' rows.
+// Tokens per second. Drafted rows cost what they add to the prompts' rows.
 double StepPlanner::rate() const {
   const double seconds = pass_seconds(rows_ + n_prompt_) - prompt_seconds_ + level_seconds_;
   return seconds > 0 ? tokens_ / seconds : 0;
 }
 
-// Of an expected number of rows.
+// The time of a pass, interpolated for an expected number of rows.
 double StepPlanner::pass_seconds(double n_rows) const {
   const double below = std::floor(n_rows);
   const double seconds = passes_->seconds(static_cast<int>(below));

@@ -15,7 +15,7 @@ namespace {
 
 using testing::chain_tree;
 
-// What many rounds leave behind where each depth is accepted with the probability `share`.
+// The counts after many rounds if each depth is accepted with the probability `share`.
 DraftPast past_of(double share, int deepest, int n_rounds = 400, unsigned seed = 1) {
   DraftPast past(0.999);
   std::mt19937 random(seed);
@@ -29,7 +29,7 @@ DraftPast past_of(double share, int deepest, int n_rounds = 400, unsigned seed =
   return past;
 }
 
-// Costs nothing beyond a pass of one row up to `free` rows, and a row's share from there on.
+// Passes cost as much as one row up to `free` rows, and in proportion from there on.
 PassTimes roofline(int free) {
   std::vector<PassTimes::Measured> measured;
   for (int rows = 1; rows <= 512; ++rows) {
@@ -38,7 +38,7 @@ PassTimes roofline(int free) {
   return PassTimes(measured);
 }
 
-// With levels of no cost.
+// With levels that cost nothing.
 std::vector<int> depths_of(std::span<const PlannedText> texts, const PassTimes& passes,
                            const PassTimes& level = {}, int n_prompt = 0) {
   const PassTimes* const levels = &level;
@@ -54,11 +54,11 @@ TEST(StepPlan, DraftsAsDeepAsPays) {
     const PlannedText text{.deepest = 8, .drafter = 0, .past = &past};
     return depths_of(std::vector<PlannedText>(static_cast<std::size_t>(n_texts), text), passes);
   };
-  // Rows that cost nothing are taken; rows that cost as much as passes of their own are not.
+  // Free rows are used; rows that cost as much as their own passes are not.
   EXPECT_EQ(plan(good, roofline(100), 1), (std::vector<int>{8}));
   EXPECT_EQ(plan(bad, roofline(1), 1), (std::vector<int>{0}));
   EXPECT_EQ(plan(bad, roofline(1), 3), (std::vector<int>{0, 0, 0}));
-  // As the batch fills, drafts get shorter, down to none.
+  // As the batch fills, drafts shorten to nothing.
   double before = 8;
   for (const int n_texts : {2, 4, 8, 16, 32, 64}) {
     int sum = 0;
@@ -89,7 +89,7 @@ TEST(StepPlan, CountsWhatTheDrafterTakes) {
   }
 }
 
-// Where the first level costs what all do, a draft pays as a whole or not at all.
+// If the first level costs as much as all, a draft pays as a whole or not at all.
 TEST(StepPlan, CountsFurtherLevelsAsTheirShareOfTheFirst) {
   const DraftPast past = past_of(0.7, 4);
   const auto depth_at = [&](double cost, double further_level) {
@@ -117,8 +117,8 @@ TEST(StepPlan, LeavesFixedTextsAlone) {
   EXPECT_EQ(depths_of(texts, roofline(1)), (std::vector<int>{8, 0, 0}));
 }
 
-// Against all plans there are: none has many more tokens a second. (Depths are whole numbers, which
-// taking the most tokens a row first does not always fill best.)
+// Compares with all possible plans: none has many more tokens per second. (Depths are integers, for
+// which the greedy choice is not always the best.)
 TEST(StepPlan, IsAboutTheBestThereIs) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> share(0.05, 0.95);
@@ -160,7 +160,7 @@ TEST(StepPlan, IsAboutTheBestThereIs) {
   }
 }
 
-// All of a draft that ends itself, or none, by what its depths bring and cost together.
+// A draft that ends itself is taken whole or not at all, by the tokens and costs of all its depths.
 TEST(StepPlan, TakesDraftsThatEndThemselvesWhole) {
   const DraftPast good = past_of(0.8, 8);
   const DraftPast bad = past_of(0.1, 8);
@@ -176,7 +176,7 @@ TEST(StepPlan, TakesDraftsThatEndThemselvesWhole) {
 TEST(StepPlan, CatchesUpWhereTheTextWinsItBack) {
   const DraftPast past = past_of(0.8, 4);
   PlannedText text{.deepest = 4, .drafter = 0, .past = &past, .catch_up_seconds = 20};
-  // Behind some three tokens a round of one second: 30 seconds are saved in 45 tokens.
+  // Rounds of about three tokens take one second: 30 seconds are saved in 45 tokens.
   text.horizon = 20;
   EXPECT_EQ(depths_of({&text, 1}, roofline(100)).front(), 0);
   text.horizon = 200;

@@ -12,7 +12,7 @@ StopStrings::StopStrings(std::vector<std::string> strings) : strings_(std::move(
 void StopStrings::push(std::string_view text, std::string& out) {
   if (found_) return;
   held_ += text;
-  // The stop string that is complete first, byte by byte; the earliest start among equals.
+  // The stop string that is complete first, byte by byte; among equals, the earliest start.
   std::size_t first_end = std::string::npos;
   std::size_t first_begin = std::string::npos;
   for (const std::string& string : strings_) {
@@ -31,7 +31,7 @@ void StopStrings::push(std::string_view text, std::string& out) {
     held_.clear();
     return;
   }
-  // Hold back the longest end of the text that some stop string begins with.
+  // Holds back the longest suffix of the text that begins some stop string.
   std::size_t n_held = 0;
   for (const std::string& string : strings_) {
     for (std::size_t n = std::min(string.size() - 1, held_.size()); n > n_held; --n) {

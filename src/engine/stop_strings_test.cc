@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-// All at once and byte by byte give the same text.
+// Pushing everything at once and byte by byte gives the same text.
 std::string run(const std::vector<std::string>& stops, const std::string& text, std::size_t step) {
   StopStrings strings(stops);
   std::string out;
@@ -65,7 +65,7 @@ TEST(StopStrings, HoldsBackNoMoreThanABeginning) {
   EXPECT_EQ(out, "before a stars");
 }
 
-// Random texts over two letters, against a search of the whole text.
+// Random texts over two letters, compared with a search of the whole text.
 TEST(StopStrings, AgreesWithASearchOfTheWholeText) {
   std::mt19937 random(7);
   const auto letters = [&](std::size_t n) {

@@ -32,7 +32,7 @@ void TextCache::add(KeptText text) {
     }
     return goes;
   });
-  // A text that is said again and again stands for its last ones.
+  // A text that is repeated again and again stands for the last ones only.
   constexpr std::size_t kMostNames = 64;
   if (text.stands_for.size() > kMostNames) text.stands_for.resize(kMostNames);
   texts_.push_front(std::move(text));
@@ -47,13 +47,13 @@ const KeptText* TextCache::find(const Stream& stream) {
   for (auto text = texts_.begin(); text != texts_.end(); ++text) {
     const bool is_other = stream.has_other_drafter(*text);
     if (is_other && reads_features) continue;
-    // The same tokens have other keys and values behind another encoder's prompt.
+    // The same tokens have other keys and values with another encoder input.
     if (text->encoder_tokens != stream.encoder_tokens) continue;
     const auto differ = std::mismatch(text->tokens.begin(), text->tokens.end(),
                                       stream.tokens.begin(), stream.tokens.end())
                             .first;
-    // What it saves: the target's run of a common token, and of its own drafter's texts the
-    // drafter's, too, which takes a quarter of that where drafting pays.
+    // The saving: the target's run of each common token; and, for the drafter's own texts, the
+    // drafter's run, which costs a quarter of that where drafting pays.
     const std::ptrdiff_t n_common =
         std::min<std::ptrdiff_t>(differ - text->tokens.begin(), text->sequence->n_kept());
     const std::ptrdiff_t saved = n_common * (is_other ? 4 : 5);

@@ -18,7 +18,7 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-// How much of a text of more than n_bytes the next piece takes.
+// The length of the next piece of a text of more than n_bytes.
 std::size_t piece_end(std::string_view text, std::size_t n_bytes) {
   const std::string_view piece = text.substr(0, n_bytes);
   const std::size_t line = piece.rfind('\n');
@@ -51,7 +51,7 @@ TextDocuments::TextDocuments(std::span<const fs::path> texts, std::string separa
   }
 }
 
-// Moves on to the next document that has more than blanks; false at the end.
+// Moves to the next document with more than blanks; false at the end.
 bool TextDocuments::start_document() {
   for (;;) {
     if (at_ == text_.size()) {

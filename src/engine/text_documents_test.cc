@@ -24,7 +24,7 @@ class TextDocumentsTest : public ::testing::Test {
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
-  // Documents put together again; checks first and last, and that pieces are whole characters.
+  // Joins documents again; checks first and last, and that pieces hold whole characters.
   static std::vector<std::string> documents(const std::vector<fs::path>& texts,
                                             const std::string& separator, int* n_pieces = nullptr) {
     TextDocuments source(texts, separator);
@@ -88,7 +88,7 @@ TEST_F(TextDocumentsTest, LongOnesComeInPieces) {
   std::string words;
   while (words.size() < 3 * kPiece) words += "word ";
   words.pop_back();
-  std::string wide;  // three bytes each: no piece is full
+  std::string wide;  // three bytes per character, so no piece is filled exactly
   while (wide.size() < 3 * kPiece) wide += "\xE2\x96\x81";
   for (const std::string& text : {lines, words, wide, std::string(kPiece, 'x')}) {
     int n_pieces = 0;

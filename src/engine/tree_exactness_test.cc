@@ -1,6 +1,6 @@
 // Promise 1 for trees, by enumeration as in exactness_test.cc: the model drafter's trees of every
-// shape, with siblings of every kind, under every verification that takes trees. Then what
-// traversal verification gains, and one broken step at a time.
+// shape, with siblings of every kind, under every verification for trees. Then the gain of
+// traversal verification, and mutants.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::shared_ptr<const TreeShape> fixed(const std::vector<int>& n_children, Sibli
   return std::make_shared<FixedShape>(n_children, siblings);
 }
 
-// Numbers of children by place. The last one continues a later sibling alone.
+// Numbers of children by place. In the last shape only a later sibling has a child.
 const std::vector<std::vector<int>> kShapes = {{2},    {3},          {2, 1, 1}, {2, 2, 1},
                                                {1, 2}, {2, 2, 0, 1}, {2, 0, 2}};
 
@@ -51,7 +51,7 @@ struct Pair {
   ModelDrafter drafter;
 };
 
-// Two tokens deep with all rounds walked, or the whole shape with the first round walked.
+// Two tokens deep with all rounds enumerated, or the whole shape with the first round enumerated.
 double tree_distance(std::uint32_t seed, const std::shared_ptr<const TreeShape>& shape,
                      const Acceptance& acceptance, const SamplingParams& sampling,
                      const StopRule* stop, bool all_rounds, int vocabulary = 3) {
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mode{"CoupledTop", make_coupled, Siblings::top_ranks}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Point masses are not drawn, so whole published trees can be walked.
+// Point masses need no draws, so whole published trees can be enumerated.
 TEST(TreeExactnessOf, TreesOfPointMasses) {
   const ValueStop stop;
   std::vector<std::shared_ptr<const TreeShape>> shapes = {
@@ -154,9 +154,8 @@ TEST(TreeExactnessOf, TreesOfPointMasses) {
   }
 }
 
-// Two branches, each of which is continued if the other's last token lets it: which node gets the
-// next child may depend on all that was drawn, also where one branch is judged to its leaves before
-// the other is looked at.
+// Two branches, each continued depending on the other's last token. Which node gets the next child
+// may depend on everything drawn, also if one branch is judged to its leaves before the other.
 class BranchesThatWatchEachOther final : public TreeShape {
  public:
   int depth() const override { return 3; }
@@ -190,8 +189,8 @@ TEST(TreeExactnessOf, BranchesThatWatchEachOther) {
   }
 }
 
-// --- What traversal gains
-// -------------------------------------------------------------------------------------
+// --- The gain of traversal
+// ------------------------------------------------------------------------------------
 
 double accepted(std::uint32_t seed, const Acceptance& acceptance,
                 const std::shared_ptr<const TreeShape>& shape, const SamplingParams& sampling,
@@ -208,7 +207,7 @@ double accepted(std::uint32_t seed, const Acceptance& acceptance,
   return enumerate(trial).accepted_in_first_round;
 }
 
-// Traversal less multi-round, over random pairs.
+// Accepted tokens of traversal minus those of multi-round, over random pairs.
 struct Gains {
   double least = 1e9;
   double most = -1e9;
@@ -244,7 +243,7 @@ TEST(TraversalGain, WithReplacementNeverNegativeWhereEarlierSiblingsHaveTheLarge
   EXPECT_GT(largest, 0.01);
 }
 
-// Without replacement it holds on the average, and for nearly every pair.
+// Without replacement it holds on average, and for nearly every pair.
 TEST(TraversalGain, WithoutReplacementPositiveOnAverage) {
   for (const auto& n_children : kLargerSubtreesFirst) {
     const Gains result = gains(fixed(n_children, Siblings::without_replacement), 60);
@@ -252,7 +251,7 @@ TEST(TraversalGain, WithoutReplacementPositiveOnAverage) {
   }
 }
 
-// The laws of a hand-made tree: one at the root, one behind it, nothing further.
+// The distributions of a hand-made tree: one at the root, one after it, no more.
 class TwoLaws final : public testing::FixedViews {
  public:
   TwoLaws(Distribution root, Distribution next) : root_(std::move(root)), next_(std::move(next)) {}
@@ -263,11 +262,11 @@ class TwoLaws final : public testing::FixedViews {
   Distribution next_;
 };
 
-// ... but not for every pair: behind an only child of weight 0.57, two siblings drawn without
-// replacement are accepted a little less often than by rejection down the tree. A first sibling
-// that is likely for the drafter and not for the target leaves a second that is nearly the target's
-// favourite for certain; the more of the first siblings' rejections fall on other tokens, as they
-// do where the weight is small, the less this is worth.
+// ... but not for every pair. After an only child of weight 0.57, traversal accepts two siblings
+// drawn without replacement a little less often than multi-round does. If the first sibling is
+// likely for the drafter but not for the target, the second is nearly certain to be the target's
+// favourite. This is worth less, the more of the first sibling's rejections fall on other tokens,
+// as they do for small weights.
 TEST(TraversalGain, WithoutReplacementCanBeNegative) {
   const Distribution draft = Distribution::dense(std::vector{0.0575, 0.8405, 0.0004, 0.1016});
   const Distribution target = Distribution::dense(std::vector{0.0657, 0.0121, 0.3047, 0.6175});
@@ -302,7 +301,7 @@ TEST(TraversalGain, WithoutReplacementCanBeNegative) {
             expected(*exact, Draws::with_replacement) + 0.02);
 }
 
-// On point masses both accept each path with the target's own probability of it.
+// On point masses both accept each path with the target's probability of it.
 TEST(TraversalGain, NoneOnPointMasses) {
   for (const auto& n_children : kShapes) {
     const Gains result = gains(fixed(n_children, Siblings::top_ranks), 20);
@@ -311,12 +310,12 @@ TEST(TraversalGain, NoneOnPointMasses) {
   }
 }
 
-// The condition is needed: where a later sibling alone is continued, traversal can lose.
+// The condition is needed: if only a later sibling is continued, traversal can lose.
 TEST(TraversalGain, CanBeNegativeWhereALaterSiblingHasTheLargerSubtree) {
   EXPECT_LT(gains(fixed({1, 2, 0, 1, 1}, Siblings::with_replacement), 60).least, -1e-4);
 }
 
-// A chain is judged as block verification does, draw for draw.
+// Judges a chain like block verification, draw for draw.
 TEST(Traversal, IsBlockVerificationOnChains) {
   const auto block = make_block(kRule);
   const auto traversal = make_traversal(kRule);

@@ -1,4 +1,4 @@
-// Profiles of drafters as files, and the trees that they make the best.
+// Profiles of drafters as files, and the trees planned from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr const char* kRead = "read tree profile";
 constexpr const char* kFormat = "outrider-tree-profile";
 constexpr int kVersion = 1;
 
-// What rounding may add to shares that were counted.
+// Rounding tolerance for sums of counted shares.
 constexpr double kMostShares = 1 + 1e-9;
 
 class ProfileReader final : public StrictJsonHandler {
@@ -167,10 +167,10 @@ class ProfileReader final : public StrictJsonHandler {
   std::vector<std::string> seen_;
 };
 
-// Seconds of a pass of the target over the root and n drafted nodes, for n from 0 to the most.
+// Seconds of a target pass over the root and n drafted nodes, for n from 0 to most_nodes.
 std::vector<double> target_pass_seconds(const TreeProfile& profile, int most_nodes) {
   std::vector<double> seconds;
-  std::size_t next = 0;  // the first measured pass of at least so many rows
+  std::size_t next = 0;  // the first measured pass with at least that many rows
   for (int rows = 1; rows <= most_nodes + 1; ++rows) {
     while (profile.passes[next].rows < rows) ++next;
     const TreeProfile::Pass& above = profile.passes[next];

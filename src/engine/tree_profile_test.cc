@@ -1,4 +1,4 @@
-// Profiles as files, and what is planned from them.
+// Profiles as files, and the trees planned from them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,8 +107,9 @@ TEST(TreeProfile, SaysWhatIsWrongWithAFile) {
 }
 
 TEST(PlanTree, WeighsTokensAgainstSeconds) {
-  // A child stands with 0.5; passes of 1, 2, 3 rows take 1, 1.5, 2. With one node: 1.5 tokens in
-  // 1.5 + 0.125 + 0.25 seconds, no better than plain decoding's 1; drafting for nothing, better.
+  // A child is accepted with 0.5; passes of 1, 2, 3 rows take 1, 1.5, 2. One node gives 1.5 tokens
+  // in 1.5 + 0.125 + 0.25 seconds, no better than plain decoding's 1 per second; with a free draft
+  // it is better.
   TreeProfile profile = sample_profile();
   profile.accept_by_rank = {0.5};
   EXPECT_EQ(plan_tree(profile).n_nodes, 0);
@@ -135,7 +136,7 @@ TEST(PlanTree, WeighsTokensAgainstSeconds) {
 }
 
 TEST(PlanTree, PassesBetweenMeasuredOnesCostWhatLiesBetween) {
-  // Over 3 rows 1 + (2 - 1) / 4 * 2 = 1.5.
+  // Over 3 rows: 1 + (2 - 1) / 4 * 2 = 1.5.
   TreeProfile profile = sample_profile();
   profile.accept_by_rank = {1};
   profile.draft_seconds = profile.level_seconds = 0;

@@ -21,8 +21,8 @@ VerdictLogFormat format_for(const Model& target, const VerdictLogOptions& option
   const VerdictLogFormat format{.n_vocabulary = n_vocabulary,
                                 .n_kept = std::min(options.top_k, n_vocabulary),
                                 .vocabulary = vocabulary_id(target.tokenizer())};
-  // The longest prompt and one generated token must fit into a segment, or whole texts would go
-  // unrecorded without a word.
+  // The longest prompt and one generated token must fit into a segment; otherwise whole texts would
+  // silently not be recorded.
   const std::int64_t least =
       kVerdictSegments *
       (kVerdictSegmentHeaderBytes + record_bytes(format, target.summary().context_length, 1));
@@ -39,7 +39,7 @@ VerdictLogFormat format_for(const Model& target, const VerdictLogOptions& option
 
 struct VerdictLog::State {
   const Model* target;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   VerdictLogWriter writer;
   std::string failure = {};
 };

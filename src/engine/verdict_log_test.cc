@@ -1,5 +1,4 @@
-// Recording what the target says: the same output with and without, and the target's own law in the
-// log.
+// Recording verdicts does not change the output, and the log holds the target's own distribution.
 #include "outrider/verdict_log.h"
 
 #include <gtest/gtest.h>
@@ -90,8 +89,8 @@ TEST_F(Recording, ChangesNoBitOfTheOutput) {
   EXPECT_EQ(VerdictLogReader(log_path()).read_new().size(), 12U);
 }
 
-// Row by row against the logits of the result, by the definition. Penalties and temperature do not
-// show: the log is of the model.
+// Compares each row with the result's logits, by the definition. Penalties and temperature do not
+// appear: the log records the model.
 TEST_F(Recording, HoldsTheTargetsOwnLaw) {
   const int n_vocabulary = model_->summary().vocabulary_size;
   for (const int top_k : {1, 5, n_vocabulary, n_vocabulary + 1}) {
@@ -147,7 +146,7 @@ TEST_F(Recording, TextsTogetherAreTextsApart) {
     requests.push_back({.prompt = {0, 40 + i, 7},
                         .options = {.max_tokens = 6 + i, .ignore_eos = true, .verdict_log = &log}});
   }
-  requests[1].options.verdict_log = nullptr;  // one that is not to be recorded
+  requests[1].options.verdict_log = nullptr;  // this one is not recorded
   const auto results = make("chain:length=3", "exact").generate(requests);
   const auto texts = VerdictLogReader(log_path()).read_new();
   ASSERT_EQ(texts.size(), 2U);
@@ -156,7 +155,7 @@ TEST_F(Recording, TextsTogetherAreTextsApart) {
   EXPECT_EQ(texts[1].n_generated(), 8);
 }
 
-// A file-size limit stands in for a full disk.
+// A file-size limit simulates a full disk.
 TEST_F(Recording, AFullDiskEndsTheRecordAndNothingElse) {
   VerdictLog log(*model_, log_path());
   GenerateOptions options{.max_tokens = 30, .ignore_eos = true};
@@ -195,12 +194,12 @@ TEST_F(Recording, StrangeLogits) {
   const std::vector<TokenId> prompt = {1};
   VerdictRecorder recorder(format, prompt, 10);
   recorder.add(4, std::vector<float>{-kInf, -kInf, std::nanf(""), 0, 0});
-  // Two halves; the row is filled up with tokens that cannot be.
+  // Two tokens with a half each; the row is padded with impossible tokens.
   EXPECT_EQ(recorder.text().kept_ids, (std::vector<TokenId>{3, 4, 0}));
   EXPECT_FLOAT_EQ(recorder.text().kept_logprobs[1], -std::log(2.0F));
   EXPECT_EQ(recorder.text().kept_logprobs[2], -kInf);
   EXPECT_EQ(recorder.text().rest_logprobs[0], -kInf);
-  // No law: the record ends here.
+  // No distribution: the record ends here.
   recorder.add(1, std::vector<float>{0, kInf, 0, 0, 0});
   recorder.add(1, std::vector<float>{0, 1, 0, 0, 0});
   EXPECT_EQ(recorder.text().n_generated(), 1);

@@ -25,7 +25,7 @@ void VerdictRecorder::add(TokenId token, std::span<const float> logits) {
     most_generated_ = text_.n_generated();
     return;
   }
-  // Tokens that cannot be fill up what the likeliest leave: every row is of one width.
+  // Rows have a fixed width: impossible tokens pad what the likeliest leave.
   std::vector<bool> is_listed;
   for (TokenId id = 0; kept_.size() < n_kept; ++id) {
     if (is_listed.empty()) {

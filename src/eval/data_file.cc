@@ -36,7 +36,7 @@ void add_problem(DataSet& set, const Error& problem) {
   set.problems.push_back({.number = set.n_items++, .text = problem.what()});
 }
 
-// The item if it is an object, else a problem.
+// Adds the item if it is an object, otherwise a problem.
 void add(DataSet& set, json fields, std::string place) {
   if (!fields.is_object()) {
     add_problem(set, Error(kOperation, place, "a JSON object",
@@ -47,7 +47,7 @@ void add(DataSet& set, json fields, std::string place) {
       {.number = set.n_items++, .place = std::move(place), .fields = std::move(fields)});
 }
 
-// Whether the text of an item is UTF-8; if not, that is the item's problem.
+// Whether an item's text is UTF-8; if not, adds a problem for that item.
 bool is_text(std::string_view text, const std::string& place, DataSet& set) {
   const Utf8Scan scan = scan_utf8(text);
   if (scan.n_bad == 0) return true;
@@ -65,8 +65,8 @@ void read_jsonl(std::string_view text, const std::string& file, DataSet& set) {
   }
 }
 
-// Compressed and other binary files, which have no lines that could be named. Text has no zero
-// bytes; binary formats have one within their first few hundred bytes.
+// Refuses compressed and other binary files, which have no lines to name. Text has no zero bytes;
+// binary formats have one within their first few hundred bytes.
 void refuse_binary(std::string_view bytes, const std::string& file) {
   constexpr std::size_t kLooked_bytes = 4096;
   if (bytes.starts_with("\x1f\x8b")) {
@@ -136,7 +136,7 @@ void read_documents(std::string_view text, const std::string& file, const std::s
 
 void read_squad(std::string_view text, const std::string& file, DataSet& set) {
   const json whole = parse_whole(text, file, "SQuAD's JSON");
-  // Every level must be there; what is wrong below one question is that item's problem.
+  // Every level must exist; an error below a single question is that item's problem.
   const auto list_in = [&](const json& value, const char* key) -> const json& {
     if (!value.is_object() || !value.contains(key) || !value[key].is_array()) {
       throw Error("read data", file, fmt::format("SQuAD's JSON with lists \"{}\"", key), "none");
@@ -155,7 +155,7 @@ void read_squad(std::string_view text, const std::string& file, DataSet& set) {
           for (const json& answer : item["answers"]) {
             if (answer.is_object() && answer.contains("text")) answers.push_back(answer["text"]);
           }
-          // A question without an answer is answered by nothing.
+          // A question without an answer expects an empty one.
           if (answers.empty()) answers.push_back("");
           item["answers"] = std::move(answers);
         }
@@ -177,7 +177,7 @@ std::string read_data_file(const std::string& file) {
   };
   const CloseFile opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
   if (opened.descriptor < 0) fail();
-  // Against devices that never end; the largest of the usual sets are a hundredth of it.
+  // Against endless device files; the largest common data sets have a hundredth of it.
   constexpr std::size_t kLongest_bytes = std::size_t{1} << 30;
   std::string text;
   std::vector<char> buffer(1 << 16);

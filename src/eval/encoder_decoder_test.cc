@@ -1,5 +1,5 @@
-// Encoder-decoders under evaluation: whose text is whose, rules along references, sequential
-// cascades. The model is a tiny T5 with a vocabulary of characters (tests/golden).
+// Evaluating encoder-decoders: texts are not confused, rules along references, sequential cascades.
+// The model is a tiny T5 with a vocabulary of characters (tests/golden).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,8 +73,8 @@ TEST(EncoderDecoderEval, WindowsStandBehindTheStartToken) {
   EXPECT_THROW((void)windows_behind_encoder({.given = "", .text = "a"}, tokenizer, 0), Error);
 }
 
-// Of the rules exact and chow:alpha=1 (the drafter's own), how many of the text's tokens they would
-// write.
+// For the rules exact and chow:alpha=1 (the drafter's own): how many of the text's tokens they
+// would emit.
 std::pair<double, double> hits_of(const Model& model, const std::string& given,
                                   const std::vector<TokenId>& text) {
   const auto drafter = load_drafter_model(model, itself_as_int4());
@@ -90,7 +90,7 @@ std::pair<double, double> hits_of(const Model& model, const std::string& given,
   return {forced.settings()[0].texts.front().hits, forced.settings()[1].texts.front().hits};
 }
 
-// Behind its own encoder's text every token of a greedy answer is the likeliest.
+// With its own encoder input, every token of a greedy answer is the likeliest.
 TEST(EncoderDecoderEval, RulesAlongReferencesReadTheEncodersText) {
   const auto model = load();
   const std::vector<TokenId> ids = answer_of(model, kGiven).ids;
@@ -101,7 +101,7 @@ TEST(EncoderDecoderEval, RulesAlongReferencesReadTheEncodersText) {
   EXPECT_LT(hits_of(*model, kOther, ids).first, exact);
 }
 
-// The target alone, and both together by a rule: as a Generator writes.
+// The target alone, and both models with a rule: the same text as a Generator's.
 TEST(EncoderDecoderEval, SequentialCascadesWriteWhatSpeculationDoes) {
   const auto model = load();
   const GenerateOptions options{.max_tokens = 24, .ignore_eos = true};
@@ -124,7 +124,7 @@ TEST(EncoderDecoderEval, SequentialCascadesWriteWhatSpeculationDoes) {
     }
     EXPECT_NE(texts[0], texts[1]);
   }
-  // The drafter is never sure enough of it.
+  // The drafter is never confident enough.
   SequentialGenerator in_turn(model, itself_as_int4(), "sequence:chow,alpha=0");
   const GenerateRequest request{.prompt = model->tokenizer().encode(kGiven, true),
                                 .options = options};

@@ -1,4 +1,4 @@
-// Questions asked of random models, and what is made of the answers.
+// Questions to random models, and the records of their answers.
 #include "eval/evaluation.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ TEST_F(Asking, AnAnswerDependsOnItsItemAndTheSeedAlone) {
             two->texts);
 }
 
-// The family's tokenizer is of the kind that takes a blank off what begins a text.
+// The family's tokenizer removes a blank at the beginning of a text.
 TEST_F(Asking, AnAnswerKeepsTheBlankItBeginsWith) {
   const auto family = Model::load(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models" / "drafter",
                                   {.threads = 1});
@@ -117,7 +117,7 @@ TEST_F(Asking, WhatIsWrongWithOneItemNamesIt) {
   } catch (const ItemError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("data, line 17"), HasSubstr("context")));
   }
-  // What would be wrong with every item is no item's fault.
+  // An error that concerns every item is not reported for an item.
   options_.generate.sampling.top_p = 7;
   try {
     ask(asked, *model_, question(0, "x"), metrics_, options_);

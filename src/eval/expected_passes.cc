@@ -13,9 +13,9 @@ double expected_passes(std::span<const double> acceptance, int length) {
   double passes = 0;
   for (std::size_t i = 0; i < n; ++i) {
     passes += begins[i];
-    // The decoder drafts one token less than there is room for: the round's last is its own.
+    // The decoder drafts one token less than allowed: the round's last token is its own.
     const std::size_t draft = std::min(static_cast<std::size_t>(length), n - 1 - i);
-    double stands = begins[i];  // and all drafted before it have stood
+    double stands = begins[i];  // and all drafted before it were accepted
     for (std::size_t m = 0; m < draft; ++m) {
       const double accepted = std::min(acceptance[i + m], 1.0);
       begins[i + m + 1] += stands * (1 - accepted);

@@ -10,7 +10,7 @@
 namespace outrider::eval {
 namespace {
 
-// By walking every outcome: the round that begins at `i`, and those behind it.
+// By enumerating every outcome: the round that begins at `i`, and later ones.
 double by_recursion(const std::vector<double>& acceptance, std::size_t i, int length) {
   const std::size_t n = acceptance.size();
   if (i >= n) return 0;
@@ -32,8 +32,8 @@ TEST(ExpectedPasses, KnownEnds) {
   EXPECT_EQ(expected_passes(never, 5), 12);
   EXPECT_EQ(expected_passes({}, 5), 0);
   EXPECT_EQ(expected_passes(std::array{0.5}, 5), 1);
-  // Two tokens: the first drafted one stands or not; either way the second needs a pass only if it
-  // does not.
+  // Two tokens: the first drafted one is accepted or not; either way the second needs a pass only
+  // if it is rejected.
   EXPECT_DOUBLE_EQ(expected_passes(std::array{0.25, 0.9}, 1), 1 * 0.25 + 2 * 0.75);
 }
 
@@ -47,7 +47,7 @@ TEST(ExpectedPasses, EqualsTheWalkThroughAllOutcomes) {
   }
 }
 
-// The same mean acceptance in another order takes another number of passes.
+// The same mean acceptance in another order needs a different number of passes.
 TEST(ExpectedPasses, SeesTheOrderOfPositions) {
   const std::vector<double> together = {1, 1, 1, 1, 0, 0, 0, 0};
   const std::vector<double> mixed = {1, 0, 1, 0, 1, 0, 1, 0};

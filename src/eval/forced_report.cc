@@ -18,7 +18,7 @@
 namespace outrider::eval {
 namespace {
 
-// The columns of a row, in the order of the files.
+// A row's columns, in the order in the files.
 struct Column {
   std::string name;
   const Figure* figure;
@@ -73,7 +73,7 @@ std::vector<ForcedRow> forced_rows(const TeacherForced& measured) {
   std::vector<ForcedRow> rows;
   for (const ForcedSetting& setting : measured.settings()) {
     const std::size_t n_lengths = measured.lengths().size();
-    // Counts of a text: tokens, six sums over them, and the passes.
+    // Counts per text: tokens, six sums over them, and the passes.
     const std::size_t n_counts = 7 + n_lengths;
     std::vector<double> counts;
     for (const ForcedSums& text : setting.texts) {
@@ -166,7 +166,7 @@ nlohmann::ordered_json forced_json(std::span<const ForcedRow> rows, const Forced
                                       {"rule", row.rule.rule},
                                       {"family", row.rule.family}};
     if (row.rule.value) setting[row.rule.parameter] = *row.rule.value;
-    // Infinities and what is not known become null: JSON has neither.
+    // Infinities and unknown values become null: JSON has neither.
     for (const Column& column : columns_of(row, run.lengths)) {
       setting[column.name] = {column.figure->value, column.figure->low, column.figure->high};
     }

@@ -12,7 +12,7 @@
 namespace outrider::eval {
 namespace {
 
-// Tokens a model sees at a time.
+// The tokens that a model reads at a time.
 int window_of(const ForcedRequest& request, const LanguageModel& target,
               const LanguageModel& drafter) {
   const int context = target.config().context_length;

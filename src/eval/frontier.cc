@@ -25,7 +25,7 @@ const std::vector<double>& counts_of(const Record& record, const Metric& metric)
   return counts->second;
 }
 
-// A figure that is a function of sums over items; row(item) gives the terms.
+// A figure computed from sums over items; row(item) gives the terms.
 Figure of_sums(std::span<const FrontierItem* const> items,
                const std::function<std::vector<double>(const FrontierItem&)>& row,
                const std::function<double(std::span<const double>)>& figure) {
@@ -134,7 +134,7 @@ const Figure& cost_of(const FrontierPoint& point, Cost cost) {
 
 std::vector<FrontierRow> frontier_rows(std::span<const FrontierPoint> points, Cost cost,
                                        bool larger_is_better) {
-  // NaN is neither as good nor as fast as anything.
+  // NaN is neither as good nor as fast as any value.
   const auto at_least = [&](double a, double b) { return larger_is_better ? a >= b : a <= b; };
   const auto better = [&](double a, double b) { return larger_is_better ? a > b : a < b; };
   std::vector<FrontierRow> rows;

@@ -12,8 +12,8 @@
 namespace outrider::eval {
 namespace {
 
-// Told apart by eyes that do not see red and green as others do (Okabe and Ito 2008), and beyond
-// them by the marks.
+// Colours that colour-blind readers can distinguish (Okabe and Ito 2008); beyond these, marks
+// differ.
 constexpr std::array<std::string_view, 11> kColours = {"#000000", "#0072b2", "#d55e00", "#009e73",
                                                        "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31",
                                                        "#7b3294", "#878787", "#b2182b"};
@@ -23,7 +23,7 @@ bool is_finite(const PlotPoint& point) {
   return std::isfinite(point.x.value) && std::isfinite(point.y.value);
 }
 
-// An interval that is not known has no length.
+// An unknown interval has length 0.
 std::string with_ends(const Figure& x, const Figure& y) {
   const auto end = [](double end, double value) { return std::isfinite(end) ? end : value; };
   return fmt::format("{:.6g} {:.6g} {:.6g} {:.6g} {:.6g} {:.6g}\n", x.value, y.value,

@@ -69,7 +69,7 @@ std::string line_of(const FrontierRow& row, Cost cost) {
 }
 
 std::string table(std::span<const FrontierPoint> points, const FrontierRun& run, Cost cost) {
-  // Under one heading what stands behind one transform on one slice.
+  // The parts of one heading: a transform and a slice.
   std::vector<std::pair<std::string, std::string>> parts;
   for (const FrontierRow& row : frontier_rows(points, cost, run.larger_is_better)) {
     const std::string slice = row.slice.empty() ? "" : ", " + row.slice;
@@ -181,7 +181,7 @@ std::vector<std::string> write_frontier_report(std::span<const FrontierPoint> po
   write_file_atomically(directory / "frontier.json",
                         json_text(frontier_json(points, run), 1) + "\n");
 
-  // One picture for each transform, slice and axis.
+  // One figure per transform, slice and axis.
   std::vector<std::string> beginnings;
   beginnings.reserve(kCosts.size());
   for (const Axis& axis : kCosts) beginnings.push_back(fmt::format("frontier-{}-", axis.name));

@@ -14,12 +14,12 @@
 namespace outrider::eval {
 namespace {
 
-// "oracle:diff,alpha=0.3" and back: the rules that a cascade's spec stands for, under its kind.
+// "oracle:diff,alpha=0.3" and back: the rules that a cascade's spec represents, with its kind.
 std::vector<RuleSetting> expand_cascade(const std::string& text, std::span<const double> alphas) {
   const std::size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   std::string rule = colon == std::string::npos ? std::string() : text.substr(colon + 1);
-  if (rule.empty()) check_cascade(text);  // which says what is wrong
+  if (rule.empty()) check_cascade(text);  // throws the error
   const std::size_t comma = rule.find(',');
   if (comma != std::string::npos) rule[comma] = ':';
   const auto under_kind = [&kind](std::string spec) {
@@ -40,7 +40,7 @@ bool is_greedy(const SamplingParams& sampling) {
   return sampling.temperature == 0 || sampling.top_k == 1;
 }
 
-// "temperature 0 alone", of a rule or of a cascade's rule.
+// Whether a rule, or a cascade's rule, needs temperature 0.
 bool needs_greedy(const FrontierSetting& setting) {
   if (!setting.sequential) {
     return make_judging(setting.rule.rule, "exact").acceptance->needs().greedy;

@@ -23,7 +23,7 @@ using ::testing::Not;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// The share of items that are right.
+// The share of correct items.
 class Share final : public Metric {
  public:
   std::string_view name() const override { return "share"; }
@@ -64,10 +64,10 @@ TEST(FrontierTable, OfASyntheticFrontier) {
   EXPECT_EQ(rows[1].best_as_fast->quality.value, 0.45);
   EXPECT_EQ(rows[2].fastest_as_good->latency.value, 1.5);  // as good, and slower
   EXPECT_FALSE(rows[2].best_as_fast.has_value());
-  EXPECT_FALSE(rows[3].fastest_as_good.has_value());  // what is not known is neither
+  EXPECT_FALSE(rows[3].fastest_as_good.has_value());  // unknown is neither
   EXPECT_FALSE(rows[3].best_as_fast.has_value());
 
-  // Counted in passes, the slow point is among those that the target's cost allows.
+  // Counted in passes, the slow point is within the target's cost.
   const std::vector<FrontierRow> by_passes = frontier_rows(points, Cost::passes, true);
   EXPECT_EQ(by_passes[0].best_as_fast->quality.value, 0.60);
   EXPECT_EQ(by_passes[3].fastest_as_good->passes.value, 1);
@@ -88,7 +88,7 @@ TEST(FrontierTable, KeepsTransformsAndSlicesApart) {
   EXPECT_EQ(frontier_rows(points, Cost::latency, true).size(), 3U);
 }
 
-// Four answers: quality, and costs that can be counted by hand.
+// Four answers with quality and costs that can be counted by hand.
 std::vector<FrontierItem> items() {
   std::vector<FrontierItem> items;
   const double seconds[] = {2, 8, 3, 100};
@@ -156,7 +156,7 @@ TEST(Frontier, TakesTimesOfTimedItemsAlone) {
   EXPECT_EQ(point.latency.value, (0.5 + 0.75) / 2);
   EXPECT_EQ(point.n_items, 4);
   EXPECT_EQ(point.n_timed, 2);
-  EXPECT_EQ(point.quality.value, 0.75);  // everything else is of all
+  EXPECT_EQ(point.quality.value, 0.75);  // all other figures include all items
   EXPECT_EQ(point.plain_quality.value, 0.5);
   EXPECT_EQ(point.passes.value, 0.25);
   for (FrontierItem& item : some) item.timed = false;
@@ -194,7 +194,7 @@ TEST(FrontierReport, SaysTheSameInEveryForm) {
   EXPECT_NE(std::filesystem::exists(directory.path() / "frontier-passes-T=1--even.svg"), is_named);
 }
 
-// Sequential cascades have no compute: that gnuplot is missing would be the wrong reason.
+// Sequential cascades have no compute figure: a missing gnuplot would be the wrong reason.
 TEST(FrontierReport, SaysWhyAPictureIsMissing) {
   FrontierSetting setting;
   setting.rule.family = "token:chow";
@@ -229,8 +229,8 @@ TEST(Bootstrap, OfAMedianHoldsIt) {
   EXPECT_EQ(median({1, 2, 4, 3}), 2.5);
   EXPECT_TRUE(std::isnan(median({})));
   const Interval interval = bootstrap_median(values);
-  // The number of values below a resample's middle is binomial(101, 1/2) of standard deviation 5:
-  // its median lies within 1.96 of these, give or take two for the ends' own error.
+  // The number of values below a resample's middle is binomial(101, 1/2) with standard deviation 5.
+  // So its median is within 1.96 of these, give or take two for the error of the interval's ends.
   EXPECT_NEAR(interval.low, 50 - 1.96 * 5, 2);
   EXPECT_NEAR(interval.high, 50 + 1.96 * 5, 2);
 }

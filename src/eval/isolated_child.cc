@@ -28,11 +28,11 @@ namespace {
 constexpr const char* kOperation = "run program";
 constexpr int kReportDescriptor = 3;
 constexpr unsigned kNobody = 65534;
-// Enough for the last line of a traceback.
+// Enough for the last lines of a traceback.
 constexpr std::size_t kErrors_bytes = 8192;
 constexpr std::size_t kReport_bytes = 64;
 
-// As the kernel has it (mount_setattr(2)); older C libraries do not declare it.
+// As in the kernel (mount_setattr(2)); older C libraries do not declare it.
 struct MountAttributes {
   std::uint64_t set;
   std::uint64_t clear;
@@ -62,8 +62,8 @@ class Descriptor {
   int number_ = -1;
 };
 
-// Everything the child needs, made before it exists: behind the clone of a program with threads,
-// only functions that are safe in signal handlers may be called.
+// Everything that the child needs, prepared before the clone: in the child of a program with
+// threads, only async-signal-safe functions may be called.
 struct Preparation {
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -87,7 +87,7 @@ bool make_files_read_only(const char* directory) {
 }
 
 void keep_only_standard_descriptors(const Preparation& preparation) {
-  // Away from the numbers they are to have, then onto them.
+  // Moves descriptors away from the target numbers, then onto them.
   const int errors = ::fcntl(preparation.errors, F_DUPFD, 16);
   const int report = ::fcntl(preparation.report, F_DUPFD, 16);
   const int null = ::fcntl(preparation.null, F_DUPFD, 16);
@@ -100,7 +100,7 @@ void keep_only_standard_descriptors(const Preparation& preparation) {
   }
 }
 
-// In the child. False if something that was asked for could not be had.
+// Runs in the child. Returns false if a requested restriction is not available.
 bool confine(const Preparation& preparation) {
   ::setpgid(0, 0);
   for (const int number : {SIGPIPE, SIGXFSZ, SIGINT}) std::signal(number, SIG_DFL);
@@ -116,7 +116,7 @@ bool confine(const Preparation& preparation) {
        ::setresuid(kNobody, kNobody, kNobody) != 0)) {
     return false;
   }
-  // Last, for a change of user would undo them.
+  // Comes last, since a change of user would reset them.
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
 }
 
@@ -146,7 +146,7 @@ void make_pipe(Descriptor& reading, Descriptor& writing) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
-// Appends what can be read at once, keeping the last `n_kept` bytes.
+// Appends what can be read without waiting, keeping the last `n_kept` bytes.
 void drain(int descriptor, std::string& out, std::size_t n_kept) {
   char buffer[4096];
   ssize_t n = 0;
@@ -169,7 +169,7 @@ pid_t start(const Preparation& preparation) {
   if (isolation.processes) flags |= CLONE_NEWPID | CLONE_NEWIPC;
   if (isolation.files) flags |= CLONE_NEWNS;
   if (flags != SIGCHLD && ::geteuid() != 0) flags |= CLONE_NEWUSER;
-  // fork(2), but with namespaces of its own.
+  // fork(2), but with new namespaces.
   const long child = ::syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr);
   if (child == 0) be_the_child(preparation);
   return static_cast<pid_t>(child);
@@ -208,7 +208,7 @@ ChildRun run_isolated(const std::vector<std::string>& arguments,
                   {RLIMIT_FSIZE, limit_of(limits.file_bytes)},
                   {RLIMIT_CORE, limit_of(0)},
                   {RLIMIT_NOFILE, limit_of(256)}}},
-      // A root whose namespace knows no such user stays what it is.
+      // A root whose namespace lacks that user keeps its own.
       .becomes_nobody = ::geteuid() == 0 && ::chown(directory.c_str(), kNobody, kNobody) == 0,
       .null = null.get(),
       .errors = errors_writing.get(),
@@ -220,15 +220,14 @@ ChildRun run_isolated(const std::vector<std::string>& arguments,
 
   const pid_t child = start(preparation);
   if (child < 0) throw Error(kOperation, "child", std::strerror(errno));
-  ::setpgid(child, child);  // whichever of the two comes first; needed before a kill
+  ::setpgid(child, child);  // in both processes, whichever runs first; needed before a kill
   errors_writing.reset();
   report_writing.reset();
 
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::seconds(limits.wall_seconds);
   ChildRun run;
-  // Where there is no pidfd_open (before Linux 5.3) the child's end is found by asking now and
-  // then.
+  // Without pidfd_open (before Linux 5.3) the child's end is found by polling.
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   constexpr int kBetweenLooks = 20;  // milliseconds
   while (!has_ended(child)) {
@@ -238,8 +237,8 @@ ChildRun run_isolated(const std::vector<std::string>& arguments,
       run.timed_out = true;
       break;
     }
-    // A writer that has closed its end makes poll return at once, again and again: only what still
-    // has one is asked about, and the end of the child wakes it in any case.
+    // A closed pipe makes poll return at once: only open ones are polled, and the child's end wakes
+    // it in any case.
     pollfd waiting[] = {{.fd = handle.get(), .events = POLLIN, .revents = 0},
                         {.fd = errors_reading.get(), .events = POLLIN, .revents = 0},
                         {.fd = report_reading.get(), .events = POLLIN, .revents = 0}};
@@ -252,7 +251,7 @@ ChildRun run_isolated(const std::vector<std::string>& arguments,
       ::poll(&end, 1, static_cast<int>(std::min<long>(left + 1, longest)));
     }
   }
-  // The child is still there to be waited for, so its group's number is its own.
+  // The child has not been reaped yet, so its group's number is still its own.
   ::kill(-child, SIGKILL);
   ::kill(child, SIGKILL);
   while (::waitpid(child, &run.status, 0) < 0 && errno == EINTR) {
@@ -277,7 +276,7 @@ Isolation probe_isolation() {
       const ChildRun run = run_isolated({}, scratch, isolation, {});
       works = !run.timed_out && WIFEXITED(run.status) && WEXITSTATUS(run.status) == 0;
     } catch (const Error&) {
-      works = false;  // no such namespace here
+      works = false;  // namespaces are not available here
     }
     std::error_code ignored;
     std::filesystem::remove_all(scratch, ignored);

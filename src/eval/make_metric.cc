@@ -31,7 +31,7 @@ int attempts_of(std::string_view name) {
   return error == std::errc() && end == name.data() + name.size() && k > 0 ? k : 0;
 }
 
-// Metrics that take nothing.
+// Metrics without parameters.
 template <typename Kind>
 std::unique_ptr<Metric> plain(const Spec& spec) {
   spec.require_no_value();

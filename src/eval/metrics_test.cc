@@ -1,4 +1,4 @@
-// The metrics against the programs that papers quote (tests/golden/make_metric_goldens.py).
+// Compares the metrics with the programs that papers quote (tests/golden/make_metric_goldens.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,8 +27,8 @@ using nlohmann::json;
 using test_support::near;
 using ::testing::HasSubstr;
 
-// Scores are at most 100 and come of a few dozen roundings in double precision, one way there and
-// another here: 100 * 100 * 2^-53 is 1.2e-12.
+// Scores are at most 100 and computed with a few dozen roundings in double precision, differently
+// here and there: 100 * 100 * 2^-53 is 1.2e-12.
 constexpr double kTolerance = 1e-11;
 
 const json& goldens() {
@@ -119,7 +119,7 @@ TEST(ExactMatch, TakesTheWordForNoAnswerAsNone) {
   EXPECT_EQ(count_of(ExactMatch(), "unanswerable", {""})[0], 0);
 }
 
-// SQuAD 2.0's program leaves such references out, unless there are no others.
+// SQuAD 2.0's program ignores such references, unless there are no others.
 TEST(ExactMatch, AReferenceOfArticlesAloneIsNone) {
   EXPECT_EQ(count_of(ExactMatch(), "", {"The", "The Who"})[0], 0);
   EXPECT_EQ(count_of(ExactMatch(), "", {"The", "The Who"})[1], 0);
@@ -181,7 +181,7 @@ TEST(Perplexity, IsTheExponentialOfTheMean) {
   const std::vector<double> scores = Perplexity().scores(sums);
   EXPECT_TRUE(near(scores[0], 8, kTolerance));
   EXPECT_TRUE(near(scores[1], std::log(8.0), kTolerance));
-  EXPECT_TRUE(near(scores[2], 1, kTolerance));  // nine bits over nine bytes
+  EXPECT_TRUE(near(scores[2], 1, kTolerance));  // nine bits in nine bytes
   EXPECT_TRUE(std::isnan(Perplexity().scores(std::vector<double>{0, 0, 0})[0]));
 }
 

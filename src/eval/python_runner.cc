@@ -54,7 +54,7 @@ std::string ending(int status) {
 ProgramOutcome run_with(const fs::path& interpreter, std::string_view source,
                         const Isolation& isolation, const PythonLimits& limits) {
   const ScratchDirectory scratch;
-  // What only the last line writes: a program that ends itself before its tests has not passed.
+  // Only the last line writes it: a program that exits before its tests has not passed.
   std::random_device entropy;
   const std::string token = fmt::format("{:08x}{:08x}", entropy(), entropy());
   const fs::path file = scratch.path() / "program.py";
@@ -64,7 +64,7 @@ ProgramOutcome run_with(const fs::path& interpreter, std::string_view source,
     out.flush();
     if (!out) throw Error(kOperation, file.string(), "cannot be written");
   }
-  // -s: no packages of the user's own; -B: no compiled files.
+  // -s: without the user's packages; -B: without compiled files.
   const ChildRun run = run_isolated({interpreter.string(), "-s", "-B", file.string()},
                                     scratch.path(), isolation, limits);
   if (run.timed_out) {

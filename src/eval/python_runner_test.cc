@@ -1,4 +1,4 @@
-// Generated programs in their fence. What needs namespaces is tested where the machine has them.
+// Generated programs in their isolation. Namespaces are tested if the machine has them.
 #include "eval/python_runner.h"
 
 #include <gmock/gmock.h>
@@ -165,8 +165,8 @@ TEST_F(PythonRunnerTest, PassAtCountsWhatPasses) {
   EXPECT_THROW(two.count({.item = item, .texts = one, .references = {}}), Error);
 }
 
-// The programs that MBPP gives as solutions pass its own tests, in the fence and by the task's
-// template; with another item's solution none of them does.
+// MBPP's solutions pass its own tests, isolated and with the task's template; with another item's
+// solution none passes.
 TEST_F(PythonRunnerTest, RealSolutionsPassTheirTests) {
   const fs::path data = fs::path(OUTRIDER_SHARED_DATA) / "eval" / "mbpp" / "mbpp.jsonl";
   if (!fs::exists(data)) GTEST_SKIP() << "no " << data;

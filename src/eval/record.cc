@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Members of a record's "stats", with the numbers behind them.
+// Members of a record's "stats" and their values.
 template <typename AnyEffort, typename Visit>
 void visit_effort(AnyEffort& effort, Visit visit) {
   visit("prompt_tokens", effort.prompt_tokens);
@@ -103,7 +103,7 @@ Record parse_record(std::string_view line, std::string_view place) {
     const json& stats = value.at("stats");
     visit_effort(record.effort, [&](const char* name, auto& out) {
       const json& number = stats.at(name);
-      // The one figure that can be infinite, which JSON writes as null.
+      // The only figure that can be infinite, which JSON writes as null.
       if (number.is_null() && std::string_view(name) == "rule_kl") {
         if constexpr (std::is_floating_point_v<std::decay_t<decltype(out)>>) {
           out = std::numeric_limits<double>::infinity();

@@ -14,10 +14,11 @@
 namespace outrider::eval {
 namespace {
 
-// What is swept where the spec does not say. Probabilities and differences of them span their range
-// evenly; divergences, entropies and prices go by steps that look even on a curve.
+// Default values for sweeps. Probabilities and their differences are spaced evenly over their
+// range; divergences, entropies and prices in steps that look even on a curve.
 const std::vector<double> kShares = {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1};
-// Of the likeliest token's probability: much of a law lies at a hundredth of that and below.
+// For shares of the likeliest token's probability: much of a distribution is at a hundredth of it
+// and below.
 const std::vector<double> kSharesOfLargest = {0,   0.1, 0.2, 0.3,  0.4,  0.5,   0.6,
                                               0.7, 0.8, 0.9, 0.97, 0.99, 0.999, 1};
 const std::vector<double> kSharesBelowOne = {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
@@ -40,16 +41,16 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
-// Of the difference between two decimal fractions.
+// For the difference of two decimal fractions.
 constexpr double kRounding = 1e-12;
 
 struct Sweep {
   std::string key;
   const std::vector<double>* values;
-  double least = -std::numeric_limits<double>::infinity();  // values below it are left out
+  double least = -std::numeric_limits<double>::infinity();  // smaller values are left out
 };
 
-// The key that is swept, and through what. No key: the rule is one setting.
+// The swept key and its values. No key: the rule is one setting.
 Sweep sweep_of(const Spec& spec) {
   const std::string& name = spec.name();
   const bool log = spec.text("loss") == "log";
@@ -75,7 +76,7 @@ Sweep sweep_of(const Spec& spec) {
   return {"", nullptr};
 }
 
-// The key of a spec with several values, if one has them.
+// The key with several values in a spec, if there is one.
 std::string key_of_several(const Spec& spec) {
   for (const char* key : {"alpha", "beta", "kl", "total", "eps", "threshold", "epsilon", "delta",
                           "fallback", "rollback", "entropy", "window", "top"}) {

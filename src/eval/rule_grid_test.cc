@@ -55,7 +55,7 @@ TEST(RuleGrid, TakesASettingOnce) {
   EXPECT_THAT(rules_of("exact,chow:alpha=0|0,exact"), ElementsAre("exact", "chow:alpha=0"));
 }
 
-// What is swept by itself is within every rule's range and has both of its ends.
+// Default sweeps stay within every rule's range and include both ends.
 TEST(RuleGrid, SpansEveryRuleWithoutBeingTold) {
   for (const char* rule :
        {"chow", "chow:loss=log", "diff", "diff:loss=log", "opt", "opt:loss=log", "token-v1",

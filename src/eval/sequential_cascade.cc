@@ -36,7 +36,7 @@ CascadeSpec parse(const std::string& text) {
   if (spec.value().empty()) {
     throw UsageError(kOperation, text, "a rule, as in token:chow,alpha=0.3", "none");
   }
-  // What a cascade runs before the target cannot depend on the target.
+  // The rule that decides before the target runs cannot depend on the target.
   if (spec.name() != "oracle" && spec.value() != "chow") {
     throw UsageError(kOperation, text,
                      fmt::format("chow, which looks at the drafter alone, in a {} cascade "
@@ -61,11 +61,11 @@ CascadeSpec parse(const std::string& text) {
 
 void check_cascade(const std::string& spec) { (void)parse(spec); }
 
-// A model behind one text: which of its tokens it has run, and how many passes that took.
+// A model and one text: the tokens that it has run, and the number of passes.
 class SequentialCascade::Reader {
  public:
-  // Runs the encoder, where there is one, and the prompt but its last token. The job's prompts
-  // outlive this. shared_vocabulary: ids that both models know.
+  // Runs the encoder, if any, and the prompt without its last token. The job's prompts must outlive
+  // this. shared_vocabulary: ids that both models know.
   Reader(LanguageModel& model, int shared_vocabulary, const SequentialJob& job)
       : model_(&model),
         shared_(shared_vocabulary),
@@ -77,8 +77,8 @@ class SequentialCascade::Reader {
     prefill(model, *sequence_, before, output_);
   }
 
-  // The logits behind `tokens`, a longer beginning of the text each time; empty where the model
-  // cannot run them. A pass over what it has not run.
+  // The logits after `tokens`, a longer prefix of the text each time; empty if the model cannot run
+  // them. Runs the new tokens in one pass.
   LogitRow logits(std::span<const TokenId> tokens) {
     const auto n_tokens = static_cast<int>(tokens.size());
     if (n_tokens > model_->context_of(*sequence_)) {
@@ -118,7 +118,8 @@ class SequentialCascade::Reader {
   std::int64_t n_passes_ = 0;
 };
 
-// The next token of a text. A model runs when a rule first looks at it, and not before.
+// The views for the next token of a text. A model runs only when a rule first reads its
+// distribution.
 class SequentialCascade::Views final : public NodeViews {
  public:
   Views(Reader& target, Reader& drafter, std::size_t shared, const Transform& transform,
@@ -145,7 +146,7 @@ class SequentialCascade::Views final : public NodeViews {
   int parent(int) const override { return -1; }
   double rule_kl_before_root() const override { return rule_kl_; }
   double& note(int) override { return note_; }
-  // No rule that a text is judged by here reads marks (make_rule).
+  // None of the rules used here reads marks (make_rule).
   bool is_open(int, TokenId, TokenId) override { return false; }
 
  private:
@@ -166,7 +167,7 @@ class SequentialCascade::Views final : public NodeViews {
     const LogitRow logits = reader.logits(tokens_);
     if (logits.empty()) return laws;
     std::vector<TokenLogit> replaced;
-    // Ids beyond what both know are never the drafter's.
+    // The drafter never emits ids beyond the shared vocabulary.
     const PenalisedRow penalised(transform_, logits.first(n_ids), history_, {}, replaced);
     transform_.raw_distribution(penalised.row().values(), laws.raw);
     transform_.distribution(penalised.row(), laws.prob);
@@ -203,7 +204,7 @@ bool SequentialCascade::greedy() const { return rule_->needs().greedy; }
 
 namespace {
 
-// The text so far, and whether it may go on.
+// The text so far, and whether it may continue.
 struct Writing {
   Writing(const SequentialJob& job, int context_length)
       : tokens(job.prompt.begin(), job.prompt.end()),
@@ -283,7 +284,7 @@ SequentialText SequentialCascade::write_in_turn(const SequentialJob& job) {
   Distribution law;
   Distribution raw;
   std::vector<TokenLogit> replaced;
-  // Both write in the same way; the drafter's draws have keys of their own.
+  // Both models write in the same way; the drafter's draws have separate keys.
   const auto write = [&](Reader& reader, std::size_t n_ids, Writing& writing, Purpose purpose) {
     const LogitRow logits = reader.logits(writing.tokens);
     if (logits.empty()) return false;

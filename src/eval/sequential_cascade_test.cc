@@ -72,7 +72,7 @@ testing::RuleOutcome process_of(TableModel& target, TableModel& drafter, const R
        .rule = &rule});
 }
 
-// What the same enumeration shows of speculation with the rule (engine/rule_exactness_test.cc).
+// Equals what the enumeration of speculation with the rule gives (engine/rule_exactness_test.cc).
 TEST(SequentialCascade, FollowsTheRulesOwnProcess) {
   TableModel target(kVocabulary, 11);
   TableModel drafter(kVocabulary, 12);
@@ -93,13 +93,13 @@ TEST(SequentialCascade, FollowsTheRulesOwnProcess) {
       EXPECT_LT(testing::distance(got.law, expected.law), kExact) << spec << ", " << name;
       EXPECT_NEAR(got.cost.deferral, expected.cost.deferral, kExact) << spec << ", " << name;
       if (std::string(spec).starts_with("oracle")) {
-        // Infinite where the target could not have emitted it.
+        // Infinite if the target could not have emitted it.
         EXPECT_TRUE(got.cost.kl == expected.cost.kl ||
                     std::abs(got.cost.kl - expected.cost.kl) < kExact)
             << spec << ", " << name;
         EXPECT_NEAR(got.target_passes, kTokens, kExact);
       } else {
-        // A pass a deferral, and none where the drafter is left alone.
+        // One pass per deferral, and none if the drafter is left alone.
         EXPECT_NEAR(got.target_passes, expected.cost.deferral, kExact) << spec << ", " << name;
         EXPECT_NEAR(got.drafter_passes, kTokens, kExact);
       }
@@ -107,7 +107,8 @@ TEST(SequentialCascade, FollowsTheRulesOwnProcess) {
   }
 }
 
-// The drafter's own law over whole texts, moved to the target's where it was unsure of its text.
+// The drafter's distribution over whole texts, with the target's where the drafter was unsure of
+// its text.
 TEST(SequentialCascade, ASequenceIsWrittenAnewOrLeftAsItIs) {
   TableModel target(kVocabulary, 11);
   TableModel drafter(kVocabulary, 12);
@@ -146,7 +147,7 @@ TEST(SequentialCascade, ASequenceIsWrittenAnewOrLeftAsItIs) {
     smallest = std::min(smallest, deferred);
     largest = std::max(largest, deferred);
   }
-  EXPECT_EQ(smallest, 0);  // both ends were reached, and something between them, see above
+  EXPECT_EQ(smallest, 0);  // both ends were reached, and values between, see above
   EXPECT_NEAR(largest, 1, kExact);
 }
 
@@ -159,10 +160,10 @@ TEST(SequentialCascade, EndsWhereItIsToldAndWhereTheContextDoes) {
       .prompt = kPrompt, .max_tokens = 100, .transform = &transform, .chance = &chance};
   for (const char* spec : {"token:chow,alpha=1", "oracle:diff,alpha=1", "sequence:chow,alpha=1"}) {
     SequentialCascade cascade(target, drafter, spec);
-    // The target goes on where the drafter's context is full.
+    // The target continues when the drafter's context is full.
     const SequentialText text = cascade.generate(job);
     EXPECT_EQ(text.ids.size(), 5U) << spec;
-    // Only a text that is written anew reads its prompt a second time.
+    // Only a text that is rewritten reads its prompt a second time.
     EXPECT_EQ(text.second_prompt_seconds > 0, std::string_view(spec).starts_with("sequence"))
         << spec;
     EXPECT_GT(text.target_passes, 0) << spec;
@@ -199,8 +200,8 @@ TEST(SequentialCascade, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(problem("oracle:typical"), HasSubstr("one of exact"));
 }
 
-// ---- real weights: stories260K judged, weak260K drafting. All noise is seeded, so that the tests
-// either always pass or always fail.
+// ---- real weights: stories260K is the target, weak260K the drafter. All noise is seeded, so the
+// tests either always pass or always fail.
 
 class CascadesOnRealPair : public ::testing::Test {
  protected:
@@ -289,8 +290,8 @@ class CascadesOnRealPair : public ::testing::Test {
   std::vector<TokenId> prompt_;
 };
 
-// A p-value of 1e-5 for each of six comparisons bounds the chance that an honest build drew bad
-// seeds by 1e-4.
+// A p-value of 1e-5 for each of six comparisons limits the probability that a correct build had bad
+// seeds to 1e-4.
 constexpr double kLevel = 1e-5;
 
 TEST_F(CascadesOnRealPair, WriteWhatSpeculationWithTheSameRuleDoes) {
@@ -306,7 +307,7 @@ TEST_F(CascadesOnRealPair, WriteWhatSpeculationWithTheSameRuleDoes) {
     // Five standard errors of a mean of 12,000 numbers in [0, 1]: 0.023.
     EXPECT_NEAR(one.deferral / one.tokens, other.deferral / other.tokens, 0.03) << spec;
   }
-  // Another rule is told apart.
+  // Another rule gives other results.
   EXPECT_LT(
       tail(sequential("oracle:diff,alpha=0.1", 3000, 4).first, speculative("exact", 3000, 4).first),
       kLevel);
@@ -319,8 +320,8 @@ TEST_F(CascadesOnRealPair, TakeMorePassesThanSpeculationDoes) {
     EXPECT_EQ(oracle.target_passes, oracle.tokens);
     EXPECT_LT(drafted.target_passes, 0.6 * oracle.target_passes) << parameters;
   }
-  // Chow's rule alone costs a pass a deferral: speculation takes fewer where more than one token in
-  // tau is deferred.
+  // With Chow's rule alone each deferral costs a pass. Speculation takes fewer if more than one
+  // token in tau is deferred.
   const Sample chow = sequential("token:chow,alpha=0.5", 60, 32);
   const Sample drafted = speculative("chow:alpha=0.5", 60, 32);
   const double tau = drafted.tokens / drafted.target_passes;

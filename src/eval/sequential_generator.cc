@@ -15,7 +15,7 @@
 namespace outrider::eval {
 namespace {
 
-// Watches one text for what ends it, as it is written.
+// Detects the end of one text while it is written.
 class Ending {
  public:
   Ending(const Model& model, const GenerateOptions& options)
@@ -36,7 +36,7 @@ class Ending {
     return stopped_;
   }
 
-  // The whole text, with what was held back; once.
+  // The whole text, including text held back; call it once.
   std::string finish() {
     stop_strings_.push(decoder_->finish(), text_);
     stop_strings_.finish(text_);
@@ -94,7 +94,7 @@ GenerateResult SequentialGenerator::generate(const GenerateRequest& given) {
   check(request, *model_, transform, cascade_.greedy());
   CounterChance chance(options.seed);
   std::shared_ptr<Ending> ending = std::make_shared<Ending>(*model_, options);
-  // Reading prompts is no part of decoding, as in Generator.
+  // Reading prompts does not count as decoding, as in Generator.
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begun = Clock::now();
   Clock::time_point started = begun;
@@ -107,7 +107,7 @@ GenerateResult SequentialGenerator::generate(const GenerateRequest& given) {
        .chance = &chance,
        .ending =
            [&] {
-             // A sequence cascade's second text takes the place of the first.
+             // A sequence cascade's second text replaces the first.
              ending = std::make_shared<Ending>(*model_, options);
              if (!std::exchange(read_prompt, true)) started = Clock::now();
              return [ending](TokenId id) { return ending->take(id); };

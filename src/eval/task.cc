@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr const char* kOperation = "read task";
 
-// One task file while it is read: knows its name for messages.
+// A task file being read, with its name for messages.
 class Reader {
  public:
   Reader(const json& value, std::string object) : value_(value), object_(std::move(object)) {

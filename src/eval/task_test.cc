@@ -1,4 +1,4 @@
-// Task files, data files and the prompts made of both.
+// Task files, data files and the prompts made from both.
 #include "eval/task.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ TEST(TaskFile, SaysWhatIsWrongWithIt) {
               HasSubstr("example 1"));
 }
 
-// Values that no one writes by hand must not exhaust the stack of the code that copies them.
+// Deeply nested values must not exhaust the stack of code that copies them.
 TEST_F(Files, NestedJsonIsNoTrap) {
   const auto nested = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   for (const int depth : {100, 1'000'000}) {
@@ -184,7 +184,7 @@ TEST_F(Files, OtherLayouts) {
   EXPECT_EQ(documents.items[0].fields["text"], "One.");
   EXPECT_EQ(documents.items[1].fields["text"], "Two");
 
-  // Bytes that are no text cost their item alone.
+  // Invalid UTF-8 affects its item only.
   const DataSet latin = read_data(lines, {english, write("latin", "eins\nzw\xe9i\nleer")});
   ASSERT_EQ(latin.items.size(), 2U);
   EXPECT_EQ(latin.items[1].number, 2);
@@ -238,7 +238,7 @@ TEST_F(Files, PromptsAndReferences) {
             "Answer.\nQ: x\nA:");
 }
 
-// Items behind the last question are none of this run's business, whatever they are.
+// Items after the last requested question are ignored, whatever they are.
 TEST_F(Files, NothingIsSaidOfItemsThatAreNotAskedFor) {
   const Task task = parse_task(R"({"name": "n", "prompt": "{q}"})", "t.json");
   const std::string file = write("d.jsonl",

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kOperation = "measure rules";
 
-// The first tokens of a window as one pass of a new sequence; a row of logits for each.
+// Runs the first tokens of a window in one pass of a new sequence, with logits for each.
 void run(LanguageModel& model, const Window& window, int n_tokens, ForwardOutput& output) {
   const auto tokens = std::span(window.tokens).first(static_cast<std::size_t>(n_tokens));
   const auto sequence = model.open({.encoder_tokens = window.encoder_tokens, .n_tokens = n_tokens});
@@ -27,8 +27,7 @@ void run(LanguageModel& model, const Window& window, int n_tokens, ForwardOutput
   model.forward({&block, 1}, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output);
 }
 
-// How many of the tokens the drafter can run: up to the first that it does not know, and within its
-// context.
+// How many of the tokens the drafter can run: up to the first unknown one, within its context.
 int n_known(const LanguageModel& drafter, int shared_vocabulary, std::span<const TokenId> tokens) {
   const auto unknown = std::find_if(tokens.begin(), tokens.end(), [&](TokenId token) {
     return token < 0 || token >= shared_vocabulary;
@@ -38,7 +37,7 @@ int n_known(const LanguageModel& drafter, int shared_vocabulary, std::span<const
 }
 
 void require_numbers(const Distribution& raw, std::span<const float> logits, const char* whose) {
-  // A token that is no number is in no support but where there is nothing else.
+  // Only a row without any number has a NaN token in its support.
   if (!std::isnan(logits[static_cast<std::size_t>(raw.ids.front())])) return;
   throw Error(kOperation, fmt::format("the {}'s logits", whose), "numbers",
               "NaN (the model's weights may be broken)");
@@ -46,11 +45,11 @@ void require_numbers(const Distribution& raw, std::span<const float> logits, con
 
 }  // namespace
 
-// Distributions of up to `capacity` positions. Storage is kept from chunk to chunk.
+// Distributions of up to `capacity` positions. Memory is reused between chunks.
 struct TeacherForced::Laws {
   struct OfPosition {
     Distribution raw_target, raw_draft;
-    std::vector<Distribution> target, draft;  // behind each transform
+    std::vector<Distribution> target, draft;  // under each transform
     bool has_draft = false;
   };
   std::vector<OfPosition> positions;
@@ -99,7 +98,7 @@ TeacherForced::TeacherForced(LanguageModel& target, LanguageModel& drafter,
     }
   }
   acceptance_.resize(settings_.size());
-  // A quarter of a gibibyte of distributions at most: a support has an id and a double a token.
+  // At most a quarter of a gibibyte of distributions: a support has an id and a double per token.
   constexpr double kLargest_bytes = 256.0 * 1024 * 1024;
   const double position_bytes = 12.0 * target.config().vocabulary_size *
                                 (2.0 + 2.0 * static_cast<double>(transforms_.size()));
@@ -139,7 +138,7 @@ void TeacherForced::run_window(const Window& window, const std::function<void(in
     throw Error(kOperation, "window", fmt::format("at most the context's {} tokens", context),
                 fmt::format("{}", n_tokens));
   }
-  // Nothing is predicted behind the last token.
+  // Nothing is predicted after the last token.
   const std::span<const TokenId> read = std::span(window.tokens).first(window.tokens.size() - 1);
   if (n_tokens - window.n_given < 1) return;
   run(*target_, window, n_tokens - 1, laws_->target_output);
@@ -156,7 +155,7 @@ void TeacherForced::run_window(const Window& window, const std::function<void(in
   }
 }
 
-// The positions behind tokens first .. first + n - 1 of the window.
+// Adds the positions after tokens first .. first + n - 1 of the window.
 void TeacherForced::add_positions(const Window& window, int first, int n) {
   const auto shared = static_cast<std::size_t>(
       std::min(target_->config().vocabulary_size, drafter_->config().vocabulary_size));
@@ -170,7 +169,7 @@ void TeacherForced::add_positions(const Window& window, int first, int n) {
       laws.has_draft = row < n_drafted_;
       std::span<const float> draft_logits;
       if (laws.has_draft) {
-        // Ids beyond what both know are never drafted.
+        // Ids beyond the shared vocabulary are never drafted.
         draft_logits = laws_->draft_output.logits_row(row).first(shared);
         transforms_[0].raw_distribution(draft_logits, laws.raw_draft);
       }
@@ -189,7 +188,7 @@ void TeacherForced::add_positions(const Window& window, int first, int n) {
   }
   run_team(n_threads_, [&](const Team& team) {
     Distribution rule_prob;
-    // Every so many: neighbours are one rule's and cost alike.
+    // With a stride: neighbouring settings belong to one rule and cost alike.
     for (auto index = static_cast<std::size_t>(team.index()); index < settings_.size();
          index += static_cast<std::size_t>(team.size())) {
       const Rule& rule = *rules_[index];

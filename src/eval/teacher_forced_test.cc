@@ -29,7 +29,7 @@ constexpr int kVocabulary = 5;
 
 std::vector<RuleSetting> rules(const std::string& list) { return expand_rules(list, {}); }
 
-// What is said of a text in teacher_forced.h, position by position, from both models' tables.
+// The sums defined in teacher_forced.h, position by position, from both models' tables.
 ForcedSums directly(TableModel& target, TableModel& drafter, const std::string& spec,
                     const SamplingParams& sampling, const std::vector<TokenId>& tokens,
                     std::vector<double>& acceptance) {
@@ -68,7 +68,7 @@ ForcedSums directly(TableModel& target, TableModel& drafter, const std::string& 
   return sums;
 }
 
-// Infinity is near itself alone.
+// Infinity is near only itself.
 void expect_near(double got, double expected, const std::string& what) {
   if (std::isinf(expected)) {
     EXPECT_EQ(got, expected) << what;
@@ -125,7 +125,7 @@ TEST(TeacherForced, EqualsTheDirectComputation) {
   }
 }
 
-// alpha = 1 is the drafter, alpha < 0 and exact the target, whatever lies between.
+// alpha = 1 is the drafter, alpha < 0 and exact are the target.
 TEST(TeacherForced, EndsAreTheTwoModels) {
   TableModel target(kVocabulary, 3);
   TableModel drafter(kVocabulary, 4);
@@ -181,11 +181,11 @@ TEST(TeacherForced, WindowsOfATextAddUp) {
   EXPECT_EQ(second.n_tokens, 7);
   EXPECT_EQ(sum.n_tokens, 15);
   expect_near(sum.hits, first.hits + second.hits, "hits");
-  // A round may reach across windows, not across texts.
+  // A round may cross windows, but not texts.
   EXPECT_LE(sum.passes[0], first.passes[0] + second.passes[0]);
 }
 
-// A document may have as many windows as a novel: whoever waits sees that it moves, and may end it.
+// A document may have as many windows as a novel: progress is reported, and it can be cancelled.
 TEST(TeacherForced, SaysHowFarATextIs) {
   TableModel target(kVocabulary, 5);
   TableModel drafter(kVocabulary, 6);
@@ -217,7 +217,7 @@ TEST(TeacherForced, WhereTheDrafterKnowsNothingThePositionIsTheTargets) {
         target, *drafter,
         {.rules = rules("chow:alpha=1"), .samplings = {{.temperature = 1}}, .lengths = {2}});
     forced.add_text({&window, 1});
-    // Positions behind 0, 1, 2, 1 are the drafter's; the two behind them the target's.
+    // Positions after 0, 1, 2, 1 are the drafter's; the next two are the target's.
     const ForcedSums& sums = forced.settings()[0].texts[0];
     expect_near(sums.rejection, 2, "rejection");
     expect_near(sums.deferral, 2, "deferral");
@@ -242,7 +242,7 @@ TEST(TeacherForced, RefusesWhatItCannotMeasure) {
   EXPECT_THROW(check("chow", {{.temperature = 1, .presence_penalty = 1}}), UsageError);
 }
 
-// A greedy rule stands at temperature 0 alone, the others everywhere.
+// A greedy rule is evaluated at temperature 0 only, the others at every one.
 TEST(TeacherForced, LeavesOutWhatATransformDoesNotFit) {
   TableModel target(kVocabulary, 1);
   TableModel drafter(kVocabulary, 2);
@@ -293,8 +293,8 @@ TEST(ForcedReport, MeansIntervalsAndFiles) {
   EXPECT_TRUE(parsed["settings"][2]["nll"][0].is_null());
 }
 
-// The figures that came with the pair, measured with another program on 400 of these stories up to
-// 256 tokens each; which ones, and how their ends were cut, is not known to the token. They lie
+// Figures published with the pair, measured with another program on 400 of these stories up to 256
+// tokens each. Which ones, and how their ends were cut, is not known exactly. The figures are
 // within the intervals of the first 400.
 TEST(TeacherForced, StoryPairHasTheFiguresMeasuredElsewhere) {
   const std::filesystem::path data = OUTRIDER_SHARED_DATA;
@@ -319,7 +319,7 @@ TEST(TeacherForced, StoryPairHasTheFiguresMeasuredElsewhere) {
   expect_within(rows[0].nll, 1.4866);
   expect_within(rows[1].nll, 2.1082);
   expect_within(rows[0].rejection, 1 - 0.6366);
-  // At temperature 0 a draft stands where both have the same favourite.
+  // At temperature 0 a drafted token is accepted if both models' likeliest tokens agree.
   expect_within(rows[2].rejection, 1 - 0.6031);
 }
 

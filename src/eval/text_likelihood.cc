@@ -15,7 +15,7 @@
 namespace outrider::eval {
 namespace {
 
-// Rows of logits kept at once: with the largest vocabularies (256 thousand) 128 MiB.
+// Rows of logits held at once: 128 MiB with the largest vocabularies (256 thousand).
 constexpr std::size_t kRowsPerPass = 128;
 
 double nll_of(std::span<const float> logits, TokenId id) {
@@ -39,13 +39,13 @@ bool score_tokens(const Model& model, std::span<const TokenId> ids,
   for (std::size_t begin = 0; next < ids.size(); begin += step) {
     const std::size_t end = std::min(ids.size(), begin + context);
     const auto sequence = language_model.open({.n_tokens = static_cast<int>(end - begin)});
-    // The last token of a window predicts nothing in it.
+    // A window's last token predicts nothing in it.
     for (std::size_t at = begin; at + 1 < end;) {
       if (cancelled && cancelled()) return false;
       const std::size_t n = std::min(kRowsPerPass, end - 1 - at);
       const TokenBlock block{
           .sequence = sequence.get(), .tokens = ids.subspan(at, n), .parents = {}};
-      // What has been scored by an earlier window is only read.
+      // Tokens scored by an earlier window are only read.
       const bool scores = at + n >= next;
       const ForwardRequest request{
           .logits = {.kind = scores ? RowSet::Kind::all : RowSet::Kind::none, .rows = {}},
@@ -104,12 +104,13 @@ WindowLikelihood score_windows(const Model& model, std::span<const TokenId> ids,
     throw Error("score text", "text", fmt::format("{} tokens, a window, at least", window),
                 fmt::format("{}", ids.size()));
   }
-  // Not bos_token(): some files name none and put one before every text all the same.
+  // Not bos_token(): some files name none and still prepend one to every text.
   const std::vector<TokenId> of_text = model.tokenizer().encode("a", true);
   const std::vector<TokenId> of_text_alone = model.tokenizer().encode("a", false);
   WindowLikelihood sums;
   sums.begins = !of_text_alone.empty() && of_text.front() != of_text_alone.front();
-  // A row of logits predicts the token behind it: the first row that counts, and the rows in all.
+  // A row of logits predicts the next token: the first row that counts, and the total number of
+  // rows.
   const std::size_t first = length / 2;
   const std::size_t n_rows = length - 1;
 
@@ -123,7 +124,7 @@ WindowLikelihood score_windows(const Model& model, std::span<const TokenId> ids,
     if (sums.begins) tokens.front() = of_text.front();
     const auto sequence = language_model.open({.n_tokens = static_cast<int>(length)});
     for (std::size_t at = 0; at < n_rows;) {
-      // A pass is of rows that count or of rows that do not.
+      // A pass consists of rows that count, or of rows that do not.
       const bool scores = at >= first;
       const std::size_t n = std::min(kRowsPerPass, (scores ? n_rows : first) - at);
       const TokenBlock block{.sequence = sequence.get(), .tokens = {&tokens[at], n}, .parents = {}};

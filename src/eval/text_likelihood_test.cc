@@ -1,5 +1,5 @@
-// Likelihoods against Hugging Face transformers (tests/golden/make_story_likelihood.py) on real
-// weights, and against one pass a token on a random model.
+// Compares likelihoods with Hugging Face transformers (tests/golden/make_story_likelihood.py) on
+// real weights, and with one pass per token on a random model.
 #include "eval/text_likelihood.h"
 
 #include <gtest/gtest.h>
@@ -49,8 +49,8 @@ TEST(TextLikelihood, EqualsTransformersOnRealWeights) {
     const TextLikelihood likelihood = likelihood_of(*whole, text);
     EXPECT_EQ(likelihood.n_tokens, golden["n_tokens"].get<std::int64_t>());
     EXPECT_EQ(likelihood.n_bytes, static_cast<std::int64_t>(text.size()));
-    // Logits of up to 20, computed in float through five layers: some ten roundings of 2^-24 each
-    // on their way, 20 * 10 * 6e-8 or 1.2e-5 a token.
+    // Logits of up to 20, computed in float through five layers: some ten roundings of 2^-24 each,
+    // 20 * 10 * 6e-8 or 1.2e-5 per token.
     const double tolerance = 1.2e-5 * static_cast<double>(likelihood.n_tokens);
     EXPECT_TRUE(near(likelihood.nll, golden["nll"], tolerance));
     EXPECT_TRUE(near(likelihood_of(*narrow, text).nll, golden["nll_windows_of_64"], tolerance));
@@ -66,7 +66,7 @@ class TinyText : public ::testing::Test {
     model_ = Model::load(directory_.path() / "tiny", {.threads = 1});
   }
 
-  // One token a pass, from the beginning of the window that ends with the context of `token`.
+  // One token per pass, from the beginning of the window that ends with `token`'s context.
   double by_hand(const std::vector<TokenId>& ids, std::size_t begin, std::size_t token) const {
     const auto sequence = model_->language_model().open({});
     ForwardOutput output;
@@ -84,7 +84,7 @@ class TinyText : public ::testing::Test {
   std::shared_ptr<const Model> model_;
 };
 
-// A token for the beginning takes the first place of every window, as in llama-perplexity.
+// A start token takes the first place of every window, as in llama-perplexity.
 TEST(TextLikelihood, WindowsBeginWithTheTokenForTheBeginning) {
   const auto model = Model::load(OUTRIDER_SOURCE_DIR "/models/drafter", {.threads = 1});
   const std::vector<TokenId> ids = model->tokenizer().encode(
@@ -118,14 +118,14 @@ TEST_F(TinyText, EachTokenIsScoredOnceWithHalfAContextBehindIt) {
     scores.push_back(nll);
   }));
   ASSERT_EQ(scores.size(), ids.size());
-  // Windows begin every 32 tokens; a token's is the first that reaches to it.
+  // Windows begin every 32 tokens; a token is scored in the first one that includes it.
   for (std::size_t token = 1; token < ids.size(); ++token) {
     const std::size_t begin = token < 64 ? 0 : (token - 64) / 32 * 32 + 32;
     EXPECT_TRUE(near(scores[token], by_hand(ids, begin, token), 1e-12)) << token;
   }
 }
 
-// Windows of 25: rows 12 to 23 of each count, which predict its tokens 13 to 24.
+// Windows of 25: rows 12 to 23 count, which predict tokens 13 to 24 of each.
 TEST_F(TinyText, ScoresTheSecondHalfOfEachWindow) {
   std::vector<TokenId> ids;
   for (int i = 0; i < 60; ++i) ids.push_back((i * 37 + i / 7) % 250);
@@ -152,7 +152,7 @@ TEST_F(TinyText, ScoresTheSecondHalfOfEachWindow) {
   double variance = 0;
   for (const double score : scores) variance += (score - sum / 24) * (score - sum / 24) / 23;
   EXPECT_TRUE(near(sums.standard_error(), std::sqrt(variance / 24), 1e-7));
-  // What a mistake by one row would give is another sum.
+  // An error by one row would give another sum.
   EXPECT_FALSE(near(sums.nll, sum - scores.front(), 1e-3));
 
   EXPECT_THROW(score_windows(*model_, ids, 61), Error);

@@ -62,7 +62,7 @@ std::vector<Window> windows_of(const Passage& passage, const Tokenizer& tokenize
   const std::vector<TokenId> tokens = tokenizer.encode(passage.given + passage.text, true);
   std::size_t first = 1;
   if (!passage.given.empty()) {
-    // As many as are the same with the text behind them.
+    // The tokens of the given text that stay the same when the scored text follows.
     const std::vector<TokenId> given = tokenizer.encode(passage.given, true);
     const auto differs = std::mismatch(given.begin(), given.end(), tokens.begin(), tokens.end());
     first = std::max<std::size_t>(1, static_cast<std::size_t>(differs.first - given.begin()));

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A letter is a token; texts begin with token 0 if asked for.
+// Each letter is a token; texts begin with token 0 if requested.
 class Letters : public Tokenizer {
  public:
   explicit Letters(bool begins) : begins_(begins) {}
@@ -104,7 +104,7 @@ TEST(Windows, PredictTheTextAndNotWhatIsGiven) {
   }
 }
 
-// "c" and what follows it are one token here, as merges make them.
+// Here "c" and what follows are one token, as after merges.
 TEST(Windows, PredictATokenThatBothHaveAPartOf) {
   class Merging final : public Letters {
    public:

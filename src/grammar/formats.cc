@@ -5,7 +5,7 @@
 namespace outrider {
 namespace {
 
-// A day of a year from 0001 to 9999 that there is: the 29th of February in leap years alone.
+// An existing day of the years 0001 to 9999: the 29th of February only in leap years.
 std::string date() {
   const std::string year = "(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})";
   const std::string leap_in_century = "(?:0[48]|[2468][048]|[13579][26])";
@@ -18,7 +18,7 @@ std::string date() {
          leap_year + "-02-29)";
 }
 
-// Of RFC 3339, without leap seconds: on which days there is one no expression can know.
+// RFC 3339, without leap seconds: an expression cannot know the days that have one.
 std::string time() {
   const std::string hour = "(?:[01][0-9]|2[0-3])";
   return hour + ":[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?(?:Z|[+-]" + hour + ":[0-5][0-9])";
@@ -31,28 +31,28 @@ std::string ipv4() {
 
 constexpr const char* kHexGroup = "[0-9A-Fa-f]{1,4}";
 
-// Of RFC 4291, without a part that is written as an IPv4 address.
+// RFC 4291, without forms that contain an IPv4 address.
 std::string ipv6() {
   const std::string h = kHexGroup;
   std::string all = "(?:(?:" + h + ":){7}" + h + "|(?:" + h + ":){1,7}:|:(?::" + h + "){1,7}|::";
-  for (int n = 1; n <= 6; ++n) {  // so many groups, ::, and what is left of seven
+  for (int n = 1; n <= 6; ++n) {  // n groups, ::, and the rest of seven
     const std::string before = "(?:" + h + ":){" + std::to_string(n) + "}";
     all += "|" + before + "(?::" + h + "){1," + std::to_string(7 - n) + "}";
   }
   return all + ")";
 }
 
-// Names of at most 63 letters, four of them at most, so that all have at most 255.
+// At most four labels of at most 63 letters, so all names have at most 255.
 constexpr const char* kLabel = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
 std::string hostname() { return std::string(kLabel) + "(?:\\." + kLabel + "){0,3}"; }
 
-// Of RFC 5321, with the signs that all agree on.
+// RFC 5321, with the characters that all implementations accept.
 std::string email() {
   const std::string word = "[A-Za-z0-9_+-]{1,20}";
   return word + "(?:\\." + word + "){0,2}@(?:" + std::string(kLabel) + "\\.){1,3}[A-Za-z]{2,24}";
 }
 
-// Of RFC 3986, without user names.
+// RFC 3986, without user names.
 std::string uri() {
   const std::string sign = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})";
   const std::string host = "(?:" + hostname() + "|\\[" + ipv6() + "\\])(?::[0-9]{1,4})?";
@@ -61,7 +61,7 @@ std::string uri() {
          path + ")(?:\\?(?:" + sign + "|[/?])*)?(?:#(?:" + sign + "|[/?])*)?";
 }
 
-// Of RFC 3339: each part with the next smaller one, or with none.
+// RFC 3339: each part with the next smaller one, or with none.
 std::string duration() {
   const std::string n = "[0-9]{1,9}";
   const std::string second = n + "S";

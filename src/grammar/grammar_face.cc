@@ -11,7 +11,7 @@
 namespace outrider {
 
 Grammar::Grammar(std::shared_ptr<const CompiledGrammar> compiled) : compiled_(std::move(compiled)) {
-  // A first look: what is beyond the limits before a byte is read always will be.
+  // Checks the start: a grammar beyond the limits before the first byte always is.
   const ByteAutomaton automaton(compiled_);
   if (automaton.start() != ByteAutomaton::kDead) return;
   throw Error("make grammar", "first byte",

@@ -87,7 +87,7 @@ int JsonParts::any_character() {
   if (character_ == kNone) {
     const auto hex = [this](std::string_view digits) { return parts_.bytes(byte_set(digits)); };
     const int any = hex(kHexDigits);
-    // Surrogates come in pairs, which stand for one character.
+    // Surrogates come in pairs, each for one character.
     const int no_surrogate =
         parts_.choice({parts_.sequence({hex("0123456789abcefABCEF"), any, any, any}),
                        parts_.sequence({hex("dD"), hex("01234567"), any, any})});
@@ -183,13 +183,13 @@ int JsonParts::other_key(std::vector<std::string> names) {
   return quoted(without(names, 0));
 }
 
-// Of names that are alike up to `depth` bytes, ascending: what may follow there so that the whole
-// is none of them.
+// Names that agree in their first `depth` bytes, ascending: returns what may follow such that the
+// whole is none of them.
 int JsonParts::without(std::span<const std::string> names, std::size_t depth) {
   if (names.empty()) return rest_of_key_;
   std::vector<int> choices;
   const bool is_name = names.front().size() == depth;
-  // So far along a name nothing else is written.
+  // Beyond this length, nothing else is generated along a name.
   if (depth >= kLongestToldApart_bytes) return is_name ? parts_.never() : parts_.nothing();
   if (is_name) names = names.subspan(1);
   if (!is_name) choices.push_back(parts_.nothing());
@@ -202,7 +202,7 @@ int JsonParts::without(std::span<const std::string> names, std::size_t depth) {
       ++n;
     }
     const CodePoints here = {{next.value, next.value}};
-    // Names with characters that have to be escaped are spelled in no other way.
+    // Names with characters that must be escaped have no other spelling.
     if (!kEscaped.contains(next.value)) {
       const int rest = without(names.first(n), depth + next.n_bytes);
       choices.push_back(parts_.sequence({parts_.character(here), rest}));
@@ -220,8 +220,8 @@ int JsonParts::member(int key, int value) {
 
 int JsonParts::object_of(std::span<const Member> members, int other) {
   const int comma = parts_.sequence({parts_.text(","), blank()});
-  // What may follow some members, from the last on; and what the first may be, where there is none
-  // yet.
+  // What may follow after some members, built from the last on; and the first member, if there is
+  // none yet.
   int behind_some = parts_.nothing();
   std::vector<int> firsts;
   if (other != kNone) {
@@ -257,7 +257,7 @@ int JsonParts::array_of(std::span<const int> first, int rest, int least, int mos
   };
   const int open = parts_.sequence({parts_.text("["), blank()});
   const int close = parts_.sequence({blank(), parts_.text("]")});
-  // What may follow the first n items of `first`, from the last on.
+  // What may follow the first n items of `first`, built from the last on.
   int behind = parts_.nothing();
   if (rest != kNone) {
     behind =

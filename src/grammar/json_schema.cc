@@ -24,7 +24,7 @@
 namespace outrider {
 namespace {
 
-// Keywords by the type of the values that they speak of.
+// Keywords by the type of the values that they restrict.
 struct TypedKeywords {
   const char* type;
   std::vector<const char*> names;
@@ -77,8 +77,8 @@ class Reader {
     std::string place;
   };
 
-  // One rule for each schema that is written differently, so that recursion ends; they are defined
-  // one after the other, so that nothing calls itself as deep as a document nests.
+  // One rule per distinct schema text, so that recursion ends. Rules are defined one after the
+  // other, so nothing recurses as deep as a document nests.
   int schema(const SchemaJson& schema, const std::string& place) {
     if (schema == true) return json_.value();
     forms_.count_work(schema, place);
@@ -125,7 +125,7 @@ class Reader {
     return parts_.choice(std::move(choices));
   }
 
-  // Integers beyond 64 bits are read as other numbers.
+  // Integers beyond 64 bits would be read as other numbers.
   static void require_exact(const SchemaJson& value, const std::string& place) {
     constexpr double kFar = 1e18;
     if (value.is_number_float() && std::abs(value.get<double>()) >= kFar) {
@@ -135,7 +135,7 @@ class Reader {
     for (const SchemaJson& part : value) require_exact(part, place);
   }
 
-  // Whether a value is valid by the keywords beside enum that are written for its type.
+  // Whether a value satisfies the keywords beside enum for its type.
   bool keeps_bounds(const SchemaJson& value, const SchemaJson& one, const std::string& place) {
     for (const TypedKeywords& typed : keywords_by_type()) {
       if (!is_of_type(value, typed.type)) continue;
@@ -221,7 +221,7 @@ class Reader {
         if (there.insert(name).second) add(name, others, true);
       }
     }
-    // Members that the schema does not name are written where it speaks of them.
+    // Unnamed members are generated if the schema mentions them.
     const bool open = one.contains("additionalProperties") ? others != false : names.empty();
     int other = JsonParts::kNone;
     if (open) {
@@ -290,7 +290,7 @@ class Reader {
 
   int number(bool whole, const SchemaJson& one, const std::string& place) {
     NumberForm form{.whole = whole};
-    // Of two bounds the narrower, and of a number that is left out and is not, the former.
+    // The narrower of two bounds; between an exclusive and an inclusive bound, the former.
     const auto narrow = [&one](std::optional<NumberBound>& bound, const char* name,
                                bool is_left_out, int side) {
       if (!one.contains(name)) return;

@@ -1,4 +1,4 @@
-// JSON Schema as grammars: what is written is valid, what is not supported is named.
+// JSON Schema as grammars: generated texts are valid, and unsupported keywords are named.
 #include "grammar/json_schema.h"
 
 #include <gmock/gmock.h>
@@ -92,7 +92,7 @@ TEST(JsonSchema, EveryKeywordIsTested) {
   }
 }
 
-// By Python's jsonschema where it is installed; as JSON, always.
+// Validated with Python's jsonschema if installed; always parsed as JSON.
 TEST(JsonSchema, WhatIsWrittenAtRandomIsValid) {
   const std::filesystem::path lines =
       std::filesystem::temp_directory_path() /
@@ -295,7 +295,7 @@ TEST(JsonSchema, DecimalsBetweenAllBounds) {
     for (int most = least; most <= 1200; most += 173) {
       const TextsOf all(read_json_schema("{\"type\":\"number\",\"minimum\":" + text_of(least) +
                                          ",\"maximum\":" + text_of(most) + "}"));
-      // The empty range has no text, and is an Error.
+      // An empty range has no text, which is an Error.
       const TextsOf inner(
           read_json_schema("{\"type\":\"number\",\"exclusiveMinimum\":" + text_of(least) +
                            ",\"exclusiveMaximum\":" + text_of(most + 1) + "}"));
@@ -310,7 +310,7 @@ TEST(JsonSchema, DecimalsBetweenAllBounds) {
   }
 }
 
-// References and combinations that are more work than they are long.
+// References and combinations that expand to far more than their length.
 TEST(JsonSchema, SchemasThatUnfoldWithoutEndAreRefused) {
   using nlohmann::json;
   const auto ref = [](const std::string& name) { return json{{"$ref", "#/$defs/" + name}}; };
@@ -327,7 +327,7 @@ TEST(JsonSchema, SchemasThatUnfoldWithoutEndAreRefused) {
   EXPECT_THAT(schema_error(many.dump()), HasSubstr("fewer references and combinations"));
 }
 
-// As many as fit into a schema, in less than the square of the time.
+// As many as fit into a schema; the time grows less than quadratically.
 TEST(JsonSchema, ManyNamesAndValues) {
   using nlohmann::json;
   json names = json::array();

@@ -11,7 +11,7 @@ namespace outrider {
 
 namespace {
 
-// Stands in the place of no grammar; nothing looks at it.
+// A placeholder for no grammar, never used.
 std::shared_ptr<const CompiledGrammar> empty_text() {
   GrammarParts parts;
   const int root = parts.declare("empty");
@@ -71,7 +71,7 @@ int GrammarMatcher::step(int state, std::string_view bytes) {
 }
 
 std::span<const std::uint64_t> GrammarMatcher::allowed(int state) {
-  // Of an opening there are two masks, however long it is.
+  // An opening has two masks, however long it is.
   if (state <= kOpening) state = is_used_up(state) ? kOpening - opening_.most : kOpening;
   bool is_new = false;
   const std::span<std::uint64_t> mask = find(masks_, state, is_new);
@@ -104,7 +104,7 @@ void GrammarMatcher::forget(Masks& masks, int state) {
   masks.slot_of_state.erase(at);
 }
 
-// false: a limit was met, and the mask is empty.
+// Returns false if a limit was reached; the mask is empty then.
 bool GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
   std::fill(mask.begin(), mask.end(), 0);
   if (state == kFree || (state <= kOpening && !is_used_up(state))) {
@@ -122,7 +122,7 @@ bool GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
     return true;
   }
   if (state != kEnded && state != kNotAllowed && !fill_with_text(state, mask)) {
-    // A mask that is cut short by a limit would let pass some of what it should.
+    // A mask cut short by a limit would lack allowed tokens.
     failure_ = automaton_.failure();
     std::fill(mask.begin(), mask.end(), 0);
     return false;
@@ -132,7 +132,7 @@ bool GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
   return true;
 }
 
-// false: a limit was met.
+// Returns false if a limit was reached.
 bool GrammarMatcher::fill_with_text(int state, std::span<std::uint64_t> mask) {
   automaton_.allow_steps(kMostMaskSteps);
   const TokenTrie::Part& tokens = trie_->short_tokens();
@@ -155,7 +155,7 @@ bool GrammarMatcher::fill_with_text(int state, std::span<std::uint64_t> mask) {
   return automaton_.failure().empty();
 }
 
-// Adds the tokens of a part that may follow.
+// Adds the allowed tokens of a part.
 void GrammarMatcher::walk(const TokenTrie::Part& part, int state, std::span<std::uint64_t> mask) {
   path_[0] = state;
   const std::span<const TokenTrie::Part::Node> nodes = part.nodes();

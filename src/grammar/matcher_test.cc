@@ -1,10 +1,10 @@
-// The matcher against recognisers that try everything, on vocabularies small enough for all texts.
+// Compares the matcher with brute-force recognisers, on vocabularies small enough for all texts.
 //
-// Mutants that the tests of this layer fail on, each tried by hand: a call that forgets all callers
-// but its first; a nullable rule not passed at the call; counts clipped one too early, one more
+// Mutants on which this layer's tests fail, each tried by hand: a call that forgets all callers but
+// its first; a nullable rule not skipped at the call; counts clipped one too early, one more
 // repetition, one fewer; a nullable body that is still counted; a last call that keeps its frame; a
-// table of byte kinds by the first position alone; a trie walk that goes on below a dead byte; dead
-// ends held for ways to go.
+// table of byte kinds by the first position alone; a trie search that goes on below a dead byte;
+// dead ends taken for valid paths.
 #include "grammar/matcher.h"
 
 #include <gmock/gmock.h>
@@ -51,8 +51,8 @@ bool has(std::span<const std::uint64_t> mask, TokenId id) {
   return (mask[static_cast<std::size_t>(id) / 64] >> (id % 64) & 1) != 0;
 }
 
-// Compares, for all token strings of few letters, what the matcher lets pass with whether some text
-// of the language begins so.
+// For all token strings of few letters, compares the matcher's answer with whether some text of the
+// language begins with them.
 template <typename Matches, typename IsPrefix>
 void expect_exact(GrammarMatcher& matcher, int state, const std::string& text, std::size_t reach,
                   const Matches& matches, const IsPrefix& is_prefix) {
@@ -91,7 +91,7 @@ TEST(Matcher, AgreesWithTryingEverythingOnRandomGrammars) {
     try {
       grammar = std::make_shared<const CompiledGrammar>(read_gbnf(gbnf));
     } catch (const Error& error) {
-      // Some have no texts at all, and what may be empty may let a rule be called too soon.
+      // Some languages are empty, and nullable parts may call a rule too soon.
       if (naive.begins("")) {
         ASSERT_THAT(error.what(), HasSubstr("left recursion")) << gbnf;
       }
@@ -166,7 +166,7 @@ TEST(Matcher, NestingIsBounded) {
 }
 
 TEST(Matcher, AmbiguousGrammarsStaySmall) {
-  // As many ways to read a^n as binary trees with n leaves.
+  // There are as many ways to read a^n as binary trees with n leaves.
   const TextsOf texts(
       read_gbnf("root ::= \"a\" root root | \"a\" root | \"a\" | \"b\" root root\n"));
   EXPECT_TRUE(texts.has(times("a", 200)));
@@ -204,7 +204,7 @@ TEST(Matcher, AFreshOneGoesOnFromAState) {
   }
 }
 
-// Counts that are far from their bounds share masks; near them, each token counts.
+// Counts far from their bounds share masks; near them, each token counts.
 TEST(Matcher, MasksOfCountedRepetitionsAreExact) {
   std::vector<std::string> tokens;
   for (std::size_t n = 1; n <= 2 * kLongestShortToken_bytes; ++n) {
@@ -241,7 +241,7 @@ TEST(Matcher, ThoseOfGrammarsThatAreAskedForAgainAreShared) {
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
   for (std::size_t i = 1; i < kMostMatchers; ++i) matchers.of(grammars[i], trie);
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
-  matchers.of(grammars[kMostMatchers], trie);  // instead of the one that was asked for longest ago
+  matchers.of(grammars[kMostMatchers], trie);  // replaces the least recently requested one
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
   const std::weak_ptr<const CompiledGrammar> forgotten = grammars[1];
   grammars[1] = nullptr;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kIntegerDigits = 18;
 constexpr int kNumberDigits = 15;
 constexpr std::size_t kMultipleDigits = 9;
-constexpr std::size_t kMostRemainders = 4000;  // of all places of a number
+constexpr std::size_t kMostRemainders = 4000;  // over all places of a number
 
 std::int64_t power_of_ten(int n) {
   std::int64_t power = 1;
@@ -24,8 +24,8 @@ std::int64_t power_of_ten(int n) {
   return power;
 }
 
-// Digits are written one after the other. What may follow some of them depends on whether they are
-// those of a bound so far, and on the remainder that the number has if zeros follow.
+// Generates digits from left to right. What may follow depends on whether the digits so far equal
+// those of a bound, and on the remainder of the number if zeros follow.
 class NumberWriter {
  public:
   NumberWriter(const NumberForm& form, GrammarParts& parts)
@@ -46,7 +46,7 @@ class NumberWriter {
                   .is_left_out = bound->is_left_out};
     };
     std::vector<int> choices;
-    if (!form_.least || is_negative(form_.least)) {  // the larger, the lower
+    if (!form_.least || is_negative(form_.least)) {  // the more negative, the larger the magnitude
       low_ = is_negative(form_.most)
                  ? side(form_.most)
                  : Side{.is_there = true, .n_whole = 1, .digits = "0", .is_left_out = true};
@@ -63,7 +63,7 @@ class NumberWriter {
   }
 
  private:
-  struct Side {  // a bound of magnitudes
+  struct Side {  // a bound of the magnitude
     bool is_there = false;
     int n_whole = 0;
     std::string digits = {};
@@ -72,7 +72,7 @@ class NumberWriter {
     int n_digits() const { return static_cast<int>(digits.size()); }
     int digit(int at) const { return at < n_digits() ? digits[static_cast<std::size_t>(at)] : '0'; }
   };
-  // Whether the digits so far are those of a bound.
+  // Whether the digits so far equal those of the bounds.
   struct Along {
     bool low = false;
     bool high = false;
@@ -92,7 +92,7 @@ class NumberWriter {
     n_scale_ = 0;
   }
 
-  // Between low_ and high_, by the number of digits before the point.
+  // Magnitudes between low_ and high_, by the number of digits before the point.
   int magnitudes() {
     std::vector<int> choices;
     const int n_most = is_whole_ ? kIntegerDigits : kNumberDigits - n_scale_;
@@ -128,7 +128,7 @@ class NumberWriter {
       return parts_.sequence({whole, parts_.optional(behind_point(digits(1, n_fraction_)))});
     }
     if (modulus_ == 1) return parts_.choice(choices_behind(n, along, remainder));
-    // Numbers of all lengths end alike.
+    // Without a bound, numbers of all lengths continue alike.
     const bool is_free = n > 0 && !along.low && !along.high;
     int& known = is_free
                      ? free_.try_emplace({n_whole_ - n, n_left, remainder}, -1).first->second
@@ -158,7 +158,7 @@ class NumberWriter {
       if (along.high && digit > high_.digit(n)) continue;
       Along next{.low = along.low && digit == low_.digit(n),
                  .high = along.high && digit == high_.digit(n)};
-      // Behind all of its digits the lower bound is kept, whatever follows.
+      // After all digits of the lower bound, any digits satisfy it.
       const bool is_kept = n + 1 >= std::max(n_whole_, low_.n_digits()) && !low_.is_left_out;
       if (is_kept) next.low = false;
       const std::int64_t value = (digit - '0') * (power_of_ten(n_left - 1) % modulus_);
@@ -178,16 +178,16 @@ class NumberWriter {
   bool is_whole_;
   bool is_multiple_ = false;
   bool has_too_many_ = false;
-  std::int64_t modulus_ = 1;  // numbers times 10^n_scale_ are its multiples
+  std::int64_t modulus_ = 1;  // numbers times 10^n_scale_ must be multiples of it
   int n_scale_ = 0;
 
-  // Of the numbers that are being written.
+  // For the numbers that are being generated.
   Side low_;
   Side high_;
   int n_whole_ = 0;
   int n_fraction_ = 0;
-  // Parts, once they are there. What is along no bound is the same for all numbers: by the digits
-  // left before the point and altogether.
+  // Cached parts. Those that follow no bound are the same for all numbers: keyed by the digits left
+  // before the point, and in total.
   std::map<std::tuple<int, int, std::int64_t>, int> free_;
   std::map<std::tuple<int, int, Along, std::int64_t>, int> along_bounds_;
 };

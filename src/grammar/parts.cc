@@ -20,7 +20,7 @@ ByteSet set_of(ByteRange range) {
 }  // namespace
 
 int GrammarParts::add(Part part) {
-  // Each comes from a byte or two of a grammar's text, or from a few of a schema's.
+  // Each comes from a byte or two of a grammar's text, or from a few bytes of a schema's.
   constexpr std::size_t kMostParts = 8 * kMostPositions;
   if (parts_.size() >= kMostParts) {
     throw Error("read grammar", "size", fmt::format("at most {} parts", kMostParts), "more");
@@ -45,7 +45,7 @@ int GrammarParts::text(std::string_view text) {
 
 int GrammarParts::character(const CodePoints& set) { return alternatives(utf8_sequences(set)); }
 
-// Those whose later bytes are the same become one.
+// Sequences with equal later bytes are joined.
 int GrammarParts::alternatives(std::vector<ByteSequence> sequences) {
   std::vector<int> choices;
   while (!sequences.empty()) {

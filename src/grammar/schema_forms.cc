@@ -16,9 +16,10 @@ namespace outrider {
 namespace {
 
 constexpr std::size_t kMostAlternatives = 1000;
-constexpr int kDeepestExpansion = 64;  // of references and combinations within each other
+constexpr int kDeepestExpansion = 64;  // nesting of references and combinations
 
-// Say nothing about values. `$id` is one since references are looked up in the document alone.
+// Keywords that do not restrict values. `$id` is one, since references are resolved within the
+// document alone.
 constexpr std::array kAnnotations = {
     "title",           "description",      "default",    "example",
     "examples",        "$schema",          "$comment",   "$id",
@@ -73,7 +74,7 @@ constexpr std::array kKeywords = {Keyword{"type", Value::type},
 constexpr std::array kTypes = {"object", "array", "string", "number", "integer", "boolean", "null"};
 
 bool is_annotation(std::string_view name) {
-  if (name.starts_with("x-")) return true;  // extensions: no keyword is misspelt so
+  if (name.starts_with("x-")) return true;  // extensions: no misspelt keyword begins so
   return std::find(kAnnotations.begin(), kAnnotations.end(), name) != kAnnotations.end();
 }
 
@@ -89,7 +90,7 @@ bool all_of(const SchemaJson& list, const Holds& holds) {
   return std::all_of(list.begin(), list.end(), holds);
 }
 
-// Whether a keyword may have that value; `expected` says what it may have.
+// Whether a keyword may have that value; sets `expected` to the values that it may have.
 bool may_have(Value kind, const SchemaJson& value, const char*& expected) {
   const auto is_string = [](const SchemaJson& one) { return one.is_string(); };
   switch (kind) {
@@ -132,7 +133,7 @@ bool may_have(Value kind, const SchemaJson& value, const char*& expected) {
   return is_type(value) || (value.is_array() && !value.empty() && all_of(value, is_type));
 }
 
-// Whether a schema lets all strings pass.
+// Whether a schema allows all strings.
 bool says_string(const SchemaJson& schema) {
   if (schema.is_boolean()) return schema == true;
   for (const auto& [name, value] : schema.items()) {
@@ -146,11 +147,11 @@ std::string short_text(const SchemaJson& value) {
   constexpr std::size_t kLongest = 60;
   if (text.size() <= kLongest) return text;
   std::size_t n = kLongest;
-  while ((static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;  // a character's middle
+  while ((static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;  // the middle of a character
   return text.substr(0, n) + "...";
 }
 
-// Whether values of one of the types may be of the other.
+// Whether values of one type may belong to the other.
 bool share_values(const std::string& a, const std::string& b) {
   const auto is_number = [](const std::string& type) {
     return type == "number" || type == "integer";
@@ -158,7 +159,7 @@ bool share_values(const std::string& a, const std::string& b) {
   return a == b || (is_number(a) && is_number(b));
 }
 
-// Members in the order of their names, numbers as integers where they are.
+// Members sorted by name, and numbers as integers if possible.
 nlohmann::json in_one_form(const SchemaJson& value) {
   if (value.is_object()) {
     nlohmann::json members = nlohmann::json::object();
@@ -365,7 +366,7 @@ std::vector<SchemaJson> SchemaForms::alternatives(const SchemaJson& schema,
     }
     result = std::move(all);
   }
-  // Beside what others say, as generators of schemas write it for an optional value of a class.
+  // Beside others' keywords, as schema generators write it for an optional class value.
   const bool combines = schema.contains("$ref") || schema.contains("allOf") ||
                         schema.contains("anyOf") || schema.contains("oneOf");
   if (nullable && combines && !own.contains("type")) {
@@ -391,7 +392,7 @@ void SchemaForms::require_disjoint(const std::vector<std::vector<SchemaJson>>& b
   }
 }
 
-// Of two alternatives; false where it is not seen.
+// For two alternatives; false if it cannot be told.
 bool SchemaForms::are_disjoint(const SchemaJson& a, const SchemaJson& b, const std::string& place,
                                int depth) const {
   if (depth > kDeepestExpansion) return false;

@@ -1,4 +1,4 @@
-// allOf: what two schemas ask for together.
+// allOf: merges the requirements of two schemas.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ SchemaJson both(const SchemaJson& a, const SchemaJson& b) {
   return result;
 }
 
-// What a schema of objects says of a property.
+// The subschema of an object schema for a property.
 SchemaJson said_of(const SchemaJson& schema, const std::string& name) {
   if (schema.contains("properties") && schema["properties"].contains(name)) {
     return schema["properties"][name];
@@ -101,7 +101,7 @@ SchemaJson merged_schemas(const SchemaJson& a, const SchemaJson& b, const std::s
       throw Error(kReadSchema, place, fmt::format("one {} in all parts of allOf", name), "several");
     }
   }
-  // Items behind a prefix are others than those of the whole.
+  // Items after a prefix differ from items of the whole list.
   if ((a.contains("prefixItems") && b.contains("items") && !b.contains("prefixItems")) ||
       (b.contains("prefixItems") && a.contains("items") && !a.contains("prefixItems"))) {
     throw Error(kReadSchema, place, "prefixItems and items in one part of allOf", "in two");

@@ -12,7 +12,7 @@ int hex_digit(char byte) {
   return byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : -1;
 }
 
-// nullopt: behind a percent sign there are no two digits.
+// nullopt if a percent sign is not followed by two hex digits.
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -39,7 +39,7 @@ const nlohmann::ordered_json* referred_schema(const nlohmann::ordered_json& docu
   try {
     const nlohmann::ordered_json::json_pointer at(*place);
     return document.contains(at) ? &document.at(at) : nullptr;
-  } catch (const nlohmann::ordered_json::exception&) {  // a pointer that is none
+  } catch (const nlohmann::ordered_json::exception&) {  // an invalid pointer
     return nullptr;
   }
 }

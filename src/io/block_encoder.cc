@@ -17,26 +17,27 @@ namespace {
 constexpr std::size_t kBlock = 32;
 constexpr float kLargestF16 = 65504;
 
-// 0 of 0, as the scale of a block of zeros has no reciprocal; also where that would be infinite.
+// 0 for 0, since a block of zeros has no reciprocal scale; also if the reciprocal would be
+// infinite.
 float reciprocal_of(float scale) {
   const float reciprocal = 1.0F / scale;
   return scale != 0 && std::isfinite(reciprocal) ? reciprocal : 0.0F;
 }
 
-// The first element of largest magnitude.
+// The first element with the largest magnitude.
 float extreme_of(const float* values) {
   return *std::max_element(values, values + kBlock, [](float left, float right) {
     return std::fabs(left) < std::fabs(right);
   });
 }
 
-// Ties away from zero. Half of an odd number is added exactly in double precision.
+// Ties away from zero. In double precision adding one half is exact.
 std::int8_t rounded(float value) {
   const double exact = value;
   return static_cast<std::int8_t>(exact + std::copysign(0.5, exact));
 }
 
-// A code from 0 on. value: what is to be cut off, with the half that rounds in it.
+// A code from 0 on. value: to be truncated; it includes the half for rounding.
 std::uint8_t cut(float value, int top_code) {
   return static_cast<std::uint8_t>(std::clamp(static_cast<int>(value), 0, top_code));
 }
@@ -52,7 +53,7 @@ void encode_q8_0(const float* values, std::byte* block) {
   join_q8_0(parts, block);
 }
 
-// Codes count from -half.
+// Codes are offset by -half.
 void fit_to_extreme(const float* values, int half, BlockParts& parts) {
   const float scale = extreme_of(values) / static_cast<float>(-half);
   const float reciprocal = reciprocal_of(scale);

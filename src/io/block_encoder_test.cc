@@ -1,6 +1,5 @@
-// What blocks are made of floats: against the package gguf to the bit where a type's rounding is
-// its own, and against llama.cpp's errors where it is a search
-// (tests/golden/make_quantise_golden.py).
+// Encoding floats into blocks. Types with a defined rounding are compared with the package gguf bit
+// by bit, types with a search with llama.cpp's errors (tests/golden/make_quantise_golden.py).
 #include "io/block_encoder.h"
 
 #include <gtest/gtest.h>
@@ -125,8 +124,8 @@ TEST(BlockEncoder, RoundsAsTheReferenceDoes) {
   }
 }
 
-// The bound: an error of the weights (RMSE) within 1 % of llama.cpp's. These blocks are
-// near 2 % better where all is as usual, and much better near the end of f16's range.
+// The required bound: an error of the weights (RMSE) within 1 % of llama.cpp's. Ordinary blocks are
+// nearly 2 % better, and much better near the end of f16's range.
 TEST(BlockEncoder, ComesAsNearAsLlamaCppOnOddBlocks) {
   for (const auto& [name, expected] : golden()["super_blocks"].items()) {
     const std::vector<float> values = floats_from_hex(expected["f32"]);
@@ -138,8 +137,8 @@ TEST(BlockEncoder, ComesAsNearAsLlamaCppOnOddBlocks) {
   }
 }
 
-// The figures of docs/models.md: the search gives the same bits everywhere, so that any part of it
-// that is left out shows here.
+// The figures of docs/models.md. The search gives the same bits on every machine, so leaving out
+// any part of it shows here.
 TEST(BlockEncoder, ComesNearerThanLlamaCppOnTheShippedTarget) {
   struct Sums {
     ElementType type;
@@ -171,12 +170,12 @@ TEST(BlockEncoder, ComesNearerThanLlamaCppOnTheShippedTarget) {
   }
 }
 
-// The nearest code is at most half a step away, and what f16 does to the scale moves a code of c by
-// 2^-11 of c steps; at the end of a range that is not symmetric an element may be a whole step off.
+// The nearest code is at most half a step away. Rounding the scale to f16 moves a code of c by
+// 2^-11 of c steps. At the end of an asymmetric range an element may be a whole step off.
 TEST(BlockEncoder, SimpleTypesStayWithinTheirSteps) {
   struct Bound {
     ElementType type;
-    float codes;  // the magnitude of the extreme's code
+    float codes;  // the magnitude of the extreme element's code
     float steps;
   };
   const std::vector<float> values = normal_values(32 * 500, 0.7F, 3);
@@ -196,8 +195,8 @@ TEST(BlockEncoder, SimpleTypesStayWithinTheirSteps) {
   }
 }
 
-// Of each group no better code is left, and neighbouring integers are no better: the two halves of
-// the search that can be told from outside.
+// For each group no closer code exists, and neighbouring integers are no closer: the two parts of
+// the search that can be checked from outside.
 TEST(BlockEncoder, LeavesNoNearerCode) {
   const std::vector<float> values = normal_values(256 * 8, 0.02F, 4);
   for (const ElementType type : kSearched) {
@@ -218,7 +217,7 @@ TEST(BlockEncoder, LeavesNoNearerCode) {
           const std::size_t group = i / static_cast<std::size_t>(format.group);
           const float neighbour = best[i] + static_cast<float>(step) * scale_of(format, parts) *
                                                 static_cast<float>(parts.sub_scales[group]);
-          // Where two codes are as near as rounding can tell, either is right.
+          // If two codes are equally close within rounding, either is right.
           ASSERT_LE(std::fabs(best[i] - x), std::fabs(neighbour - x) + 1e-6F)
               << format.name << " element " << i;
         }
@@ -231,14 +230,14 @@ TEST(BlockEncoder, ZerosStayZerosOfPlusSign) {
   const std::vector<float> zeros(512, 0.0F);
   for (const ElementType type : kBlockTypes) {
     for (const float value : there_and_back(type, zeros)) {
-      // (Of q4_0 and q5_0 the reference has a scale of -0.)
+      // (For q4_0 and q5_0 the reference has a scale of -0.)
       EXPECT_EQ(value, 0) << name_of(type);
       if (type == ElementType::q4_k || type == ElementType::q6_k) {
         EXPECT_FALSE(std::signbit(value)) << name_of(type);
       }
     }
   }
-  // A group of zeros beside others.
+  // A group of zeros beside other groups.
   std::vector<float> values = normal_values(256, 1, 5);
   std::fill(values.begin() + 32, values.begin() + 64, 0.0F);
   for (const ElementType type : kSearched) {
@@ -248,7 +247,7 @@ TEST(BlockEncoder, ZerosStayZerosOfPlusSign) {
 }
 
 TEST(BlockEncoder, WhatIsOnAGridComesBackExactly) {
-  // Steps and minimums that are powers of two: 63 of the scale would be another.
+  // Steps and minimums are powers of two: 63 of the scale would not be.
   std::vector<float> affine(256);
   std::vector<float> even(256);
   for (std::size_t i = 0; i < 256; ++i) {
@@ -264,9 +263,8 @@ TEST(BlockEncoder, WhatIsOnAGridComesBackExactly) {
   }
 }
 
-// Scales that f16 cannot show by themselves become its least number, 2^-24, and steps its
-// multiples: about as many as the range, some 6.5 standard deviations, needs with sixteen codes,
-// and one more.
+// Scales below f16's range become its smallest number, 2^-24, and steps its multiples: about as
+// many as the range of some 6.5 standard deviations needs with sixteen codes, plus one.
 TEST(BlockEncoder, TinyValuesAreShownAsFarAsF16Goes) {
   constexpr double kDeviation = 4e-7;
   const std::vector<float> values = normal_values(256, static_cast<float>(kDeviation), 7);

@@ -96,7 +96,7 @@ void split_q5_1(const std::byte* block, BlockParts& parts) {
   add_bit_4_of_32(block + 4, parts.codes.data());
 }
 
-// Exponent (a byte); 16 bytes of codes.
+// Exponent (one byte); 16 bytes of codes.
 void split_mxfp4(const std::byte* block, BlockParts& parts) {
   parts.scale = load<std::uint8_t>(block);
   split_halves(block + 1, 16, parts.codes.data());
@@ -200,9 +200,9 @@ void split_iq4_xs(const std::byte* block, BlockParts& parts) {
   }
 }
 
-// --- What codes stand for -----------------------------------------------------------------------
+// --- Values of codes -----------------------------------------------------------------------------
 
-// code - offset; of signed bytes (offset 0), the byte's own sign.
+// code - offset; for signed bytes (offset 0), the byte's own sign.
 constexpr std::array<std::int8_t, 256> counted_from(int offset) {
   std::array<std::int8_t, 256> values{};
   for (int code = 0; code < 256; ++code) {
@@ -219,10 +219,10 @@ constexpr std::array<std::int8_t, 256> out_of(const std::array<int, 16>& table) 
   return values;
 }
 
-// The sixteen values that iq4_nl and iq4_xs choose from.
+// The sixteen values of iq4_nl and iq4_xs.
 constexpr std::array kNonLinear = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
-// Twice the sixteen numbers of a float of four bits: a sign, two of exponent, one of mantissa.
+// Twice the sixteen four-bit floats: a sign, two exponent bits, one mantissa bit.
 constexpr std::array kTwiceFloats = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 constexpr auto kNone = BlockMinimum::none;
@@ -251,7 +251,7 @@ constexpr std::array kFormats = {
                 out_of(kTwiceFloats), true},
 };
 
-// 2^(exponent - 128): half of what the exponent says, as codes stand for twice their values.
+// 2^(exponent - 128): half of the exponent's value, since codes stand for twice their values.
 float half_power_of_two(std::uint32_t exponent) {
   const std::uint32_t bits = exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23;
   return std::bit_cast<float>(bits);

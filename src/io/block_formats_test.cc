@@ -1,4 +1,4 @@
-// Quantised blocks against the package gguf, bit by bit
+// Compares quantised blocks with the package gguf, bit by bit
 // (tests/golden/make_block_formats_golden.py).
 #include "io/block_formats.h"
 
@@ -59,7 +59,7 @@ TEST(BlockFormats, DecodeToTheReferencesBits) {
   }
 }
 
-// Files may hold anything: all bits set are a NaN of an f16.
+// Files may hold any bits: all ones are an f16 NaN.
 TEST(BlockFormats, ScalesThatAreNoNumbersShow) {
   for (const ElementType type : block_types()) {
     const BlockFormat& format = *find_block_format(type);

@@ -68,8 +68,8 @@ void DatastoreWriter::end_document() {
   in_document_ = false;
 }
 
-// The suffixes that begin at one of the first n_own tokens, in order, at the front of suffixes_;
-// returns how many.
+// Sorts the suffixes that begin at one of the first n_own tokens to the front of suffixes_; returns
+// their number.
 std::size_t DatastoreWriter::sort_segment(std::size_t n_own, std::size_t n_stored) {
   suffixes_.resize(4 * n_stored);
   const int status = ::divsufsort(reinterpret_cast<const std::uint8_t*>(tokens_.data()),

@@ -23,15 +23,15 @@ namespace {
 
 constexpr std::string_view kOperation = "read GGUF";
 constexpr std::string_view kLookUp = "read GGUF metadata";
-constexpr std::size_t kLongestName = 65535;  // of a key, by the format's definition; tensors alike
+constexpr std::size_t kLongestName = 65535;  // the format's limit for keys; used for tensors too
 constexpr std::uint32_t kMostDimensions = 4;
 
-// The least that an entry can take, so that a count is checked against the bytes that are left
-// before anything of its size is made.
+// The minimum size of an entry: a count is checked against the remaining bytes before anything of
+// that size is allocated.
 constexpr std::uint64_t kLeastEntryBytes = 8 + 4 + 1;           // key, type, value
 constexpr std::uint64_t kLeastTensorBytes = 8 + 4 + 8 + 4 + 8;  // name, rank, size, type, offset
 
-// Types that exist but cannot be decoded here, for the error that names them.
+// Existing types that cannot be decoded here, named in errors.
 struct ForeignType {
   std::uint32_t number;
   std::string_view name;
@@ -58,14 +58,14 @@ void set_type(std::uint32_t number, TensorView& view) {
   }
 }
 
-// Reads forward through the bytes; every read is checked against what is left.
+// Reads bytes in order; every read is checked against what is left.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, std::string_view description)
       : bytes_(bytes), description_(description) {}
 
   std::size_t position() const { return position_; }
-  // What has been read from `begin` on.
+  // The bytes read since `begin`.
   std::span<const std::byte> read_since(std::size_t begin) const {
     return bytes_.subspan(begin, position_ - begin);
   }
@@ -99,7 +99,7 @@ class Reader {
     return std::string(value);
   }
 
-  // A count of things that take at least `least_bytes` each.
+  // A count of items with at least `least_bytes` each.
   std::size_t count(std::uint64_t least_bytes, std::string_view what) {
     const auto value = number<std::uint64_t>(what);
     check_count(value, least_bytes, what);
@@ -151,7 +151,7 @@ GgufValue read_numbers(Reader& reader, std::string_view what) {
 
 constexpr std::uint64_t kMostInteger = std::numeric_limits<std::int64_t>::max();
 
-// One value beyond int64 makes doubles of the whole array: it stays homogeneous.
+// One value beyond int64 turns the whole array into doubles, so that it stays homogeneous.
 GgufValue read_u64_array(Reader& reader, std::string_view what) {
   std::vector<std::uint64_t> stored(reader.count(sizeof(std::uint64_t), what));
   for (std::uint64_t& value : stored) value = reader.number<std::uint64_t>(what);
@@ -241,7 +241,7 @@ GgufValue read_value(Reader& reader, std::string_view what) {
 using Metadata = std::vector<std::pair<std::string, GgufValue>>;
 using Index = std::unordered_map<std::string_view, const GgufValue*>;
 
-// What was read, by key: views and pointers into `metadata`. Throws Error on a duplicate.
+// An index by key: views and pointers into `metadata`. Throws Error on a duplicate.
 Index index_of(const Metadata& metadata, std::string_view description) {
   Index index;
   index.reserve(metadata.size());
@@ -258,7 +258,7 @@ std::uint64_t read_alignment(const Index& index, std::string_view description) {
   const auto found = index.find(kGgufAlignmentKey);
   if (found == index.end()) return kDefaultGgufAlignment;
   const auto* value = std::get_if<std::int64_t>(found->second);
-  // The format asks for a multiple of 8 that fits 32 bits; every tool writes a power of two.
+  // The format requires a multiple of 8 that fits into 32 bits; every tool writes a power of two.
   const bool good = value != nullptr && *value >= 8 && *value <= (std::int64_t{1} << 31) &&
                     std::has_single_bit(static_cast<std::uint64_t>(*value));
   if (!good) {
@@ -269,9 +269,9 @@ std::uint64_t read_alignment(const Index& index, std::string_view description) {
   return static_cast<std::uint64_t>(*value);
 }
 
-// One tensor as the header claims it. begin and n_bytes count from the start of the data.
+// A tensor as the header describes it. begin and n_bytes count from the start of the data.
 struct Claim {
-  TensorView view;  // its data still empty
+  TensorView view;  // without data yet
   std::uint64_t begin = 0;
   std::uint64_t n_bytes = 0;
 };
@@ -322,7 +322,7 @@ Claim read_claim(Reader& reader, std::uint64_t alignment) {
   return claim;
 }
 
-// Gives every claim its bytes, after checking that they are there and that no two share any.
+// Assigns every claim its bytes, after checking that they exist and do not overlap.
 std::vector<TensorView> check_claims(std::vector<Claim> claims, std::span<const std::byte> data,
                                      const Reader& reader) {
   for (Claim& claim : claims) {
@@ -338,7 +338,7 @@ std::vector<TensorView> check_claims(std::vector<Claim> claims, std::span<const 
   std::transform(claims.begin(), claims.end(), in_place.begin(), [](auto& c) { return &c; });
   std::stable_sort(in_place.begin(), in_place.end(),
                    [](const Claim* a, const Claim* b) { return a->begin < b->begin; });
-  // How many bytes a foreign type's elements take is not known: it has those up to the next tensor.
+  // The size of a foreign type's elements is unknown: it gets all bytes up to the next tensor.
   for (std::size_t i = 0; i < in_place.size(); ++i) {
     TensorView& view = in_place[i]->view;
     if (view.type != ElementType::foreign) continue;
@@ -364,7 +364,7 @@ std::vector<TensorView> check_claims(std::vector<Claim> claims, std::span<const 
 
 struct Contents {
   Metadata metadata;
-  std::vector<std::span<const std::byte>> entries;  // the bytes of each
+  std::vector<std::span<const std::byte>> entries;  // each entry's bytes
   std::vector<TensorView> tensors;
 };
 
@@ -379,7 +379,7 @@ Contents read_contents(std::span<const std::byte> bytes, std::string_view descri
   reader.number<std::uint32_t>("magic");
   const auto version = reader.number<std::uint32_t>("version");
   if (version != 2 && version != 3) {
-    // A small version in the upper bytes alone is a file of the other byte order.
+    // A small version in the upper bytes alone means the other byte order.
     const bool swapped = version != 0 && (version & 0xffffu) == 0;
     throw Error(kOperation, reader.object("version"), "2 or 3, little-endian",
                 fmt::format("{}{}", version, swapped ? " (a big-endian file)" : ""));
@@ -399,7 +399,7 @@ Contents read_contents(std::span<const std::byte> bytes, std::string_view descri
     contents.metadata.emplace_back(std::move(key), std::move(value));
     contents.entries.push_back(reader.read_since(begin));
   }
-  // (Indexing also finds duplicates, before any key is believed.)
+  // (Indexing also finds duplicates, before any key is used.)
   const std::uint64_t alignment =
       read_alignment(index_of(contents.metadata, description), description);
 
@@ -408,7 +408,7 @@ Contents read_contents(std::span<const std::byte> bytes, std::string_view descri
   claims.reserve(static_cast<std::size_t>(n_tensors));
   for (std::uint64_t i = 0; i < n_tensors; ++i) claims.push_back(read_claim(reader, alignment));
 
-  // The data begins at the next multiple of the alignment; a file without tensors may end before.
+  // The data begins at the next multiple of the alignment; a file without tensors may end earlier.
   const std::uint64_t data_begin = (reader.position() + alignment - 1) / alignment * alignment;
   const auto data = bytes.subspan(std::min<std::size_t>(data_begin, bytes.size()));
   contents.tensors = check_claims(std::move(claims), data, reader);
@@ -446,9 +446,9 @@ class ParsedGguf : public GgufFile {
   }
 
  private:
-  const std::optional<MappedFile> mapping_;  // none over bytes in memory
+  const std::optional<MappedFile> mapping_;  // none for bytes in memory
   const std::string description_;
-  Contents contents_;  // the two members below look into it, or empty it
+  Contents contents_;  // the two members below refer to it, or empty it
   const Index index_ = index_of(contents_.metadata, description_);
   const TensorTable table_{std::move(contents_.tensors), kOperation, description_};
 };
@@ -467,7 +467,7 @@ std::string kind_of(const GgufValue& value) {
   return std::visit(Kind{}, value);
 }
 
-// Null if the key is absent; Error if its value is none of T.
+// Null if the key is absent; throws Error if its value is not a T.
 template <typename T>
 const T* look_up(const GgufFile& file, std::string_view key, std::string_view expected) {
   const GgufValue* value = file.find_metadata(key);
@@ -518,7 +518,7 @@ const std::vector<double>* GgufFile::reals(std::string_view key) const {
 
 bool is_gguf(const std::filesystem::path& file) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return false;  // a pipe would wait
+  if (!std::filesystem::is_regular_file(file, ignored)) return false;  // reading a pipe would block
   std::string start(kGgufMagic.size(), '\0');
   std::ifstream(file, std::ios::binary).read(start.data(), std::ssize(start));
   return start == kGgufMagic;

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 
-// Every value type once, and two tensors.
+// Each value type once, and two tensors.
 Gguf good_file() {
   Gguf file;
   file.value("u8", test_files::kU8, std::uint8_t{200})
@@ -95,7 +95,7 @@ TEST(Gguf, KnowsEveryTypeItCanHold) {
   }
 }
 
-// A file may hold tensors that nobody asks for, of types that this build does not know.
+// A file may hold unused tensors of types that this build does not know.
 TEST(Gguf, HoldsForeignTypesByTheirNames) {
   const std::pair<std::uint32_t, const char*> types[] = {
       {21, "iq3_s"}, {40, "nvfp4"}, {4, "type number 4"}, {99, "type number 99"}};
@@ -182,7 +182,7 @@ TEST(Gguf, VocabularyOnlyFilesAndOtherAlignments) {
 TEST(Gguf, RefusesEveryTruncation) {
   const Bytes bytes = good_file().bytes();
   for (std::size_t n = 0; n < bytes.size(); ++n) {
-    // A copy of its own, so that a sanitizer sees a read beyond the cut.
+    // A separate copy, so that a sanitizer reports reads beyond the cut.
     const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
     EXPECT_THROW(parse_gguf(cut, "cut"), Error) << n << " bytes";
   }
@@ -202,14 +202,14 @@ Bytes with_version(std::uint32_t version) {
   return file.bytes();
 }
 
-// A key 'k' of this value type and these bytes.
+// A key 'k' with this value type and these bytes.
 Bytes with_value(std::uint32_t type, std::initializer_list<std::uint64_t> words) {
   Bytes bytes;
   for (const std::uint64_t word : words) append(bytes, word);
   return Gguf().raw("k", type, bytes).bytes();
 }
 
-// An array of `n` elements of this type, with `n_bytes` of them there.
+// An array of `n` elements of this type, of which `n_bytes` are present.
 Bytes with_array(std::uint32_t type, std::uint64_t n, std::size_t n_bytes) {
   Bytes bytes;
   append(bytes, type);

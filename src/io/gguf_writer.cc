@@ -19,7 +19,7 @@ constexpr const char* kOperation = "write GGUF";
 constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kMostDimensions = 4;
 
-// Little-endian, as this machine is (tensor_source.cc).
+// Little-endian, like this machine (tensor_source.cc).
 template <typename Number>
 void put(std::string& to, Number number) {
   static_assert(std::is_arithmetic_v<Number>);
@@ -60,7 +60,7 @@ void check_shape(const GgufTensor& tensor) {
   }
 }
 
-// All that stands before the tensors' bytes, but for the zeros in between.
+// Everything before the tensors' bytes, except for the padding.
 std::string header_of(std::span<const GgufEntry> entries, std::span<const GgufTensor> tensors,
                       std::uint64_t alignment) {
   std::string header(kGgufMagic);

@@ -41,8 +41,8 @@ class GgufWriting : public ::testing::Test {
   testing::TemporaryDirectory directory_;
 };
 
-// An entry of each kind, a number too large for int64 and a NaN with a payload among them: what the
-// reader widens is copied as it stands.
+// An entry of each kind, including a number too large for int64 and a NaN with a payload: values
+// that the reader widens are copied unchanged.
 TEST_F(GgufWriting, WritesTheBytesOfAnotherWriter) {
   for (const std::uint64_t alignment : {32U, 8U, 128U}) {
     Gguf made;

@@ -1,4 +1,4 @@
-// Where the numbers of a block stand is said in block_formats.cc, field by field.
+// block_formats.cc documents the layout of blocks, field by field.
 #include "io/join_block.h"
 
 #include <cstdint>

@@ -39,7 +39,7 @@ TEST(MemoryTensors, AreFoundByName) {
   std::vector<float> row(3);
   decode_rows(*source.find("a"), 1, 1, row);
   EXPECT_THAT(row, ::testing::ElementsAre(4, 5, 6));
-  source.release(*source.find("a"));  // they stay
+  source.release(*source.find("a"));  // the bytes remain
   decode_rows(*source.find("a"), 0, 1, row);
   EXPECT_THAT(row, ::testing::ElementsAre(1, 2, 3));
 }

@@ -1,4 +1,4 @@
-// The readers on real files: the same model as safetensors and as GGUF, and real vocabularies.
+// The readers on real files: one model as safetensors and as GGUF, and real vocabularies.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -22,8 +22,8 @@ std::vector<float> all_of(const TensorView& tensor) {
   return values;
 }
 
-// GGUF keeps the query and key rows of a Llama model in the order that rotates neighbouring pairs:
-// row (half, i) of a head, i < head_dim / 2, is stored as row (i, half).
+// GGUF orders a Llama model's query and key rows so that neighbouring pairs rotate: row (half, i)
+// of a head, i < head_dim / 2, is stored as row (i, half).
 std::vector<float> interleave_halves(const std::vector<float>& rows, std::size_t n_columns,
                                      std::size_t head_dim) {
   std::vector<float> result(rows.size());

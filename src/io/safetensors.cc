@@ -23,7 +23,7 @@ namespace outrider {
 namespace {
 
 constexpr std::string_view kOperation = "read safetensors";
-constexpr std::size_t kLengthBytes = 8;      // the header's length, before the header
+constexpr std::size_t kLengthBytes = 8;      // the header's length field
 constexpr std::size_t kMostDimensions = 64;  // PyTorch's own limit
 
 struct NamedType {
@@ -38,7 +38,7 @@ constexpr std::array kTypes = {
     NamedType{"U8", ElementType::u8},     NamedType{"BOOL", ElementType::boolean},
 };
 
-// One tensor as the header claims it. begin and end count from the start of the data.
+// A tensor as the header describes it. begin and end count from the start of the data.
 struct Claim {
   std::string name;
   ElementType type;
@@ -89,7 +89,7 @@ class HeaderHandler : public StrictJsonHandler {
       } else {
         unexpected(fmt::format("key '{}'", key));
       }
-    } else if (place_ != Place::kMetadata) {  // whose keys and texts are notes that nobody reads
+    } else if (place_ != Place::kMetadata) {  // its keys and texts are ignored
       unexpected(fmt::format("key '{}'", key));
     }
     return true;
@@ -198,7 +198,7 @@ class HeaderHandler : public StrictJsonHandler {
 
   Place place_ = Place::kBefore;
   std::set<std::string, std::less<>> names_;
-  std::string name_;  // of the entry being read
+  std::string name_;  // of the current entry
   std::optional<ElementType> type_;
   std::string foreign_type_;
   std::optional<std::vector<std::int64_t>> shape_;
@@ -206,8 +206,8 @@ class HeaderHandler : public StrictJsonHandler {
   std::vector<Claim> claims_;
 };
 
-// The claims of the header, sorted by their place in the data, are checked against its size and
-// against each other: together they cover every byte exactly once.
+// Checks the claims of the header, sorted by position, against the data's size and each other:
+// together they must cover every byte exactly once.
 std::vector<TensorView> check_claims(std::vector<Claim> claims, std::span<const std::byte> data,
                                      const std::string& description) {
   std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
@@ -304,7 +304,7 @@ class SafetensorsFile : public TensorSource {
   }
 
  private:
-  std::optional<MappedFile> mapping_;  // none over bytes in memory
+  std::optional<MappedFile> mapping_;  // none for bytes in memory
   std::string description_;
   TensorTable table_;
 };

@@ -1,4 +1,4 @@
-// A Hugging Face directory of safetensors: one file, or shards and the index that names them.
+// A Hugging Face directory of safetensors: one file, or shards and their index.
 #include <fmt/format.h>
 
 #include <map>
@@ -43,7 +43,7 @@ class IndexHandler : public StrictJsonHandler {
 
   bool string(std::string& value) override {
     if (!in_map()) return skip(fmt::format("'{}'", value));
-    // A shard lies beside its index: anything else could name a file that is none of ours.
+    // A shard must be beside its index: any other name could refer to an unrelated file.
     const bool plain = !value.empty() && value != "." && value != ".." &&
                        value.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
     if (!plain) unexpected(fmt::format("'{}'", value));
@@ -93,23 +93,23 @@ class IndexHandler : public StrictJsonHandler {
  private:
   bool in_map() const { return depth_ == 2 && key_ == "weight_map"; }
 
-  // A value that is of no interest, unless it stands where the object or the map should.
+  // Skips an irrelevant value, unless the object or the map is expected in its place.
   bool skip(std::string_view got) const {
     if (depth_ == 0 || in_map() || (depth_ == 1 && key_ == "weight_map")) unexpected(got);
     return true;
   }
 
   std::size_t depth_ = 0;  // open brackets
-  std::string key_;        // of the outermost object
+  std::string key_;        // in the outermost object
   bool seen_map_ = false;
   std::string tensor_;
   std::map<std::string, std::string> weight_map_;
 };
 
-// Tensors of several files behind one face; the parts own the mappings.
+// The tensors of several files as one source; the parts own the mappings.
 class ShardedSafetensors : public TensorSource {
  public:
-  // indexed: those of the parts' tensors that the index names.
+  // indexed: the parts' tensors that the index names.
   ShardedSafetensors(std::vector<std::unique_ptr<TensorSource>> parts,
                      std::vector<TensorView> indexed, std::string description)
       : parts_(std::move(parts)),
@@ -152,8 +152,8 @@ std::unique_ptr<TensorSource> open_sharded(const std::filesystem::path& director
   for (const std::string& shard : shards) {
     parts.push_back(open_safetensors(directory / shard));
     for (const TensorView& tensor : parts.back()->tensors()) {
-      // Tensors that the index does not name, or finds elsewhere, are nobody's: tools that edit
-      // models leave some behind.
+      // Tensors that the index omits or places elsewhere are ignored: tools that edit models leave
+      // some behind.
       const auto entry = index.weight_map().find(tensor.name);
       if (entry == index.weight_map().end() || entry->second != shard) continue;
       indexed.push_back(tensor);
@@ -178,7 +178,7 @@ std::unique_ptr<TensorSource> open_safetensors_directory(const std::filesystem::
   if (const auto index = directory / kIndexFile; is_named(index)) {
     return open_sharded(directory, index);
   }
-  // Weights pickled by PyTorch: reading them means running what the file says.
+  // Weights pickled by PyTorch: reading them would run code from the file.
   std::string got = "neither";
   for (const char* pickled : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (!is_named(directory / pickled)) continue;

@@ -20,7 +20,7 @@ using test_files::safetensors;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// A directory of its own for every test, gone afterwards.
+// A temporary directory for each test.
 class SafetensorsDirectory : public testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +39,7 @@ class SafetensorsDirectory : public testing::Test {
   void write_index(const std::string& text) const {
     write("model.safetensors.index.json", test_files::to_bytes(text));
   }
-  // A file that holds one f32 tensor of one element.
+  // Writes a file with one f32 tensor of one element.
   void write_shard(const std::string& name, const std::string& tensor, float value) const {
     Bytes data;
     append(data, value);

@@ -72,7 +72,7 @@ TEST(Safetensors, KnowsEveryType) {
   }
 }
 
-// Types that nothing here reads are no reason to refuse the tensors beside them.
+// Tensors of unreadable types do not prevent reading the others.
 TEST(Safetensors, HoldsForeignTypesByTheirNames) {
   for (const std::string type : {"F8_E4M3", "F4", "C64", "of the future"}) {
     const Bytes file = safetensors(R"({"t":{"dtype":")" + type +
@@ -90,14 +90,14 @@ TEST(Safetensors, HoldsForeignTypesByTheirNames) {
   }
 }
 
-// A good file cut anywhere is a bad one.
+// A good file is refused wherever it is cut.
 TEST(Safetensors, RefusesEveryTruncation) {
   const Bytes file = safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                                  R"("b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})",
                                  Bytes(11));
   parse_safetensors(file, "whole");
   for (std::size_t n = 0; n < file.size(); ++n) {
-    // A copy of its own, so that a sanitizer sees a read beyond the cut.
+    // A separate copy, so that a sanitizer reports reads beyond the cut.
     const Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n));
     EXPECT_THROW(parse_safetensors(cut, "cut"), Error) << n << " bytes";
   }

@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-// Rounded in pieces: a second copy of a whole embedding would double the memory it takes.
+// Rounds in pieces, since a second copy of a whole embedding would double the memory.
 constexpr std::size_t kPiece = 65536;
 
 void write_bf16(AtomicFile& file, std::span<const float> values) {

@@ -35,7 +35,7 @@ TEST(SafetensorsWriter, ReadsBackWhatWasWritten) {
         if (type == ElementType::f32) {
           EXPECT_EQ(std::memcmp(&values[i], &tensor.values[i], sizeof(float)), 0);
         } else if (std::isfinite(tensor.values[i])) {
-          // Eight bits of precision: half a unit in the last place, or half the least subnormal.
+          // Eight bits of precision: half a unit in the last place, or half the smallest subnormal.
           EXPECT_LE(std::abs(values[i] - tensor.values[i]),
                     std::max(std::abs(tensor.values[i]) * 0x1p-8F, 0x1p-134F));
         } else {
@@ -67,7 +67,7 @@ TEST(SafetensorsWriter, KeepsIntegersAndFlagsBesideFloats) {
   EXPECT_EQ(std::memcmp(d2t->data.data(), integers.data(), d2t->data.size()), 0);
   ASSERT_EQ(t2d->data.size(), flags.size());
   EXPECT_EQ(std::memcmp(t2d->data.data(), flags.data(), flags.size()), 0);
-  EXPECT_EQ(source->tensors().front().name, "d2t");  // whose eight bytes are aligned there
+  EXPECT_EQ(source->tensors().front().name, "d2t");  // its eight-byte numbers are aligned there
 }
 
 TEST(SafetensorsWriter, RefusesWhatDoesNotFit) {

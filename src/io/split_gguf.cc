@@ -1,5 +1,5 @@
 // GGUF files in parts, as llama.cpp's llama-gguf-split writes them: NAME-00001-of-00003.gguf and so
-// on, the metadata in the first part, the tensors in any.
+// on. The first part has the metadata, any part tensors.
 #include <fmt/format.h>
 
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kOperation = "read split GGUF";
-constexpr std::int64_t kMostParts = 99999;  // five digits in their names
+constexpr std::int64_t kMostParts = 99999;  // names have five digits
 
 class SplitGguf : public GgufFile {
  public:

@@ -1,4 +1,4 @@
-// GGUF files in parts, named and numbered as llama-gguf-split (llama.cpp 0.7) does.
+// GGUF files in parts, named and numbered as by llama-gguf-split (llama.cpp 0.7).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ TEST_F(SplitGguf, NeedsTheNameByWhichTheOthersAreFound) {
   EXPECT_THAT(opening("first.gguf"), fails("a name that ends in -00001-of-00002.gguf"));
 }
 
-// One part is a file like any other, whatever its name.
+// A single part is an ordinary file, whatever its name.
 TEST_F(SplitGguf, OfOnePartIsWhole) {
   write_part(1, 1, 1, 1);
   std::filesystem::rename(directory_.path() / part_name(1, 1), directory_.path() / "whole.gguf");

@@ -13,9 +13,9 @@ namespace outrider {
 namespace {
 
 constexpr int kElements = 256;
-constexpr int kRounds = 3;       // of step 4
+constexpr int kRounds = 3;       // over step 4
 constexpr int kMostRepeats = 4;  // of a group's own fit
-// Half of the least magnitude that scales of f16 can show.
+// Half of the smallest magnitude of f16 scales.
 constexpr float kNothing = 0x1p-25F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -23,7 +23,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float sum_of(const Float4& lanes) { return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]); }
 
-// To nearest, ties to even, of magnitudes below 2^22.
+// To nearest, ties to even, for magnitudes below 2^22.
 Float4 rounded(const Float4& values) {
   constexpr float kMagic = 0x1.8p23F;
   return (values + kMagic) - kMagic;
@@ -36,7 +36,7 @@ Float4 clamped(const Float4& values, float least, float most) {
   return raised > high ? high : raised;
 }
 
-// What codes a group's elements get: the nearest to x * inverse + offset.
+// How a group's elements get codes: the nearest to x * inverse + offset.
 struct Coding {
   float inverse;
   float offset;
@@ -47,14 +47,14 @@ struct Coding {
   }
 };
 
-// Sums over a group of its codes q and elements x.
+// Sums over a group with codes q and elements x.
 struct Sums {
   double q = 0;
   double qq = 0;
   double qx = 0;
 };
 
-// n elements, and the sums that are the same for all codes.
+// Over n elements, with the sums that do not depend on codes.
 template <int n>
 struct Group {
   const float* x = nullptr;
@@ -88,7 +88,7 @@ struct Group {
     return {double{sum_of(q_sum)}, double{sum_of(qq_sum)}, double{sum_of(qx_sum)}};
   }
 
-  // Of step * code - minimum.
+  // The error of step * code - minimum.
   float error(const Coding& coding, float step, float minimum) const {
     Float4 sum = {};
     for (int i = 0; i < n; i += 4) {
@@ -116,7 +116,7 @@ bool is_nothing(const float* values) {
 
 // --- Scales -------------------------------------------------------------------------------------
 
-// To f16, but nothing that there is becomes zero.
+// Rounds to f16, but never to zero unless the value is zero.
 F16 scale_for(double value) {
   const F16 scale = to_f16(static_cast<float>(value));
   if (value == 0 || (scale.bits & 0x7fffU) != 0) return scale;
@@ -130,9 +130,9 @@ int nearest(float value, F16 unit, int least, int most) {
   return static_cast<int>(std::clamp(std::round(multiple), double(least), double(most)));
 }
 
-// The f16 whose multiples from `least` to `most` come nearest to what the groups want. The largest
-// of these becomes `end` times the unit, or somewhat less: down to three quarters, where a unit is
-// a third coarser.
+// The f16 whose multiples from `least` to `most` approximate the groups' values best. The largest
+// value becomes `end` times the unit, or less: down to three quarters, where a unit is a third
+// coarser.
 template <std::size_t n>
 F16 unit_for(const std::array<float, n>& wanted, int end, int least, int most) {
   constexpr int kTrials = 17;
@@ -179,12 +179,11 @@ struct Line {
   double error = kInfinity;
 };
 
-// The line through codes with these sums: least squares, with a step and a minimum that are not
-// negative.
+// Fits a line through codes with these sums: least squares, with a non-negative step and minimum.
 Line line_of(const Affine& group, const Sums& sums) {
   Line line;
   const double determinant = kGroup * sums.qq - sums.q * sums.q;  // an integer, exactly
-  const bool is_regular = determinant > 0;                        // else all codes are the same
+  const bool is_regular = determinant > 0;                        // otherwise all codes are equal
   if (is_regular) {
     line.step = (kGroup * sums.qx - sums.q * group.sum_x) / determinant;
     line.minimum = (sums.q * sums.qx - sums.qq * group.sum_x) / determinant;
@@ -206,9 +205,9 @@ Line fit_line(const Affine& group, int top_code) {
   Line best{0, -low, kInfinity};
   if (!(range > kNothing)) return best;
   const auto top = static_cast<float>(top_code);
-  // The range is as many codes wide as there are, or up to one more or less, and begins at code 0
-  // or up to two thirds of a code below. (An outlier makes steps wide, and it is then where codes
-  // begin that matters.)
+  // The range is as wide as the number of codes, or up to one more or less, and begins at code 0 or
+  // up to two thirds of a code below. (An outlier makes steps wide, and then the beginning of codes
+  // matters.)
   constexpr std::array kWidths = {-1.0F, -0.5F, 0.0F, 0.5F, 1.0F};
   constexpr std::array kBeginnings = {0.0F, 1.0F / 3, 2.0F / 3};
   for (const float width : kWidths) {
@@ -229,7 +228,7 @@ Line fit_line(const Affine& group, int top_code) {
   return best;
 }
 
-// A block's scales, and the integers of its groups.
+// A block's scales, and its groups' integers.
 struct AffineScales {
   F16 scale;
   F16 minimum;
@@ -246,7 +245,7 @@ struct AffineScales {
   }
 };
 
-// Moves the integers of one group to the best of their neighbours; returns its error.
+// Replaces one group's integers by the best of their neighbours; returns its error.
 float improve(const Affine& group, std::size_t index, int top_code, AffineScales& scales) {
   const AffineScales before = scales;
   float least = kInfinity;
@@ -268,7 +267,7 @@ float improve(const Affine& group, std::size_t index, int top_code, AffineScales
   return least;
 }
 
-// The block's scales by least squares, for its integers and the codes that go with them.
+// Fits the block's scales by least squares to its integers and the resulting codes.
 void refit(const std::array<Affine, kGroups>& groups, int top_code, AffineScales& scales) {
   double aa = 0;  // a: sub_scale * code, b: sub_minimum
   double ab = 0;
@@ -366,15 +365,15 @@ float larger_magnitude(float left, float right) {
   return std::fabs(left) < std::fabs(right) ? right : left;
 }
 
-// The step of one group, of either sign.
+// The step of one group, positive or negative.
 double fit_step(const Signed& group) {
-  // The element of largest magnitude becomes this many tenths of a code more or less than -32.
+  // The element of largest magnitude becomes -32, changed by up to this many tenths of a code.
   constexpr int kWidths = 9;
   float extreme = 0;
   for (int i = 0; i < kSignedGroup; ++i) extreme = larger_magnitude(extreme, group.x[i]);
   if (!(std::fabs(extreme) > kNothing)) return 0;
   double best = 0;
-  double most = 0;  // of what a step takes from the error
+  double most = 0;  // of the error's reduction by a step
   const auto consider = [&](const Coding& coding) {
     const Sums sums = group.sums(coding);
     if (!(sums.qq > 0) || !(sums.qx * sums.qx > most * sums.qq)) return false;

@@ -51,11 +51,13 @@
 // Numbers of attention say how queries and weights become rows of such numbers:
 //
 //   Weight                     what weigh() takes: the last step of a weight
-//   query(walk, x)             sets a walk's query, x (head_dim); queries(walk): those from there
-//   on begin_keys(block)          of one chunk score(walk, vector, dots)  the walk's scores of 16
-//   of its keys begin_values(block, n)     of n tokens weights<R>(from)           R walks' weights
-//   of a chunk, (R, kChunkKeys) sum(r, dots, so_far)       so_far plus the r-th of those walks'
-//   sums of the chunk's values
+//   query(walk, x)             sets a walk's query, x (head_dim)
+//   queries(walk)              the queries from that walk on
+//   begin_keys(block)          starts the keys of one chunk
+//   score(walk, vector, dots)  the walk's scores of 16 of its keys
+//   begin_values(block, n)     starts the values of n tokens
+//   weights<R>(from)           R walks' weights of a chunk, (R, kChunkKeys)
+//   sum(r, dots, so_far)       so_far plus the r-th of those walks' sums of the chunk's values
 //
 // The algorithms are in products.h, rows.h, delta_rule.h, attention.h, float_attention.h,
 // int8_attention.h, bf16_attention.h, double_functions.h and philox.h; here they become a table.

@@ -1,6 +1,6 @@
-// Attention by matrix units (Intel AMX), for the amx table: sixteen rows of inputs at a time, what
-// fewer leave free multiplied too, with no effect. A row of sums depends on its own row of inputs
-// alone.
+// Attention by matrix units (Intel AMX), for the amx table: sixteen rows of inputs at a time. If
+// there are fewer, the rest of the tile is multiplied without effect. A row of sums depends on its
+// own row of inputs alone.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
 #include "kernels/bf16_attention.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTileRows = 16;
 
-// Sums 0 to T - 1 += inputs times T vectors of columns side by side.
+// Sums 0 to T - 1 += inputs times T adjacent vectors of columns.
 template <class Unit, int T>
 [[gnu::always_inline]] inline void multiply(const std::byte* cells, std::size_t row_bytes,
                                             const std::byte* inputs, std::size_t input_stride) {
@@ -35,13 +35,13 @@ template <class Unit, int T>
 }
 
 // sums (16, T, 16) = sixteen rows of inputs, input_stride bytes apart, times T vectors of columns
-// of n numbers (kv_layout.h), sixteen rows of cells at a time: those are 64 bytes of a row of
-// inputs. Unit says what a cell holds, what counts of the last one, and adds products
-// to a tile of sums.
+// of n numbers (kv_layout.h). Processes sixteen rows of cells at a time, which are 64 bytes of a
+// row of inputs. Unit defines a cell's contents, the valid part of the last one, and the tile
+// instruction.
 template <class Unit, int T, class Ahead>
 void multiply_tiles(const std::byte* cells, std::size_t row_bytes, int n, const void* inputs,
                     std::size_t input_stride, const Ahead& ahead, float (&sums)[kTileRows][T][16]) {
-  // Loading a tile is an instruction of which the compiler does not know that it reads memory.
+  // The compiler does not know that loading a tile reads memory.
   __asm__ volatile("" ::: "memory");
   _tile_zero(0);
   if constexpr (T > 1) _tile_zero(1);
@@ -56,7 +56,7 @@ void multiply_tiles(const std::byte* cells, std::size_t row_bytes, int n, const 
     for (int row = 0; row < kTileRows; ++row, at += row_bytes) ahead.template row<T>(at);
   }
   if (left > 0) {
-    // Fewer than a tile takes, and zeros.
+    // Less than a tile, padded with zeros.
     alignas(kLineBytes) std::byte rest[kTileRows][T * kLineBytes] = {};
     for (int row = 0; left > 0; ++row, left -= Unit::kCell, at += row_bytes) {
       const __m512i counts = _mm512_set1_epi32(Unit::counts(left));
@@ -76,10 +76,10 @@ void multiply_tiles(const std::byte* cells, std::size_t row_bytes, int n, const 
   if constexpr (T > 3) _tile_stored(3, &sums[0][3], kRowBytesOfSums);
 }
 
-// (The instructions take their registers as literals.)
+// (The instructions take registers as literals.)
 struct Bf16Unit {
   static constexpr int kCell = 2;
-  // Of half a pair only that half.
+  // For half a pair, only that half counts.
   static int counts(int left) { return left == 1 ? 0xffff : -1; }
 
   static void add_to_0() { _tile_dpbf16ps(0, 6, 4); }
@@ -90,7 +90,7 @@ struct Bf16Unit {
 
 struct Int8Unit {
   static constexpr int kCell = 4;
-  // Whatever stands behind the last one is finite, and multiplied by zero.
+  // Anything after the last one is finite and multiplied by zero.
   static int counts(int) { return -1; }
 
   static void add_to_0() { _tile_dpbssd(0, 6, 4); }
@@ -99,7 +99,7 @@ struct Int8Unit {
   static void add_to_3() { _tile_dpbssd(3, 6, 5); }
 };
 
-// A walk is a row of a tile.
+// A walk (attention.h) is a row of a tile.
 struct Bf16Tiles {
   static constexpr KvKind kKind = KvKind::bf16;
   static constexpr int kRows = kTileRows;
@@ -117,18 +117,18 @@ struct Bf16Tiles {
   }
 };
 
-// A word is two digits to the base 128, high and low, and a walk two rows of a tile: those of its
-// words' high digits, then of the low ones.
+// A word is two digits to the base 128, and a walk (attention.h) two rows of a tile: its words'
+// high digits, then the low ones.
 struct Int8Tiles {
   static constexpr KvKind kKind = KvKind::int8;
   using Number = std::int8_t;
-  static constexpr int kTogether = 64;  // bytes of a row of a tile
+  static constexpr int kTogether = 64;  // bytes in a row of a tile
   static constexpr int kDigits = 2;
   static constexpr int kRows = kTileRows / kDigits;
   static constexpr int vectors(int) { return 4; }
 
-  // words (n) -> their high digits (n), then the low ones, in the order in which cells stand. Words
-  // are at most 127 * 128 in size, low digits from 0 to 127.
+  // words (n) -> their high digits (n), then the low ones, in the order of cells. Words are at most
+  // 127 * 128 in magnitude, low digits 0 to 127.
   static void to_digits(const std::int16_t* words, int n, std::int8_t* digits) {
     const __m256i order = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));

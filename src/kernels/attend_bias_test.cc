@@ -1,5 +1,5 @@
-// Biases of scores (T5's, by distance): the scalar table against double, and every table's rows
-// together against single queries bit by bit.
+// Biases of scores (T5's, by distance): compares the scalar table with double, and every table's
+// rows together with single queries, bit by bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 
 using test_support::same_bits;
 
-// Of each query, its own number for each position: added behind the scale and before the cap,
-// within the window, in every split.
+// Each query has its own number for each position, added after the scale and before the cap, within
+// the window, in every split.
 TEST(Attend, ABiasIsAddedToItsScores) {
   constexpr int kDim = 24;
   constexpr int kQueries = 3;
@@ -73,7 +73,7 @@ TEST(Attend, ABiasIsAddedToItsScores) {
                 size += share * std::fabs(at(cache.values, key, d));
                 all += std::fabs(at(cache.values, key, d));
               }
-              // A weight that is nearly 0 may be lost whole; see attend_test.cc.
+              // A weight that is nearly 0 may be lost entirely; see attend_test.cc.
               const double lost = std::exp(-88) * all + 0x1p-149;
               EXPECT_NEAR(out[q * call.args.out_stride + static_cast<std::size_t>(d)], expected,
                           1e-4 * size + lost)
@@ -86,8 +86,8 @@ TEST(Attend, ABiasIsAddedToItsScores) {
   }
 }
 
-// Queries that go together, rows of a tree among them: the bits of each alone with its own biases,
-// on every table and by every arithmetic.
+// Queries computed together, including rows of a tree, have the bits of each alone with its own
+// biases, on every table and by every arithmetic.
 TEST(Attend, BiasesKeepTheBitsOfSingleQueries) {
   constexpr int kDim = 20;
   constexpr int kQueries = 5;
@@ -101,7 +101,7 @@ TEST(Attend, BiasesKeepTheBitsOfSingleQueries) {
     const std::vector<float> queries = queries_for(kDim, 31);
     for (const int n_keys : {3, 64, 200, kSplitKeys + 70}) {
       FullCache cache(arithmetic, kDim, n_keys, 32);
-      // The last positions stand in slots of any order.
+      // The last positions are in slots of arbitrary order.
       const int n_in_place = n_keys / 2;
       std::vector<int> order;
       for (int i = 0; i < n_keys; ++i) order.push_back(i < n_in_place ? i : i * 7 % n_keys);
@@ -137,7 +137,7 @@ TEST(Attend, BiasesKeepTheBitsOfSingleQueries) {
           EXPECT_TRUE(same_bits(outs[r], singles)) << name << " keys " << n_keys << " row " << r;
         }
         if (n_keys >= 64) {
-          EXPECT_FALSE(same_bits(outs[0], outs[2])) << name;  // by biases alone
+          EXPECT_FALSE(same_bits(outs[0], outs[2])) << name;  // the biases make the difference
         }
       }
     }

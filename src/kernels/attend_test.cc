@@ -1,5 +1,5 @@
-// Attention of every table against the scalar table bit by bit, and the scalar table against
-// double; by products of bf16, which are each table's own, against itself and double.
+// Attention of every table compared with the scalar table bit by bit, and the scalar table with
+// double. Products of bf16 differ by table; each is compared with itself and with double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,9 +30,9 @@ using test_support::same_bits;
 constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200, kSplitKeys, 2 * kSplitKeys + 70};
 constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272, 576};
 
-// A window reads its own keys alone: those before it may be anything, and count as if their scores
-// were minus infinity. A soft cap bends scores before that, and a sink, where there is one, is one
-// score more that has no value.
+// A window reads only its own keys: those before it may hold anything and count as scores of minus
+// infinity. A soft cap applies to scores before that. A sink, if any, is one more score without a
+// value.
 void expect_softmax_over_windows(const Arithmetic& arithmetic, float softcap,
                                  std::optional<float> sink = std::nullopt) {
   constexpr int kDim = 32;
@@ -75,8 +75,8 @@ void expect_softmax_over_windows(const Arithmetic& arithmetic, float softcap,
           size += share * std::fabs(at(cache.values, key, d));
           all += std::fabs(at(cache.values, key, d));
         }
-        // Scores of some tens err by 2^-24 of the sums they are made of, and so do weights.
-        // Weights below e^-88 of the largest are 0, and so are products below the least float.
+        // Scores of some tens err by 2^-24 of the sums they are made of, and so do weights. Weights
+        // below e^-88 of the largest are 0, and so are products below the smallest float.
         const double lost = std::exp(-88) * all + 0x1p-149;
         EXPECT_NEAR(out[static_cast<std::size_t>(d)], expected, 1e-4 * size + lost)
             << n_keys << " keys, window " << window << ", cap " << softcap << ", sink "
@@ -95,7 +95,7 @@ TEST(Attend, ACapBendsScoresBeforeTheSoftmax) {
   }
 }
 
-// Far below all scores, among them and far above; once, however many splits there are.
+// Sinks far below all scores, among them and far above; counted once for any number of splits.
 TEST(Attend, ASinkJoinsTheSoftmaxOnce) {
   for (const KvKind kv : {KvKind::f32, KvKind::bf16}) {
     for (const float sink : {-200.0F, -1.5F, 0.0F, 4.0F, 90.0F, 1e30F}) {
@@ -105,7 +105,7 @@ TEST(Attend, ASinkJoinsTheSoftmaxOnce) {
   expect_softmax_over_windows({KvKind::f32}, 2, 1);
 }
 
-// Each query has its own, on every table with the same bits, however many rows attend together.
+// Each query has its own sink, with the same bits on every table, for any number of rows together.
 TEST(Attend, SinksKeepTheBitsOfSingleQueries) {
   constexpr int kDim = 20;
   constexpr int kQueries = 5;
@@ -129,15 +129,15 @@ TEST(Attend, SinksKeepTheBitsOfSingleQueries) {
         call.sinks = sinks;
         call.run(*table);
         EXPECT_TRUE(same_bits(out, singles)) << name << " keys " << n_keys;
-        // One that is far above all scores leaves nothing of the values.
+        // A sink far above all scores leaves nothing of the values.
         EXPECT_EQ(out[4 * call.args.out_stride], 0) << name;
       }
     }
   }
 }
 
-// By every arithmetic of every table: of two keys whose scores are 0 and -x, the second one's
-// weight is e^(cap * tanh(-x / cap)) times the first one's; a cap above 0 holds -infinity, too.
+// By every arithmetic of every table: with two keys of scores 0 and -x, the second one's weight is
+// e^(cap * tanh(-x / cap)) times the first one's. A cap above 0 also bounds -infinity.
 TEST(Attend, EveryArithmeticCapsItsScores) {
   constexpr float kCap = 1.5F;
   const std::vector<float> query = {1e30F};
@@ -155,7 +155,7 @@ TEST(Attend, EveryArithmeticCapsItsScores) {
         call.args.softcap = kCap;
         call.run(*table);
         const double weight = std::exp(kCap * std::tanh(-x / double{kCap}));
-        // A weight rounded to bf16 is off by 2^-9, one of int8's words by 2^-15.
+        // A weight rounded to bf16 errs by 2^-9, one as an int8 word by 2^-15.
         EXPECT_NEAR(out[0], weight / (1 + weight), arithmetic.pairs ? 0x1p-9 : 0x1p-14)
             << name << " kind " << static_cast<int>(arithmetic.kv) << " score " << -x;
       }
@@ -177,7 +177,7 @@ TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
             Call call = cache.call(queries, 1, n_keys, out);
             call.rows[0].queries += static_cast<std::size_t>(q) * call.args.query_stride;
             call.run(arithmetic.reference(*table));
-            singles.insert(singles.end(), out.begin(), out.end());  // the gap stays 777
+            singles.insert(singles.end(), out.begin(), out.end());  // the gap keeps 777
           }
           for (int n_queries = 1; n_queries <= kMostQueries; ++n_queries) {
             std::vector<float> out;
@@ -193,8 +193,8 @@ TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
   }
 }
 
-// Rows of a tree: what all have in place is read once, the rest is each row's own, in slots of any
-// order. Every row gets the bits it gets alone, with all its keys in place.
+// Rows of a tree: keys in place are read once for all; the rest is each row's own, in slots of
+// arbitrary order. Every row gets the bits that it gets alone with all its keys in place.
 void expect_bits_of_single_rows(int dim, float softcap) {
   constexpr int kQueries = kMostQueries;
   constexpr int kSlots = kSplitKeys + 200;
@@ -213,13 +213,14 @@ void expect_bits_of_single_rows(int dim, float softcap) {
         for (std::size_t r = 0; r < outs.size(); ++r) {
           queries.push_back(queries_for(dim, static_cast<unsigned>(r)));
           outs[r].assign(out_size, 777.0F);
-          // In place at least that much; then, but for the first row, slots of any number.
+          // At least that much is in place; then, except for the first row, slots of arbitrary
+          // numbers.
           const int n_here = n_in_place + static_cast<int>(generator() % 3 * (generator() % 40));
           const int n_least = n_here == 0 ? 1 : 0;
           const int n_own = n_least + (r == 0 ? 0 : static_cast<int>(generator() % 150));
           for (int i = 0; i < n_own; ++i)
             slots[r].push_back(static_cast<int>(generator() % kSlots));
-          // Some rows read a window.
+          // Some rows have a window.
           const int first_key =
               generator() % 2 == 0 ? 0 : static_cast<int>(generator() % (n_here + n_own));
           together.rows.push_back({.queries = queries[r].data(),
@@ -269,9 +270,9 @@ TEST(Attend, CappedRowsTogetherGetTheBitsOfSingleRows) {
 
 INSTANTIATE_TEST_SUITE_P(HeadDims, RowsTogether, ::testing::Values(1, 24, 64, 80, 256));
 
-// Keys whose first elements are their values: on every table the bits of values that stand beside
-// their keys (which there are as wide as keys), for rows that have all keys in place and rows of a
-// tree. Nothing is read where values would stand, and nothing written behind a value.
+// Keys whose first elements are their values: on every table the bits equal those of separate
+// values (which are then as wide as keys), for rows with all keys in place and rows of a tree.
+// Nothing is read at the place of separate values, and nothing is written after a value.
 TEST(Attend, ValuesInKeysHaveTheBitsOfValuesOfTheirOwn) {
   for (const Arithmetic& arithmetic : kArithmetics) {
     for (const auto& [dim, value_dim] :
@@ -311,7 +312,7 @@ TEST(Attend, ValuesInKeysHaveTheBitsOfValuesOfTheirOwn) {
           add(3, n_half + 1, n_half + 1);
           if (in_keys) {
             call.args.values_in_keys = value_dim;
-            call.args.values_at = 0;  // another head's, unwritten
+            call.args.values_at = 0;  // belongs to another head and is not written
           }
           call.run(table);
           return outs;
@@ -339,18 +340,17 @@ TEST(Attend, ValuesInKeysHaveTheBitsOfValuesOfTheirOwn) {
   }
 }
 
-// A score is off by at most delta = (dim + 2) u sum |q| |k| scale and, as a difference from the
-// highest, by u times the spread of the scores, once more for each chunk that rescales and each
-// split that is merged; e^x turns
-// an absolute error into a relative one, with another 2 ulp of its own, in numerator and
-// denominator. Sums over n keys, twice, add 2 n u. A weight below 2^-126 may be 0.
+// A score errs by at most delta = (dim + 2) u sum |q| |k| scale; as a difference from the highest,
+// also by u times the spread of the scores, once more for each chunk that rescales and each merged
+// split. e^x turns an absolute error into a relative one, and adds 2 ulp of its own, in numerator
+// and denominator. Sums over n keys, twice, add 2 n u. A weight below 2^-126 may be 0.
 //
-// With keys and values in int8 a query is off by half a step of its words, and so is, in every
-// chunk, each weight times the scale of its value, which then counts for at most 127.
+// With int8 keys and values, a query errs by half a step of its words. So does, in every chunk,
+// each weight times the scale of its value, which then counts at most 127 times.
 //
-// By products of bf16 each element of a query and each weight is off by 2^-8 of its size (a weight
-// in the sum of values and in the total alike; by 2^-14 before it is rounded), and subnormal
-// numbers are 0.
+// With bf16 products, each element of a query and each weight errs by 2^-8 of its size (a weight
+// equally in the sum of values and in the total; by 2^-14 before rounding), and subnormal numbers
+// are 0.
 TEST(Attend, MatchesDoubleArithmetic) {
   constexpr double kUnit = 0x1p-24;
   constexpr double kBf16Unit = 0x1p-8;
@@ -392,7 +392,7 @@ TEST(Attend, MatchesDoubleArithmetic) {
         }
         const auto bounds = std::minmax_element(scores.begin(), scores.end());
         const double highest = *bounds.second;
-        // Beyond 104 below the highest a weight is 0 and its error without effect.
+        // More than 104 below the highest, a weight is 0 and its error has no effect.
         const double spread = std::min(highest - *bounds.first, 104.0);
         const int n_chunks = (n_keys + kChunkKeys - 1) / kChunkKeys;
         const int n_scalings = n_chunks + splits_of(n_keys) - 1;
@@ -401,7 +401,7 @@ TEST(Attend, MatchesDoubleArithmetic) {
         if (arithmetic.pairs) relative += 2 * 1.01 * (kBf16Unit + 0x1p-14);
         double total = 0;
         for (double& score : scores) total += score = std::exp(score - highest);
-        // Of each chunk, the largest weight times its value's largest element.
+        // For each chunk, the largest weight times its value's largest element.
         std::vector<double> largest(static_cast<std::size_t>(n_chunks));
         double largest_value = 0;
         for (int i = 0; i < n_keys; ++i) {
@@ -421,7 +421,7 @@ TEST(Attend, MatchesDoubleArithmetic) {
                        largest[static_cast<std::size_t>(i / kChunkKeys)];
           }
         }
-        // Tables that share their bits share their errors: the scalar one stands for them.
+        // Tables with equal bits have equal errors: the scalar one represents them.
         for (const auto& [name, table] : tables_with(arithmetic)) {
           if (&arithmetic.reference(*table) != table) continue;
           std::vector<float> out;
@@ -445,9 +445,8 @@ TEST(Attend, MatchesDoubleArithmetic) {
   }
 }
 
-// Beside a key whose weight is 1, one whose score is lower by -x: what it counts for, by products
-// of bf16, is the bf16 number next to e^x, or the other one where e^x lies between both but for
-// 2^-14.
+// One key of weight 1, and one with a score of -x. With bf16 products the latter's weight is the
+// bf16 number nearest to e^x, or the other neighbour if e^x is within 2^-14 of their middle.
 TEST(Attend, WeightsByProductsOfBf16AreTheNearest) {
   for (const auto& [name, table] : tables_with({KvKind::bf16, true})) {
     for (int step = 0; step < 1000; ++step) {
@@ -462,7 +461,7 @@ TEST(Attend, WeightsByProductsOfBf16AreTheNearest) {
       const float out = outs[0];
       const auto is_weight = [&](double weight) {
         const double nearest = double{to_float(to_bf16(static_cast<float>(weight)))};
-        // Three roundings to float; neighbours are 2^-9 of a quarter apart, and more.
+        // Three roundings to float; neighbours differ by at least 2^-9 of a quarter.
         return std::fabs(out * (1 + nearest) - nearest) <= 4 * 0x1p-24 * nearest;
       };
       const double weight = std::exp(double{x});
@@ -472,7 +471,7 @@ TEST(Attend, WeightsByProductsOfBf16AreTheNearest) {
   }
 }
 
-// Scores far apart, in both orders: the highest alone counts, nothing overflows on the way.
+// Scores far apart, in both orders: only the highest counts, and nothing overflows.
 TEST(Attend, SurvivesExtremeScores) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
     for (const float direction : {-1.0F, 1.0F}) {
@@ -489,8 +488,8 @@ TEST(Attend, SurvivesExtremeScores) {
   }
 }
 
-// Scores of -infinity weigh nothing wherever they stand, whole chunks and splits of them too; where
-// there is nothing else, nothing is what comes of it.
+// Scores of -infinity have no weight anywhere, including whole chunks and splits. If there are no
+// others, the result is 0.
 TEST(Attend, ScoresOfMinusInfinityWeighNothing) {
   constexpr int kKeys = 2 * kSplitKeys + 70;
   const std::vector<float> query = {1e30F};
@@ -514,8 +513,8 @@ TEST(Attend, ScoresOfMinusInfinityWeighNothing) {
   }
 }
 
-// Scores that rise or fall by less than their weights vanish in, over four splits: each counts, to
-// the highest score of all.
+// Scores rise or fall by less than the point where weights vanish, over four splits: each counts
+// relative to the highest of all.
 TEST(Attend, EverySplitCounts) {
   constexpr int kKeys = 3 * kSplitKeys + 10;
   constexpr double kSteepness = 8.0 / kKeys;
@@ -534,21 +533,20 @@ TEST(Attend, EverySplitCounts) {
       }
       std::vector<float> out;
       cache.call(kOne, 1, kKeys, out).run(*table);
-      // As in MatchesDoubleArithmetic: 2 n u of the sums, and little beside it for scores that are
-      // exact.
+      // As in MatchesDoubleArithmetic: 2 n u of the sums, and little more for exact scores.
       EXPECT_NEAR(out[0], sum / total, 3 * kKeys * 0x1p-24 * sum / total) << name;
     }
   }
 }
 
-// What is no number in a query, in keys or in values shows in whoever reads it, and in nobody else:
-// nor in those whose last key stands before it.
+// NaN in a query, in keys or in values appears in all rows that read it, and in no other: not in
+// those whose last key is before it.
 TEST(Attend, NotANumberShowsWhereItIsRead) {
   constexpr int kDim = 24;
   constexpr int kKeys = kSplitKeys + 100;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<float> of_floats = {std::numeric_limits<float>::quiet_NaN()};
-  // Bytes hold no infinity either.
+  // int8 cannot hold infinity either.
   const std::vector<float> of_int8 = {of_floats[0], kInfinity, -kInfinity};
   for (const Arithmetic& arithmetic : kArithmetics) {
     const auto& no_numbers = arithmetic.kv == KvKind::int8 ? of_int8 : of_floats;

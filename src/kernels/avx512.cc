@@ -1,5 +1,5 @@
-// AVX-512 F, BW, VL and DQ. Where the machine has VNNI or BF16 too, dispatch.cc replaces the
-// products by those of avx512_vnni.cc and avx512_bf16.cc.
+// AVX-512 F, BW, VL and DQ. If the machine also has VNNI or BF16, dispatch.cc replaces the products
+// by those of avx512_vnni.cc and avx512_bf16.cc.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
 #include "kernels/bytes256.h"
@@ -26,7 +26,7 @@ struct Avx512Dots {
   [[gnu::always_inline]] static void dots_of_part(const std::byte* weights, const Inputs& inputs,
                                                   int part, Vector (&dots)[R]) {
     static_assert(Codes::kSigned || Codes::kMost < 128);
-    __m512i sums[R][2];  // per column two sums, of its quads' first and second halves
+    __m512i sums[R][2];  // two sums per column: its quads' first and second halves
     for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_si512();
     constexpr int kOfPart = kQuads / kParts;
     for (int quad = part * kOfPart; quad < (part + 1) * kOfPart; ++quad) {

@@ -1,8 +1,8 @@
-// The product with bf16 weights of the avx512 table on machines with AVX512_BF16: one instruction
-// multiplies sixteen pairs of bf16 and adds both products to sixteen floats, twice the work of a
-// multiply-add and no widening. Inputs are rounded to bf16 (round_row); the instruction rounds to
-// nearest and takes what is below the smallest normal number for zero, whatever the environment
-// says. An output adds its pairs in the order of K, for every number of rows alike.
+// The avx512 table's product with bf16 weights on machines with AVX512_BF16. One instruction
+// multiplies sixteen pairs of bf16 and adds both products to sixteen floats: twice the work of a
+// multiply-add, without widening. Inputs are rounded to bf16 (round_row). The instruction rounds to
+// nearest and flushes subnormals to zero, whatever the float environment. An output adds its pairs
+// in the order of K, for any number of rows.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
 #include "kernels/bf16_attention.h"
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kPairs = kGroup / 2;
 
-// R rows times T tiles, `apart` from one another: streams of weights that the hardware's prefetcher
-// follows by itself.
+// R rows times T tiles, `apart` from one another: separate streams of weights, which the hardware
+// prefetcher follows.
 template <int R, int T>
 void multiply_pairs(const MatmulArgs& args, int tile, int apart, int row) {
   const std::size_t tile_bytes = packed_pairs_bytes(args.k);
@@ -51,7 +51,7 @@ void multiply_pairs(const MatmulArgs& args, int tile, int apart, int row) {
   }
 }
 
-// Sums and a row of tiles' weights in the 32 registers.
+// Sums and a row of tiles' weights share the 32 registers.
 constexpr int kMostSums = 24;
 
 template <int kTiles>
@@ -67,7 +67,7 @@ struct PairsStep {
   }
 };
 
-// All tiles with R rows, which are all there are.
+// All tiles with R rows, which is the number of all rows.
 struct PairsStreamStep {
   const MatmulArgs& args;
   template <int R>
@@ -111,7 +111,7 @@ struct Bf16Pairs : SumsOfPairs512 {
       add(i, columns);
     }
     if (i < n) {
-      // Half a pair: what stands behind it may be anything, and nothing times that be NaN.
+      // Half a pair: the other half may be anything, and 0 times that may be NaN.
       load();
       for (int t = 0; t < T; ++t) {
         columns[t] = _mm512_and_si512(columns[t], _mm512_set1_epi32(0xffff));

@@ -1,5 +1,5 @@
-// Products with the weights of files (formats/block_formats.h): every table against the documented
-// arithmetic, written out a second time from codes and scales, bit by bit; and that against double.
+// Products with weights in file formats (formats/block_formats.h). Compares every table bit by bit
+// with the documented arithmetic, implemented again from codes and scales; and that with double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,14 +23,14 @@ using test_support::near;
 using test_support::product_tolerance;
 using test_support::same_bits;
 
-// What a format has beside its codes (formats/scales.h).
+// A format's numbers besides its codes (formats/scales.h).
 enum class Scales { f16, f16_minimum, f32, sub, sub_minimum, halves, halves_minimum };
 
 struct Format {
   WeightKind kind;
   Scales scales;
   int n_codes;
-  std::function<int(int)> value;  // of a code
+  std::function<int(int)> value;  // from a code
   int most_sub_scale;             // 0: none
   bool signed_sub_scales;
 
@@ -102,7 +102,7 @@ struct Weights {
     }
   }
 
-  int n_scales() const { return k / (format.of_256() ? 256 : kGroup); }  // of a row
+  int n_scales() const { return k / (format.of_256() ? 256 : kGroup); }  // per row
   int n_sub_scales() const { return k / (format.has_halves() ? 16 : kGroup); }
   int value(int column, int i) const {
     return format.value(codes[static_cast<std::size_t>(column * k + i)]);
@@ -122,7 +122,7 @@ struct Weights {
   int sub_scale(int column, int i) const { return sub_scales[sub_place(column, i)]; }
   int sub_minimum(int column, int i) const { return sub_minimums[sub_place(column, i)]; }
 
-  // Its part that comes with the code, and the part that all elements of a group have, in double.
+  // The part with the code, and the part that all elements of a group share, in double.
   double scaled(int column, int i) const {
     const double step = double{scale(column, i)} * (format.of_256() ? sub_scale(column, i) : 1);
     return step * value(column, i);
@@ -156,7 +156,7 @@ struct Weights {
   }
 };
 
-// Quantised inputs (n_rows, k), with room for more rows whose numbers must not matter.
+// Quantised inputs (n_rows, k), in memory for more rows, whose contents must not matter.
 struct Inputs : test_support::PreparedInputs {
   Inputs(const KernelTable& table, int rows, int depth, unsigned seed)
       : PreparedInputs(table,
@@ -177,7 +177,7 @@ struct Inputs : test_support::PreparedInputs {
     return block_values[static_cast<std::size_t>((i / kBlockRun * slots + row) * kBlockRun +
                                                  i % kBlockRun)];
   }
-  // What a format's products read.
+  // The scale that a format's products read.
   float scale_of(const Format& format, int row, int i) const {
     return format.of_256() ? block_scales[block_place(row, i)] : scales[place(row, i)];
   }
@@ -185,8 +185,7 @@ struct Inputs : test_support::PreparedInputs {
     return format.of_256() ? block_value(row, i) : value(row, i);
   }
 
-  // y (n, n_columns) of the first n rows.
-  // In two calls where n_first_tiles is neither 0 nor all.
+  // y (n, n_columns) for the first n rows; in two calls if n_first_tiles is neither 0 nor all.
   std::vector<float> product(const WeightFormat& format, const AlignedBytes& tiles, int n,
                              int n_columns, int n_first_tiles = 0) const {
     std::vector<float> y(static_cast<std::size_t>(n * n_columns), NAN);
@@ -207,7 +206,7 @@ struct Inputs : test_support::PreparedInputs {
   }
 };
 
-// The orders of operations of formats/scales.h.
+// The orders of operations in formats/scales.h.
 float product_of_groups(const Weights& weights, const Inputs& inputs, int row, int column) {
   float sum = 0;
   for (int first = 0; first < weights.k; first += kGroup) {
@@ -291,7 +290,8 @@ TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
   }
 }
 
-// Of many rows, several tiles of weights may go together; of very many, rows in several turns.
+// With many rows, several tiles of weights may be processed together; with very many, rows in
+// several blocks.
 TEST(BlockFormats, ManyRowsOfWideMatricesGiveTheScalarTablesBits) {
   constexpr int kMostRows = 16 * 16 + 5;
   constexpr int kColumns = 16 * 9 + 3;
@@ -339,8 +339,9 @@ TEST(BlockFormats, WideMatricesAndAnySplitOfTheirTiles) {
   }
 }
 
-// Against double, from the weights that codes and scales stand for and the quantised inputs. Four
-// roundings a group and part of its sum (the product of scales, the sum's, and those of minimums).
+// Compares with double, from the weights that codes and scales represent and the quantised inputs.
+// Each group has four roundings and a part of its sum (the product of scales, the sum's, and those
+// of minimums).
 TEST(BlockFormats, ScalarTableMatchesDoubleArithmetic) {
   constexpr int kRows = 3;
   constexpr int kColumns = 20;
@@ -369,7 +370,7 @@ TEST(BlockFormats, ScalarTableMatchesDoubleArithmetic) {
   }
 }
 
-// The largest integers that a format allows: exact sums, known beforehand.
+// The largest integers that a format allows; the exact sums are known.
 TEST(BlockFormats, ExtremeIntegersAreExact) {
   constexpr int kDepth = 256;
   for (const Format& format : formats()) {
@@ -416,7 +417,7 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
   }
 }
 
-// Every table's inputs in blocks: the documented numbers, and zeros and NaNs where they belong.
+// Every table's inputs in blocks: the documented numbers, with zeros and NaNs where they belong.
 TEST(BlockFormats, InputsInBlocksAreThoseOfTheRoundedElements) {
   constexpr int kDepth = 4 * kBlock;
   std::vector<float> x = test_support::awkward_floats(kDepth, 9);
@@ -461,7 +462,7 @@ TEST(BlockFormats, InputsInBlocksAreThoseOfTheRoundedElements) {
   }
 }
 
-// A tenth more than the bytes of a file at most (Q4_K, Q5_0, Q6_K; 256 weights of 16 rows).
+// At most a tenth more than the bytes in a file (Q4_K, Q5_0, Q6_K; 256 weights of 16 rows).
 TEST(BlockFormats, PackedWeightsAreHardlyLargerThanTheFiles) {
   const auto bytes = [](WeightKind kind) {
     return static_cast<double>(kScalarTable.format(kind).tile_bytes(256));

@@ -1,5 +1,5 @@
-// One token's keys and values on their way into a block of the cache: every table, every kind,
-// against what kv_layout.h says of a block, written out here once more.
+// Stores of one token's keys and values into a block of the cache. Compares every table and every
+// type with kv_layout.h, implemented again here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ constexpr int kHeadDims[] = {1, 3, 4, 16, 20, 64, 80, 256};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// A head of ordinary numbers, one of zeros, one too small to be told from zeros, and such with all
-// that is awkward.
+// A head of ordinary numbers, one of zeros, one too small to differ from zeros, and heads with
+// every special value.
 std::vector<std::vector<float>> heads(int dim) {
   const auto n = static_cast<std::size_t>(dim);
   std::vector<std::vector<float>> heads = {test_support::awkward_floats(n, 3),
@@ -44,7 +44,7 @@ std::vector<std::vector<float>> heads(int dim) {
   return heads;
 }
 
-// What is stored of a head: its elements' bytes, and in int8 the scale.
+// A stored head: its elements' bytes, and for int8 the scale.
 struct Stored {
   std::vector<std::vector<std::byte>> elements;
   float scale = 0;
@@ -75,7 +75,7 @@ struct Stored {
   }
 };
 
-// The block that holds nothing but that token.
+// The block with only that token.
 std::vector<std::byte> block_with(const KvLayout& layout, const Stored& stored, bool is_key,
                                   int token) {
   std::vector<std::byte> block(layout.block_bytes(), kUnwritten);
@@ -130,7 +130,7 @@ TEST(KvStore, EveryTableWritesATokensPlaceAndNothingElse) {
   }
 }
 
-// From block to block goes what was stored, and nothing else.
+// Moving between blocks copies exactly what was stored.
 TEST(KvStore, CopiesAreWhatWouldHaveBeenStoredThere) {
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     for (const int dim : kHeadDims) {
@@ -140,7 +140,7 @@ TEST(KvStore, CopiesAreWhatWouldHaveBeenStoredThere) {
         std::vector<std::byte> block(layout.block_bytes(), kUnwritten);
         layout.copy_key(block_with(layout, stored, true, from).data(), from, block.data(), to);
         const std::vector<std::byte> key = block_with(layout, stored, true, to);
-        // A cell goes whole; what pads its dims is nobody's.
+        // A cell is copied whole; the padding of its dims is undefined.
         for (int d = 0; d < dim; ++d) {
           for (std::size_t i = 0; i < layout.element_bytes(); ++i) {
             ASSERT_EQ(block[layout.key_at(to, d) + i], key[layout.key_at(to, d) + i]);

@@ -1,4 +1,4 @@
-// Filling packed tiles; done once at load, so plain code for every table.
+// Fills packed tiles; called only while loading, so plain code serves all tables.
 #include <cstring>
 
 #include "kernels/formats/block_formats.h"

@@ -5,7 +5,7 @@
 namespace outrider::kernels {
 namespace {
 
-// One byte, as formats/codes.h wants vectors of them.
+// One byte, as a vector for formats/codes.h.
 struct Byte {
   unsigned value;
 

@@ -5,7 +5,7 @@
 
 namespace outrider::kernels {
 
-// As a split of one position whose value is zero.
+// Treated as a split of one position whose value is zero.
 void join_sink(const KernelTable& table, float logit, const float* zeros, int value_dim,
                float* sums, AttendState* state) {
   table.merge_split(zeros, {.highest = logit, .total = 1}, value_dim, sums, state);
@@ -26,7 +26,7 @@ void attend_whole(const KernelTable& table, Attend attend, const AttendArgs& arg
     first_split = std::min(first_split, args.rows[r].first_key / kSplitKeys);
   }
   for (one.split = first_split;; ++one.split) {
-    // The first split's results stand where those of all will be, others are merged into them.
+    // The first split's results are stored in the output; others are merged into them.
     const bool further = one.split > first_split;
     one.out_stride = further ? value_dim : args.out_stride;
     one.n_rows = 0;

@@ -22,14 +22,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kOperation = "compare methods";
 
-// Enough rounds for buffers to have grown, weights to be in memory and threads to be awake.
+// Enough rounds for buffers to grow, weights to be loaded and threads to be awake.
 constexpr int kWarmUp_tokens = 16;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What was drafted in the rounds of a text, and what became of it.
+// Drafts of a text's rounds, and their outcome.
 class OutcomeCounts {
  public:
   void add(const DraftEvent& event) {
@@ -56,10 +56,10 @@ class OutcomeCounts {
 
  private:
   std::map<std::tuple<int, int, int>, std::int64_t> counts_;
-  std::vector<int> levels_;  // of the event's nodes
+  std::vector<int> levels_;  // for the event's nodes
 };
 
-// Requests for the turns of prompts, as conversations or as texts.
+// Makes requests for the turns of prompts, as conversations or as plain texts.
 class RequestMaker {
  public:
   RequestMaker(const Model& model, const CompareOptions& options)
@@ -69,7 +69,7 @@ class RequestMaker {
     if (options.raw || tokenizer_->chat_template().empty()) return;
     template_ = chat_template_of(*tokenizer_);
     for (std::string& marker : turn_ends(*template_, *tokenizer_)) {
-      // A special token never shows in the text: it is caught as a token.
+      // A special token never appears in the text: it is matched as a token.
       if (const auto id = tokenizer_->find(marker)) {
         base_.stop_tokens.push_back(*id);
       } else {
@@ -78,7 +78,7 @@ class RequestMaker {
     }
   }
 
-  // `answers`: to the turns before. Throws Error where the template refuses the messages.
+  // `answers`: to the earlier turns. Throws Error if the template refuses the messages.
   GenerateRequest request(const ComparedPrompt& prompt, std::span<const std::string> answers,
                           double temperature) const {
     const std::size_t turn = answers.size();
@@ -108,7 +108,7 @@ class RequestMaker {
     return tokenizer_->encode(text + prompt.turns[answers.size()], /*add_special=*/true);
   }
 
-  // Of the prompt's name and not of its place: a part of the prompts has the seeds that all have.
+  // Depends on the prompt's name, not its index: a subset of the prompts has the same seeds.
   std::uint64_t seed_of(const ComparedPrompt& prompt, std::size_t turn) const {
     const std::string name = fmt::format("{}\n{}\n{}", prompt.set, prompt.id, turn);
     return checksum(std::as_bytes(std::span(name)), options_->seed);
@@ -141,7 +141,7 @@ class RoundRunner {
 
   bool cancelled() const { return options_->cancel != nullptr && options_->cancel->load(); }
 
-  // `first`: the method that begins, counted round and round. Nothing if it was cancelled.
+  // `first`: the method that begins, in rotation. Returns nothing if cancelled.
   std::optional<ComparedRound> run(std::size_t prompt, double temperature, int repeat,
                                    std::size_t first, double share_done) {
     ComparedRound round{
@@ -150,7 +150,7 @@ class RoundRunner {
     std::vector<MethodSample> samples(n_methods);
     std::vector<OutcomeCounts> outcomes(n_methods);
     std::vector<std::string> answers;  // plain decoding's
-    std::int64_t n_before = 0;         // tokens of these
+    std::int64_t n_before = 0;         // in tokens
     const ComparedPrompt& asked = options_->prompts[prompt];
     for (std::size_t turn = 0; turn < asked.turns.size(); ++turn) {
       std::optional<GenerateRequest> request = request_of(asked, answers, temperature, round);
@@ -181,8 +181,8 @@ class RoundRunner {
   }
 
  private:
-  // On a prompt of the set: on other texts a method that drafts as deep as pays would learn that
-  // nothing does.
+  // On a prompt of the set: on other texts, a method with planned drafts would learn that none
+  // pays.
   void warm_up() {
     ComparedRound unused;
     for (const ComparedPrompt& prompt : options_->prompts) {
@@ -199,7 +199,7 @@ class RoundRunner {
     }
   }
 
-  // Nothing where the prompt cannot be run: `round` then says why.
+  // Returns nothing if the prompt cannot be run; `round` then holds the reason.
   std::optional<GenerateRequest> request_of(const ComparedPrompt& prompt,
                                             std::span<const std::string> answers,
                                             double temperature, ComparedRound& round) const {
@@ -272,7 +272,7 @@ int typical_context(const Model& model, const CompareOptions& options) {
     try {
       lengths.push_back(requests.request(prompt, {}, 0).prompt.size());
     } catch (const Error&) {
-      // The template refuses it: the round will say so.
+      // The template refuses it, and the round will report that.
     }
   }
   const int half_answer = options.max_tokens / 2;
@@ -294,7 +294,7 @@ void check_comparison(const CompareOptions& options) {
   require(!options.temperatures.empty(), "temperatures", "at least one", "none");
   std::set<double> known;
   for (const double temperature : options.temperatures) {
-    // Written so that NaN fails.
+    // Written so that NaN is refused.
     require(temperature >= 0 && std::isfinite(temperature), "temperature", "0 or more",
             fmt::format("{}", temperature));
     require(known.insert(temperature).second, "temperatures", "each once",
@@ -313,7 +313,7 @@ std::vector<ComparedRound> compare_methods(const std::shared_ptr<const Model>& m
                             options.temperatures.size();
   const std::size_t n_of_repeat = options.prompts.size() * options.temperatures.size();
   std::vector<ComparedRound> rounds;
-  std::optional<RoundRunner> runner;  // drafters load when there is something to measure
+  std::optional<RoundRunner> runner;  // drafters are loaded once there is something to measure
   for (std::size_t n_done = 0; n_done < n_all; ++n_done) {
     const auto repeat = static_cast<int>(n_done / n_of_repeat);
     const std::size_t prompt = n_done % n_of_repeat / options.temperatures.size();

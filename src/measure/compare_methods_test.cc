@@ -1,5 +1,5 @@
-// Methods compared on the tiny pair: what is counted adds up, texts are plain decoding's where they
-// must be, and a run goes on where it was. Times mean nothing here.
+// Compares methods on the tiny pair: counts are consistent, texts equal plain decoding's where they
+// must, and a run continues where it stopped. Times mean nothing here.
 #include "outrider/compare_methods.h"
 
 #include <gmock/gmock.h>
@@ -88,7 +88,7 @@ TEST_F(CompareMethods, CountsAllThatHappensInEveryRound) {
   }
   EXPECT_EQ(different.size(), 12U);
   EXPECT_GT(n_accepted, 0);
-  // A repeat does the same work again.
+  // A repeat does the same work.
   EXPECT_EQ(rounds[0].samples[0].ids_digest, rounds[6].samples[0].ids_digest);
 }
 
@@ -99,7 +99,7 @@ TEST_F(CompareMethods, GoesOnWhereAnEarlierRunWas) {
   ASSERT_EQ(rest.size(), 1U);
   EXPECT_EQ(rest[0].prompt, 1U);
   EXPECT_EQ(rest[0].samples[0].ids_digest, all[1].samples[0].ids_digest);
-  // Nothing is loaded where nothing is to be done.
+  // Nothing is loaded if nothing is to be measured.
   options_.is_known = [](std::size_t, double, int) { return true; };
   options_.methods = read_methods("model:nowhere");
   EXPECT_TRUE(compare_methods(model_, options_).empty());

@@ -1,5 +1,5 @@
-// A comparison of methods as a table for other programs: RFC 4180, a row for each method, category
-// and temperature. Figures that are not known are empty.
+// A comparison of methods as a table for other programs: RFC 4180, a row per method, category and
+// temperature. Unknown figures are empty.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -48,7 +48,7 @@ class Row {
   bool is_first_ = true;
 };
 
-// Places of drafts that have columns: n-alphas go to 4-alpha, the acceptance at place 5.
+// Draft places with columns: n-alphas go to 4-alpha, the acceptance at place 5.
 constexpr std::size_t kPlaces = 5;
 
 Row row_of(const MethodFigures& figures, const CompareOptions& options) {

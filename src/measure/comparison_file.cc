@@ -1,4 +1,4 @@
-// The file that a comparison goes on from.
+// The file from which a comparison continues.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFormat = "outrider-bench-methods";
 
-// One line behind the head: {"passes": ...} or {"round": ...}. Throws Error.
+// Reads a line after the head: {"passes": ...} or {"round": ...}. Throws Error.
 void read_line(std::string_view line, std::string_view place, MethodComparison& comparison) {
   const auto fail = [&] {
     std::string got(line.substr(0, 60));

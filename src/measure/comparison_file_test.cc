@@ -1,4 +1,4 @@
-// The file that a comparison goes on from.
+// The file from which a comparison continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using testing::made_comparison;
 
 class ComparisonFiles : public ::testing::Test {
  protected:
-  // As it stands before a run.
+  // The state before a run.
   static MethodComparison empty() {
     MethodComparison comparison = made_comparison();
     comparison.rounds.clear();
@@ -59,7 +59,7 @@ TEST_F(ComparisonFiles, GiveBackWhatWasWritten) {
   const ComparisonFile file(path_, read);
   EXPECT_TRUE(read.is_complete());
   EXPECT_EQ(read.pass_context, 40);
-  // All that reports are made of is there: they have the same bytes.
+  // Everything that reports contain is restored: they have the same bytes.
   const MethodComparison made = made_comparison();
   EXPECT_EQ(comparison_json(read, method_figures(read)),
             comparison_json(made, method_figures(made)));

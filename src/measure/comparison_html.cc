@@ -1,8 +1,8 @@
-// A comparison of methods as one page for readers who have never seen the project: light and dark,
-// with no file, script or address of anything outside it.
+// A comparison of methods as one page for readers who do not know the project: light and dark,
+// without references to outside files, scripts or addresses.
 //
-// Every figure of a table stands in a cell <td data-name="NAME">, within a row <tr data-row="N">: N
-// counts the comparison's figures, NAME is what the JSON report calls it.
+// Every figure of a table is in a cell <td data-name="NAME">, within a row <tr data-row="N">: N
+// counts the comparison's figures, NAME is the name in the JSON report.
 #include <fmt/format.h>
 
 #include <initializer_list>
@@ -14,8 +14,8 @@
 namespace outrider {
 namespace {
 
-// Colours keep a contrast of 3 to 1 with the paper, and differ for readers who do not see red and
-// green apart: in lightness as well as in hue.
+// Colours have a contrast of 3 to 1 with the background, and differ in lightness as well as hue,
+// for readers who cannot distinguish red and green.
 constexpr const char* kStyle = R"(
 :root { color-scheme: light dark; --ink: #1d2733; --faint: #5b6775; --grid: #d5dbe2; --paper: #ffffff;
   --method-0: #5b6775; --method-1: #0b5cad; --method-2: #b3480b; --method-3: #1a7a52;
@@ -75,7 +75,7 @@ class FigureTable {
   bool is_empty_ = true;
 };
 
-// Figures of one temperature, and where they stand among all.
+// One temperature's figures and their indices among all.
 struct Section {
   std::size_t first_row = 0;
   std::span<const MethodFigures> figures;
@@ -144,7 +144,7 @@ std::string times(const Section& section, const std::vector<std::string>& labels
   return table.finish();
 }
 
-// Places of drafts that have columns: n-alphas go to 4-alpha, the acceptance at place 5.
+// Draft places with columns: n-alphas go to 4-alpha, the acceptance at place 5.
 constexpr std::size_t kPlaces = 5;
 
 std::string places(const Section& section, const std::vector<std::string>& labels) {

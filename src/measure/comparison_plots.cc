@@ -12,18 +12,18 @@
 namespace outrider {
 namespace {
 
-// Of a picture, in the units of its drawing: the page scales them to its width. Texts of 12 units
-// are then about as large as the page's own.
+// Sizes in units of the drawing, which the page scales to its width. Text of 12 units is then about
+// as large as the page's own.
 constexpr double kWidth = 760;
 constexpr double kTextHeight = 16;
-constexpr double kNames = 200;            // where names stand, on the left
-constexpr double kRight = 24;             // free, for the last number of an axis
+constexpr double kNames = 200;            // the names' column on the left
+constexpr double kRight = 24;             // left free for the last number of an axis
 constexpr std::size_t kLongestName = 26;  // letters of 7 units that fit into kNames
 
-// Letters on the left edge of what they name.
+// The part of a text that is at its position.
 enum class Anchor { begin, middle, end };
 
-// Shapes of one picture. Coordinates are in units, from the upper left corner.
+// Shapes of one figure. Coordinates are in units from the upper left corner.
 class Drawing {
  public:
   void text(double x, double y, std::string_view words, Anchor anchor = Anchor::begin,
@@ -39,7 +39,7 @@ class Drawing {
         "stroke-width=\"{}\"/>\n",
         x1, y1, x2, y2, colour, width);
   }
-  // outline: a path around the middle, in relative steps from there.
+  // outline: a path around the centre, in steps relative to it.
   void mark(double x, double y, std::string_view outline, std::string_view colour,
             std::string_view remark) {
     shapes_ +=
@@ -65,14 +65,14 @@ class Drawing {
   std::string shapes_;
 };
 
-// Plain decoding has the first colour for itself.
+// The first colour is reserved for plain decoding.
 constexpr std::size_t kOthersColours = kMethodColours - 1;
 std::string method_colour(std::size_t method) {
   return fmt::format("--method-{}", method == 0 ? 0 : 1 + (method - 1) % kOthersColours);
 }
 
-// Where colours begin anew, marks have another outline, some 8 units across: circles, squares,
-// diamonds, triangles.
+// When colours repeat, marks have another outline, some 8 units wide: circles, squares, diamonds,
+// triangles.
 std::string_view method_outline(std::size_t method) {
   constexpr std::array<std::string_view, 4> kOutlines = {
       "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "m-3.5 -3.5h7v7h-7z", "m0 -5l5 5l-5 5l-5 -5z",
@@ -85,7 +85,7 @@ std::string shortened(std::string_view name) {
   return std::string(name.substr(0, kLongestName - 3)) + "...";
 }
 
-// Numbers along an axis from 0 to `most`: few enough to be read, at round steps.
+// Numbers along an axis from 0 to `most`: few, at round steps.
 struct Axis {
   double most = 1;
   double step = 1;
@@ -111,7 +111,8 @@ void draw_axis(Drawing& drawing, const Axis& axis, double top, double bottom) {
   }
 }
 
-// Names, a line each, behind draw_sign(index, the middle of its sign). Returns where they end.
+// Draws names, one per line, each after draw_sign(index, the centre of its sign). Returns where
+// they end.
 template <class DrawSign>
 double draw_legend(Drawing& drawing, const std::vector<std::string>& names,
                    const DrawSign& draw_sign) {
@@ -142,7 +143,7 @@ std::vector<const MethodFigures*> of_all_prompts(std::span<const MethodFigures> 
   return found;
 }
 
-// The rounds of one method by what stood, the long ones together at the end.
+// A method's rounds by accepted length, with the long ones combined at the end.
 constexpr std::size_t kMostBars = 13;
 std::vector<double> length_shares(const MethodFigures& figures) {
   std::vector<double> shares(std::min(figures.accepted_lengths.size(), kMostBars), 0.0);
@@ -187,7 +188,7 @@ std::string speedup_plot(std::span<const MethodFigures> figures,
   constexpr double kGap = 12;   // between categories
   std::vector<std::string> categories;
   std::vector<std::string> names;
-  std::vector<std::size_t> methods;  // of the names
+  std::vector<std::size_t> methods;  // indices of the names
   double largest = 1;
   for (const MethodFigures& one : figures) {
     if (one.method == 0) continue;
@@ -233,7 +234,7 @@ std::string speedup_plot(std::span<const MethodFigures> figures,
 
 std::string lengths_plot(std::span<const MethodFigures> figures,
                          const std::vector<std::string>& labels) {
-  constexpr double kPanel = 90;  // height of the bars of one method
+  constexpr double kPanel = 90;  // height of one method's bars
   constexpr double kPercent = 100;
   Drawing drawing;
   double y = kTextHeight;
@@ -283,7 +284,7 @@ std::string times_plot(std::span<const MethodFigures> figures,
                                             one->rest_share};
     double from = 0;
     for (std::size_t part = 0; part < shares.size(); ++part) {
-      // Clocks are read apart: a rest of less than nothing is none.
+      // Times are measured separately: a negative rest counts as 0.
       const double to = from + std::max(shares[part].value, 0.0) / one->speedup.value;
       drawing.bar(
           axis.at(from), y, axis.at(to) - axis.at(from), kBar, colours[part],

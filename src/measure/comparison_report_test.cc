@@ -1,5 +1,5 @@
-// Reports say what the records say: figures are computed anew from the rounds of the JSON report,
-// by sums written out here, and compared with every cell of the CSV and HTML reports.
+// Reports agree with the records: figures are computed again from the rounds of the JSON report, by
+// sums written here, and compared with every cell of the CSV and HTML reports.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ using ::testing::HasSubstr;
 using testing::made_comparison;
 using ::testing::Not;
 
-// Twelve prompts of two categories, two temperatures and two methods beside plain decoding, with
-// figures that vary from prompt to prompt.
+// Twelve prompts in two categories, two temperatures and two methods besides plain decoding, with
+// figures that vary between prompts.
 MethodComparison varied_comparison() {
   MethodComparison comparison = made_comparison();
   comparison.options.methods = read_methods("eagle:a@chain:length=2,suffix@chain:length=3");
@@ -62,7 +62,7 @@ MethodComparison varied_comparison() {
   return comparison;
 }
 
-// ĉ of the JSON report, by straight lines.
+// ĉ of the JSON report, by linear interpolation.
 double cost_of(const json& report, double rows) {
   const json& passes = report["passes"]["passes"];
   const double one = passes[0]["seconds"]["median"];
@@ -77,7 +77,7 @@ double cost_of(const json& report, double rows) {
   return std::nan("");
 }
 
-// The values of one of the report's figures, from its rounds alone (one repeat each).
+// The values of one set of the report's figures, from its rounds alone (one repeat each).
 std::map<std::string, double> recomputed(const json& report, const json& figures) {
   std::size_t method = 0;
   while (report["settings"]["methods"][method]["name"] != figures["method"]) ++method;
@@ -161,7 +161,7 @@ std::map<std::string, double> recomputed(const json& report, const json& figures
   return values;
 }
 
-// A figure of the JSON report by the name that tables give it; null where it has none.
+// A figure of the JSON report by its name in tables; null if there is none.
 json figure_named(const json& figures, const std::string& name) {
   constexpr std::string_view kPlace = "acceptance_";
   if (!name.starts_with(kPlace)) return figures.value(name, json());
@@ -185,9 +185,9 @@ TEST_F(ComparisonReport, HasAllThatItsFiguresAreMadeOf) {
     int n_compared = 0;
     for (const auto& [name, value] : recomputed(report_, figures)) {
       const json figure = figure_named(figures, name);
-      if (figure.is_object() && figure["value"].is_null()) continue;  // of other texts
+      if (figure.is_object() && figure["value"].is_null()) continue;  // texts differ
       const double printed = figure.is_object() ? figure["value"] : figure;
-      // Sums of at most 12 prompts in either order: a few roundings of values about one.
+      // Sums of at most 12 prompts in either order: a few roundings of values near one.
       EXPECT_TRUE(near(printed, value, 1e-12 * std::max(1.0, std::fabs(value)))) << name;
       ++n_compared;
       if (!figure.is_object()) continue;
@@ -250,7 +250,7 @@ TEST_F(ComparisonReport, IsTheSameAsCsv) {
   EXPECT_EQ(row, report_["figures"].size());
 }
 
-// A figure as the page shows it.
+// A figure as shown on the page.
 std::string shown(const json& figures, const std::string& name) {
   const json figure = figure_named(figures, name);
   if (name == "has_alphas") return figure == true ? "place n + 1" : "-";
@@ -287,11 +287,11 @@ TEST_F(ComparisonReport, IsTheSameAsAPage) {
       ++n_cells;
     }
   }
-  // 18 rows of gains in 6 columns, 12 of bounds in 6, 6 of times in 4, 12 of places in 6.
+  // 18 rows of gains with 6 columns, 12 of bounds with 6, 6 of times with 4, 12 of places with 6.
   EXPECT_EQ(n_cells, 18 * 6 + 12 * 6 + 6 * 4 + 12 * 6);
 }
 
-// More methods than colours: none is drawn as another one is.
+// More methods than colours: no two are drawn alike.
 TEST(SpeedupPlot, GivesEachOfManyMethodsAMarkOfItsOwn) {
   constexpr std::size_t kMethods = 25;
   std::vector<MethodFigures> figures(kMethods);

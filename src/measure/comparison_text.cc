@@ -10,15 +10,15 @@
 namespace outrider {
 namespace {
 
-// Places and lengths that a line of the terminal holds.
+// Places and lengths that fit into a terminal line.
 constexpr std::size_t kMostShown = 8;
 
-// Rows of text in columns as wide as their widest cell.
+// Rows of text, with columns as wide as their widest cell.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> names) { rows_.push_back(std::move(names)); }
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  // A line that names the method, where it is another than `method`, which it then is.
+  // Adds a line with the method's name if it differs from `method`, which is then updated.
   void begin_group(std::size_t of, const std::vector<std::string>& labels, std::size_t& method) {
     if (of == method) return;
     rows_.push_back({labels[of]});
@@ -30,7 +30,7 @@ class TextTable {
     std::vector<std::size_t> widths;
     for (const auto& row : rows_) {
       widths.resize(std::max(widths.size(), row.size()));
-      // A name by itself reaches over the columns.
+      // A name alone may extend over the columns.
       for (std::size_t column = 0; column < row.size() && row.size() > 1; ++column) {
         widths[column] = std::max(widths[column], row[column].size());
       }
@@ -52,8 +52,7 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Rows of one method stand below its name. Plain decoding, the base of all, has one for all
-// prompts.
+// Rows of a method are below its name. Plain decoding, the base, has one row for all prompts.
 std::string gains(std::span<const MethodFigures> figures, const std::vector<std::string>& labels) {
   TextTable table({"category", "prompts", "speed-up", "tokens/s", "tau", "first token, of plain's",
                    "plain's text"});

@@ -1,4 +1,4 @@
-// What a comparison is of, before anything is measured.
+// Describes a comparison before anything is measured.
 #include <algorithm>
 #include <string_view>
 #include <system_error>
@@ -18,7 +18,7 @@ bool holds_weights(const fs::path& file) {
   return kind == ".safetensors" || kind == ".gguf";
 }
 
-// Of a file, or of the weights in a directory; 0 where they cannot be looked at.
+// Bytes of a file, or of a directory's weights; 0 if they cannot be read.
 std::uint64_t weight_bytes(const fs::path& path) {
   std::error_code unknown;
   if (!fs::is_directory(path, unknown)) {
@@ -41,7 +41,7 @@ void add_file(const fs::path& path, std::vector<ModelFile>& files) {
   files.push_back({.path = path.string(), .bytes = weight_bytes(without_hub_cache(path))});
 }
 
-// The files that a drafter's spec names: its values, or those of the specs that it is made of.
+// The files that a drafter's spec names: its values, or those of its parts' specs.
 void add_drafter_files(const std::string& drafter, std::vector<ModelFile>& files) {
   const Spec spec = Spec::parse("drafter", drafter);
   for (const std::string& value : spec.values()) {

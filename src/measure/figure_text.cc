@@ -11,14 +11,14 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
-// The name without the folders of its paths: "model:/a/b/c.gguf@auto" -> "model:c.gguf@auto".
+// The name without folders in its paths: "model:/a/b/c.gguf@auto" -> "model:c.gguf@auto".
 std::string without_folders(std::string_view name) {
   constexpr std::string_view kPunctuation = ":,+@=";
   std::string label;
-  std::size_t begin = 0;  // of the part of `label` that a slash would take away
+  std::size_t begin = 0;  // the beginning of the part of `label` that a slash would remove
   for (std::size_t index = 0; index < name.size(); ++index) {
     const char c = name[index];
-    // A slash at the end of a path names the same folder.
+    // A slash at the end of a path is part of the folder's name.
     const bool ends_part =
         index + 1 == name.size() || kPunctuation.find(name[index + 1]) != std::string_view::npos;
     if (c == '/' && !ends_part) {
@@ -112,8 +112,8 @@ std::vector<std::string> comparison_facts(const MethodComparison& comparison) {
       fmt::join(options.temperatures, " and "),
       counted(static_cast<std::size_t>(options.repeats), "round"), options.seed));
   if (comparison.passes) {
-    // On a quiet machine the rounds of a pass lie within a tenth (docs/performance.md); one that is
-    // half as long again had to wait for others.
+    // On a quiet machine the rounds of a pass vary by a tenth (docs/performance.md); one that takes
+    // half as long again had to wait for other programs.
     constexpr double kDisturbed = 1.5;
     constexpr double kMilli = 1e3;
     const Spread& pass = comparison.passes->passes.front().seconds;
@@ -134,7 +134,7 @@ std::vector<std::string> comparison_facts(const MethodComparison& comparison) {
 }
 
 std::vector<std::string> bound_formulas() {
-  // Brackets around literals in several parts: no comma is missing between these.
+  // Parentheses around literals in several parts show that no comma is missing.
   return {
       ("c(n): a pass of the target over n rows divided by one over a single row, measured on this "
        "machine. d: a drafted level divided by a pass of plain decoding."),

@@ -1,4 +1,4 @@
-// Judges targets without some of their layers as drafters.
+// Rates targets without some of their layers as drafters.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,12 +27,12 @@ namespace {
 
 constexpr const char* kOperation = "search layers";
 
-// The longest chain that is planned: where 19 of 20 tokens stand, less than half of the drafts get
-// as far (0.95^16 = 0.44), and each token costs a good part of a pass of the target.
+// The longest planned chain: even if 19 of 20 tokens are accepted, less than half of the drafts get
+// that far (0.95^16 = 0.44), and each token costs a large part of a target pass.
 constexpr int kLongestChain = 16;
 
-// Where the bar of progress stands when the texts have been continued and passes timed: a guess
-// at their shares of the time.
+// The progress bar's value after continuing texts and timing passes: a guess at their share of the
+// time.
 constexpr double kShareOfTexts = 0.15;
 constexpr double kShareOfPasses = 0.1;
 
@@ -50,14 +50,14 @@ void check(const Model& model, const LayerSearchOptions& options) {
   }
 }
 
-// A beginning, what the target made of it, and what it thought of each token of that.
+// A beginning, the target's continuation, and its probability of each of its tokens.
 struct Continued {
   std::vector<TokenId> tokens;
   std::size_t n_prompt = 0;
-  std::vector<double> target_prob;  // of tokens[n_prompt + i]
+  std::vector<double> target_prob;  // for tokens[n_prompt + i]
 };
 
-// Probabilities of a text's own tokens, behind n_prompt of them, by the model without some layers.
+// Probabilities of a text's own tokens, from n_prompt on, by the model without some layers.
 void probs_of(LanguageModel& model, const Continued& text, const Transform& transform,
               std::span<const int> skip_layers, std::vector<double>& probs) {
   probs.clear();
@@ -69,7 +69,7 @@ void probs_of(LanguageModel& model, const Continued& text, const Transform& tran
   std::vector<TokenLogit> replaced;
   std::vector<int> rows;
   std::vector<int> kept;
-  // The last token has none behind it.
+  // Nothing follows the last token.
   std::span<const TokenId> rest = std::span(text.tokens).first(text.tokens.size() - 1);
   for (std::size_t at = 0; !rest.empty();) {
     const auto step = rest.first(std::min<std::size_t>(rest.size(), kPrefillRows));
@@ -133,7 +133,7 @@ double acceptance_without(LanguageModel& model, const std::vector<Continued>& te
   for (const Continued& text : texts) {
     probs_of(model, text, transform, skip_layers, probs);
     for (std::size_t i = 0; i < probs.size(); ++i) {
-      // The token was drawn, so that the target gives it something, but for rounding.
+      // The token was sampled, so the target's probability is positive except for rounding.
       const double target_prob = text.target_prob[i];
       sum += target_prob > 0 ? std::min(1.0, probs[i] / target_prob) : 0.0;
     }
@@ -142,7 +142,7 @@ double acceptance_without(LanguageModel& model, const std::vector<Continued>& te
   return sum / n_tokens;
 }
 
-// Seconds of a pass over one row behind a short text, with layers left out.
+// Seconds of a pass of one row after a short text, with layers skipped.
 double one_row_seconds(LanguageModel& model, std::span<const int> skip_layers, int n_passes) {
   using Clock = std::chrono::steady_clock;
   const auto sequence = model.open({});
@@ -150,7 +150,7 @@ double one_row_seconds(LanguageModel& model, std::span<const int> skip_layers, i
   const TokenId token = 0;
   const TokenBlock block{.sequence = sequence.get(), .tokens = {&token, 1}, .parents = {}};
   const ForwardRequest request{.logits = {}, .feature_layers = {}, .skip_layers = skip_layers};
-  model.forward({&block, 1}, request, output);  // room is made, threads are awake
+  model.forward({&block, 1}, request, output);  // allocates buffers and wakes threads
   sequence->keep({});
   const auto begin = Clock::now();
   for (int pass = 0; pass < n_passes; ++pass) {
@@ -160,10 +160,10 @@ double one_row_seconds(LanguageModel& model, std::span<const int> skip_layers, i
   return std::chrono::duration<double>(Clock::now() - begin).count() / n_passes;
 }
 
-// What leaving one layer out saves of a pass over one row, as a share of it. Layers are of one
-// shape or nearly, so that only their number counts.
+// The relative saving of skipping one layer in a pass of one row. Layers have nearly equal shapes,
+// so only their number counts.
 double share_of_a_layer(LanguageModel& model, int rounds) {
-  // Enough passes to be read by a clock; few enough for the slowest models.
+  // Enough passes for the clock's resolution, few enough for the slowest models.
   constexpr int kPasses = 4;
   std::vector<int> all(static_cast<std::size_t>(model.config().n_layers) - 1);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i) + 1;
@@ -189,7 +189,7 @@ std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& mod
   const Transform transform(options.texts.sampling, model->summary().vocabulary_size);
   const std::vector<Continued> texts = continue_texts(model, options, transform);
 
-  // Chains of a drafter of a given cost and acceptance are planned as trees of one rank are.
+  // For a given cost and acceptance, chains are planned as trees of one rank.
   TreeProfile profile;
   profile.passes =
       profile_passes(*model, options.texts, {1, 2, 4, 8, kLongestChain + 1}, options.rounds,
@@ -209,7 +209,8 @@ std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& mod
           options.progress("trying layers",
                            kBefore + (1 - kBefore) * static_cast<double>(found.size()) / n_trials);
         }
-        // A model that reads keys which it has not written drafts nothing: below any speed-up.
+        // A model that reads keys which it has not written drafts nothing: rated below any
+        // speed-up.
         if (unreadable_keys(target.config(), layers)) return 0.0;
         SkippedLayers set;
         set.layers = layers;
@@ -221,7 +222,7 @@ std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& mod
         set.length = plan.n_nodes;
         set.speedup = plan.speedup();
         found.push_back(set);
-        // Where no draft pays, the speed-up of the shortest one, which is 1 at most.
+        // If no draft pays, the speed-up of the shortest one, at most 1.
         const double two_rows = profile.passes[1].seconds / profile.passes[0].seconds;
         return plan.n_nodes > 0 ? set.speedup : (1 + set.acceptance) / (set.cost + two_rows);
       });

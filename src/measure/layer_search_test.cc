@@ -1,5 +1,5 @@
-// The search over subsets on made-up scores, and what a set is said to be worth against drafts that
-// are really made. Times of models this small mean nothing.
+// The search over subsets with made-up scores, and a set's predicted value against actual drafts.
+// Times of models this small mean nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,7 +80,7 @@ TEST(SearchSubsets, BeginsWithEverySingleLayer) {
   }
 }
 
-// Each layer left out helps by its worth; some hurt; two neighbours left out together hurt more.
+// Each skipped layer adds its value, which may be negative; skipping two neighbours costs extra.
 double made_up_score(const Layers& layers) {
   double score = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -93,8 +93,8 @@ double made_up_score(const Layers& layers) {
 TEST(SearchSubsets, FindsBetterThanChanceDoes) {
   constexpr int kLayers = 24;
   constexpr int kTrials = 200;
-  // The best there is, by walking from layer to layer.
-  std::vector<double> best = {0, -1e9};  // the layer before stays, is left out
+  // The best possible score, by dynamic programming over layers.
+  std::vector<double> best = {0, -1e9};  // the last layer is kept; is skipped
   for (int layer = 0; layer < kLayers; ++layer) {
     const double worth = std::sin(2.0 * layer + 1);
     best = {std::max(best[0], best[1]), std::max(best[0], best[1] - 0.7) + worth};
@@ -122,7 +122,7 @@ TEST(SearchSubsets, FindsBetterThanChanceDoes) {
     }
     chance += luck;
   }
-  // Of the way to the best, all but a fiftieth; chance stays well behind.
+  // It reaches all but a fiftieth of the best; random search stays far behind.
   EXPECT_GT(sum / kSeeds, 0.98 * most);
   EXPECT_LT(chance / kSeeds, 0.9 * most);
 }
@@ -157,15 +157,15 @@ TEST_F(SearchLayers, SaysHowOftenADraftStands) {
     LayerSearchOptions options = quick();
     options.texts.sampling.temperature = temperature;
     const std::vector<SkippedLayers> sets = search_layers(model_, options);
-    ASSERT_THAT(sets, SizeIs(14));  // all there are
+    ASSERT_THAT(sets, SizeIs(14));  // all possible sets
     for (std::size_t i = 1; i < sets.size(); ++i) {
       EXPECT_GE(sets[i - 1].speedup, sets[i].speedup);
       EXPECT_LE(sets[i].cost, 1);
     }
     const auto beginnings = text_beginnings(model_->tokenizer(), options.texts, "test");
     for (const SkippedLayers& set : {sets.front(), sets.back()}) {
-      // The same by drafting one token behind every beginning of the target's own texts. At
-      // temperature 1 each is drawn anew, so that means agree within what sampling allows.
+      // The same by drafting one token after every prefix of the target's own texts. At temperature
+      // 1 each is sampled anew, so means agree within the sampling error.
       Generator drafting(model_, {.drafter = set.drafter(), .tree = "chain:length=1"});
       Generator plain(model_);
       double accepted = 0;
@@ -190,7 +190,7 @@ TEST_F(SearchLayers, SaysHowOftenADraftStands) {
       if (temperature == 0) {
         EXPECT_DOUBLE_EQ(set.acceptance, accepted / n_drafts) << set.drafter();
       } else {
-        // 90 tokens, each with a standard deviation of at most a half in what it says.
+        // 90 tokens, each with a standard deviation of at most one half.
         EXPECT_NEAR(set.acceptance, accepted / n_drafts, 4 * 0.5 / std::sqrt(90.0))
             << set.drafter();
       }
@@ -209,16 +209,17 @@ TEST_F(SearchLayers, TriesTheSameSetsAgain) {
   }
 }
 
-// Layers whose keys others read are left out with all of these, or stay.
+// A layer whose keys others read is skipped together with all of these, or kept.
 TEST_F(SearchLayers, LeavesNoKeysUnwrittenThatAreRead) {
   const auto model =
       Model::load(testing::golden_directory("gemma4_shared") / "model.gguf", {.threads = 1});
   const ModelConfig& config = model->language_model().config();
   LayerSearchOptions options = quick();
-  options.trials = 126;  // all there are
+  options.trials = 126;  // all possible sets
   const std::vector<SkippedLayers> sets = search_layers(model, options);
-  // Of seven layers 4 and 5 read the keys of 2, and 6 those of 3. 2 stays, or goes with two; of 3
-  // and 6 both stay, both go or 6 goes. The other two go as they like; neither none nor all go.
+  // Of seven layers, 4 and 5 read the keys of 2, and 6 those of 3. 2 is kept, or skipped with both.
+  // Of 3 and 6, both are kept, both skipped, or just 6 is skipped. The other two are free; neither
+  // none nor all are skipped.
   EXPECT_THAT(sets, SizeIs((4 + 1) * 3 * 4 - 2));
   for (const SkippedLayers& set : sets) EXPECT_FALSE(unreadable_keys(config, set.layers));
 }

@@ -1,4 +1,4 @@
-// From rounds to figures: sums over prompts, ratios of the sums, and intervals by resampling
+// Computes figures from rounds: sums over prompts, ratios of the sums, and intervals by resampling
 // prompts.
 #include <fmt/format.h>
 
@@ -19,14 +19,14 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// Places of drafts that figures tell apart. Drafts of 32 levels are the deepest that planned ones
-// (engine/step_plan.h) are told apart by.
+// Draft places with separate figures: 32, the deepest level that planned drafts distinguish
+// (engine/step_plan.h).
 constexpr std::size_t kMostPlaces = 32;
 
-// What is added up over prompts.
+// The quantities that are summed over prompts.
 enum Column : std::size_t {
-  kPlainTime,   // seconds that plain decoding took for its tokens
-  kMethodTime,  // seconds that the method takes for as many
+  kPlainTime,   // seconds of plain decoding for its tokens
+  kMethodTime,  // seconds of the method for as many
   kPlainRequest,
   kRequest,
   kPlainFirst,
@@ -38,16 +38,16 @@ enum Column : std::size_t {
   kVerify,
   kDecode,
   kLevels,       // drafted
-  kPlainDecode,  // sum over repeats
-  kPlainTokens,  // likewise
+  kPlainDecode,  // summed over repeats
+  kPlainTokens,  // summed over repeats
   kBoundTokens,
   kBoundLevels,
   kOracleCost,
   kDraftedCost,
-  kFirstPlace,  // two of each place: reached, stood
+  kFirstPlace,  // two per place: reached, accepted
 };
 
-// The scores of a sum, in the order in which score() gives them.
+// The scores computed from sums, in the order of score().
 enum Score : std::size_t {
   kSpeedup,
   kRequestSpeedup,
@@ -65,7 +65,7 @@ enum Score : std::size_t {
   kFirstAcceptance,
 };
 
-// One method's samples of one prompt at one temperature, a repeat each, beside plain decoding's.
+// One method's samples of one prompt at one temperature, one per repeat, with plain decoding's.
 struct PromptSamples {
   std::vector<const MethodSample*> samples;
   std::vector<const MethodSample*> plain;
@@ -83,7 +83,7 @@ double seconds_per_token(const MethodSample& sample) {
   return sample.decode_seconds / static_cast<double>(sample.emitted);
 }
 
-// Counts of one prompt, as score() wants them added up.
+// One prompt's counts, in the columns that score() needs.
 std::vector<double> row_of(const PromptSamples& prompt, std::size_t n_places,
                            const PassTimes* costs) {
   std::vector<double> row(kFirstPlace + 2 * n_places, 0.0);
@@ -128,7 +128,7 @@ std::vector<double> row_of(const PromptSamples& prompt, std::size_t n_places,
   return row;
 }
 
-// Not known where nothing was drafted.
+// NaN if nothing was drafted.
 double level_cost(std::span<const double> sums) {
   if (sums[kLevels] == 0) return kUnknown;
   return sums[kDraft] / sums[kLevels] / (sums[kPlainDecode] / sums[kPlainTokens]);
@@ -172,7 +172,7 @@ bool is_head(const ComparedMethod& method) {
   return kind == "eagle" || kind == "medusa" || kind == "mtp";
 }
 
-// The counts of figures that have no interval.
+// The counts among the figures, which have no interval.
 void count(std::span<const PromptSamples> prompts, MethodFigures& figures) {
   bool are_chains = true;
   for (const PromptSamples& prompt : prompts) {
@@ -203,7 +203,7 @@ std::size_t n_places_of(std::span<const PromptSamples> prompts) {
   return std::min(static_cast<std::size_t>(deepest), kMostPlaces);
 }
 
-// `figures` has the method, temperature and category; `prompts` is not empty.
+// `figures` already has the method, temperature and category; `prompts` is not empty.
 void measure(std::span<const PromptSamples> prompts, const PassTimes* costs, bool drafts,
              MethodFigures& figures) {
   count(prompts, figures);
@@ -262,7 +262,7 @@ void measure(std::span<const PromptSamples> prompts, const PassTimes* costs, boo
                    .oracle_share = estimate(kOracleShare)};
 }
 
-// Rounds of one temperature that can be measured, by prompt.
+// The usable rounds of one temperature, by prompt.
 std::map<std::size_t, std::vector<const ComparedRound*>> rounds_by_prompt(
     const MethodComparison& comparison, double temperature) {
   std::map<std::size_t, std::vector<const ComparedRound*>> by_prompt;

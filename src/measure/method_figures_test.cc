@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::made_comparison;
 
-// The figures of the method (not plain decoding) in that category.
+// The figures of the method (not of plain decoding) in that category.
 const MethodFigures& of(const std::vector<MethodFigures>& figures, const std::string& category,
                         std::size_t method = 1) {
   for (const MethodFigures& one : figures) {
@@ -32,7 +32,7 @@ const MethodFigures& of(const std::vector<MethodFigures>& figures, const std::st
 TEST(MethodFigures, OfHandMadeRecords) {
   const std::vector<MethodFigures> figures = method_figures(made_comparison());
   ASSERT_EQ(figures.size(), 6U);                     // two methods, two categories and all
-  EXPECT_EQ(figures[3].category, "hard, \"very\"");  // the worst first
+  EXPECT_EQ(figures[3].category, "hard, \"very\"");  // the slowest first
   EXPECT_EQ(figures[4].category, "easy");
   EXPECT_EQ(figures[5].category, "");
 
@@ -43,7 +43,7 @@ TEST(MethodFigures, OfHandMadeRecords) {
   EXPECT_DOUBLE_EQ(easy.tokens_per_second.value, 20);
   EXPECT_DOUBLE_EQ(easy.first_token_ratio.value, 2);
   EXPECT_DOUBLE_EQ(easy.request_speedup.value, 1.1 / 0.7);
-  EXPECT_TRUE(std::isnan(easy.speedup.low));  // of one prompt there is no spread
+  EXPECT_TRUE(std::isnan(easy.speedup.low));  // a single prompt has no spread
 
   const MethodFigures& all = of(figures, "");
   EXPECT_EQ(all.n_prompts, 2);
@@ -64,7 +64,7 @@ TEST(MethodFigures, OfHandMadeRecords) {
   EXPECT_TRUE(all.has_alphas);
   EXPECT_TRUE(all.promises_same_text);
   EXPECT_EQ(all.n_same, 2);
-  // Two prompts have four resamples: the ends are those of both alike.
+  // Two prompts have four resamples; the ends are those with one prompt twice.
   EXPECT_DOUBLE_EQ(all.speedup.low, 0.8);
   EXPECT_DOUBLE_EQ(all.speedup.high, 2);
 }
@@ -75,10 +75,10 @@ TEST(MethodFigures, HaveTheBoundsBesideThem) {
   const MethodBounds bounds = of(figures, "").bounds.value();
   // 0.6 seconds for 50 levels; plain decoding takes 3 seconds for 30 passes.
   EXPECT_TRUE(near(bounds.level_cost.value, 0.12, 1e-15));
-  // 25 rounds gave 30 tokens; 5 would have drafted one token (1.1 + 0.12), 20 none.
+  // 25 rounds gave 30 tokens. The oracle drafts one token in 5 of them (1.1 + 0.12), none in 20.
   EXPECT_TRUE(near(bounds.oracle.value, 30 / (5 * 1.1 + 20 + 5 * 0.12), 1e-13));
   EXPECT_TRUE(near(bounds.oracle_share.value, (5 * 1.1 + 20 + 5 * 0.12) / 30, 1e-13));
-  // Three rows cost 1.2 by the straight line between two and four.
+  // Three rows cost 1.2, interpolated between two and four.
   EXPECT_TRUE(near(bounds.free.value, 30 / (25 * 1.2), 1e-13));
   EXPECT_EQ(bounds.perfect_length, 7);
   EXPECT_TRUE(near(bounds.perfect.value, 8 / (2.1 + 7 * 0.12), 1e-13));
@@ -88,7 +88,7 @@ TEST(MethodFigures, HaveTheBoundsBesideThem) {
   EXPECT_FALSE(of(method_figures(without), "").bounds.has_value());
 }
 
-// What a level would have cost is not known then; that drafting nothing was best is.
+// Then the cost of a level is unknown, but that drafting nothing was best is known.
 TEST(MethodFigures, BoundMethodsThatDraftedNothing) {
   MethodComparison comparison = made_comparison();
   for (ComparedRound& round : comparison.rounds) {
@@ -121,13 +121,13 @@ TEST(MethodFigures, TakeTheMedianOfRepeatsForSecondsAndTheirSumForCounts) {
   comparison.rounds[2].samples[1].first_difference = 4;
   const MethodFigures other = of(method_figures(comparison), "");
   EXPECT_EQ(other.n_same, 0);
-  EXPECT_TRUE(std::isnan(other.request_speedup.value));  // of other texts
+  EXPECT_TRUE(std::isnan(other.request_speedup.value));  // texts differ
   EXPECT_THAT(comparison_problems(comparison),
               ElementsAre("set 1: eagle:models/draft <&>@chain:length=2 differs from plain "
                           "decoding at token 4, temperature 0"));
 }
 
-// A text of another length: seconds are set against as many tokens.
+// If text lengths differ, seconds are compared for the same number of tokens.
 TEST(MethodFigures, CompareSecondsATokenWhereTextsDiffer) {
   MethodComparison comparison = made_comparison();
   comparison.rounds.resize(1);
@@ -172,7 +172,7 @@ TEST(RelativeCosts, AreStraightLinesBetweenMeasuredWidths) {
   EXPECT_DOUBLE_EQ(costs.seconds(3), 2);
   EXPECT_DOUBLE_EQ(costs.seconds(4), 2.25);
   EXPECT_DOUBLE_EQ(costs.seconds(9), 3.5);
-  // A wider pass that was measured as cheaper than a narrower one costs as much.
+  // If a wider pass was measured as cheaper than a narrower one, it counts as equally expensive.
   EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}, {2, 3}, {3, 2}})).seconds(3), 3);
   EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}, {2, 3}, {3, 2}})).seconds(10), 3);
   EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}})).seconds(10), 1);

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kOperation = "read methods";
 constexpr const char* kForm = "plain or DRAFTER[@SHAPE[@VERIFICATION]]";
 
-// The parts of a method between its unescaped @s, without the backslashes that belong to the list.
+// The parts of a method between unescaped @s, without the list's backslashes.
 std::vector<std::string> parts_of(std::string_view method) {
   constexpr std::string_view kEscaped = ",@\\";
   std::vector<std::string> parts(1);
@@ -52,8 +52,7 @@ ComparedMethod read_method(const std::string& text, const ModelOptions& drafter_
   speculation.drafter = parts[0];
   if (parts.size() == 1 || parts[1] == "auto") {
     speculation.adaptive = true;
-    // How deep drafts are depends on the clock; by "coupled" a seed gives the same text all the
-    // same.
+    // Draft depths depend on the clock; with "coupled" a seed gives the same text nevertheless.
     speculation.verify = "coupled";
   } else if (parts[1] != "own") {
     speculation.tree = parts[1];

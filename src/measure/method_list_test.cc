@@ -52,7 +52,8 @@ TEST(ReadMethods, TakesPunctuationLiterallyBehindABackslash) {
       read_methods("first:suffix\\,model:x\\@y,model:a\\\\\\,b,model:p\\q,weights=int8");
   ASSERT_EQ(methods.size(), 4U);
   EXPECT_EQ(methods[1].speculation.drafter, "first:suffix,model:x@y");
-  EXPECT_EQ(methods[2].speculation.drafter, "model:a\\,b");  // the spec's own: a path "a,b"
+  // Escapes within the spec: a path "a,b".
+  EXPECT_EQ(methods[2].speculation.drafter, "model:a\\,b");
   EXPECT_EQ(methods[3].speculation.drafter, "model:p\\q,weights=int8");
 }
 

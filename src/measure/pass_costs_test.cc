@@ -1,4 +1,4 @@
-// Figures of passes: the arithmetic on made-up times, and the measurement on a tiny model, whose
+// Figures of passes: the arithmetic with made-up times, and the measurement on a tiny model, whose
 // times mean nothing.
 #include "measure/pass_costs.h"
 
@@ -106,7 +106,7 @@ class MeasurePasses : public ::testing::Test {
     testing::write_tiny_pair(folder_.path());
     model_ = Model::load(folder_.path() / "target", {.threads = 2});
   }
-  // The smallest there is.
+  // The smallest possible measurement.
   static PassOptions quick() {
     return {.rows = {2, 5}, .rounds = 1, .read_bytes = std::int64_t{1} << 20};
   }

@@ -1,4 +1,4 @@
-// Weights that cost nothing to make are weights: every table packs and multiplies every kind.
+// Cheaply generated weights are valid: every table packs and multiplies every format.
 #include "measure/pattern_weights.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace outrider {
 namespace {
 
-// Not whole tiles of outputs, and two blocks of the longest formats.
+// Not a multiple of tiles, and two blocks of the longest formats.
 constexpr int kColumns = 37;
 constexpr int kDepth = 512;
 
@@ -32,7 +32,7 @@ std::vector<float> product(const Matrix& matrix, const KernelTable& table, int n
 }
 
 TEST(PatternWeights, AreWeightsOfEveryKind) {
-  // Vectors multiply few rows, matrix units many (src/kernels/amx.cc).
+  // Few rows use vectors, many use matrix units (src/kernels/amx.cc).
   for (const int n_rows : {1, 5, 9, 17}) {
     for (int kind = 0; kind < kernels::kWeightKinds; ++kind) {
       const auto weights = static_cast<WeightKind>(kind);
@@ -46,7 +46,7 @@ TEST(PatternWeights, AreWeightsOfEveryKind) {
           ASSERT_TRUE(std::isfinite(value)) << what;
           ASSERT_NE(value, 0) << what;
         }
-        // Weights of one value would be no test of a product.
+        // Weights that are all equal would not test a product.
         EXPECT_NE(std::count(y.begin(), y.begin() + kColumns, y.front()), kColumns) << what;
         if (weights <= WeightKind::bf16) continue;
         if (first.empty()) first = y;

@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-// The memory's bandwidth is not asked for.
+// Memory bandwidth is not needed.
 constexpr std::int64_t kNoReading = 4096;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reads prompts to compare methods on, and picks some of them.
+// Reads prompts for comparing methods, and selects some of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using nlohmann::json;
 
 constexpr const char* kOperation = "read prompts";
 
-// The categories of MT-bench (Zheng et al. 2023), which Spec-Bench has as they are.
+// The categories of MT-bench (Zheng et al. 2023), which Spec-Bench includes unchanged.
 constexpr std::array<std::string_view, 8> kMtBenchTopics = {
     "writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"};
 constexpr std::string_view kMultiTurn = "multi-turn conversation";
@@ -43,8 +43,8 @@ std::string name_of(const std::filesystem::path& file) {
   return folder.empty() ? std::string(kCommon) : folder;
 }
 
-// The value, or a discarded one where the text is no JSON or nests deeper than any prompt does:
-// values are copied and dropped by recursion, which a made-up file could exhaust.
+// The value, or a discarded one if the text is not JSON or nests deeper than any prompt: values are
+// copied and destroyed recursively, which a made-up file could exploit.
 json parse_line(std::string_view text) {
   constexpr int kDeepest = 64;
   struct TooDeep {};
@@ -111,7 +111,7 @@ ComparedPrompt read_prompt(std::string_view text, int line, const std::string& p
   return prompt;
 }
 
-// Exactly the thirteen: SPEED-Bench and others share some of the names.
+// Exactly the thirteen categories: SPEED-Bench and others share some of the names.
 bool is_spec_bench(std::span<const ComparedPrompt> prompts) {
   std::set<std::string_view> topics;
   for (const ComparedPrompt& prompt : prompts) topics.insert(prompt.topic);
@@ -171,9 +171,9 @@ std::vector<ComparedPrompt> join_prompt_sets(std::span<const PromptSet> sets) {
 std::vector<ComparedPrompt> spread_over_categories(std::span<const ComparedPrompt> prompts,
                                                    std::size_t limit) {
   if (limit >= prompts.size()) return {prompts.begin(), prompts.end()};
-  // Sets may share names of categories without sharing prompts.
+  // Sets may share category names without sharing prompts.
   using Category = std::pair<std::string_view, std::string_view>;
-  std::vector<Category> order;  // as they first come
+  std::vector<Category> order;  // in order of appearance
   std::map<Category, std::vector<std::size_t>> members;
   for (std::size_t index = 0; index < prompts.size(); ++index) {
     const Category category(prompts[index].set, prompts[index].category);
@@ -181,7 +181,7 @@ std::vector<ComparedPrompt> spread_over_categories(std::span<const ComparedPromp
     if (indices.empty()) order.push_back(category);
     indices.push_back(index);
   }
-  // One more for each category in turn, until there are as many as wanted.
+  // Adds one more for each category in turn, until there are enough.
   std::map<Category, std::size_t> counts;
   for (std::size_t n_chosen = 0; n_chosen < limit;) {
     for (const Category& category : order) {
@@ -194,7 +194,7 @@ std::vector<ComparedPrompt> spread_over_categories(std::span<const ComparedPromp
   for (const Category& category : order) {
     const std::vector<std::size_t>& indices = members[category];
     const std::size_t n = counts[category];
-    // The middles of n equal parts: the ends of a category are no better than the rest of it.
+    // The middles of n equal parts, since a category's ends are not representative.
     for (std::size_t part = 0; part < n; ++part) {
       chosen.push_back(indices[(2 * part + 1) * indices.size() / (2 * n)]);
     }

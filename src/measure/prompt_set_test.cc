@@ -104,7 +104,7 @@ TEST_F(ReadPromptSet, RefusesByTheLine) {
   EXPECT_THROW(read_prompt_set(directory_.path() / "nowhere.jsonl"), Error);
 }
 
-// The thirteen categories, so many prompts of each.
+// The thirteen categories with that many prompts each.
 std::string spec_bench(const std::vector<std::pair<std::string, int>>& counts) {
   std::string text;
   for (const auto& [topic, n] : counts) {
@@ -128,7 +128,7 @@ TEST_F(ReadPromptSet, ReportsSpecBenchByItsSixKinds) {
   EXPECT_EQ(counts.size(), 6U);
   EXPECT_EQ(counts["multi-turn conversation"], 9);
   EXPECT_EQ(set.prompts[0].topic, "writing");
-  // Other sets share names with it: SPEED-Bench has one more, MT-bench eight alone.
+  // Other sets share names: SPEED-Bench has one more category, MT-bench eight of them.
   auto more = kThirteen;
   more.emplace_back("multilingual", 1);
   EXPECT_EQ(read_prompt_set(write("speed.jsonl", spec_bench(more))).prompts[0].category, "writing");

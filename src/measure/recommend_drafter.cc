@@ -1,4 +1,4 @@
-// From measured speed-ups to a recommendation. Pure functions.
+// From measured speed-ups to a recommendation, by pure functions.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -27,7 +27,7 @@ bool is_faster_than_auto(const TunedMethod& method) {
   return is_known(method.over_auto) && method.over_auto.low > 1;
 }
 
-// By a speed-up; one that is not known is below all others.
+// The largest by a speed-up; an unknown one is below all others.
 std::size_t largest(std::span<const TunedMethod> methods, std::span<const std::size_t> among,
                     Estimate TunedMethod::*speedup) {
   const auto value = [&](std::size_t method) {
@@ -45,11 +45,11 @@ int prompts_needed(const TunedMethod& method) {
   const double half =
       speedup.value > 1 ? speedup.value - speedup.low : speedup.high - speedup.value;
   const double n = method.n_prompts * (half * half) / (gain * gain);
-  constexpr double kMany = 1e6;  // nobody has so many, and the speed-up is 1 for all that is known
+  constexpr double kMany = 1e6;  // nobody has so many prompts, and the speed-up may be 1
   if (!(n < kMany)) return 0;
-  // One more than brings the interval's end to 1.
+  // One more than moves the interval's end to 1.
   const int needed = std::max(static_cast<int>(n) + 1, kFewestPrompts);
-  // A shape that is faster than plain decoding and perhaps no better than what pays by itself.
+  // A shape that is faster than plain decoding but perhaps no better than planned drafts.
   return needed > method.n_prompts ? needed : 0;
 }
 
@@ -57,8 +57,8 @@ int prompts_needed(const TunedMethod& method) {
 
 Advice recommend(std::span<const TunedMethod> methods, double temperature) {
   Advice advice{.temperature = temperature, .method = methods.size()};
-  std::vector<std::size_t> here;    // that may be taken
-  std::vector<std::size_t> faster;  // as deep as pays
+  std::vector<std::size_t> here;    // the candidates
+  std::vector<std::size_t> faster;  // those with planned depths
   for (std::size_t index = 0; index < methods.size(); ++index) {
     const TunedMethod& method = methods[index];
     if (method.temperature != temperature || method.differs) continue;
@@ -66,7 +66,7 @@ Advice recommend(std::span<const TunedMethod> methods, double temperature) {
     if (method.tree.empty() && is_faster(method)) faster.push_back(index);
   }
   if (here.empty()) return advice;
-  // Fixed shapes that are better than what would be taken without them.
+  // Fixed shapes that are better than the choice without them.
   std::vector<std::size_t> better;
   for (const std::size_t index : here) {
     const TunedMethod& method = methods[index];
@@ -92,7 +92,7 @@ Advice recommend(std::span<const TunedMethod> methods, double temperature) {
 
 namespace {
 
-// As a word for a shell.
+// Quotes a word for a shell.
 std::string quoted(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@";

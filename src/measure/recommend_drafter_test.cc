@@ -1,5 +1,4 @@
-// What is recommended follows from intervals alone: hand-made figures, those whose intervals reach
-// over 1 among them.
+// Recommendations depend on intervals alone: hand-made figures, some of whose intervals include 1.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,9 +38,9 @@ void expect(const std::vector<TunedMethod>& methods, Finding finding, std::size_
 
 TEST(RecommendDrafter, TakesTheFastestThatIsCertainToPay) {
   expect({planned("a", {1.2, 1.1, 1.3}), planned("b", {1.4, 1.05, 1.6})}, Finding::pays, 1);
-  // The fastest by its value alone may be no gain at all.
+  // The largest value may be no certain gain.
   expect({planned("a", {1.2, 1.1, 1.3}), planned("b", {1.4, 0.99, 1.9})}, Finding::pays, 0);
-  // An end at 1 is none above it.
+  // An end at 1 is not above it.
   expect({planned("a", {1.2, 1, 1.3})}, Finding::not_certain, 0);
 }
 
@@ -51,11 +50,11 @@ TEST(RecommendDrafter, AFixedShapeHasToBeFasterThanWhatPaysByItself) {
     return fixed("a", "chain:length=4", over_plain, over_auto);
   };
   expect({own, shape({1.7, 1.6, 1.8}, {1.13, 1.01, 1.2})}, Finding::pays, 1);
-  // Faster than plain decoding beyond doubt, and perhaps no faster than without a shape.
+  // Certainly faster than plain decoding, but perhaps no faster than without a shape.
   expect({own, shape({1.7, 1.6, 1.8}, {1.13, 0.99, 1.2})}, Finding::pays, 0);
   expect({own, shape({1.7, 1.6, 1.8}, {1.13, 1, 1.2})}, Finding::pays, 0);
   expect({own, shape({1.7, 1.6, 1.8}, {1.13, kUnknown, kUnknown})}, Finding::pays, 0);
-  // Faster than a drafter that costs, and perhaps no faster than none.
+  // Faster than a drafter that slows decoding, but perhaps no faster than none.
   expect({planned("a", {0.8, 0.7, 0.9}), shape({1.1, 0.9, 1.3}, {1.4, 1.3, 1.5})},
          Finding::not_certain, 1);
   expect({planned("a", {0.8, 0.7, 0.9}), shape({1.1, 1.05, 1.3}, {1.4, 1.3, 1.5})}, Finding::pays,
@@ -63,7 +62,7 @@ TEST(RecommendDrafter, AFixedShapeHasToBeFasterThanWhatPaysByItself) {
   // The best of several shapes; both are certain.
   expect({own, shape({1.7, 1.6, 1.8}, {1.13, 1.01, 1.2}), shape({1.8, 1.6, 2}, {1.2, 1.02, 1.3})},
          Finding::pays, 2);
-  // A shape of a drafter that another one beats.
+  // A shape of one drafter, beaten by another drafter.
   expect({own, planned("b", {1.9, 1.8, 2}), shape({1.7, 1.6, 1.8}, {1.13, 1.01, 1.2})},
          Finding::pays, 1);
 }
@@ -73,7 +72,7 @@ TEST(RecommendDrafter, SaysThatNonePaysWhereThatIsCertain) {
   expect({planned("a", {0.8, 0.7, 0.9}), planned("b", {0.9, 0.8, 1.01})}, Finding::not_certain, 1);
 }
 
-// 2^-5 is more than the 2.5 % that are left below an interval, 2^-6 is less.
+// 2^-5 is more than the 2.5 % below an interval, 2^-6 is less.
 TEST(RecommendDrafter, IsCertainOfNothingBeforeSixPrompts) {
   EXPECT_GT(std::exp2(1 - kFewestPrompts), 0.025);
   EXPECT_LE(std::exp2(-kFewestPrompts), 0.025);
@@ -90,9 +89,9 @@ TEST(RecommendDrafter, CountsThePromptsThatWouldTell) {
   const auto needed = [](const TunedMethod& method) {
     return recommend(std::vector{method}, 0).prompts_needed;
   };
-  // The interval reaches 0.5 below 1.25; half of that after four times the prompts, and one more.
+  // The interval extends 0.5 below 1.25: half of that after four times the prompts, and one more.
   EXPECT_EQ(needed(planned("a", {1.25, 0.75, 1.5}, 8)), 33);
-  // From below, the upper half counts.
+  // Below 1, the upper half counts.
   EXPECT_EQ(needed(planned("a", {0.75, 0.7, 1.25}, 8)), 33);
   EXPECT_EQ(needed(planned("a", {1, 0.9, 1.1}, 8)), 0);
   EXPECT_EQ(needed(planned("a", {1.5, 1.4, 1.6}, 8)), 0);  // certain

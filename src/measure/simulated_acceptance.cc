@@ -27,22 +27,22 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kOperation = "simulate acceptance";
 
-// Enough rounds for buffers to have grown, weights to be in memory and threads to be awake.
+// Enough rounds for buffers to grow, weights to be loaded and threads to be awake.
 constexpr int kWarmUp_tokens = 16;
 
-// One text, decoded to its last token.
+// One decoded text.
 struct DecodedText {
-  std::vector<TokenId> ids;  // generated ones
+  std::vector<TokenId> ids;  // the generated ones
   StreamCounts counts;
   std::int64_t drafter_passes = 0;
   double seconds = 0;  // without the prompt
-  RoundTimes times;    // part of it
+  RoundTimes times;    // included in it
 };
 
-// A way to decode one prompt, again and again.
+// A way of decoding one prompt, repeatedly.
 class Way {
  public:
-  // drafter: null for plain decoding. All outlive it.
+  // drafter: null for plain decoding. All must outlive it.
   Way(const Model& model, Drafter* drafter, const Speculation& speculation,
       std::shared_ptr<const TreeShape> shape)
       : model_(&model),
@@ -100,7 +100,7 @@ class Way {
   SequenceId next_id_ = 0;
 };
 
-// What one way gave, a value a round.
+// The results of one way, one value per round.
 struct WaySamples {
   std::vector<double> seconds;
   std::vector<double> target_pass;
@@ -144,7 +144,7 @@ void check_simulation(const SpeculationOptions& drafter, const SimulationOptions
   const auto require = [](bool holds, const char* what, const std::string& expected, auto got) {
     if (!holds) throw UsageError(kOperation, what, expected, fmt::format("{}", got));
   };
-  // Written so that NaN fails.
+  // Written so that NaN is refused.
   require(options.acceptance >= 0 && options.acceptance <= 1, "acceptance",
           "a probability from 0 to 1", options.acceptance);
   require(options.max_tokens >= 2, "max_tokens", "2 or more", options.max_tokens);
@@ -173,7 +173,7 @@ Simulation simulate_acceptance(const Model& target, const SpeculationOptions& dr
   }
 
   const std::size_t n_ways = 1 + options.trees.size();
-  // One text of every way to warm up, then the rounds.
+  // One warm-up text for every way, then the rounds.
   const double n_texts = static_cast<double>(n_ways) * (options.rounds + 1);
   double n_done = 0;
   std::string step;

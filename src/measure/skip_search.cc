@@ -10,14 +10,14 @@
 namespace outrider {
 namespace {
 
-// The better quarter of the trials are the good ones, as in the paper's successors (hyperopt).
+// The best quarter of the trials counts as good, as in hyperopt, an implementation of the method.
 constexpr std::size_t kGoodOneIn = 4;
-// Candidates of which the most promising is tried: hyperopt's default.
+// The number of candidates from which the most promising is tried: hyperopt's default.
 constexpr int kCandidates = 24;
-// Every so many trials the best subset with one layer changed is tried instead: what independent
-// layers cannot express, and a last polish.
+// One trial in three is the best subset with one layer changed: for dependencies between layers,
+// and as a final refinement.
 constexpr std::size_t kNeighbourOneIn = 3;
-// Draws after which no untried subset is expected any more.
+// After this many draws no untried subset is expected any more.
 constexpr int kMostDraws = 10'000;
 
 class Search {
@@ -43,7 +43,7 @@ class Search {
     run(choice);
   }
 
-  // False: nothing untried was found.
+  // Returns false if nothing untried was found.
   bool try_next() {
     std::stable_sort(trials_.begin(), trials_.end(),
                      [](const Trial& a, const Trial& b) { return a.score > b.score; });
@@ -55,7 +55,7 @@ class Search {
   }
 
  private:
-  using Choice = std::vector<bool>;  // left out or not, by layer
+  using Choice = std::vector<bool>;  // per layer: skipped or not
   struct Trial {
     Choice choice;
     double score;
@@ -78,7 +78,7 @@ class Search {
   // In [0, 1), the same with every standard library.
   double uniform() { return static_cast<double>(random_() >> 11U) * 0x1p-53; }
 
-  // The best one with a layer changed that was not yet: some untried one of these.
+  // The best one with one layer changed, chosen among untried ones.
   bool neighbour(Choice& out) {
     std::vector<std::size_t> layers(n_layers_);
     std::iota(layers.begin(), layers.end(), 0);
@@ -92,8 +92,8 @@ class Search {
     return false;
   }
 
-  // How probable it is that a layer is left out in the trials from `first` to `last`, a yes and a
-  // no added to what was seen.
+  // The probability that a layer is skipped in the trials from `first` to `last`, with one yes and
+  // one no added.
   std::vector<double> shares(std::size_t first, std::size_t last) const {
     std::vector<double> share(n_layers_);
     for (std::size_t layer = 0; layer < n_layers_; ++layer) {
@@ -131,7 +131,7 @@ class Search {
   std::size_t n_layers_;
   std::mt19937_64 random_;
   const std::function<double(const std::vector<int>&)>* score_;
-  std::vector<Trial> trials_;  // before try_next(): the best first
+  std::vector<Trial> trials_;  // sorted before try_next(), the best first
   std::set<Choice> tried_;
 };
 
@@ -141,7 +141,7 @@ void search_subsets(int n_layers, int n_trials, std::uint64_t seed,
                     const std::function<double(const std::vector<int>&)>& score) {
   Search search(n_layers, seed, score);
   const auto most = static_cast<std::size_t>(n_trials);
-  constexpr int kCountable = 30;  // layers whose subsets an int can count
+  constexpr int kCountable = 30;  // numbers of layers whose subsets an int can count
   if (n_layers <= kCountable && (std::int64_t{1} << n_layers) - 2 <= n_trials) {
     search.try_all();
     return;

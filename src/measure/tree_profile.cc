@@ -1,4 +1,4 @@
-// Measures what draft trees are planned from.
+// Measures the data from which draft trees are planned.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace {
 
 constexpr const char* kOperation = "measure tree profile";
 
-// Levels of the drafts whose cost is set against that of drafts of one.
+// The levels of drafts whose cost is compared with that of one-level drafts.
 constexpr int kDeepLevels = 4;
 
-// Of the bar of progress, what the target's passes alone fill: a guess at their share of the time.
+// The target passes' part of the progress bar: a guess at their share of the time.
 constexpr double kShareOfPasses = 0.2;
 
 void check(const Model& model, const SpeculationOptions& speculation,
@@ -33,9 +33,9 @@ void check(const Model& model, const SpeculationOptions& speculation,
                      fmt::format("{}", value));
   };
   constexpr int kMany = 1'000'000'000;
-  // So that a round of drafts of several levels fits.
+  // A round with drafts of several levels must fit.
   constexpr int kLeastTokens = 8;
-  // Drafts of several levels have so many nodes in each.
+  // The nodes per level of drafts with several levels.
   require("ranks", options.ranks, 1, kMostDraftNodes / kDeepLevels);
   require("nodes", options.most_nodes, 1, kMostDraftNodes);
   require("rounds", options.rounds, 1, kMany);
@@ -49,7 +49,7 @@ void check(const Model& model, const SpeculationOptions& speculation,
   }
 }
 
-// Continues texts in drafts of one shape.
+// Continues texts with drafts of one shape.
 class Continuation {
  public:
   Continuation(std::shared_ptr<const Model> model, SpeculationOptions speculation,
@@ -72,7 +72,7 @@ class Continuation {
     seconds_.push_back(statistics.draft_seconds / static_cast<double>(statistics.target_passes));
   }
 
-  // In drafts of one level: nodes whose children were judged, and which of these stood.
+  // With one-level drafts: nodes whose children were judged, and how many of these were accepted.
   std::int64_t n_judged() const { return n_judged_; }
   std::int64_t n_drafted() const { return n_drafted_; }
   std::vector<double> shares() const {
@@ -83,7 +83,7 @@ class Continuation {
     }
     return shares;
   }
-  // Drafting, in a round.
+  // Drafting time per round.
   double draft_seconds() const { return spread_of(seconds_).median; }
 
  private:
@@ -104,10 +104,10 @@ class Continuation {
 
   Generator generator_;
   const TreeProfileOptions* options_;
-  std::vector<std::int64_t> accepted_;  // by rank
+  std::vector<std::int64_t> accepted_;  // per rank
   std::int64_t n_judged_ = 0;
   std::int64_t n_drafted_ = 0;
-  std::vector<double> seconds_;  // a text each
+  std::vector<double> seconds_;  // one per text
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What is measured for trees: the counts against a walk over both models' logits, and what is
-// refused. Times of models this small mean nothing.
+// Measurements for trees: counts compared with a computation from both models' logits, and
+// refusals. Times of models this small mean nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ class MeasureTreeProfile : public ::testing::Test {
   std::shared_ptr<const Model> model_;
 };
 
-// Logits behind every token of a text.
+// Logits after every token of a text.
 testing::Rows logits_of(const Model& model, std::span<const TokenId> tokens) {
   const auto sequence = model.language_model().open({});
   return testing::run_block(model.language_model(), *sequence, tokens);
@@ -84,8 +84,9 @@ int rank_of(const testing::Row& logits, TokenId token) {
 }
 
 TEST_F(MeasureTreeProfile, CountsWhichChildStands) {
-  // At temperature 0 all follows from the target's own text: where a round begins, the drafter's
-  // rank of the next token says which child stands; if one does, a token more is emitted.
+  // At temperature 0 everything follows from the target's own text. At a round's start the
+  // drafter's rank of the next token says which child is accepted; if one is, one more token is
+  // emitted.
   const TreeProfileOptions options = quick();
   const TreeProfile profile = measure_tree_profile(model_, drafter(), options);
   const auto draft = Model::load(folder_.path() / "draft", {.threads = 1});
@@ -101,7 +102,7 @@ TEST_F(MeasureTreeProfile, CountsWhichChildStands) {
     const auto ids = plain.generate({&request, 1}).front().ids;
     text.insert(text.end(), ids.begin(), ids.end());
     const testing::Rows logits = logits_of(*draft, text);
-    // The last token of all is no draft's: there would be none behind it.
+    // The very last token is not drafted, since none would follow it.
     for (std::size_t at = beginning.size(); at + 1 < text.size();) {
       const int rank = rank_of(logits[at - 1], text[at]);
       ++n_nodes;
@@ -136,7 +137,7 @@ TEST_F(MeasureTreeProfile, ServesEveryWayToProposeChildren) {
         std::accumulate(profile.accept_by_rank.begin(), profile.accept_by_rank.end(), 0.0);
     EXPECT_GT(sum, 0.1);
     EXPECT_LE(sum, 1);
-    // What is planned from it works.
+    // The plan made from it works.
     const std::string file = (folder_.path() / "profile.json").string();
     write_tree_profile(profile, file);
     SpeculationOptions speculation = drafter();
@@ -178,7 +179,7 @@ TEST_F(MeasureTreeProfile, RefusesWhatCannotBeMeant) {
 }
 
 TEST_F(MeasureTreeProfile, SaysWhereNothingIsDrafted) {
-  // A drafter whose context ends before the prompts do.
+  // A drafter whose context is shorter than the prompts.
   std::filesystem::copy(folder_.path() / "draft", folder_.path() / "short");
   const auto file = folder_.path() / "short" / "config.json";
   std::ifstream stream(file);
@@ -214,11 +215,11 @@ TEST_F(MeasureTreeProfile, EndsWhereProgressThrows) {
 }
 
 TEST_F(MeasureTreeProfile, BeginningsComeFromAllOverALongText) {
-  // One document of many pieces.
+  // One document with many pieces.
   std::ofstream text(folder_.path() / "long.txt");
   for (int line = 0; line < 40'000; ++line) text << line << " bottles on the wall\n";
   text.close();
-  // The last pieces are among them, and of a text whose halves differ each half has its share.
+  // The last pieces are included; of a text with two different halves, each half has its share.
   std::ofstream half(folder_.path() / "halves.txt");
   for (int line = 0; line < 79; ++line) {
     half << (line < 40 ? "first half of the text|" : "second half of the text|");
@@ -231,7 +232,7 @@ TEST_F(MeasureTreeProfile, BeginningsComeFromAllOverALongText) {
   EXPECT_NE(spread.front(), spread.back());
   EXPECT_THAT(second, ::testing::AllOf(::testing::Ge(19), ::testing::Le(21)));
 
-  // A page is enough where so many places fit into it.
+  // A page suffices if it has enough places.
   std::ofstream page(folder_.path() / "page.txt");
   for (int line = 0; line < 150; ++line) page << line << " bottles on the wall\n";
   page.close();
@@ -241,7 +242,7 @@ TEST_F(MeasureTreeProfile, BeginningsComeFromAllOverALongText) {
   ASSERT_THAT(on_page, SizeIs(20));
   for (std::size_t i = 1; i < on_page.size(); ++i) EXPECT_NE(on_page[i], on_page[i - 1]);
 
-  // Where there are too few, the error says how many there are, not how many the last cut left.
+  // If there are too few, the error gives the total number, not that of the last split.
   ContinuedTexts too_many = short_text;
   too_many.prompt_tokens = 400;
   try {

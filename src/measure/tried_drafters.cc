@@ -1,4 +1,4 @@
-// Which drafters a model comes with.
+// The drafters to try for a model.
 #include "outrider/tune_drafters.h"
 #include "speculate/drafters/own_parts.h"
 
@@ -6,7 +6,7 @@ namespace outrider {
 
 std::vector<std::string> drafters_to_try(const Model& model) {
   std::vector<std::string> specs = own_parts(model.path());
-  // Behind the first, which is suffix, what any other model has, too.
+  // After the first, suffix: drafters for any other model.
   specs.insert(specs.begin() + 1, {"ngram", "lookahead"});
   return specs;
 }

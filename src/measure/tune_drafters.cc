@@ -1,4 +1,4 @@
-// Tries drafters beside plain decoding for as long as it may take.
+// Compares drafters with plain decoding within a time limit.
 #include "outrider/tune_drafters.h"
 
 #include <fmt/format.h>
@@ -22,29 +22,29 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kOperation = "tune drafters";
 
-// Fixed shapes beside what pays: less than the default length (kDefaultDraftLength), about that,
-// and more.
+// Fixed shapes besides planned drafts: shorter than the default length (kDefaultDraftLength), about
+// that, and longer.
 constexpr std::string_view kChains[] = {"chain:length=2", "chain:length=4", "chain:length=8"};
-// Two choices at the first two levels, where a draft ends most often: ten nodes. `outrider tune
-// tree` finds the best one.
+// Two choices at the first two levels, where drafts end most often: ten nodes. `outrider tune tree`
+// finds the best one.
 constexpr const char* kTree = "widths:2,2,1";
 constexpr const char* kOwnTree = "own";
 
-// A prompt by itself has no interval.
+// A single prompt has no interval.
 constexpr std::size_t kLeastPrompts = 2;
-// Seconds of further repeats than these move no median.
+// More repeats do not change a median.
 constexpr int kMostRepeats = 1000;
 constexpr int kPassRounds = 3;
 
 struct Cancelled {};
 
-// Behind the model's context there has to be room for the widest pass.
+// After the context, the model must have space for the widest pass.
 PassCosts measure_costs(const Model& model, MethodComparison& comparison,
                         const MeasureProgress& progress) {
   constexpr int kAllRows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
   const int room = model.summary().context_length;
   PassOptions options;
-  options.read_bytes = 1;  // as little as may be: the memory's speed is not looked at
+  options.read_bytes = 1;  // the minimum: memory bandwidth is not used
   options.rounds = kPassRounds;
   options.context =
       std::max(0, std::min(typical_context(model, comparison.options), room - kAllRows[9]));
@@ -62,7 +62,7 @@ ComparedMethod planned(const std::string& drafter, const ModelOptions& drafter_o
   method.speculation.drafter = drafter;
   method.speculation.drafter_options = drafter_options;
   method.speculation.adaptive = true;
-  // How deep drafts are depends on the clock: by "coupled" texts are plain decoding's all the same.
+  // Draft depths depend on the clock; with "coupled", texts equal plain decoding's nevertheless.
   method.speculation.verify = "coupled";
   return method;
 }
@@ -89,7 +89,7 @@ std::vector<ComparedMethod> fixed_methods(const std::string& drafter, const Mode
   return methods;
 }
 
-// A part of the time and what is measured in it. Not thread-safe.
+// A part of the time, and the measurements in it. Not thread-safe.
 class Tuner {
  public:
   Tuner(const std::shared_ptr<const Model>& model, const TuneOptions& options)
@@ -100,7 +100,7 @@ class Tuner {
     try {
       measure(tuning);
     } catch (const Cancelled&) {
-      // Between the rounds' own ends: what there is stands.
+      // Called between rounds: results so far are kept.
     }
     tuning.cancelled = is_cancelled();
     tuning.seconds = seconds();
@@ -160,7 +160,7 @@ class Tuner {
     tuning.shapes_half = half_of(*tuning.shapes, begun);
   }
 
-  // Until so many seconds have passed since all began.
+  // Until that many seconds have passed since the start.
   void run_rounds(Tuning& tuning, MethodComparison& comparison, double until_seconds) {
     CompareOptions options = comparison.options;
     std::set<std::size_t> unfit;  // prompts that cannot be measured
@@ -181,12 +181,12 @@ class Tuner {
       comparison.rounds.push_back(round);
     };
     options.on_begin = [&](std::size_t method, Generator& generator) {
-      // What the first half has learnt.
+      // Loads what the first half has learnt.
       if (!options.methods[method].speculation.adaptive || !tuning.profile_written) return;
       try {
         generator.load_drafting_profile(options_->profile);
       } catch (const Error&) {
-        // Another program has replaced it: the passes are measured anew.
+        // Another program has replaced it: the passes are measured again.
       }
     };
     options.on_end = [&](std::size_t method, Generator& generator) {
@@ -214,7 +214,7 @@ class Tuner {
     return half;
   }
 
-  // The drafter whose speed-ups have the largest product; empty where nothing was measured.
+  // The drafter with the largest product of speed-ups; empty if nothing was measured.
   static std::string best_of(const Tuning& tuning) {
     std::string best;
     double most = -std::numeric_limits<double>::infinity();
@@ -244,7 +244,7 @@ void check_tuning(const TuneOptions& options) {
     if (!holds) throw UsageError(kOperation, what, expected, got);
   };
   require(!options.drafters.empty(), "drafters", "at least one", "none");
-  // Written so that NaN fails.
+  // Written so that NaN is refused.
   require(options.seconds > 0 && std::isfinite(options.seconds), "seconds", "more than 0",
           fmt::format("{}", options.seconds));
   CompareOptions compare;
@@ -258,7 +258,7 @@ void check_tuning(const TuneOptions& options) {
       compare.methods.push_back(std::move(method));
     }
   }
-  // Those of the model are always some.
+  // The model always has some of its own.
   compare.prompts.resize(1);
   compare.temperatures = options.temperatures;
   compare.max_tokens = options.max_tokens;

@@ -1,5 +1,5 @@
-// Drafters tried on the tiny pair: what is measured, what is left out, how it ends, and that what
-// was learnt is there for the next run. Times mean nothing here.
+// Drafters tried on the tiny pair: what is measured and what is left out, how it ends, and that the
+// next run has what was learnt. Times mean nothing here.
 #include "outrider/tune_drafters.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ class TuneDrafters : public ::testing::Test {
           {.set = "set", .id = text, .category = "c", .topic = "c", .turns = {text}});
     }
     options_.max_tokens = 12;
-    options_.seconds = 1e-9;  // what is promised, and no more
+    options_.seconds = 1e-9;  // just what is guaranteed
   }
 
   std::string draft() const { return "model:" + (folder_.path() / "draft").string(); }
@@ -70,7 +70,7 @@ TEST_F(TuneDrafters, MeasuresWhatItPromises) {
   const Tuning tuning = tune_drafters(model_, options_);
   EXPECT_FALSE(tuning.cancelled);
   EXPECT_THAT(tuning.problems(), IsEmpty());
-  EXPECT_FALSE(tuning.profile_written);  // none was asked for
+  EXPECT_FALSE(tuning.profile_written);  // none was requested
   // Two prompts at two temperatures.
   ASSERT_THAT(tuning.drafters.rounds, SizeIs(4));
   EXPECT_THAT(tuning.drafters.rounds[0].samples, SizeIs(3));
@@ -99,7 +99,7 @@ TEST_F(TuneDrafters, MeasuresWhatItPromises) {
   EXPECT_EQ(recommend(methods, 0).finding, Finding::not_certain);
 }
 
-// The ratio to the drafter as deep as pays is that of the seconds a token of both.
+// The ratio to the drafter with planned depths is that of both seconds per token.
 TEST_F(TuneDrafters, SetsShapesBesideWhatPays) {
   options_.temperatures = {0};
   const Tuning tuning = tune_drafters(model_, options_);
@@ -109,7 +109,7 @@ TEST_F(TuneDrafters, SetsShapesBesideWhatPays) {
     if (method.tree != "chain:length=2") continue;
     double planned = 0;
     double fixed = 0;
-    for (const ComparedRound& round : shapes.rounds) {  // at temperature 0 all texts are one
+    for (const ComparedRound& round : shapes.rounds) {  // at temperature 0 all texts are equal
       planned += round.samples[1].decode_seconds;
       fixed += round.samples[2].decode_seconds;
     }
@@ -119,7 +119,7 @@ TEST_F(TuneDrafters, SetsShapesBesideWhatPays) {
   FAIL() << "no chain of two";
 }
 
-// A drafter measured here begins with what was learnt, in a batch that has run nothing.
+// A drafter measured here starts with what was learnt, in a batch that has run nothing.
 TEST_F(TuneDrafters, WhatWasLearntIsThereForTheNextRun) {
   options_.profile = folder_.path() / "profile.json";
   const Tuning tuning = tune_drafters(model_, options_);
@@ -143,13 +143,13 @@ TEST_F(TuneDrafters, WhatWasLearntIsThereForTheNextRun) {
     EXPECT_GT(n_judged(again["drafters"][0]), 0);
   }
 
-  // Another drafter of the model leaves these as they were.
+  // Another drafter of the model leaves their data unchanged.
   options_.drafters = {"ngram"};
   options_.temperatures = {0};
   ASSERT_TRUE(tune_drafters(model_, options_).profile_written);
   const json more = known();
   ASSERT_THAT(more["drafters"], SizeIs(3));
-  EXPECT_EQ(more["drafters"][0]["drafter"], "ngram");  // the last one used
+  EXPECT_EQ(more["drafters"][0]["drafter"], "ngram");  // the most recent one
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(more["drafters"][i + 1]["greedy"], learnt["drafters"][i]["greedy"]);
   }
@@ -165,7 +165,7 @@ TEST_F(TuneDrafters, LeavesOutWhatDoesNotLoad) {
   EXPECT_THROW(tune_drafters(model_, options_), Error);
 }
 
-// Whenever it ends, what was measured by then is there.
+// Results so far are available whenever it ends.
 TEST_F(TuneDrafters, EndsWhenItIsCancelled) {
   options_.seconds = 1e6;
   options_.profile = folder_.path() / "profile.json";
@@ -177,7 +177,7 @@ TEST_F(TuneDrafters, EndsWhenItIsCancelled) {
   };
   const Tuning tuning = tune_drafters(model_, options_);
   EXPECT_TRUE(tuning.cancelled);
-  EXPECT_GE(tuning.drafters.rounds.size(), 3U);  // of three steps each
+  EXPECT_GE(tuning.drafters.rounds.size(), 3U);  // three steps each
   EXPECT_FALSE(tuning.shapes);
   EXPECT_FALSE(tuning.methods().empty());
   EXPECT_TRUE(tuning.profile_written);
@@ -192,13 +192,13 @@ TEST_F(TuneDrafters, EndsWhenItIsCancelled) {
   EXPECT_THAT(early.methods(), IsEmpty());
 }
 
-// Prompts that do not fit are named, and not tried again and again.
+// Prompts that do not fit are reported, and not tried again.
 TEST_F(TuneDrafters, PassesOverPromptsThatDoNotFit) {
   options_.temperatures = {0};
   options_.prompts[0].turns = {std::string(100'000, 'x')};
   const Tuning tuning = tune_drafters(model_, options_);
   EXPECT_THAT(tuning.problems(), Contains(HasSubstr("in a context of")));
-  EXPECT_THAT(tuning.drafters.rounds, SizeIs(3));  // that one once, and two that fit
+  EXPECT_THAT(tuning.drafters.rounds, SizeIs(3));  // that one once, and the two that fit
   EXPECT_EQ(tuning.methods().front().n_prompts, 2);
 
   options_.prompts.resize(1);
@@ -221,7 +221,7 @@ TEST_F(TuneDrafters, SaysHowLongMorePromptsWouldTake) {
   EXPECT_TRUE(std::isnan(tuning.seconds_for(planned, 4)));  // there are three
   EXPECT_TRUE(std::isnan(tuning.seconds_for(planned, 0)));
   EXPECT_TRUE(std::isnan(tuning.seconds_for(fixed, 3)));
-  // Shapes have the other half, where rounds take their own time.
+  // Shapes get the other half, where rounds take their own time.
   tuning.shapes = tuning.drafters;
   tuning.shapes_half = {.begin = 1, .rounds = 40};
   EXPECT_DOUBLE_EQ(tuning.seconds_for(fixed, 3), 2 * (1 + 3 * 20));
@@ -263,7 +263,7 @@ TEST_F(TuneDrafters, JsonHasAllOfIt) {
   EXPECT_TRUE(object["methods"][0]["over_auto"]["value"].is_null());
 }
 
-// Heads in folders of the model's own, by what their config.json says.
+// Heads in subfolders of the model, recognised by their config.json.
 TEST_F(TuneDrafters, FindsHeadsInTheModelsFolder) {
   EXPECT_THAT(drafters_to_try(*model_), ElementsAre("suffix", "ngram", "lookahead"));
   const std::filesystem::path folder = folder_.path() / "target";
@@ -307,7 +307,7 @@ TEST_F(TuneDrafters, BuiltInPromptsAreOfEightKinds) {
     texts.insert(prompt.turns.front());
   }
   EXPECT_THAT(kinds, SizeIs(8));
-  // For a model that answers they are other texts.
+  // For a chat model the texts differ.
   std::ofstream(folder_.path() / "target" / "tokenizer_config.json")
       << R"({"chat_template": "{{ messages[0]['content'] }}"})";
   const auto chatty = Model::load(folder_.path() / "target", {.threads = 1});

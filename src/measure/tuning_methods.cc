@@ -1,4 +1,4 @@
-// What the rounds of a tuning say of each method.
+// What the rounds of a tuning say about each method.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,8 +12,7 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// The same rounds with another method in the place that all are compared with, and without plain
-// decoding.
+// The same rounds with another method as the base of comparison, and without plain decoding.
 MethodComparison beside_first_drafter(const MethodComparison& comparison) {
   MethodComparison beside = comparison;
   beside.passes.reset();
@@ -61,7 +60,7 @@ TunedMethod tuned(const MethodComparison& comparison, const MethodFigures& figur
   return method;
 }
 
-// Of all prompts, without plain decoding.
+// For all prompts, without plain decoding.
 std::vector<TunedMethod> tuned_methods(const MethodComparison& comparison) {
   std::vector<TunedMethod> methods;
   for (const MethodFigures& figures : method_figures(comparison)) {

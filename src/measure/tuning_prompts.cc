@@ -1,4 +1,4 @@
-// What drafters are tuned on where the user has no texts of their own.
+// The prompts for tuning drafters if the user has none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,8 @@
 namespace outrider {
 namespace {
 
-// What is asked of a model that answers, and the beginning for one that goes on with texts. Kinds
-// alternate between answers that repeat their prompt and answers that are new: where the time ends
-// early, both have been measured.
+// A question for chat models, and a beginning for models that continue texts. Answers that repeat
+// their prompt alternate with new ones, so both kinds are measured if the time ends early.
 struct TuningPrompt {
   const char* kind;
   const char* message;
@@ -102,7 +101,7 @@ std::vector<ComparedPrompt> tuning_prompts(const Model& model, const ContinuedTe
 
 std::vector<ComparedPrompt> in_turn(std::vector<ComparedPrompt> prompts) {
   std::map<std::pair<std::string, std::string>, std::size_t> n_of_category;
-  std::vector<std::pair<std::size_t, std::size_t>> order;  // place within the category, and index
+  std::vector<std::pair<std::size_t, std::size_t>> order;  // rank within the category, and index
   order.reserve(prompts.size());
   for (std::size_t index = 0; index < prompts.size(); ++index) {
     const ComparedPrompt& prompt = prompts[index];

@@ -1,6 +1,5 @@
-// The promise everything else stands on: the logits of a row have the same bits however the row
-// came to be computed. Every weight kind x cache kind x kernel table this machine can run; every
-// comparison is memcmp.
+// The central promise: a row's logits have the same bits however the row was computed. Tests every
+// weight format x cache type x kernel table that this machine can run; every comparison is memcmp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +23,7 @@ using testing::part;
 using testing::Row;
 using testing::Rows;
 
-// Nothing divides anything: not the groups of 32, not the tiles of 16 columns, not the pages.
+// No size divides another: not the groups of 32, nor tiles of 16 columns, nor pages.
 testing::TinyShape ragged_shape() {
   testing::TinyShape shape;
   shape.seed = 3;
@@ -54,7 +53,7 @@ std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, WeightKin
   return testing::load_on(ragged_model(), table, weights, kv, n_threads);
 }
 
-// Longer than two chunks of keys, as a rule.
+// Usually longer than two chunks of keys.
 std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
   return testing::tokens_without_pattern(n, start, 131);
 }
@@ -68,13 +67,13 @@ class BitIdentity
     tokens_ = some_tokens(150, 1);
     const auto sequence = model_->open({});
     decoded_ = testing::decode_one_by_one(*model_, *sequence, tokens_);
-    // Rows that do not differ would make every comparison below empty.
+    // If rows were equal, the comparisons below would mean nothing.
     ASSERT_FALSE(testing::same_bits(decoded_[0], decoded_[1]));
   }
 
   std::unique_ptr<LanguageModel> model_;
   std::vector<TokenId> tokens_;
-  Rows decoded_;  // the logits behind each token, one token a pass
+  Rows decoded_;  // the logits after each token, one token per pass
 };
 
 TEST_P(BitIdentity, OnePassOverAllTokens) {
@@ -90,7 +89,7 @@ TEST_P(BitIdentity, RaggedChunksKeptAndPending) {
                               testing::run_and_keep(*model_, *sequence, part(tokens_, done, n)));
     done += n;
   }
-  // The rest in passes that leave their nodes pending, each a chain behind the one before.
+  // The rest in passes whose nodes stay pending, each a chain after the one before.
   const std::size_t n_kept = done;
   for (const std::size_t n : {3u, 1u, 9u}) {
     testing::expect_same_bits(decoded_, done,
@@ -103,7 +102,7 @@ TEST_P(BitIdentity, RaggedChunksKeptAndPending) {
                             testing::run_block(*model_, *sequence, part(tokens_, done, 5)));
 }
 
-// The true path lies scattered among wrong siblings; after keep() it is all that is left.
+// The right path is scattered among wrong siblings; keep() leaves only this path.
 TEST_P(BitIdentity, TreeWithSiblingsThenKeep) {
   for (const std::size_t start : {0u, 14u, 61u}) {  // first token; within a page; across pages
     const auto sequence = model_->open({});
@@ -120,13 +119,13 @@ TEST_P(BitIdentity, TreeWithSiblingsThenKeep) {
     const Rows rows = testing::run_block(*model_, *sequence, nodes, parents);
     testing::expect_same_bits(decoded_, start, {rows[1], rows[4], rows[5], rows[7]});
 
-    // Two more under nodes of the pass before, one of them wrong.
+    // Two more nodes below the previous pass, one of them wrong.
     const std::vector<TokenId> more = {wrong(4), right(4), right(5)};
     const std::vector<int> more_parents = {7, 7, 9};
     const Rows more_rows = testing::run_block(*model_, *sequence, more, more_parents);
     testing::expect_same_bits(decoded_, start + 4, {more_rows[1], more_rows[2]});
 
-    // A wrong node's row is that of decoding the wrong token.
+    // A wrong node's row equals that of decoding the wrong token.
     const auto other = sequence->fork();
     EXPECT_EQ(other->n_kept(), static_cast<int>(start));
     const std::vector<TokenId> astray = {wrong(0), right(1)};
@@ -151,7 +150,7 @@ TEST_P(BitIdentity, SequencesBatchedInOnePass) {
   const auto c = model_->open({});
   testing::run_and_keep(*model_, *a, part(tokens_, 0, 100));
   testing::run_and_keep(*model_, *c, part(second, 0, 5));
-  const std::vector<int> parents = {-1, -1, 1};  // c: a wrong node first
+  const std::vector<int> parents = {-1, -1, 1};  // c: a wrong node comes first
   const std::vector<TokenId> nodes = {static_cast<TokenId>((second[5] + 1) % 131), second[5],
                                       second[6]};
   const TokenBlock blocks[] = {{a.get(), part(tokens_, 100, 1), {}},
@@ -165,7 +164,7 @@ TEST_P(BitIdentity, SequencesBatchedInOnePass) {
   testing::expect_same_bits(decoded_, 0, Rows(rows.begin() + 1, rows.begin() + 22));
   testing::expect_same_bits(second_decoded, 5, {rows[23], rows[24]});
 
-  // Fewer rows asked for: the same ones.
+  // If fewer rows are requested, they are the same.
   a->keep({});
   b->keep({});
   c->keep({});
@@ -193,7 +192,7 @@ TEST_P(BitIdentity, TwoThreads) {
                             testing::run_and_keep(*two, *sequence, part(tokens_, 0, 70)));
   testing::expect_same_bits(decoded_, 70,
                             testing::decode_one_by_one(*two, *sequence, part(tokens_, 70, 10)));
-  // A wide tree, whose right nodes stand among wrong ones: both threads put chunks together.
+  // A wide tree with right nodes among wrong ones: both threads gather chunks.
   constexpr std::size_t kDepth = 32;
   std::vector<TokenId> nodes;
   std::vector<int> parents;
@@ -209,7 +208,7 @@ TEST_P(BitIdentity, TwoThreads) {
   testing::expect_same_bits(decoded_, 80, right_rows);
 }
 
-// Forks in the middle of a page: both go their way, neither sees the other.
+// Forks in the middle of a page diverge without affecting each other.
 TEST_P(BitIdentity, ForksAndTruncation) {
   const auto sequence = model_->open({});
   testing::run_and_keep(*model_, *sequence, part(tokens_, 0, 37));
@@ -218,14 +217,14 @@ TEST_P(BitIdentity, ForksAndTruncation) {
   testing::run_and_keep(*model_, *sequence, other);
   testing::expect_same_bits(decoded_, 37,
                             testing::run_and_keep(*model_, *fork, part(tokens_, 37, 40)));
-  // Back to before the fork, with other tokens in between.
+  // Back to before the fork, after other tokens.
   sequence->truncate(30);
   EXPECT_EQ(sequence->n_kept(), 30);
   testing::expect_same_bits(decoded_, 30,
                             testing::run_and_keep(*model_, *sequence, part(tokens_, 30, 20)));
   testing::expect_same_bits(decoded_, 77,
                             testing::decode_one_by_one(*model_, *fork, part(tokens_, 77, 5)));
-  // Everything again from nothing.
+  // Everything again from the beginning.
   fork->truncate(0);
   testing::expect_same_bits(decoded_, 0,
                             testing::run_and_keep(*model_, *fork, part(tokens_, 0, 18)));
@@ -245,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(All, BitIdentity,
                                   outrider::name_of(kv);
                          });
 
-// Quantised products are exact integer arithmetic, and so no table can tell itself from another.
+// Quantised products are exact integer arithmetic, so all tables give the same bits.
 TEST(BitIdentityAcrossTables, QuantisedModels) {
   const std::vector<TokenId> tokens = some_tokens(100, 9);
   for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {

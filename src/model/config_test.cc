@@ -37,7 +37,7 @@ ModelConfig read(const Json& config) {
   return read_config_json(directory.path());
 }
 
-// As Python writes them, bare, outside of texts alone; transformers 5 writes the object.
+// Bare words as Python writes them, outside of strings only; transformers 5 writes the object.
 TEST(ParseConfig, KnowsNumbersThatJsonDoesNotHave) {
   const testing::TemporaryDirectory directory;
   const std::filesystem::path file = directory.path() / "config.json";
@@ -68,8 +68,8 @@ TEST(ReadConfigJson, ReadsOldSpellings) {
   EXPECT_EQ(config.end_tokens, std::vector<TokenId>{1});
 }
 
-// transformers 4.57, modeling_rope_utils: dynamic NTK leaves the frequencies alone up to
-// max_position_embeddings, and a context here is not longer.
+// transformers 4.57, modeling_rope_utils: dynamic NTK does not change frequencies up to
+// max_position_embeddings, and contexts here are not longer.
 TEST(ReadConfigJson, DynamicRopeIsPlainWithinTheTrainedContext) {
   const std::vector<double> plain = rope_frequencies(read(good_config()));
   for (const char* kind_key : {"type", "rope_type"}) {
@@ -81,7 +81,7 @@ TEST(ReadConfigJson, DynamicRopeIsPlainWithinTheTrainedContext) {
       EXPECT_EQ(config.context_length, 256);
     }
   }
-  // A base changed by "alpha" is another thing (Hunyuan).
+  // A base changed by "alpha" means something else (Hunyuan).
   Json alpha = good_config();
   alpha["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 1.0}, {"alpha", 1000.0}};
   EXPECT_THROW(read(alpha), Error);
@@ -119,7 +119,7 @@ TEST(ReadConfigJson, ReadsEverySpellingOfRope) {
   json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 2000}};
   EXPECT_EQ(read(json).rope.theta, 2000);
   EXPECT_EQ(read(json).rope.scaling, RopeConfig::Scaling::none);
-  // Both: the old spelling decides, with the new one's base where it has none itself.
+  // If both are present the old spelling decides, with the new one's base if it has none.
   json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 3}};
   EXPECT_EQ(read(json).rope.theta, 2000);
   EXPECT_EQ(read(json).rope.scaling, RopeConfig::Scaling::linear);
@@ -155,13 +155,13 @@ TEST(ReadConfigJson, GenerationConfigAddsEndTokens) {
   EXPECT_EQ(config.bos_token, 0);
   write(directory.path() / "generation_config.json", "[1]");
   EXPECT_THROW(read_config_json(directory.path()), Error);
-  // A link that leads nowhere, as an interrupted download leaves it, is no missing file.
+  // A dangling link, left by an interrupted download, is not a missing file.
   std::filesystem::remove(directory.path() / "generation_config.json");
   std::filesystem::create_symlink("nowhere", directory.path() / "generation_config.json");
   EXPECT_THROW(read_config_json(directory.path()), Error);
 }
 
-// As llama.cpp does with GGUF files that name such ids.
+// As llama.cpp does for GGUF files with such ids.
 TEST(ReadConfigJson, IdsOutsideTheVocabularyAreIgnoredWithAWarning) {
   const testing::TemporaryDirectory directory;
   Json json = good_config();
@@ -186,10 +186,10 @@ TEST(ReadConfigJson, IdsOutsideTheVocabularyAreIgnoredWithAWarning) {
             std::string::npos);
 }
 
-// Each breaks one thing; the message names it.
+// Each case breaks one key; the message names it.
 struct Broken {
   const char* key;
-  const char* value;  // JSON; empty: the key is taken away
+  const char* value;  // JSON; empty: the key is removed
   const char* named;
 };
 
@@ -278,7 +278,7 @@ TEST(ReadConfigJson, RefusesWhatIsNoConfig) {
   }
 }
 
-// The frequencies against the formulas, by libm: both are good to a few 2^-53 of the exponent.
+// Frequencies compared with the formulas in libm: both err by a few 2^-53 of the exponent.
 TEST(RopeFrequencies, FollowTheFormulas) {
   ModelConfig config;
   config.head_dim = 128;
@@ -329,13 +329,13 @@ TEST(RopeFrequencies, FollowTheFormulas) {
 
   config.rope = {};
   config.rotary_dim = 0;
-  EXPECT_FALSE(rope_table(config).is_short(1));  // no text has other angles than another
+  EXPECT_FALSE(rope_table(config).is_short(1));  // all texts have the same angles
   config.rope.divisors.assign(64, 2.0F);
   frequencies = rope_frequencies(config);
   EXPECT_EQ(frequencies[0], 0.5);
 }
 
-// Ministral 3's scale of queries, of the published numbers, by libm.
+// Ministral 3's scale of queries, with the published numbers, by libm.
 TEST(RopeTable, ScalesQueriesByTheirPosition) {
   ModelConfig config;
   config.head_dim = 128;
@@ -349,8 +349,8 @@ TEST(RopeTable, ScalesQueriesByTheirPosition) {
   EXPECT_FALSE(table.is_short(1));
 }
 
-// transformers 5 takes the original context beside the section for that of yarn and longrope. Where
-// both are there they are one.
+// transformers 5 writes the original context beside yarn's and longrope's section. If both exist
+// they agree.
 TEST(ReadConfigJson, KnowsTheOriginalContextBesideItsSection) {
   Json json = good_config();
   json["max_position_embeddings"] = 4096;
@@ -363,8 +363,8 @@ TEST(ReadConfigJson, KnowsTheOriginalContextBesideItsSection) {
   EXPECT_THROW((void)read(json), Error);
 }
 
-// llama.cpp (LLAMA_MAX_LAYERS arrays of n_head, n_head_kv and n_ff) writes a number for each layer
-// where a model's layers may differ. Equal numbers are one number.
+// llama.cpp (LLAMA_MAX_LAYERS arrays of n_head, n_head_kv and n_ff) writes one number per layer if
+// layers may differ. Equal numbers count as one.
 TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
   const testing::TemporaryDirectory directory;
   const auto read_with = [&](const char* key, const std::vector<std::int32_t>& numbers) {
@@ -389,7 +389,7 @@ TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
   EXPECT_EQ(read_with("llama.attention.head_count", {8, 8, 8}).n_heads, 8);
   EXPECT_EQ(read_with("llama.attention.head_count_kv", {1, 1, 1}).n_kv_heads, 1);
   EXPECT_EQ(read_with("llama.feed_forward_length", {128, 128, 128}).hidden_dim, 128);
-  // OpenELM's and DeciLM's files have other numbers from layer to layer. No family here does.
+  // OpenELM's and DeciLM's files have numbers that differ between layers. No family here does.
   for (const char* key : {"llama.attention.head_count", "llama.attention.head_count_kv",
                           "llama.feed_forward_length"}) {
     for (const std::vector<std::int32_t>& numbers :
@@ -406,7 +406,7 @@ TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
   }
 }
 
-// llama.cpp's converter calls the text parts of Mistral Small 3 and of Ministral 3 mistral3. The
+// llama.cpp's converter names the text parts of Mistral Small 3 and of Ministral 3 mistral3. The
 // numbers are those of Ministral 3's published files.
 TEST(ReadConfigGguf, KnowsBothOfMistral3) {
   const testing::TemporaryDirectory directory;
@@ -449,7 +449,7 @@ TEST(ReadConfigGguf, KnowsBothOfMistral3) {
                }),
                Error);
   EXPECT_THROW(read_with([&](test_files::Gguf& file) { scaled(file, -1); }), Error);
-  // Without a length of its own, the context is the original one.
+  // Without its own length, the context is the original one.
   rope = read_with([](test_files::Gguf& file) {
     file.value("mistral3.attention.temperature_scale", test_files::kF32, 0.5F);
   });

@@ -12,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// What the encoder makes of its tokens: keys and values that the decoder's layers read.
+// The encoder's pass: the keys and values that the decoder's layers read.
 PassList compose_encoder(const Family& family, const DecoderWeights& weights) {
   PassBuilder pass(family.config().dim);
   pass.embed(weights.embedding, family.embedding_scale());
@@ -35,7 +35,7 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
   for (int i = 0; i < config.n_layers; ++i) {
     pass.begin_layer(i);
     family.compose(pass, weights.layers[static_cast<std::size_t>(i)]);
-    // The last feature is what the head reads.
+    // The last feature is the input of the output matrix.
     pass.leave_feature(i + 1, i + 1 == config.n_layers ? &weights.final_norm : nullptr);
   }
   pass.end_layers();
@@ -78,7 +78,7 @@ DecoderModel::DecoderModel(Parts parts)
   }
 }
 
-// One that is no sequence of this model is for lay_out to refuse.
+// lay_out() refuses sequences of other models.
 void DecoderModel::encode(Sequence& sequence) {
   auto* const text = dynamic_cast<KvSequence*>(&sequence);
   KvSequence* const encoder = text == nullptr ? nullptr : text->encoder();
@@ -142,7 +142,7 @@ float* DecoderModel::make_room(const ForwardRequest& request, ForwardOutput& out
   return logits;
 }
 
-// Nothing throws here, but for the loss of a device or of a rank.
+// Nothing below throws, except for the loss of a device or of a rank.
 void DecoderModel::run(const ForwardRequest& request, float* logits, ForwardOutput& output) {
   executor_->run({.logits = logits,
                   .feature_layers = request.feature_layers,

@@ -1,6 +1,6 @@
 // The promise of bit_identity_test.cc for mixtures of experts: a row's bits depend neither on how
-// it came nor on which experts the other rows of its pass use. Every weight kind and kernel table
-// that this machine can run.
+// it was computed nor on the experts of the other rows in its pass. Tests every weight format and
+// kernel table that this machine can run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ using testing::Rows;
 
 constexpr int kVocabulary = 131;
 
-// Nothing divides anything, as in bit_identity_test.cc; three of seven experts.
+// No size divides another, as in bit_identity_test.cc; three of seven experts.
 testing::TinyShape ragged_shape() {
   testing::TinyShape shape;
   shape.seed = 5;
@@ -45,7 +45,7 @@ testing::TinyShape ragged_shape() {
   return shape;
 }
 
-// Widths of whole blocks of 256.
+// Widths in whole blocks of 256.
 testing::TinyShape block_shape() {
   testing::TinyShape shape = ragged_shape();
   shape.n_layers = 1;
@@ -56,7 +56,7 @@ testing::TinyShape block_shape() {
   return shape;
 }
 
-// The files, written once: a directory, and GGUF files of stored types.
+// The files, written once: a directory, and GGUF files with stored types.
 struct Files {
   testing::TemporaryDirectory directory;
   Files() {
@@ -76,7 +76,7 @@ const Files& files() {
   return kFiles;
 }
 
-// What a case runs: weights of the directory, or a file as it is stored, or a golden model.
+// A case: weights of the directory, or a file in its stored types, or a golden model.
 struct Case {
   std::string name;
   std::optional<WeightKind> weights;
@@ -85,7 +85,7 @@ struct Case {
   int vocabulary = kVocabulary;
   int n_experts = 7;
   int n_used = 3;
-  std::uint64_t expert_memory = 0;  // above 0: experts stay in the file, with so much memory
+  std::uint64_t expert_memory = 0;  // above 0: experts stay in the file, with this much memory
 
   std::filesystem::path path() const {
     if (golden != nullptr) return testing::golden_directory(golden);
@@ -116,30 +116,31 @@ const std::vector<Case> kCases = {
     {"q8_0", {}, ElementType::q8_0},
     {"q4_0", {}, ElementType::q4_0},
     {"q6_k", {}, ElementType::q6_k},
-    // Sinks, windows, biases of routers and experts.
+    // Sinks, windows, and biases of routers and experts.
     {"gpt_oss_f32", WeightKind::f32, {}, "gpt_oss_plain", 97, 6, 4},
     {"gpt_oss_bf16", WeightKind::bf16, {}, "gpt_oss_plain", 97, 6, 4},
     {"gpt_oss_int8", WeightKind::int8, {}, "gpt_oss_plain", 97, 6, 4},
     {"gpt_oss_int4", WeightKind::int4, {}, "gpt_oss_plain", 97, 6, 4},
     {"gpt_oss_mxfp4", {}, {}, "gpt_oss_mxfp4", 97, 4, 2},
-    // Latent attention; groups, sigmoids, a bias of the choice, shared experts.
+    // Latent attention; groups, sigmoids, a choice bias, shared experts.
     {"deepseek_v2_f32", WeightKind::f32, {}, "deepseek_v2_grouped", 97, 8, 3},
     {"deepseek_v2_int8", WeightKind::int8, {}, "deepseek_v2_grouped", 97, 8, 3},
     {"deepseek_v3_f32", WeightKind::f32, {}, "deepseek_v3_plain", 97, 8, 3},
     {"deepseek_v3_bf16", WeightKind::bf16, {}, "deepseek_v3_plain", 97, 8, 3},
     {"deepseek_v3_int4", WeightKind::int4, {}, "deepseek_v3_stacked", 97, 9, 4},
-    // Two dense layers, groups.
+    // Two dense layers, and groups.
     {"glm4_moe_f32", WeightKind::f32, {}, "glm4_moe_air", 97, 8, 3},
     {"glm4_moe_int8", WeightKind::int8, {}, "glm4_moe_air", 97, 8, 3},
-    // Beside an MLP, read by another norm than the router's, each with a scale of its own.
+    // Experts beside an MLP. The router's norm differs from theirs, and each expert has a scale.
     {"gemma4_f32", WeightKind::f32, {}, "gemma4_moe", 97, 6, 2},
     {"gemma4_int8", WeightKind::int8, {}, "gemma4_moe", 97, 6, 2},
-    // Without a gate, beside an MLP; of a narrower row, in groups, with biases around them.
+    // Experts without a gate, beside an MLP; with a narrower row, groups, and biases.
     {"nemotron_h_f32", WeightKind::f32, {}, "nemotron_h_moe", 97, 6, 2},
     {"nemotron_h_bf16", WeightKind::bf16, {}, "nemotron_h_moe", 97, 6, 2},
     {"nemotron_h_mixed_f32", WeightKind::f32, {}, "nemotron_h_mixed", 97, 8, 3},
     {"nemotron_h_mixed_int4", WeightKind::int4, {}, "nemotron_h_mixed", 97, 8, 3},
-    // Mapped: two matrices of a size at a time; six of twenty-one; four of twenty-four.
+    // Experts in the file: memory for two matrices of a size; six of twenty-one; four of
+    // twenty-four.
     {"f32_mapped", WeightKind::f32, {}, nullptr, kVocabulary, 7, 3, 71'000},
     {"q4_0_mapped", {}, ElementType::q4_0, nullptr, kVocabulary, 7, 3, 300'000},
     {"gpt_oss_mxfp4_mapped", {}, {}, "gpt_oss_mxfp4", 97, 4, 2, 6'000},
@@ -161,9 +162,9 @@ class ExpertsBits : public ::testing::TestWithParam<std::tuple<test_support::Nam
   }
 
   Case case_;
-  std::unique_ptr<LanguageModel> model_;  // on two threads
+  std::unique_ptr<LanguageModel> model_;  // two threads
   std::vector<TokenId> tokens_;
-  Rows decoded_;  // one token a pass, on one thread
+  Rows decoded_;  // one token per pass, one thread
 };
 
 TEST_P(ExpertsBits, ChainsOfOneToEight) {
@@ -179,7 +180,7 @@ TEST_P(ExpertsBits, ChainsOfOneToEight) {
       testing::run_block(*model_, *sequence, part(tokens_, done, tokens_.size() - done)));
 }
 
-// Five right nodes among twenty others, each below a node of its own choosing.
+// Five right nodes among twenty others, each below a random node.
 TEST_P(ExpertsBits, TreesOfTwentyFiveNodes) {
   constexpr std::size_t kStart = 61;
   constexpr int kNodes = 25;
@@ -258,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(All, ExpertsBits,
                            return name;
                          });
 
-// Quantised models have one arithmetic, the router among them.
+// Quantised models compute with integers, and the router has one order of sums.
 TEST(ExpertsAcrossTables, HaveTheSameBits) {
   for (const Case& what : kCases) {
     if (what.weights == WeightKind::bf16) continue;  // the one exception (kernels/table.h)
@@ -275,7 +276,7 @@ TEST(ExpertsAcrossTables, HaveTheSameBits) {
   }
 }
 
-// One row reads as many experts as it uses, and many rows no expert twice.
+// One row reads as many experts as it uses, and several rows read none twice.
 TEST(Experts, AreCounted) {
   const auto model = kCases[0].load(*test_support::runnable_tables()[0].table, 1);
   const auto sequence = model->open({});
@@ -288,7 +289,8 @@ TEST(Experts, AreCounted) {
   const TokenBlock many{sequence.get(), tokens, {}};
   model->forward({&many, 1}, {}, output);
   EXPECT_EQ(output.experts_a_layer, 7);
-  // Experts of 72 by 52 in f32, tiles of 16 columns: four of seven are idle in each of two layers.
+  // Experts of 72 by 52 in f32 with tiles of 16 columns: four of seven are idle in each of two
+  // layers.
   const Footprint footprint = model->footprint();
   EXPECT_EQ(footprint.idle_bytes, 2 * 4 * (2 * 64 * 72 + 80 * 52) * 4);
   EXPECT_GT(footprint.weight_bytes, footprint.idle_bytes);

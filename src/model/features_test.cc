@@ -1,5 +1,5 @@
-// Hidden states that a pass leaves behind: the right ones, and with the promise that logits keep,
-// that their bits do not depend on how the row came to be computed.
+// Hidden states that a pass returns: their values, and the promise that logits also keep: their
+// bits do not depend on how the row was computed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST(Features, FirstIsTheEmbedding) {
   }
 }
 
-// A model cut off after l layers ends with the norm of what the whole one has in its stream there.
+// A model cut off after l layers ends with the norm of the stream that the whole model has there.
 TEST(Features, InnerOnesAreTheStreamAfterThatManyLayers) {
   const testing::TinyModel whole = testing::make_tiny_model(three_layers());
   const auto model = load_tiny(whole, 1);
@@ -107,7 +107,7 @@ TEST(Features, InnerOnesAreTheStreamAfterThatManyLayers) {
       const std::vector<double> norm =
           normalised(feature, cut.at("model.norm.weight").values, model->config().norm_epsilon);
       for (std::size_t i = 0; i < norm.size(); ++i) {
-        // 64 squares summed, a root, a quotient and two products.
+        // 64 squares summed, a square root, a quotient and two products.
         EXPECT_TRUE(
             near(expected.feature_row(row)[i], norm[i], product_tolerance(70, std::abs(norm[i]))));
       }
@@ -137,7 +137,7 @@ TEST(Features, LastIsWhatTheHeadReads) {
   }
 }
 
-// Heads borrow the output matrix: the same features give the same bits as in a pass.
+// Heads borrow the output matrix: equal features give the same bits as in a pass.
 TEST(Features, ProjectedTheyAreTheLogits) {
   for (const kernels::WeightKind kind :
        {kernels::WeightKind::f32, kernels::WeightKind::bf16, kernels::WeightKind::int8}) {
@@ -179,7 +179,7 @@ TEST(Features, BitsDoNotDependOnThePass) {
   const int layers[] = {1, 3};
   const auto model = load_tiny(tiny, 1);
   const auto whole = model->open({});
-  // Every row leaves its features, also where no logits are asked for.
+  // Every row returns its features, even if no logits are requested.
   const ForwardOutput expected =
       run(*model, *whole, some_tokens(), layers, {.kind = RowSet::Kind::none});
   EXPECT_EQ(expected.logits.n_rows(), 0);

@@ -48,7 +48,7 @@ double largest_difference(const Rows& rows, const std::vector<std::vector<double
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (std::size_t j = 0; j < rows[i].size(); ++j) {
       const double difference = std::fabs(rows[i][j] - expected[i][j]);
-      if (!(difference <= largest)) largest = difference;  // NaN stays
+      if (!(difference <= largest)) largest = difference;  // NaN is kept
     }
   }
   return largest;
@@ -92,10 +92,10 @@ std::vector<NamedShape> shapes() {
 
 class AgainstReference : public ::testing::TestWithParam<NamedShape> {};
 
-// What rounding can do to these logits is measured, not guessed: the reference in float errs by
-// d = max |float - double|, adding in an order as bad as any of ours. Our roundings are of the same
-// number and size but not the same ones: 8 d allows for another draw of them, and a wrong factor
-// anywhere makes errors of the size of the logits, thousands of d.
+// The rounding error of these logits is measured: the reference in float errs by d = max |float -
+// double|, adding in an order as bad as any of ours. Our roundings have the same number and size,
+// but other values: 8 d allows for that. A wrong factor anywhere makes errors as large as the
+// logits, thousands of d.
 TEST_P(AgainstReference, F32FromBothFileForms) {
   const testing::TemporaryDirectory directory;
   const TinyModel tiny = testing::make_tiny_model(GetParam().shape);
@@ -114,7 +114,7 @@ TEST_P(AgainstReference, F32FromBothFileForms) {
 
   const Rows from_gguf = run_file(directory.path() / "tiny.gguf", tokens);
   if (GetParam().shape.rope.scaling == RopeConfig::Scaling::llama3) {
-    // GGUF has the divisors of the frequencies in f32: an angle errs by 2^-24 of itself, at most 90
+    // GGUF stores the frequencies' divisors in f32: an angle errs by 2^-24 of itself, at most 90
     // radians here, and a logit by a small multiple of that.
     EXPECT_LE(largest_difference(from_gguf, expected), 8 * rounding + 16 * 90 * 0x1p-24);
   } else {
@@ -125,10 +125,10 @@ TEST_P(AgainstReference, F32FromBothFileForms) {
 INSTANTIATE_TEST_SUITE_P(Shapes, AgainstReference, ::testing::ValuesIn(shapes()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The model as it is after a weight kind has rounded it, in the double reference. int8 and int4
-// round what they multiply to 8 bits in groups of 32 as well: noise of (max|x| / 127) / sqrt(12),
-// with max|x| about 2 deviations: 0.5% of each product. Four products in a row a layer, two layers
-// and the head: 3 * 0.5%, and twice that for what the nonlinear steps make of it.
+// Compares with the double reference on the model after a weight format has rounded it. int8 and
+// int4 also round inputs to 8 bits in groups of 32: noise of (max|x| / 127) / sqrt(12), with max|x|
+// about 2 deviations: 0.5% of each product. Each of two layers has four products in a row, then the
+// head: 3 * 0.5%, doubled for the nonlinear steps.
 TEST(DecoderModel, QuantisedGgufFilesComeNearTheirOwnValues) {
   TinyShape shape;
   shape.dim = 256;  // a block of q6_k
@@ -145,8 +145,8 @@ TEST(DecoderModel, QuantisedGgufFilesComeNearTheirOwnValues) {
     TinyModel tiny = testing::make_tiny_model(shape);
     testing::write_gguf(tiny, file, {matrices, head});
 
-    // What the file says, read back by the reader: rounded as stored, and still interleaved there,
-    // so only the values are rounded here.
+    // The file's values, read back: rounded as stored, and still interleaved there. So only the
+    // values are rounded here.
     for (auto& tensor : tiny.tensors) {
       if (tensor.shape.size() < 2) continue;
       const ElementType type = tensor.name == "lm_head.weight" ? head : matrices;
@@ -168,7 +168,7 @@ TEST(DecoderModel, QuantisedGgufFilesComeNearTheirOwnValues) {
     EXPECT_LT(std::sqrt(error / size), 0.03);
     EXPECT_GT(std::sqrt(error / size), 1e-4);  // it did run with 8-bit inputs
 
-    // As f32 the file's values are exact, and so are the logits but for rounding.
+    // As f32 the file's values are exact, and so are the logits except for rounding.
     LoadOptions exact;
     exact.weights = WeightKind::f32;
     const double rounding =
@@ -177,7 +177,7 @@ TEST(DecoderModel, QuantisedGgufFilesComeNearTheirOwnValues) {
   }
 }
 
-// In a quantised model what is stored as bf16 runs as f32: the same bits as from a file that holds
+// In a quantised model, tensors stored as bf16 run as f32: the bits are those of a file that holds
 // these numbers as f32.
 TEST(DecoderModel, NothingRunsAsBf16InAQuantisedModel) {
   const testing::TemporaryDirectory directory;
@@ -192,12 +192,12 @@ TEST(DecoderModel, NothingRunsAsBf16InAQuantisedModel) {
                             run_file(directory.path() / "f32.gguf", tokens));
 }
 
-// Stored as bf16 or f16, asked for as f32: the same as the widened numbers stored as f32. And the
-// embedding is read as stored, whatever kind the matrices have.
+// Stored as bf16 or f16 and loaded as f32: equals the widened numbers stored as f32. The embedding
+// is read as stored, whatever the matrices' format.
 int n_attended_by_pairs = 0;
 
-// Products of bf16 in attention are for bf16 weights and bf16 keys alone: a quantised model has the
-// same bits on every table, and a cache of floats is there to be read as floats.
+// Attention uses bf16 products only for bf16 weights with bf16 keys. A quantised model has the same
+// bits on every table, and a float cache is read as floats.
 TEST(DecoderModel, AttendsByProductsOfBf16WithBf16WeightsAndKeysAlone) {
   const testing::TemporaryDirectory directory;
   testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
@@ -249,7 +249,7 @@ TEST(DecoderModel, StoredTypesWiden) {
   }
 }
 
-// Errors leave everything as it was: the pass after them gives the same bits.
+// Errors leave everything unchanged: the next pass gives the same bits.
 TEST(DecoderModel, RefusesWhatItCannotRun) {
   const testing::TemporaryDirectory directory;
   TinyShape shape;
@@ -315,7 +315,7 @@ TEST(DecoderModel, RefusesWhatItCannotRun) {
   whole.insert(whole.end(), {5, 6, 1, 2, 3});
   const Rows expected = run_file(directory.path(), whole);
   testing::expect_same_bits(expected, 14, testing::run_block(*model, *sequence, good));
-  // Exactly to the end of the context is fine.
+  // Exactly to the end of the context is allowed.
   const std::vector<TokenId> rest(23, 1);
   EXPECT_EQ(testing::run_block(*model, *sequence, rest).size(), 23u);
   EXPECT_TRUE(testing::run_block(*model, *fresh, std::vector<TokenId>(40, 2)).size() == 40u);
@@ -336,8 +336,8 @@ TEST(DecoderModel, ReportsProgressUpToTheEnd) {
   EXPECT_EQ(shares.back(), 1);
 }
 
-// The random pair for demos: its drafter agrees with its target often enough to be of use and not
-// so often that nothing is ever rejected, on text that the target itself makes.
+// The random pair for demos: on text of the target, its drafter is accepted often enough to be
+// useful, and rejected often enough to show it.
 TEST(TinyPair, AcceptanceIsBetweenTheExtremes) {
   const testing::TemporaryDirectory directory;
   testing::write_tiny_pair(directory.path());

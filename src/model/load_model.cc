@@ -30,7 +30,7 @@
 namespace outrider {
 namespace {
 
-// No machine has more; beyond it a number is a slip of the keyboard, and threads cost memory.
+// No machine has more; a larger number is probably a typing error, and threads cost memory.
 constexpr int kMostThreads = 1024;
 
 }  // namespace
@@ -46,9 +46,9 @@ void require_model(const std::filesystem::path& given) {
                 "a Hugging Face directory (config.json, *.safetensors) or a .gguf file",
                 "a directory without config.json");
   }
-  // Names do not tell: some are in capitals, and download caches keep files under their hashes.
+  // The name alone does not tell: some are in capitals, and download caches name files by hashes.
   if (path.extension() == ".gguf" || is_gguf(path)) return;
-  if (fs::exists(path, ignored)) const MappedFile readable(path);  // Error if it is not
+  if (fs::exists(path, ignored)) const MappedFile readable(path);  // throws an Error if unreadable
   const bool is_part = path.extension() == ".safetensors" || path.extension() == ".json";
   throw Error("load model", path.string(), "a Hugging Face directory or a .gguf file",
               !fs::exists(path, ignored) ? "nothing there"
@@ -91,7 +91,7 @@ std::size_t most_cache_bytes(const LoadOptions& options) {
 
 namespace {
 
-// For experts that stay in their file; null where there are none.
+// For experts that stay in their file; null if none do.
 std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
                                                  const LoadOptions& options, int n_threads) {
   std::vector<const ExpertMemory::Matrices*> all;
@@ -108,12 +108,12 @@ std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
   return memory;
 }
 
-// Of several ranks; null of one process alone.
+// The ranks' communicator; null for a single process.
 Communicator* ranks_of(const LoadOptions& options) {
   return options.ranks != nullptr && options.ranks->n_ranks() > 1 ? options.ranks.get() : nullptr;
 }
 
-// What must be the same on all ranks, or the bits would not be those of one process.
+// Compares what must be equal on all ranks for the bits to be those of one process.
 void agree_on(Communicator& ranks, const std::filesystem::path& path, const TensorSource& source,
               const LoadOptions& options, const WeightOptions& weight_options) {
   agree(ranks, {{"build (the program's checksum)", program_checksum()},
@@ -140,8 +140,8 @@ std::vector<int> meet(Communicator& ranks, int n_threads) {
   return all;
 }
 
-// The limit of a rank's cache: --kv-memory is that of a rank with most heads of keys, and others
-// hold as many tokens. So all of them refuse the same pass.
+// A rank's cache limit. --kv-memory applies to the ranks with most key heads; the others get memory
+// for the same number of tokens. So all refuse the same pass.
 std::size_t cache_bytes_of_rank(const ModelConfig& config, const RankShare& share,
                                 std::size_t most_bytes) {
   if (most_bytes == PagePool::kUnbounded) return most_bytes;
@@ -159,7 +159,7 @@ std::size_t cache_bytes_of_rank(const ModelConfig& config, const RankShare& shar
                                   static_cast<std::uint64_t>(most));
 }
 
-// All of a model but where its source's bytes are.
+// Everything of a model except its source's bytes.
 DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   WeightOptions weight_options = make_weight_options(options);
   weight_options.names = opened.names;
@@ -188,7 +188,7 @@ DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   return parts;
 }
 
-// Tables are read as they are stored for as long as the model lives; all else was packed.
+// Tables are read as stored for as long as the model lives; all other tensors were packed.
 std::unique_ptr<TensorSource> copy_tables(DecoderWeights& weights, std::string description) {
   auto kept = std::make_unique<KeptTensors>(std::move(description));
   for (TensorView* const table : {&weights.embedding, &weights.positions,
@@ -198,10 +198,10 @@ std::unique_ptr<TensorSource> copy_tables(DecoderWeights& weights, std::string d
   return kept;
 }
 
-// Throws what it throws; of that the other ranks do not hear.
+// Its exceptions are not reported to other ranks.
 std::unique_ptr<DecoderModel> load_unheard(const std::filesystem::path& path,
                                            const LoadOptions& options) {
-  // What cannot be meant is refused before a file is opened.
+  // Invalid options are refused before a file is opened.
   const WeightOptions weight_options = make_weight_options(options);
   OpenedModel opened = open_model(path);
   Communicator* const ranks = ranks_of(options);

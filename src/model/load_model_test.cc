@@ -1,4 +1,4 @@
-// Broken files, each one clear error; and weights that come out of files as they went in.
+// Broken files, each with one clear error; and weights whose values survive the files.
 #include "model/load_model.h"
 
 #include <fmt/format.h>
@@ -63,8 +63,8 @@ TEST(LoadModel, TellsGgufByItsFirstBytes) {
   }
 }
 
-// A model stands in memory once, packed: what it was packed from has left, but for some pages that
-// the system brought in around its neighbours.
+// A model is in memory once, packed. The tensors that it was packed from have been released, except
+// for pages that the system read around their neighbours.
 TEST(LoadModel, KeepsNoSecondCopyInMemory) {
   const testing::TemporaryDirectory directory;
   testing::TinyShape shape;
@@ -88,8 +88,8 @@ TEST(LoadModel, KeepsNoSecondCopyInMemory) {
 struct BrokenTensors {
   const char* name;
   std::function<void(TinyModel&)> damage;
-  const char* named;       // in the Hugging Face form's message
-  const char* gguf_named;  // in GGUF's; null: GGUF cannot be broken so
+  const char* named;       // in the message for the Hugging Face format
+  const char* gguf_named;  // in that for GGUF; null: not possible there
 };
 
 void rename(TinyModel& model, const std::string& from, const std::string& to) {
@@ -206,7 +206,7 @@ TEST_P(BrokenTensorsTest, AreOneClearError) {
 INSTANTIATE_TEST_SUITE_P(All, BrokenTensorsTest, ::testing::ValuesIn(broken_tensors()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// What follows from the configuration is no weight; others that no layer holds are said.
+// Weights that follow from the configuration are ignored; other unused ones are reported.
 TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
   const testing::TemporaryDirectory directory;
   const auto warnings_with = [&](const std::vector<std::string>& names) {
@@ -224,7 +224,7 @@ TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
   EXPECT_NE(one[0].find("1 of its weights is not used (model.embed_norm.weight)"),
             std::string::npos)
       << one[0];
-  // Layers behind the last that the configuration counts.
+  // Layers beyond the number in the configuration.
   const auto layer = warnings_with({"model.layers.2.mlp.up_proj.weight", "x.weight"});
   ASSERT_EQ(layer.size(), 1u);
   EXPECT_NE(layer[0].find("2 of its weights are not used (model.layers.2.mlp.up_proj.weight, ...)"),
@@ -232,7 +232,7 @@ TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
       << layer[0];
 }
 
-// The file has the right number of bytes for another type: a header that says I64.
+// The header says I64, a type with the wrong number of bytes.
 TEST(LoadModel, RefusesTensorsThatAreNoFloats) {
   const testing::TemporaryDirectory directory;
   testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
@@ -248,7 +248,7 @@ TEST(LoadModel, RefusesTensorsThatAreNoFloats) {
   expect_error(directory.path(), "i32");
 }
 
-// GGUF metadata that lies; each file is good but for one number.
+// GGUF metadata with one wrong number in each file.
 TEST(LoadModel, RefusesGgufMetadataThatCannotBe) {
   const testing::TemporaryDirectory directory;
   const auto file = directory.path() / "model.gguf";
@@ -267,8 +267,8 @@ TEST(LoadModel, RefusesGgufMetadataThatCannotBe) {
   with([](auto& shape) { shape.rope.theta = 0; }, "rope theta");
 }
 
-// What is stored in a kind of ours is copied, bit by bit, and rows that GGUF keeps interleaved come
-// out in halves.
+// Weights stored in a format of ours are copied bit by bit, and rows that GGUF interleaves are put
+// into halves.
 TEST(StoredWeights, CopiesNativeKindsExactly) {
   constexpr std::int64_t kRows = 12;  // two heads of 6
   constexpr std::int64_t kWidth = 64;
@@ -302,8 +302,8 @@ TEST(StoredWeights, CopiesNativeKindsExactly) {
           return half(rows.scales[group]) * rows.int4[at] + half(rows.minimums[group]);
       }
     };
-    // A product and a sum of short numbers: q4_0's scale * (q - 8) is exact either way; q4_1's sum
-    // may round once more than the reader's, by half a unit of a number below 2.
+    // A product and a sum of short numbers: q4_0's scale * (q - 8) is exact. q4_1's sum may have
+    // one more rounding than the reader's, half a unit of a number below 2.
     const float tolerance = type == ElementType::q4_1 ? 0x1p-24F * 2 : 0;
     plain.read(3, 5, rows);
     for (std::int64_t row = 0; row < 5; ++row) {
@@ -322,7 +322,7 @@ TEST(StoredWeights, CopiesNativeKindsExactly) {
   }
 }
 
-// A part of a matrix, and rows that take turns with those of other products, head by head.
+// A part of a matrix, and rows that alternate with those of other products, head by head.
 TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
   constexpr std::int64_t kRows = 12;
   constexpr std::int64_t kWidth = 32;
@@ -349,7 +349,7 @@ TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
   expect({.first = 4, .n = 8, .interleaved_head_dim = 4}, {4, 6, 5, 7, 8, 10, 9, 11});
 }
 
-// What is stored turned gives, in every kind, the numbers of what is stored in rows.
+// A matrix stored transposed gives the same numbers as one stored in rows, in every format.
 TEST(StoredWeights, TurnsMatrices) {
   constexpr std::int64_t kRows = 40;
   constexpr std::int64_t kWidth = 33;
@@ -391,7 +391,7 @@ TEST(StoredWeights, TurnsMatrices) {
   }
 }
 
-// Copying and requantising differ: asking for the stored kind must not round twice.
+// Copying and requantising differ: loading in the stored format must not round twice.
 TEST(StoredWeights, RoundsWhatIsStoredInAnotherKind) {
   std::vector<float> values;
   for (int i = 0; i < 64; ++i) values.push_back(static_cast<float>((i * 29) % 64) * 0.11F - 3);

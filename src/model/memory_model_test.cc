@@ -1,5 +1,5 @@
-// Models of every family, from memory: the bits of a load from the directory, of borrowed bytes
-// that are gone afterwards.
+// Models of every family from memory: the bits of a load from the directory, even after the
+// borrowed bytes are gone.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -52,7 +52,7 @@ TEST_P(MemoryModel, HasTheBitsOfItsDirectory) {
   EXPECT_EQ(from_memory->footprint().weight_bytes, from_files->footprint().weight_bytes);
   EXPECT_EQ(from_memory->config().end_tokens, from_files->config().end_tokens);
   EXPECT_EQ(from_memory->warnings().size(), from_files->warnings().size());
-  // A head in fewer bits is copied from the tensors as they were.
+  // An output matrix in fewer bits is made from the original tensors.
   const auto narrower = from_memory->narrower_output(WeightKind::int4);
   EXPECT_EQ(narrower.has_value(), from_files->narrower_output(WeightKind::int4).has_value());
   std::vector<float> embedded(static_cast<std::size_t>(from_files->config().dim));

@@ -1,6 +1,5 @@
-// Once warm, decoding allocates nothing: not the pass, not the cache, not keep(). Where a sequence
-// grows by a page, that page may come from the system, with the lists that are as long as the
-// sequence.
+// Once warm, decoding allocates nothing: in the pass, the cache or keep(). If a sequence grows by a
+// page, that page may be allocated, and lists as long as the sequence may grow.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -64,8 +63,8 @@ TEST(DecoderModel, AllocatesNothingForExperts) {
   expect_no_allocations(shape);
 }
 
-// A sequence longer than any before it allocates only where it takes a page that was not there. The
-// next one finds those pages, and if it says how long it will be, allocates nothing.
+// A sequence longer than any before allocates only for new pages. The next one reuses those pages;
+// if its length was announced, it allocates nothing.
 TEST(DecoderModel, AllocatesForNewPagesAlone) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;
@@ -101,14 +100,14 @@ TEST(DecoderModel, AllocatesForNewPagesAlone) {
     }
     EXPECT_EQ(sequence->n_kept(), 2 * kRounds);
   }
-  // Lists and memory double: of 16 pages few bring allocations, but the second does.
+  // Lists and memory double: of 16 pages only few allocate, but the second does.
   EXPECT_GT(n_rounds_with_new_pages, 0);
   EXPECT_LE(n_rounds_with_new_pages, 5);
 }
 
-// Recurrent layers as well: inputs of pending nodes and states take pages that are there, and
-// states of nodes the room of earlier passes. And latents, whose chunks become values in room that
-// is there; and heads of two widths.
+// Recurrent layers as well: inputs of pending nodes and states reuse pages, and nodes' states reuse
+// buffers of earlier passes. Also latents, whose chunks are expanded in existing buffers, and heads
+// of two widths.
 class FurtherModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FurtherModel, AllocatesNothing) {
@@ -143,8 +142,8 @@ INSTANTIATE_TEST_SUITE_P(, FurtherModel,
                                            "deepseek_v3_plain", "gemma4_shared", "gemma4_moe"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Splits of a context that two threads share: the prompt's passes, too wide to share them, have
-// made room for one row and for a draft.
+// Splits of a context that two threads share: the prompt's passes are too wide to share them, but
+// have sized the buffers for one row and for a draft.
 TEST(DecoderModel, AllocatesNothingWhereSplitsAreShared) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;

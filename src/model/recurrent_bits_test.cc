@@ -1,5 +1,5 @@
-// Models with recurrent layers keep the promise: the bits of a row do not depend on how it came,
-// what was rejected leaves no trace, and a rewound sequence stands where it says.
+// Models with recurrent layers keep the promise: a row's bits do not depend on how it was computed,
+// rejected nodes leave no trace, and a rewound sequence is where it says.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,8 +34,8 @@ std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
 }
 TokenId other_than(TokenId token, int by = 1) { return (token + by) % kVocabulary; }
 
-// A tree whose right path is scattered among wrong nodes: 5 levels of 5 nodes, all of them children
-// of the right node before.
+// A tree whose right path is scattered among wrong nodes: 5 levels of 5 nodes, all children of the
+// right node above.
 struct WideTree {
   std::vector<TokenId> tokens;
   std::vector<int> parents;
@@ -79,7 +79,7 @@ class RecurrentBits : public ::testing::TestWithParam<
   std::filesystem::path directory_;
   std::unique_ptr<LanguageModel> model_, two_threads_;
   std::vector<TokenId> tokens_;
-  Rows decoded_;  // the logits behind each token, one token a pass
+  Rows decoded_;  // the logits after each token, one token per pass
 };
 
 TEST_P(RecurrentBits, OnePassAndRaggedOnes) {
@@ -88,7 +88,7 @@ TEST_P(RecurrentBits, OnePassAndRaggedOnes) {
     testing::expect_same_bits(decoded_, 0, testing::run_block(*model, *whole, tokens_));
     const auto ragged = model->open({});
     for (const std::size_t n : {1U, 7U, 16U, 33U, 2U, 64U, 3U}) expect_next(*model, *ragged, n);
-    // Nodes that stay pending from pass to pass.
+    // Nodes that stay pending over several passes.
     const auto done = static_cast<std::size_t>(ragged->n_kept());
     std::size_t at = done;
     for (const std::size_t n : {3U, 1U, 9U}) {
@@ -101,14 +101,14 @@ TEST_P(RecurrentBits, OnePassAndRaggedOnes) {
   }
 }
 
-// Drafts of one to eight tokens, of which 0 to all stand.
+// Drafts of one to eight tokens, of which none to all are kept.
 TEST_P(RecurrentBits, ChainsOfWhichAPartStands) {
   for (int length = 1; length <= 8; ++length) {
     const auto sequence = model_->open({});
     expect_next(*model_, *sequence, 3);
     for (int right = 0; sequence->n_kept() + length < 150; right = (right + 1) % (length + 1)) {
       const auto start = static_cast<std::size_t>(sequence->n_kept());
-      // A chain behind its root, which is committed.
+      // A chain after its root, which is committed.
       std::vector<TokenId> chain(tokens_.begin() + static_cast<std::ptrdiff_t>(start),
                                  tokens_.begin() + static_cast<std::ptrdiff_t>(start) + length + 1);
       if (right < length) {
@@ -125,7 +125,7 @@ TEST_P(RecurrentBits, ChainsOfWhichAPartStands) {
 
 TEST_P(RecurrentBits, TreesOfTwentyFiveNodes) {
   for (LanguageModel* model : {model_.get(), two_threads_.get()}) {
-    // The beginning, within pages, over the border of one.
+    // At the beginning, within pages, and across a page boundary.
     for (const std::size_t start : {0U, 1U, 14U, 61U, 126U}) {
       const auto sequence = model->open({});
       if (start > 0) expect_next(*model, *sequence, start);
@@ -135,18 +135,18 @@ TEST_P(RecurrentBits, TreesOfTwentyFiveNodes) {
         EXPECT_TRUE(
             testing::same_bits(rows[static_cast<std::size_t>(tree.path[i])], decoded_[start + i]));
       }
-      // A second pass below the right leaf, one node wrong.
+      // A second pass below the right leaf, with one wrong node.
       const std::vector<TokenId> more = {other_than(tokens_[start + 5]), tokens_[start + 5],
                                          tokens_[start + 6]};
       const std::vector<int> parents = {tree.path.back(), tree.path.back(), 26};
       const Rows more_rows = testing::run_block(*model, *sequence, more, parents);
       testing::expect_same_bits(decoded_, start + 5, {more_rows[1], more_rows[2]});
-      // A wrong node's row is that of decoding the wrong token.
+      // A wrong node's row equals that of decoding the wrong token.
       const auto astray = sequence->fork();
       const TokenId wrong = tree.tokens[0];
       testing::expect_same_bits(testing::decode_one_by_one(*model, *astray, {&wrong, 1}), 0,
                                 {rows[0]});
-      // Nothing of it stands; then a part; then all.
+      // First none of it is kept; then a part; then all.
       sequence->keep({});
       testing::run_block(*model, *sequence, tree.tokens, tree.parents);
       sequence->keep(std::vector<int>{tree.path[0], tree.path[1]});
@@ -172,7 +172,7 @@ TEST_P(RecurrentBits, BatchOfEightRaggedTexts) {
     sequences.push_back(model.open({}));
     testing::run_and_keep(model, *sequences.back(), part(texts[i], 0, 1 + 8 * i));
   }
-  // Each its own number of rows; two of them trees.
+  // Each has a different number of rows; two are trees.
   std::vector<WideTree> trees;
   for (std::size_t i = 0; i < 8; ++i) trees.emplace_back(texts[i], 1 + 8 * i);
   std::vector<TokenBlock> blocks;
@@ -212,7 +212,7 @@ TEST_P(RecurrentBits, BatchOfEightRaggedTexts) {
   }
 }
 
-// Both go their way, neither sees the other; a fork of a fork, too.
+// Forks diverge without affecting each other; forks of forks as well.
 TEST_P(RecurrentBits, Forks) {
   const auto sequence = model_->open({});
   const auto of_nothing = sequence->fork();
@@ -231,7 +231,7 @@ TEST_P(RecurrentBits, Forks) {
   expect_next(*model_, *behind, 10);
 }
 
-// The last border at or before that place whose snapshot is there, in tokens (state_snapshots.h).
+// The last page boundary at or before that place with a snapshot, in tokens (state_snapshots.h).
 int border_before(int n_tokens, int n_run) {
   for (int border = n_tokens / kPageTokens; border > 0; --border) {
     const int power = std::countr_zero(static_cast<unsigned>(border));
@@ -240,7 +240,7 @@ int border_before(int n_tokens, int n_run) {
   return 0;
 }
 
-// A sequence says where it stands, which is a border of pages, and goes on from there.
+// A rewound sequence reports its length, a page boundary, and continues from there.
 TEST_P(RecurrentBits, Rewinding) {
   for (const int n_run : {1, 63, 64, 65, 130, 200}) {
     for (const int back : {0, 1, 2, 30, 64, 65, 129, 200}) {
@@ -254,7 +254,7 @@ TEST_P(RecurrentBits, Rewinding) {
       EXPECT_EQ(left, back == 0 ? wanted : border_before(wanted, n_run));
       EXPECT_EQ(sequence->n_kept(), left);
       EXPECT_EQ(sequence->n_pending(), 0);
-      // Another text, back again, the old text.
+      // Another text, back again, then the old text.
       testing::run_and_keep(*model_, *sequence, some_tokens(20, 3));
       EXPECT_LE(sequence->rewind(left), left);
       expect_next(*model_, *sequence, 15);
@@ -262,7 +262,7 @@ TEST_P(RecurrentBits, Rewinding) {
   }
 }
 
-// What a prefix hit is: an earlier text's sequence, forked and rewound to what both begin with.
+// A prefix hit: an earlier text's sequence is forked and rewound to the common beginning.
 TEST_P(RecurrentBits, APrefixOfAnotherText) {
   const auto earlier = model_->open({});
   expect_next(*model_, *earlier, 150);
@@ -302,8 +302,8 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(WeightKind::bf16, WeightKind::int8)),
     case_name);
 
-// Quantised products are exact integer arithmetic, and convolutions, delta rules and Mamba-2 have
-// one order of their sums: no table can tell itself from another.
+// Quantised products are exact integer arithmetic; convolutions, delta rules and Mamba-2 have one
+// order of sums. So all tables give the same bits.
 TEST(RecurrentBitsAcrossTables, QuantisedModels) {
   const std::vector<TokenId> tokens = some_tokens(100, 9);
   for (const char* name :
@@ -325,7 +325,7 @@ TEST(RecurrentBitsAcrossTables, QuantisedModels) {
   }
 }
 
-// A budget that holds a text and no more: snapshots give way, and nothing else changes.
+// A budget for just one text: snapshots are dropped, and nothing else changes.
 TEST(RecurrentMemory, SnapshotsGiveWayToTokens) {
   const auto tokens = some_tokens(600, 4);
   const auto load = [](std::uint64_t bytes) {
@@ -336,7 +336,7 @@ TEST(RecurrentMemory, SnapshotsGiveWayToTokens) {
   const auto unbounded = free->open({});
   const Rows expected = testing::decode_one_by_one(*free, *unbounded, tokens);
   const KvCache& cache = *dynamic_cast<KvSequence&>(*unbounded).cache();
-  // Ten pages of tokens, a state, a page of inputs, and a snapshot or two.
+  // Ten pages of tokens, a state, a page of inputs, and one or two snapshots.
   const std::size_t most = 10 * kPageTokens * cache.token_bytes() + 3 * cache.state_bytes() +
                            kInputNodes * cache.input_bytes();
   const auto bounded = load(most);
@@ -360,14 +360,14 @@ TEST(RecurrentMemory, SnapshotsGiveWayToTokens) {
                             part(tokens, at, std::min<std::size_t>(8, 600 - at))));
 }
 
-// An early exit's fork uses no snapshot of the sequence that it follows: there, they give way.
+// An early exit's fork uses no snapshot of the sequence that it follows: they may be dropped there.
 TEST(RecurrentMemory, AnEarlyExitHoldsNoSnapshots) {
   const auto tokens = some_tokens(600, 4);
   const auto free = load_model(testing::golden_directory("lfm2_long"), {.n_threads = 1});
   const auto unbounded = free->open({});
   const Rows expected = testing::decode_one_by_one(*free, *unbounded, tokens);
   const KvCache& cache = *dynamic_cast<KvSequence&>(*unbounded).cache();
-  // The text's pages, its state and a page of inputs; a copy of the last page and of the state,
+  // The text's pages, its state and a page of inputs; and copies of the last page and of the state,
   // which the fork shares.
   const std::size_t most = 11 * kPageTokens * cache.token_bytes() + 2 * cache.state_bytes() +
                            kInputNodes * cache.input_bytes();

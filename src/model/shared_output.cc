@@ -30,7 +30,7 @@ Projection::Projection(const Matrix& head, const LogitForm& form, const CpuPass:
       n_columns_(parts.empty() ? head.n_columns() : std::accumulate(parts.begin(), parts.end(), 0)),
       pass_(list_of(head, form, parts, read_), machine) {}
 
-// Returns how many rows there are.
+// Returns the number of rows.
 int Projection::lay_out(std::span<const float> features) {
   const auto dim = static_cast<std::size_t>(head_->k());
   if (features.size() % dim != 0) {

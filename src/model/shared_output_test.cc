@@ -59,7 +59,7 @@ class SharedOutputs : public ::testing::Test {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
   }
 
-  // What a head of these weights gives for the token behind one of that state.
+  // The head's logits, with these weights, for the token after one with that state.
   static std::vector<float> logits_of_head(FeatureHead& head, std::span<const float> state) {
     const auto sequence = head.open({});
     const std::vector<TokenId> token = {5};
@@ -89,8 +89,8 @@ TEST_F(SharedOutputs, AreTheTargetsOwnUnlessFewerBitsAreAskedFor) {
   EXPECT_FALSE(shared(*quantized, WeightKind::int8).is_copy());
 }
 
-// A copy is made of what the file has, not of what the target made of it: its logits are those of a
-// target that was loaded in the copy's kind of weights.
+// A copy is made from the file's weights, not from the target's rounded ones: its logits are those
+// of a target loaded in the copy's format.
 TEST_F(SharedOutputs, InFewerBitsAreThoseOfATargetOfTheseBits) {
   for (const WeightKind kind : {WeightKind::bf16, WeightKind::int8, WeightKind::int4}) {
     const auto target = target_as(WeightKind::f32);
@@ -103,8 +103,7 @@ TEST_F(SharedOutputs, InFewerBitsAreThoseOfATargetOfTheseBits) {
   }
 }
 
-// A head in int8 gives the same logits whether its target has its matrix in int8 or the head a
-// copy.
+// A head in int8 gives the same logits whether the target's matrix is int8 or the head has a copy.
 TEST_F(SharedOutputs, InFewerBitsAreWhatHeadsDraftFrom) {
   const std::filesystem::path eagle = files_.path() / "eagle";
   const std::filesystem::path medusa = files_.path() / "medusa";

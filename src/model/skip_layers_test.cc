@@ -1,5 +1,5 @@
-// Passes that leave layers out: bit for bit those of a model that never had them, and kept apart
-// from passes that do not.
+// Passes that skip layers: bit for bit those of a model without these layers, and separate from
+// full passes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ testing::TinyModel four_layers() {
   return testing::make_tiny_model(shape);
 }
 
-// The model whose layers are those of `model` but the ones listed.
+// `model` without the listed layers.
 testing::TinyModel without(const testing::TinyModel& model, const Layers& skipped) {
   testing::TinyModel rest = model;
   rest.tensors.clear();
@@ -57,7 +57,7 @@ std::unique_ptr<LanguageModel> load_tiny(const testing::TinyModel& model, int n_
   return loaded;
 }
 
-// Prefill, then a tree, then what stands behind the path that was kept.
+// Prefill, then a tree, then rows after the kept path.
 std::vector<float> logits_of(LanguageModel& model, const Layers& skipped) {
   const auto sequence = model.open({});
   ForwardOutput output;
@@ -109,7 +109,7 @@ TEST(SkipLayers, LeavesTheStreamAsItWas) {
   EXPECT_FALSE(std::equal(row.begin() + 64, row.begin() + 128, row.begin() + 128));
 }
 
-// A pass, and the rows it leaves; its nodes become kept tokens.
+// Runs a pass and returns its rows; its nodes become kept tokens.
 std::vector<float> run_on(LanguageModel& model, Sequence& sequence, std::vector<TokenId> tokens,
                           const Layers& skipped) {
   ForwardOutput output;
@@ -135,7 +135,8 @@ TEST(SkipLayers, AnEarlyExitGoesOnFromTheWholeModelsSequence) {
       run_on(*model, *untouched, prompt, {});
       run_on(*model, *own, prompt, last);
       for (int round = 0; round < 3; ++round) {
-        // Each round drafts on a new fork; then the whole model goes on as if nobody had.
+        // Each round drafts on a new fork; then the whole model continues as if there had been
+        // none.
         const auto fork = model->fork_without(*whole, last);
         ASSERT_NE(fork, nullptr);
         EXPECT_EQ(fork->n_kept(), whole->n_kept());
@@ -167,13 +168,13 @@ TEST(SkipLayers, NoForkWhereKeysAndValuesAreOthers) {
   run_on(*model, *shortened, {1, 2, 3}, {3});
   EXPECT_EQ(model->fork_without(*shortened, Layers{3}), nullptr);
   EXPECT_EQ(model->fork_without(*shortened, Layers{2, 3}), nullptr);
-  // A fork is for these passes alone.
+  // A fork serves only passes with these layers.
   const auto fork = model->fork_without(*whole, Layers{3});
   EXPECT_THROW(run_on(*model, *fork, {4}, {}), Error);
   EXPECT_THROW(run_on(*model, *fork, {4}, {2, 3}), Error);
 }
 
-// Keys and values of shortened passes are never read by others, nor the other way round.
+// Keys and values of shortened passes are not used by other passes, nor the other way round.
 TEST(SkipLayers, SequencesAreRunWithoutTheSameLayersAllTheTime) {
   const auto model = load_tiny(four_layers(), 1);
   ForwardOutput output;

@@ -1,5 +1,5 @@
 // Contexts of several splits (kernels/table.h): a row's logits have the same bits whether one
-// thread goes over its splits one after the other or several threads share them.
+// thread processes its splits in turn or several threads share them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using testing::Rows;
 constexpr int kVocabulary = 131;
 constexpr auto kSplit = static_cast<std::size_t>(kernels::kSplitKeys);
 
-// Three key-value heads, which one thread takes whole and two threads cannot share evenly.
+// Three key-value heads: one thread takes them all, and two threads cannot share them evenly.
 const std::filesystem::path& three_heads() {
   static const testing::TemporaryDirectory kDirectory;
   static const bool kWritten = [] {
@@ -58,7 +58,7 @@ std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
   return testing::tokens_without_pattern(n, start, kVocabulary);
 }
 
-// The first n tokens in passes of more rows than share splits.
+// Runs the first n tokens in passes with too many rows to share splits.
 std::unique_ptr<Sequence> prefilled(LanguageModel& model, const std::vector<TokenId>& tokens,
                                     std::size_t n,
                                     const std::vector<TokenId>& encoder_tokens = {}) {
@@ -74,7 +74,7 @@ std::unique_ptr<Sequence> prefilled(LanguageModel& model, const std::vector<Toke
 class SplitAttention
     : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, WeightKind, KvKind>> {};
 
-// load(n_threads): a model of that vocabulary, whose encoder, where it has one, reads those tokens.
+// load(n_threads): returns a model with that vocabulary. Its encoder, if any, reads those tokens.
 template <typename Load>
 void expect_bits_of_one_thread(const Load& load, int vocabulary,
                                const std::vector<TokenId>& encoder_tokens = {}) {
@@ -96,7 +96,8 @@ void expect_bits_of_one_thread(const Load& load, int vocabulary,
     testing::expect_same_bits(expected, 0,
                               testing::run_block(*model, *sequence, part(tokens, kBefore, 40)));
     sequence->keep({});
-    // The right path among wrong siblings: chunks are put together on both sides of the border.
+    // The right path among wrong siblings: chunks are gathered on both sides of the split's
+    // boundary.
     std::vector<TokenId> nodes;
     std::vector<int> parents;
     for (std::size_t i = 0; i < 30; ++i) {
@@ -121,7 +122,7 @@ TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
       kVocabulary);
 }
 
-// Of a golden model, with a context of several splits.
+// For a golden model, with a context of several splits.
 void expect_bits_of_one_thread(const char* golden) {
   const auto& [table, weights, kv] = SplitAttention::GetParam();
   const testing::TemporaryDirectory directory;
@@ -133,25 +134,24 @@ void expect_bits_of_one_thread(const char* golden) {
       testing::json_of(directory.path() / "config.json")["vocab_size"]);
 }
 
-// A sink joins behind the last split, whoever took which (three heads of gpt-oss; the first layer
-// has no window).
+// A sink is added after the last split, whichever thread took it (three heads of gpt-oss; the first
+// layer has no window).
 TEST_P(SplitAttention, SinksJoinOnceWhoeverSharesSplits) {
   expect_bits_of_one_thread("gpt_oss_listed");
 }
 
-// What is summed up is narrower than a query: four heads, which attend together, and ten, which do
-// so in two parts.
+// Sums are narrower than queries: four heads attend together, and ten do so in two parts.
 TEST_P(SplitAttention, LatentsAreSummedUpByWhomever) {
   expect_bits_of_one_thread("deepseek_v3_plain");
   expect_bits_of_one_thread("deepseek_v3_stacked");
 }
 
-// Layers with other heads than those before them, and layers that read the keys of others.
+// Layers with different heads, and layers that read the keys of others.
 TEST_P(SplitAttention, HeadsOfTwoWidthsAreSharedOutEachByThemselves) {
   expect_bits_of_one_thread("gemma4_shared");
 }
 
-// Biases by distance beyond a split, and an encoder that read more than one.
+// Biases by distance beyond a split, and an encoder with more than one split.
 TEST_P(SplitAttention, BiasesByDistanceReachOverSplits) {
   expect_bits_of_one_thread(
       [](int n_threads) {

@@ -1,4 +1,4 @@
-// Quantised blocks of a file, packed as they are stored, against the same blocks decoded to floats.
+// Compares a file's quantised blocks, packed as stored, with the same blocks decoded to floats.
 #include "model/stored_weights.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +41,8 @@ std::vector<StoredBlocks> stored_blocks() {
   return all;
 }
 
-// Each column's product with inputs that are 127 at one place and zero elsewhere, which rounding to
-// int8 leaves as they are: 127 times each weight, rounded a few times.
+// Multiplies each column by inputs that are 127 at one place and zero elsewhere, which int8
+// rounding does not change: 127 times each weight, with a few roundings.
 void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim,
                                 const KernelTable& table, const std::string& trace) {
   const auto n_rows = static_cast<int>(view.shape[0]);
@@ -78,7 +78,8 @@ void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim
 
 TEST(StoredBlocks, MultiplyAsTheyDecode) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
-    if (name == "amx emulated") continue;  // slow, and the vectors' products (kernels/amx.cc)
+    // Slow, and its vector products are the same (kernels/amx.cc).
+    if (name == "amx emulated") continue;
     for (const StoredBlocks& blocks : stored_blocks()) {
       const std::string trace = name + " " + std::string(name_of(blocks.type));
       const auto n = static_cast<std::int64_t>(block_elements(blocks.type));
@@ -106,7 +107,7 @@ TEST(StoredBlocks, KeepTheirKinds) {
   EXPECT_THROW(quantize_weights(std::vector<float>(256), 1, 256, WeightKind::q4_k, rows), Error);
 }
 
-// Asked for in another kind, they are decoded and rounded.
+// If another format is requested, they are decoded and rounded.
 TEST(StoredBlocks, AreRoundedToOtherKindsOnRequest) {
   for (const StoredBlocks& blocks : stored_blocks()) {
     const auto n = static_cast<std::int64_t>(block_elements(blocks.type));

@@ -1,5 +1,4 @@
-// The two real models that the shared data folder holds, against what Hugging Face transformers
-// made of them.
+// The two real models in the shared data folder, compared with Hugging Face transformers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +42,7 @@ class StoryModel : public ::testing::TestWithParam<std::string> {
       const auto sequence = model->open({});
       Row last = testing::run_and_keep(*model, *sequence, prompt).back();
 
-      // The golden logits are those behind the first generated token.
+      // The golden logits are those after the first generated token.
       const auto first16 = golden["last_logits_first16"].get<std::vector<float>>();
       ASSERT_EQ(first16.size(), 16u);
       for (std::size_t i = 0; i < 16; ++i) EXPECT_NEAR(last[i], first16[i], 1e-4);
@@ -68,7 +67,7 @@ class StoryModel : public ::testing::TestWithParam<std::string> {
 TEST_P(StoryModel, GivesTheGoldenIdsFromHuggingFaceFiles) { check(directory_); }
 TEST_P(StoryModel, GivesTheGoldenIdsFromGguf) { check(gguf()); }
 
-// The two files differ in the order of query and key rows; the loaded models in nothing.
+// The files differ in the order of query and key rows; the loaded models are equal.
 TEST_P(StoryModel, HasTheSameBitsFromBothFiles) {
   const auto from_directory = load_model(directory_);
   const auto from_gguf = load_model(gguf());

@@ -5,8 +5,8 @@
 namespace outrider {
 namespace {
 
-// One row streams the weights at about 25 bytes a nanosecond from the caches, and each row adds its
-// products at about 50 a nanosecond.
+// One row streams the weights from the caches at about 25 bytes per nanosecond, and each row
+// computes about 50 products per nanosecond.
 constexpr std::int64_t kBytesPer_ns = 25;
 constexpr std::int64_t kProductsPer_ns = 50;
 

@@ -1,5 +1,5 @@
-// call:N{k:v, ..} with bare keys, and texts between quotes that are tokens of their own
-// (FunctionGemma, Gemma 4). A call is read whole and then translated.
+// call:N{k:v, ..} with bare keys, and texts between quotes that are special tokens (FunctionGemma,
+// Gemma 4). A call is read completely and then translated.
 #include <utility>
 
 #include "reply/argument_schema.h"
@@ -10,8 +10,8 @@
 namespace outrider {
 namespace {
 
-// Translates an object into JSON. Brackets are balanced and no deeper than JsonScanner::kDeepest,
-// which the reader has seen to.
+// Translates an object into JSON. The reader has checked that brackets are balanced and nest no
+// deeper than JsonScanner::kDeepest.
 class BarewordObject {
  public:
   BarewordObject(std::string_view text, std::string_view quote, const Tool* tool)
@@ -167,7 +167,7 @@ class BarewordCalls final : public CallReader {
 
   Step object_byte(char byte, CallSink& sink) {
     text_ += byte;
-    if (in_json_string_) {  // in which the model's quotes are text
+    if (in_json_string_) {  // there the model's quotes are plain text
       plain_byte(byte);
       return Step::more;
     }
@@ -180,7 +180,7 @@ class BarewordCalls final : public CallReader {
     return open_.empty() ? end_call(sink) : Step::more;
   }
 
-  // Outside of texts in the model's own quotes. False: no object goes on like this.
+  // A byte outside of texts in the model's own quotes. Returns false if no object can continue so.
   bool plain_byte(char byte) {
     if (in_json_string_) {
       if (!std::exchange(escaped_, false)) {
@@ -219,12 +219,12 @@ class BarewordCalls final : public CallReader {
   MarkerFinder end_;
   State state_ = State::start;
   std::string name_;
-  std::string text_;  // of the object
-  std::string open_;  // the closing brackets that are due
+  std::string text_;  // the object's text
+  std::string open_;  // the closing brackets still expected
   bool in_text_ = false;
   bool in_json_string_ = false;
   bool escaped_ = false;
-  char before_ = '\0';  // the last byte that was no blank
+  char before_ = '\0';  // the last byte that was not a blank
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A message whose header names a function: its text is the arguments.
+// A message whose header names a function; its text is the arguments.
 #include <utility>
 
 #include "reply/call_reader.h"

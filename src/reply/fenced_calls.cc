@@ -1,6 +1,6 @@
-// DeepSeek's calls: KIND<sep>N and a fence of JSON (V3, R1), or N<sep>{..} (V3.1), each between
-// markers of its own within those of all calls. Kimi's are such, with functions.N:NUMBER in the
-// place of N, which is the call's identifier.
+// DeepSeek's calls: KIND<sep>N and a fenced block of JSON (V3, R1), or N<sep>{..} (V3.1). Each is
+// between markers of its own, within markers around all calls. Kimi's calls have the same form with
+// functions.N:NUMBER instead of N, which is also the call's identifier.
 #include <utility>
 
 #include "reply/call_reader.h"
@@ -34,7 +34,7 @@ class FencedCalls final : public CallReader {
         name_.clear();
         arguments_ = {};
         return go(State::word);
-      case State::word:  // the kind of the call, or its name
+      case State::word:  // the call's kind, or its name
         found = separator_.push(byte, name_);
         if (name_.size() > kLongestName_bytes) return Step::stop;
         return found ? go(State::behind_separator) : Step::more;
@@ -112,7 +112,7 @@ class FencedCalls final : public CallReader {
   MarkerFinder separator_;
   MarkerFinder fence_;
   MarkerFinder closing_;
-  std::string_view name_prefix_;  // of the format, which outlives the reader
+  std::string_view name_prefix_;  // the format must outlive the reader
   State state_;
   std::string name_;
   JsonArguments arguments_;

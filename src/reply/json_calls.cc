@@ -1,5 +1,5 @@
-// {"name": N, "arguments": {..}}: alone, several with blanks, commas or semicolons between them, or
-// in a list.
+// {"name": N, "arguments": {..}}: one, several separated by blanks, commas or semicolons, or a
+// list.
 #include <algorithm>
 #include <utility>
 
@@ -120,7 +120,7 @@ class JsonCalls final : public CallReader {
     } else if (*key == "id" || *key == "tool_call_id") {
       role_ = Role::id;
     } else if (context_.is_bare && *key != "type") {
-      return Step::stop;  // some other JSON, which is an answer
+      return Step::stop;  // other JSON is an answer
     } else {
       role_ = Role::other;
     }
@@ -162,7 +162,7 @@ class JsonCalls final : public CallReader {
     return step == JsonScanner::Step::done ? Step::more : push(byte, sink);
   }
 
-  // False: the value cannot be what its key says.
+  // Returns false if the key does not allow that value.
   bool end_value(CallSink& sink) {
     switch (role_) {
       case Role::name: {
@@ -179,7 +179,7 @@ class JsonCalls final : public CallReader {
         if (call_.id.size() > kLongestName_bytes) return false;
         break;
       case Role::arguments_as_text: {
-        std::optional<std::string> object = "{}";  // of null
+        std::optional<std::string> object = "{}";  // for null
         if (text_ != "null") object = json_value(text_of_string(text_).value_or(""));
         if (!object || !object->starts_with('{')) return false;
         call_.has_arguments = true;
@@ -204,7 +204,7 @@ class JsonCalls final : public CallReader {
   Step end_object(CallSink& sink) {
     if (!call_.has_name) return Step::stop;
     if (!call_.has_arguments) {
-      // Without a marker, a name alone is no call.
+      // Without a marker, a name alone is not a call.
       if (context_.is_bare) return Step::stop;
       call_.has_arguments = true;
       call_.held_arguments = "{}";
@@ -219,7 +219,7 @@ class JsonCalls final : public CallReader {
     std::string id = {};
     std::string held_arguments = {};  // until the name is known
     bool has_name = false;
-    bool has_arguments = false;  // or has begun them
+    bool has_arguments = false;  // or whether they have begun
     bool begun = false;
   };
 
@@ -229,7 +229,7 @@ class JsonCalls final : public CallReader {
   bool in_list_ = false;
   Role role_ = Role::other;
   JsonScanner scanner_;
-  std::string text_;  // of the key or the value under way
+  std::string text_;  // of the current key or value
   Call call_;
 };
 

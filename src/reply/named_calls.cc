@@ -1,4 +1,4 @@
-// N[ARGS]{..}, N[CALL_ID]ID[ARGS]{..} (Mistral, from Small 3.2 on), or the JSON of before. Each
+// N[ARGS]{..}, N[CALL_ID]ID[ARGS]{..} (Mistral, from Small 3.2 on), or the earlier JSON form. Each
 // call has a marker of its own.
 #include "reply/call_reader.h"
 #include "reply/json_arguments.h"
@@ -43,7 +43,7 @@ class NamedCalls final : public CallReader {
  private:
   enum class State { start, json, name, id, before_arguments, arguments, after };
 
-  // The name or the identifier; a brace ends it even where the separator was not shown.
+  // A byte of the name or the identifier. A brace ends it even if the separator was not shown.
   Step word_byte(std::string& word, char byte, CallSink& sink) {
     if (byte == '{' && separators_.held().empty()) return begin_arguments(byte, sink);
     if (byte == '\n') return Step::stop;

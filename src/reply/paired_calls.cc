@@ -1,7 +1,7 @@
 // N, then <arg_key>K</arg_key> <arg_value>TEXT</arg_value> for every argument (GLM from 4.5 on; up
-// to 4.6 each on a line of its own). Texts become JSON values by the tool's schema; those that can
-// only be strings are passed on as they come, with all of their blanks; others lose those around
-// them, as in vLLM's parser, which the model's authors point to.
+// to 4.6 each on its own line). Texts become JSON values by the tool's schema. Those that can only
+// be strings are passed on as they arrive, with all blanks. Others are trimmed, as in vLLM's
+// parser, which the model's authors refer to.
 #include <utility>
 
 #include "reply/call_reader.h"
@@ -26,7 +26,7 @@ class PairedCalls final : public CallReader {
     switch (state_) {
       case State::start:
         if (is_blank(byte)) return Step::more;
-        if (byte == '{' || byte == '[') {  // as models fall back to Hermes' form
+        if (byte == '{' || byte == '[') {  // some models fall back to Hermes' form
           state_ = State::json;
           return json_->push(byte, sink);
         }
@@ -62,7 +62,7 @@ class PairedCalls final : public CallReader {
     return Step::more;
   }
 
-  // The line that the name stands on, or what is before the first marker.
+  // The line with the name, or the text before the first marker.
   Step name_byte(char byte, CallSink& sink) {
     if (byte == '\n' && next_.held().empty()) return is_named() ? go(State::body) : Step::stop;
     const std::optional<std::size_t> found = next_.push(byte, name_);

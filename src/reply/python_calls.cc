@@ -1,6 +1,6 @@
-// Calls as Python writes them: [f(a=1, b="x"), g()] alone (as Gemma's documentation asks for) or
-// between markers (LFM2), or one a line (OLMo 3; in a fence of tool_code). Between markers they may
-// be JSON instead. A call is read whole and then translated.
+// Calls in Python's syntax: [f(a=1, b="x"), g()] alone (as Gemma's documentation asks for) or
+// between markers (LFM2), or one per line (OLMo 3; in a tool_code fence). Between markers they may
+// be JSON instead. A call is read completely and then translated.
 #include <utility>
 
 #include "reply/call_reader.h"
@@ -134,7 +134,7 @@ class PythonCalls final : public CallReader {
   std::string name_;
   const Tool* tool_ = nullptr;
   std::string text_;  // between the parentheses
-  std::string open_;  // the closing brackets that are due
+  std::string open_;  // the closing brackets still expected
   char quote_ = '\0';
   bool escaped_ = false;
 };

@@ -12,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// Reads literals and writes JSON, from the text's beginning on.
+// Reads literals from the beginning of the text and writes JSON.
 class PythonReader {
  public:
   PythonReader(std::string_view text, const Tool* tool) : text_(text), tool_(tool) {}
@@ -24,7 +24,7 @@ class PythonReader {
     return out;
   }
 
-  // Of a call's arguments.
+  // A call's arguments.
   std::optional<std::string> object() {
     std::string out = "{";
     std::size_t n = 0;
@@ -58,7 +58,7 @@ class PythonReader {
     return text_.substr(begin, at_ - begin);
   }
 
-  // "key=", or nothing is read.
+  // Reads "key=", or nothing.
   std::optional<std::string> keyword() {
     const std::size_t begin = at_;
     if (begins_python_name(peek())) {
@@ -70,7 +70,7 @@ class PythonReader {
     return std::nullopt;
   }
 
-  // What the tool's schema names as its n-th argument.
+  // The name of the n-th argument in the tool's schema.
   std::optional<std::string> name_of_place(std::size_t n) const {
     if (tool_ == nullptr) return std::nullopt;
     const auto& parameters = *parameters_schema(*tool_).schema;
@@ -81,7 +81,7 @@ class PythonReader {
     return std::next(properties->begin(), static_cast<std::ptrdiff_t>(n)).key();
   }
 
-  // Blanks behind the value are read, too.
+  // Also skips blanks after the value.
   bool value(std::string& out) {
     const char byte = peek();
     bool good = false;
@@ -197,11 +197,11 @@ class PythonReader {
       case 'U':
         return code(8, out);
       case '\n':
-        return true;  // the line goes on
+        return true;  // line continuation
       case '\\':
       case '\'':
       case '"':
-      case '/':  // JSON's, which models mix in; in Python it would stand for both characters
+      case '/':  // JSON's escape, which models use as well; in Python it would mean both characters
         out += kind;
         return true;
       default:
@@ -211,7 +211,7 @@ class PythonReader {
     if (meant != std::string_view::npos) {
       out += kMeant[meant];
     } else {
-      out += '\\';  // as in Python, an unknown escape stands for itself
+      out += '\\';  // as in Python, an unknown escape is kept
       out += kind;
     }
     return true;
@@ -230,8 +230,8 @@ class PythonReader {
     return value;
   }
 
-  // Two surrogates, which JSON writes for one character: "XXXX\\uXXXX" behind "\\u". Where there
-  // are no two, nothing is read.
+  // Two surrogates, with which JSON writes one character: "XXXX\\uXXXX" after "\\u". Reads nothing
+  // if there are not two.
   bool surrogate_pair(std::string& out) {
     const std::size_t begin = at_;
     const std::optional<unsigned> high = hex(4);

@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How a value is spelled: as JSON, or with Python's constants and all else as JSON, which Python
-// reads alike.
+// The spelling of a value: as JSON, or with Python's constants and the rest as JSON, which Python
+// reads the same way.
 struct Spelling {
   const char* null;
   const char* yes;
@@ -56,10 +56,10 @@ std::string json_text(const Json& value) {
   return out;
 }
 
-// Whether all names of a call stand where the form has them.
+// Whether all names of a call can be written in the form.
 bool can_be_spelled(const CallFormat& format, const SpelledCall& call) {
   if (call.name.empty()) return false;
-  if (format.syntax == CallSyntax::json) return true;  // a string of JSON
+  if (format.syntax == CallSyntax::json) return true;  // written as a JSON string
   if (format.syntax != CallSyntax::python) return is_call_name(call.name);
   if (!is_python_name(call.name)) return false;
   const auto members = call.arguments.items();
@@ -98,7 +98,7 @@ SpelledCalls python_calls(const CallFormat& format, std::span<const SpelledCall>
   return out;
 }
 
-// `number`: of the call, which is the only rule that a form with a hole for the arguments uses.
+// `number`: the call's number, the only rule used by a form with a placeholder for the arguments.
 void append(const GrammarSequence& sequence, const Json& arguments, std::size_t number,
             SpelledCalls& out) {
   for (const GrammarPart& part : sequence) {
@@ -138,7 +138,7 @@ std::optional<SpelledCalls> spelled_calls(const ReplyFormat& format,
     default:
       return std::nullopt;
   }
-  // The grammar of such a form has a hole for the arguments and no choice.
+  // The grammar of such a form has a placeholder for the arguments and no choice.
   SpelledCalls out;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const Json tools = Json::array({{{"name", calls[i].name}}});

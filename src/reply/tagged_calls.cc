@@ -1,6 +1,6 @@
 // <function=N>, then <parameter=K>TEXT</parameter> for every argument (Qwen3-Coder) or one JSON
 // object (Functionary), then </function>. Texts become JSON values by the tool's schema; those that
-// can only be strings are passed on as they come.
+// can only be strings are passed on as they arrive.
 #include <utility>
 
 #include "reply/call_reader.h"
@@ -123,7 +123,7 @@ class TaggedCalls final : public CallReader {
     newline_due_ = false;
   }
 
-  // One newline behind the opening tag and one before the closing tag belong to the tags.
+  // One newline after the opening tag and one before the closing tag belong to the tags.
   Step value_byte(char byte, CallSink& sink) {
     std::string freed;
     const bool ends = value_.push(byte, freed).has_value();
@@ -160,7 +160,7 @@ class TaggedCalls final : public CallReader {
   bool is_object_ = false;  // the arguments came as JSON
   TextArguments arguments_{/*strips=*/false};
   bool at_value_begin_ = false;
-  bool newline_due_ = false;  // read and not passed on yet
+  bool newline_due_ = false;  // read but not passed on yet
 };
 
 }  // namespace

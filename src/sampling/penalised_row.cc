@@ -15,7 +15,7 @@ PenalisedRow::PenalisedRow(const Transform& transform, LogitRow row, const Token
 }
 
 PenalisedRow::~PenalisedRow() {
-  // Backwards: of a token that was written twice, the first logit is the row's own.
+  // Backwards: for a token that was written twice, the first saved logit is the row's own.
   for (std::size_t i = replaced_.size(); i-- > 0;) {
     row_.values_[static_cast<std::size_t>(replaced_[i].token)] = replaced_[i].logit;
   }

@@ -29,7 +29,8 @@ struct Penalised {
     history.add_generated(9);
     history.add_generated(40);
   }
-  // 9 has a bias, stands in the text and on the path; 7 is on the path twice, 199 has a bias alone.
+  // 9 has a bias and occurs in the text and on the path; 7 is on the path twice; 199 only has a
+  // bias.
   Transform transform{{.repetition_penalty = 1.3,
                        .presence_penalty = 0.4,
                        .frequency_penalty = 0.2,
@@ -71,7 +72,7 @@ TEST(PenalisedRow, PutsBackWhatIsNoNumberOrHasASign) {
   EXPECT_TRUE(same_bits(row, before));
 }
 
-// A drafter's row of fewer tokens than the text has.
+// A drafter's row may have fewer tokens than the text uses.
 TEST(PenalisedRow, LeavesWhatIsBehindAShorterRowAlone) {
   Penalised with;
   const std::vector<float> before = some_logits();

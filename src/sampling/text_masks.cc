@@ -69,7 +69,7 @@ bool TextMasks::is_allowed(std::span<const TokenId> generated, std::span<const T
   return !words || holds(*words, token);
 }
 
-// What stands behind the tokens that are settled now is kept, and counted from them on.
+// Keeps places that continue the newly settled tokens, and stores them relative to these.
 void TextMasks::settle(std::span<const TokenId> generated) {
   const std::span<const TokenId> more = generated.subspan(settled_.size() - n_prompt_);
   if (more.empty()) return;
@@ -102,7 +102,7 @@ TextMasks::Place& TextMasks::next_place() {
   return places_[n_places_++];
 }
 
-// Of the place behind tokens_.
+// Asks for the mask after tokens_.
 void TextMasks::ask(Place& place) {
   if (failure_) return;
   std::fill(bits_.begin(), bits_.end(), 0);
@@ -120,7 +120,7 @@ void TextMasks::ask(Place& place) {
   for (std::size_t i = 0; i < bits_.size(); ++i) {
     place.words[i / 2] |= std::uint64_t{bits_[i]} << (32 * (i % 2));
   }
-  // Bits behind the last id mean nothing.
+  // Bits beyond the last id are undefined.
   if (vocabulary_size_ % 64 != 0) {
     place.words.back() &= (std::uint64_t{1} << (vocabulary_size_ % 64)) - 1;
   }

@@ -15,11 +15,11 @@ namespace {
 
 using Form = std::shared_ptr<const Grammar>;
 
-// Twice what OpenAI takes of names and values in a schema. An enum of this size takes 0.17 s to
+// Twice OpenAI's limit on names and values in a schema. An enum of this size takes 0.17 s to
 // compile on a Zen 4.
 constexpr std::size_t kLongestForm_bytes = std::size_t{256} << 10;
 
-// Compiles `text`, and says which field an error is about.
+// Compiles `text`; errors name the field.
 template <typename Compile>
 Form compiled(const JsonFields& fields, std::string_view name, const std::string& text,
               const Compile& compile) {
@@ -44,7 +44,7 @@ Form response_format(JsonFields format) {
     form = schema_form(named, "schema", named.require("schema"));
     named.finish();
   } else if (type == "json_object") {
-    const Json* const schema = format.find("schema");  // llama-server's
+    const Json* const schema = format.find("schema");  // llama-server's field
     form = schema == nullptr ? Grammar::any_json_object() : schema_form(format, "schema", *schema);
   } else if (type == "regex") {
     const std::string pattern = format.require_text("pattern");

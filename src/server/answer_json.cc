@@ -121,7 +121,7 @@ std::string dumped(const Json& json) {
 HttpResponse event_stream() {
   HttpResponse response;
   response.content_type = "text/event-stream";
-  response.headers.emplace_back("X-Accel-Buffering", "no");  // proxies pass events on at once
+  response.headers.emplace_back("X-Accel-Buffering", "no");  // tells proxies not to buffer events
   return response;
 }
 

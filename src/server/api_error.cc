@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Seconds. Texts end at their own pace: nothing better is known.
+// In seconds. No better estimate of a text's end is known.
 constexpr const char* kRetryAfter = "1";
 
 const char* openai_type(int status) {

@@ -12,7 +12,7 @@
 namespace outrider::server {
 namespace {
 
-// The tools that the model is told of; null: none.
+// The tools offered to the model; null: none.
 std::shared_ptr<const ToolSet> tools_of(const ServedModel& model, ChatRequest& request) {
   const bool must_call = request.tool_choice.kind == ToolChoice::Kind::required ||
                          request.tool_choice.kind == ToolChoice::Kind::named;
@@ -65,7 +65,8 @@ std::shared_ptr<const Grammar> form_of(const ServedModel& model, const ChatReque
                           .behind_reasoning = request.reasoning_budget >= 0});
 }
 
-// Reasoning of so many tokens at most, behind what begins it. A model without reasoning has none.
+// Limits reasoning to `budget` tokens after its opening marker. Does nothing for a model without
+// reasoning.
 void limit_reasoning(const ServedModel& model, int budget, GenerateOptions& options) {
   const std::string& end = model.reply_format().reasoning.end;
   const auto token = model.tokenizer().find(end);
@@ -91,7 +92,7 @@ PreparedChat prepare(const ServedModel& model, ChatRequest request) {
   ChatPrompt rendered = render(model, request.conversation);
   chat.reading.in_reasoning = opens_reasoning(format, rendered.text);
   if (request.reasoning_budget >= 0 && !chat.reading.in_reasoning) {
-    rendered.text += format.reasoning.begin + "\n";  // what is counted has to begin
+    rendered.text += format.reasoning.begin + "\n";  // the budget counts from the opening marker
     chat.reading.in_reasoning = true;
   }
   std::vector<TokenId> prompt =

@@ -58,7 +58,7 @@ Conversation read_conversation(JsonFields& body) {
       throw ApiError(400, path + ": expected an object with a role", path);
     }
     Json message = messages[i];
-    // OpenAI's newer name; templates know the older one.
+    // OpenAI's newer name for the role; templates know the older one.
     if (message["role"] == "developer") message["role"] = "system";
     auto content = message.find("content");
     if (content == message.end() || content->is_null()) {

@@ -63,7 +63,7 @@ std::size_t EngineLoop::State::n_in_flight() const {
   return in_flight.size() + n_submitting + slices.size();
 }
 
-// With the mutex held.
+// Called with the mutex held.
 void EngineLoop::require_room() const {
   if (state_->ends) throw ApiError(503, "the server is shutting down");
   const std::string failure = state_->model->failure();
@@ -92,7 +92,7 @@ RequestId EngineLoop::submit(GenerateRequest request, const SpeculationOptions& 
     require_room();
     ++state.n_submitting;
   }
-  // The id is known when submit() returns, which may be after the text has ended.
+  // The id is known when submit() returns, which may be after the text's end.
   struct Place {  // guarded by the mutex
     RequestId id = -1;
     bool ended = false;
@@ -142,7 +142,7 @@ void EngineLoop::wait_until_idle() const {
   state_->changed.wait(lock, [this] { return state_->n_in_flight() == 0 && !state_->steps; });
 }
 
-// A slice of what waits longest.
+// Runs a slice of the work that has waited longest.
 void EngineLoop::State::work() {
   Slice slice;
   {
@@ -167,7 +167,8 @@ void EngineLoop::State::run() {
     }
     if (turn) turn->take();
     work();
-    // on_end and on_token of this server throw nothing, and what a request does wrong ends with it.
+    // This server's on_end and on_token do not throw, and a request's errors end that request
+    // alone.
     batch.step();
     if (turn) turn->give();
   }

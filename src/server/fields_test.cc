@@ -1,4 +1,4 @@
-// How fields of requests are read and what errors look like, without a server.
+// Reading fields of requests, and the format of errors, without a server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST(JsonFields, ReadsEachTypeAndRefusesOthers) {
   EXPECT_EQ(fields.list("l").size(), 1U);
   EXPECT_THAT(fields.texts("ts", 2), ElementsAre("a", "b"));
   EXPECT_THAT(fields.texts("t", 2), ElementsAre("x"));
-  EXPECT_EQ(fields.text("n"), std::nullopt);  // null is absent
+  EXPECT_EQ(fields.text("n"), std::nullopt);  // null counts as absent
   EXPECT_EQ(fields.text("none"), std::nullopt);
   EXPECT_EQ(fields.list("none").size(), 0U);
   EXPECT_FALSE(fields.has("n"));

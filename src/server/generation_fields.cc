@@ -18,9 +18,9 @@ namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostStops = 64;
-constexpr double kMostBias = 100;  // OpenAI's
+constexpr double kMostBias = 100;  // OpenAI's limit
 
-// Specs can name files: those of the server's own specs alone.
+// Specs can name files: only the server's own specs may.
 void refuse_files(const JsonFields& fields, std::string_view name, const std::string& spec) {
   for (const std::string_view key : {"file=", "profile=", "path=", "updates="}) {
     if (spec.find(key) == std::string::npos) continue;
@@ -30,12 +30,13 @@ void refuse_files(const JsonFields& fields, std::string_view name, const std::st
 }
 
 std::uint64_t random_seed() {
-  // Not one generator for all requests: a seed then says nothing of another request's.
+  // Not one generator for all requests: a seed would otherwise tell something about another
+  // request's.
   std::random_device device;
   return (std::uint64_t{device()} << 32) ^ device();
 }
 
-// {"token id": bias}: at -100 the token is banned, as OpenAI's documentation has it.
+// {"token id": bias}: -100 bans the token, as in OpenAI's documentation.
 void read_logit_bias(JsonFields& body, const ServedModel& model, SamplingParams& sampling) {
   const Json* const bias = body.find("logit_bias");
   if (bias == nullptr) return;
@@ -70,7 +71,7 @@ void read_sampling(JsonFields& body, const ServedModel& model, SamplingParams& s
   take(sampling.repetition_penalty, "repeat_penalty", kTiny, kNoLimit);      // llama-server's
   take(sampling.repetition_penalty, "repetition_penalty", kTiny, kNoLimit);  // vLLM's
   if (const auto top_k = body.integer("top_k", -1, std::numeric_limits<int>::max())) {
-    sampling.top_k = static_cast<int>(std::max<std::int64_t>(*top_k, 0));  // vLLM's -1 is all
+    sampling.top_k = static_cast<int>(std::max<std::int64_t>(*top_k, 0));  // vLLM writes -1 for all
   }
   read_logit_bias(body, model, sampling);
 }
@@ -100,7 +101,7 @@ SpeculationOptions read_speculation(JsonFields& body, const ServedModel& model, 
                                   drafters.empty() ? "" : ", ", fmt::join(drafters, ", ")),
                       fmt::format("'{}'", *drafter));
       }
-      // A tree that was meant for another drafter is not this one's.
+      // A tree given for another drafter does not apply.
       if (*drafter != speculation.drafter) speculation.tree.clear();
       speculation.drafter = std::move(*drafter);
     }
@@ -121,7 +122,8 @@ SpeculationOptions read_speculation(JsonFields& body, const ServedModel& model, 
     fields.finish();
   }
   if (has_seed && !says_verify && speculation.rule == "exact") speculation.verify = "coupled";
-  // A seed promises the same text again: by "exact" and its like only while drafts are as deep.
+  // A seed promises the same text again. With "exact" and similar verifications, this needs drafts
+  // of fixed depth.
   speculation.adaptive = adaptive.value_or(!has_seed || speculation.verify == "coupled");
   return speculation;
 }
@@ -132,7 +134,7 @@ GenerationFields read_generation_fields(JsonFields& body, const ServedModel& mod
   options.sampling = model.options().sampling;
   read_sampling(body, model, options.sampling);
 
-  // What the context leaves where the request sets no limit.
+  // The rest of the context, if the request sets no limit.
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
   std::optional<std::int64_t> most = body.integer("max_tokens", 0, kMost);
   for (const char* const name : {"max_completion_tokens", "max_output_tokens", "n_predict"}) {
@@ -160,7 +162,7 @@ GenerationFields read_generation_fields(JsonFields& body, const ServedModel& mod
   fields.n_choices = static_cast<int>(body.integer("n", 1, kMostChoices).value_or(1));
   fields.slot =
       static_cast<int>(body.integer("id_slot", -1, model.slots().size() - 1).value_or(-1));
-  // TGI's and transformers' name.
+  // The name in TGI and transformers.
   const double allowed = model.options().max_seconds;
   options.max_seconds =
       body.number("max_time", std::numeric_limits<double>::min(), kNoLimit).value_or(allowed);

@@ -19,7 +19,7 @@
 namespace outrider::server {
 namespace {
 
-// Words that no template spells. The identifier is one that Mistral's templates take.
+// Words that occur in no template. The identifier has a form that Mistral's templates accept.
 constexpr const char* kName = "outrider_tool";
 constexpr const char* kKey = "outrider_key";
 constexpr const char* kValue = "outrider_value";
@@ -46,7 +46,7 @@ Json tools_of_probe() {
 
 Json user(const char* words) { return {{"role", "user"}, {"content", words}}; }
 
-// The members of a message that calls.
+// The members of a message with a call.
 Json call(bool arguments_as_text, bool null_content) {
   const Json arguments = {{kKey, kValue}};
   Json function = {{"name", kName}};
@@ -67,7 +67,7 @@ class Probe {
   Probe(const ChatTemplate& chat_template, const Tokenizer* tokenizer)
       : template_(chat_template), tokenizer_(tokenizer) {}
 
-  // What the template makes of the messages; "" where it refuses them.
+  // The template's rendering of the messages; "" if it refuses them.
   std::string shown(const Json& messages, bool with_tools = true) const {
     ChatOptions options;
     if (with_tools) options.tools = dumped(tools_of_probe());
@@ -83,7 +83,8 @@ class Probe {
   const Tokenizer* tokenizer_;
 };
 
-// Arguments, and neither an object as Python prints it nor a JSON text within another.
+// Whether the prompt shows the arguments, neither as Python prints an object nor as JSON within a
+// JSON string.
 bool shows_call(std::string_view prompt) {
   return contains(prompt, kKey) && contains(prompt, kValue) &&
          !contains(prompt, "{'outrider_key'") && !contains(prompt, "\\\"outrider_key");
@@ -92,7 +93,7 @@ bool shows_call(std::string_view prompt) {
 void try_calls(const Probe& probe, HistoryForm& form) {
   for (const bool null_content : {false, true}) {
     for (const bool as_text : {false, true}) {
-      // Some templates show calls only in front of what comes of them, some only without it.
+      // Some templates show calls only before their results, some only without these.
       const Json asked = user("q");
       const Json calls = call(as_text, null_content);
       if (!shows_call(probe.shown(Json::array({asked, calls, result("tool")}))) &&
@@ -144,8 +145,7 @@ void try_results(const Probe& probe, HistoryForm& form) {
       shows_both(Json::array({result(role, std::string(kResult) + "\n\n" + kOtherResult)}));
 }
 
-// Some templates show the reasoning of calls that an answer is still to come to, some that of
-// answers.
+// Some templates show the reasoning of calls that have no answer yet, some that of answers.
 void try_reasoning(const Probe& probe, HistoryForm& form) {
   for (const char* const member : {"reasoning_content", "reasoning", "thinking"}) {
     Json calls = calls_of_form(form);
@@ -161,13 +161,13 @@ void try_reasoning(const Probe& probe, HistoryForm& form) {
   }
 }
 
-// A member that is a text; "" where there is none.
+// A text member; "" if there is none.
 std::string text_of(const Json& object, const std::string& member) {
   const auto found = object.find(member);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// The functions alone, without what OpenAI's form has around them.
+// The functions without OpenAI's wrapper.
 Json functions_of(const Json& tools) {
   Json functions = Json::array();
   for (const Json& tool : tools) functions.push_back(tool.value("function", tool));
@@ -188,7 +188,7 @@ void try_tools(const Probe& probe, HistoryForm& form) {
   form.tools_in_system = contains(probe.shown(messages), kName);
 }
 
-// An object, or what a model made up in the place of one.
+// An object, or the invalid text that a model wrote instead.
 Json arguments_as_object(const Json& arguments) {
   if (!arguments.is_string()) return arguments;
   const std::string& text = arguments.get_ref<const std::string&>();
@@ -205,14 +205,14 @@ Json arguments_as_text(const Json& arguments) {
   return arguments.get_ref<const std::string&>().empty() ? Json("{}") : arguments;
 }
 
-// Words of messages, fitted one by one.
+// Adapts messages to the template, one by one.
 class Fitting {
  public:
-  // `texts`: all that the template is given.
+  // `texts`: all texts given to the template.
   Fitting(const HistoryForm& form, const ReplyFormat& format, std::string_view texts)
       : form_(form), format_(format), placed_{.sign = free_sign(texts)} {}
 
-  // `path` names the message to the client.
+  // `path`: the message's name in errors.
   void fit(Json& message, const std::string& path) {
     fit_reasoning(message);
     if (has_calls(message)) fit_calls(message, path);
@@ -220,8 +220,8 @@ class Fitting {
   PlacedCalls take_placed() { return std::move(placed_); }
 
  private:
-  // A noncharacter that no text holds (of U+FDD0 to U+FDEF, from the end on: the guard of messages
-  // takes them from the beginning on); "" if they hold all.
+  // A noncharacter that occurs in no text (U+FDD0 to U+FDEF from the end on; the message guard
+  // takes them from the beginning on); "" if all occur.
   static std::string free_sign(std::string_view texts) {
     constexpr int kSigns = 32;
     for (int i = kSigns; i-- > 0;) {
@@ -236,7 +236,7 @@ class Fitting {
     return calls != message.end() && calls->is_array() && !calls->empty();
   }
 
-  // A call that the model's form spells: with its arguments, or with what stands in their place.
+  // A call that the model's form can spell: with its arguments, or with a placeholder for them.
   SpelledCall spellable(const Json& function, const std::string& path) const {
     Json arguments = arguments_as_object(function.value("arguments", Json()));
     if (arguments.is_null()) arguments = Json::object();
@@ -253,7 +253,7 @@ class Fitting {
         path);
   }
 
-  // A place for the calls into the content, behind what it says.
+  // Appends a placeholder for the calls to the content.
   void place_calls(Json& message, const std::string& path) {
     std::vector<SpelledCall> calls;
     for (const Json& each : message["tool_calls"]) {
@@ -270,7 +270,7 @@ class Fitting {
   }
 
   void fit_calls(Json& message, const std::string& path) {
-    // A template that wants null as the content of calls leaves them out beside any other.
+    // A template that requires null as the content of calls omits them beside any other content.
     const bool says = !text_of(message, "content").empty();
     if (form_.calls_in_content || (form_.null_content && says)) return place_calls(message, path);
     for (Json& each : message["tool_calls"]) {
@@ -283,7 +283,7 @@ class Fitting {
     if (form_.null_content) message["content"] = nullptr;
   }
 
-  // Clients call it `reasoning_content` (as the server does) or `reasoning`, and may send null.
+  // Clients name it `reasoning_content` (like the server) or `reasoning`, and may send null.
   void fit_reasoning(Json& message) const {
     for (const std::string member : {"reasoning_content", "reasoning", "thinking"}) {
       if (message.contains(member) && message[member].is_null()) message.erase(member);
@@ -296,7 +296,8 @@ class Fitting {
       message.erase(member);
       message[form_.reasoning_member] = std::move(reasoning);
     }
-    // gpt-oss' template refuses calls beside both content and reasoning: the content is reasoning.
+    // gpt-oss' template refuses calls with both content and reasoning: the content becomes
+    // reasoning.
     if (format_.channels.empty() || !has_calls(message)) return;
     const std::string thought = text_of(message, form_.reasoning_member);
     const std::string said = text_of(message, "content");
@@ -310,13 +311,13 @@ class Fitting {
   PlacedCalls placed_;
 };
 
-// Gathers messages, results of tools in the role that the template takes, and joined where it takes
-// no two of them.
+// Collects messages. Tool results get the role that the template accepts, and are joined if it does
+// not accept two of that role in a row.
 class Turns {
  public:
   explicit Turns(const HistoryForm& form) : form_(form) {}
 
-  // Before the message is fitted, which may take its calls away.
+  // Called before the message is adapted, which may remove its calls.
   void note_calls(const Json& message) {
     const auto calls = message.find("tool_calls");
     if (calls == message.end() || !calls->is_array()) return;
@@ -351,7 +352,7 @@ class Turns {
   Json take() { return std::move(messages_); }
 
  private:
-  // The tool's name, which the message or the call has; "" where neither does.
+  // The tool's name from the message or its call; "" if neither has one.
   std::string label_of(const Json& result) const {
     std::string name = text_of(result, "name");
     if (name.empty()) {
@@ -361,7 +362,7 @@ class Turns {
     return name.empty() ? "" : name + ": ";
   }
 
-  // Before the first result of the last message, which until then may have stood alone.
+  // Adds the label before the first result of the last message, which was single until now.
   void put_label() {
     Json& content = messages_.back()["content"];
     if (content.is_string()) content = last_label_ + content.get<std::string>();
@@ -370,18 +371,18 @@ class Turns {
 
   const HistoryForm& form_;
   Json messages_ = Json::array();
-  std::map<std::string, std::string> names_;  // of tools, by the identifiers of calls
+  std::map<std::string, std::string> names_;  // names of tools, by the calls' identifiers
   std::string last_role_;
   bool last_has_result_ = false;
-  std::string last_label_;  // that is not written yet
+  std::string last_label_;  // not written yet
 };
 
-// Writes a prompt anew, with calls in their places.
+// Writes a prompt again, with calls instead of placeholders.
 class PromptWriter {
  public:
   explicit PromptWriter(const ChatPrompt& prompt) : prompt_(prompt) {}
 
-  // The prompt's own words up to there.
+  // Copies the prompt's own text up to there.
   void copy_up_to(std::size_t end) {
     for (; n_ranges_ < prompt_.literals.size() && prompt_.literals[n_ranges_].begin < end;
          ++n_ranges_) {
@@ -391,7 +392,7 @@ class PromptWriter {
     from_ = end;
   }
 
-  // `literals`: what in the calls is text.
+  // `literals`: the parts of the calls that are plain text.
   void put(const SpelledCalls& calls, const std::vector<TextRange>& literals, std::size_t behind) {
     for (const TextRange& range : literals) add_literal(range, out_.text.size());
     out_.text += calls.text;
@@ -404,7 +405,7 @@ class PromptWriter {
   }
 
  private:
-  // Sums of std::size_t wrap back where a place was longer than its calls.
+  // std::size_t sums wrap around correctly if a placeholder was longer than its calls.
   void add_literal(const TextRange& range, std::size_t shift) {
     out_.literals.push_back({range.begin + shift, range.end + shift});
   }
@@ -415,7 +416,7 @@ class PromptWriter {
   std::size_t n_ranges_ = 0;
 };
 
-// Which calls stand at a place that begins at `at`, and where it ends.
+// The calls for the placeholder that begins at `at`, and its end.
 struct FoundPlace {
   std::size_t calls = 0;
   std::size_t end = 0;
@@ -434,7 +435,7 @@ std::optional<FoundPlace> place_at(const std::string& text, std::size_t at,
   return found;
 }
 
-// Special tokens that calls spell and that are no markers.
+// Special tokens that occur in calls but are not markers.
 std::vector<TextRange> literals_of(const SpelledCalls& calls, const Tokenizer& tokenizer) {
   std::vector<TextRange> literals = tokenizer.added_tokens_in(calls.text);
   std::erase_if(literals, [&](const TextRange& range) {

@@ -1,4 +1,4 @@
-// What templates take of earlier turns: small templates, each of the shape of a family's.
+// What templates accept of earlier turns: small templates, each in the form of a family's.
 #include "server/history_form.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ HistoryForm form_of(const std::string& chat_template) {
   return find_history_form(ChatTemplate(chat_template), nullptr);
 }
 
-// The prompt of these messages as the server makes it.
+// The prompt that the server makes of these messages.
 std::string prompt_of(const std::string& text, const std::string& messages,
                       const std::string& tools = "[]", const std::string& format = "none") {
   const ChatTemplate chat_template(text);
@@ -58,12 +58,12 @@ constexpr const char* kMembers =
     "{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}"
     "{% for k, v in c.function.arguments.items() %}({{ k }}={{ v }}){% endfor %}{% endfor %}"
     "{% endfor %}";
-// DeepSeek-V3.1: a text is joined, which fails for an object.
+// DeepSeek-V3.1: concatenates a text, which fails for an object.
 constexpr const char* kTexts =
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{{ '[' + m.role + ']' }}"
     "{% if m.content %}{{ m.content }}{% endif %}{% for c in m.tool_calls or [] %}"
     "{{ '<call>' + c.function.name + ' ' + c.function.arguments }}{% endfor %}{% endfor %}";
-// An object prints as Python prints it.
+// Prints an object as Python does.
 constexpr const char* kPrinted =
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]"
     "{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function.arguments }}{% endfor %}"
@@ -73,7 +73,7 @@ constexpr const char* kEither =
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]"
     "{{ m.content }}{% for c in m.tool_calls or [] %}{% set a = c.function.arguments %}<call>"
     "{% if a is string %}{{ a }}{% else %}{{ a | tojson }}{% endif %}{% endfor %}{% endfor %}";
-// DeepSeek-R1: calls alone where the content is null.
+// DeepSeek-R1: calls only if the content is null.
 constexpr const char* kNull =
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{{ '[' + m.role + ']' }}"
     "{% if m.content is none %}{% for c in m.tool_calls %}"
@@ -83,13 +83,13 @@ constexpr const char* kNull =
 constexpr const char* kNone =
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]"
     "{{ m.content }}{% endfor %}";
-// Phi-4-mini: tools as a text of the system message.
+// Phi-4-mini: tools as text in the system message.
 constexpr const char* kPhi =
     "{% for m in messages %}{% if m['role'] == 'system' and 'tools' in m and m['tools'] is not "
     "none "
     "%}{{ '[system]' + m['content'] + '<|tool|>' + m['tools'] + '<|/tool|>' }}{% else %}"
     "{{ '[' + m['role'] + ']' + m['content'] }}{% endif %}{% endfor %}";
-// OLMo 3: results are of the environment, and other roles leave nothing.
+// OLMo 3: results have the role environment; other roles are ignored.
 constexpr const char* kEnvironment =
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}"
     "{% if m.role == 'user' %}[user]{{ m.content }}{% elif m.role == 'assistant' %}[assistant]"
@@ -132,7 +132,7 @@ TEST(HistoryForm, ShowsCallsAsTheTemplateWantsThem) {
             "[user]Q[assistant]<call>f {\"a\": [1.0, true, null], \"b\": \"x\"}[tool]R");
   EXPECT_EQ(prompt_of(kMembers, kTalk),
             "[user]Q[assistant]<call>f(a=[1.0, True, None])(b=x)[tool]R");
-  // A text is the client's own.
+  // A text is passed on as the client sent it.
   EXPECT_EQ(prompt_of(kTexts, kTalk),
             "[user]Q[assistant]<call>f {\"a\": [1.0, true, null], \"b\": \"x\"}[tool]R");
   EXPECT_EQ(prompt_of(kPrinted, kTalk),
@@ -143,7 +143,7 @@ TEST(HistoryForm, ShowsCallsAsTheTemplateWantsThem) {
             "[user]Q[assistant]f(a=[1.0, true, null]b=\"x\")[environment]R");
 }
 
-// A message of calls; `calls` are the members of their functions.
+// A message with calls; `calls` are the members of their functions.
 std::string calls_of(const std::vector<std::string>& calls) {
   std::string list;
   for (const std::string& call : calls) {
@@ -163,7 +163,7 @@ TEST(HistoryForm, SpellsCallsThatTheTemplateLeavesOut) {
             "[assistant]c<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0"
             "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_call_begin|>functions.g:1"
             "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>");
-  // What is said beside a call, where the template has room for one of the two.
+  // Content beside a call, if the template accepts only one of the two.
   const std::string both = R"([{"role": "assistant", "content": "c", "tool_calls":
       [{"function": {"name": "f", "arguments": {"a": 1}}}, {"function": {"name": "g"}}]}])";
   EXPECT_EQ(prompt_of(kNull, both, "[]", "deepseek-plain"),
@@ -172,7 +172,7 @@ TEST(HistoryForm, SpellsCallsThatTheTemplateLeavesOut) {
             "<｜tool▁calls▁end｜>");
 }
 
-// What a model made up in the place of arguments stays, and takes no other call with it.
+// Invalid arguments from a model are kept, and do not affect other calls.
 TEST(HistoryForm, SpellsCallsWithBrokenArguments) {
   const std::string good = R"("name": "g", "arguments": "{\"b\": 1}")";
   const auto spelled = [&](const std::string& call, const char* format) {
@@ -204,7 +204,7 @@ std::string refusal_of(const std::string& messages, const char* format) {
   return "";
 }
 
-// A call is never left out without a word.
+// A call is never left out silently.
 TEST(HistoryForm, RefusesCallsThatCannotBeSpelled) {
   EXPECT_EQ(refusal_of(kTalk, "none"),
             "messages[1].tool_calls: expected calls that the model's form (none) can spell, since "
@@ -214,7 +214,7 @@ TEST(HistoryForm, RefusesCallsThatCannotBeSpelled) {
   EXPECT_THAT(refusal_of(calls_of({R"("name": "a b")"}), "lfm2"), HasSubstr("a call of 'a b'"));
 }
 
-// A template that takes turns: what follows each other in one role is one message.
+// A template with alternating turns: consecutive messages of one role are joined.
 TEST(HistoryForm, JoinsResultsWhereTurnsAlternate) {
   const std::string gemma =
       "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
@@ -234,7 +234,7 @@ TEST(HistoryForm, JoinsResultsWhereTurnsAlternate) {
   EXPECT_EQ(prompt_of(gemma, "[" + calls + asked + "]", "[]", "gemma"), begin + "\n\nT");
   EXPECT_EQ(prompt_of(gemma, "[" + calls + more + asked + "]", "[]", "gemma"),
             begin + "\n\ng: S\n\nT");
-  // Of a role of its own: results are joined and named where there are several.
+  // A role of its own for results: several are joined and labelled.
   const std::string paired =
       "{% for m in messages %}{% if (m.role == 'assistant') != (loop.index0 % 2 == 1) %}"
       "{{ raise_exception('Conversation roles must alternate') }}{% endif %}"
@@ -245,7 +245,7 @@ TEST(HistoryForm, JoinsResultsWhereTurnsAlternate) {
   const std::string shown = "[user]Q[assistant]<call>f {}<call>g {}[tool]";
   EXPECT_EQ(prompt_of(paired, "[" + calls + "]"), shown + "R");
   EXPECT_EQ(prompt_of(paired, "[" + calls + more + "]"), shown + "f: R\n\ng: S");
-  // Most templates take each by itself.
+  // Most templates take each separately.
   EXPECT_FALSE(form_of(kObjects).joins_results);
   EXPECT_EQ(prompt_of(kObjects, "[" + calls + more + asked + "]"), shown + "R[tool]S[user]T");
   for (const char* text : {kMembers, kTexts, kPrinted, kNull, kNone, kPhi, kEnvironment}) {
@@ -253,7 +253,7 @@ TEST(HistoryForm, JoinsResultsWhereTurnsAlternate) {
   }
 }
 
-// A tokenizer with two special tokens, <A> and <B>, and nothing else that is asked for.
+// A tokenizer with two special tokens, <A> and <B>, and just what the test needs.
 class TwoTokens : public Tokenizer {
  public:
   std::vector<TokenId> encode(std::string_view, bool) const override { return {}; }
@@ -288,7 +288,7 @@ TEST(HistoryForm, OfPublishedTemplates) {
     bool null_content;
     bool calls_in_content;
   };
-  const TwoTokens tokenizer;  // Nemo's wants an end token, if an empty one
+  const TwoTokens tokenizer;  // Nemo's template needs an end token, even an empty one
   for (const auto& [file, as_text, null_content, in_content] : std::vector<Sample>{
            {"templates_llamacpp/deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja", true, true, false},
            {"templates_llamacpp/Qwen-Qwen2.5-7B-Instruct.jinja", false, false, false},
@@ -311,7 +311,8 @@ TEST(HistoryForm, OfPublishedTemplates) {
   }
 }
 
-// Special tokens that arguments spell are text, those that mark calls are not; ranges behind move.
+// Special tokens that occur in arguments are plain text, unlike the markers of calls; later ranges
+// shift.
 TEST(HistoryForm, GuardsWhatCallsSay) {
   const PlacedCalls placed = {
       "#", {{"<A>f(<B>)<A>", {{0, 3}, {9, 12}}}, {"<A>g()<A>", {{0, 3}, {6, 9}}}}};
@@ -329,7 +330,7 @@ TEST(HistoryForm, GuardsWhatCallsSay) {
   EXPECT_THAT(begins, ::testing::ElementsAre(0, 9, 17, 30));
 }
 
-// Signs that are no place stay, and so does what calls spell that looks like one.
+// Marks that are no placeholders are kept, and so are similar ones inside calls.
 TEST(HistoryForm, PutsCallsIntoTheirPlacesAlone) {
   const PlacedCalls placed = {"#", {{"f(#1#)"}, {"g()"}}};
   ChatPrompt prompt{.text = "# #2# ##0#1##x#1#0#"};
@@ -337,7 +338,7 @@ TEST(HistoryForm, PutsCallsIntoTheirPlacesAlone) {
   EXPECT_EQ(prompt.text, "# #2# #f(#1#)1##xg()0#");
 }
 
-// The sign of places is one that neither messages nor tools nor variables hold.
+// The mark of placeholders occurs in no message, tool or variable.
 TEST(HistoryForm, TakesASignThatNothingHolds) {
   const std::string last = "\uFDEF";
   const std::string before = "\uFDEE";
@@ -371,7 +372,7 @@ TEST(HistoryForm, NamesReasoningAsTheTemplateDoes) {
   const std::string named = R"([{"role": "user", "content": "Q"},
       {"role": "assistant", "content": "A", "reasoning": "T"}])";
   EXPECT_EQ(prompt_of(kObjects, named), "[user]Q[assistant]<think>T</think>A");
-  // A member that is null says nothing.
+  // A null member counts as absent.
   const std::string null = R"([{"role": "user", "content": "Q"}, {"role": "assistant",
       "content": "A", "reasoning_content": null, "reasoning": "T", "thinking": null}])";
   EXPECT_EQ(prompt_of(kObjects, null), "[user]Q[assistant]<think>T</think>A");
@@ -389,8 +390,8 @@ TEST(HistoryForm, NamesReasoningAsTheTemplateDoes) {
   EXPECT_EQ(prompt_of(thinking, named), "[user]Q[assistant]<think>T</think>A");
 }
 
-// gpt-oss: a message that thinks and calls must not speak, and a call's arguments are shown as they
-// come from `tojson`.
+// gpt-oss: a message with reasoning and calls must have no content, and a call's arguments are
+// shown as `tojson` gives them.
 TEST(HistoryForm, OfMessagesOnChannelsThinksWhatItSaysBesideCalls) {
   const std::string harmony =
       "{% for m in messages %}{% if m.tool_calls %}{% if m.content and m.thinking %}"

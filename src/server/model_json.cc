@@ -10,7 +10,7 @@
 namespace outrider::server {
 namespace {
 
-// A spec of each kind of rule that needs no file and no marks in the vocabulary.
+// A spec of each kind of rule that needs neither a file nor marks in the vocabulary.
 constexpr std::string_view kRules[] = {"exact",
                                        "chow:alpha=0.3",
                                        "diff:alpha=0.3",
@@ -29,7 +29,7 @@ constexpr std::string_view kRules[] = {"exact",
 
 Json rules_of(const ServedModel& model, const std::string& drafter) {
   SpeculationOptions speculation = model.options().speculation;
-  // A tree that was meant for another drafter is not this one's.
+  // A tree given for another drafter does not apply.
   if (drafter != model.options().drafters.front()) speculation.tree.clear();
   speculation.drafter = drafter;
   Json rules = Json::array();

@@ -1,4 +1,4 @@
-// What a server says when a process that held a part of its model is lost.
+// The server's answers after a process that held a part of its model is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ TEST(RanksServer, ALostRankIsAnUnavailableModel) {
   EXPECT_EQ(HttpClient(server.port()).get("/health").status, 200);
   EXPECT_EQ(ask().status, 200);
   lost.lose();
-  // A pass finds it out; from then on nothing is begun.
+  // A pass detects the loss; from then on no request is started.
   for (int time = 0; time < 2; ++time) {
     const HttpAnswer answer = ask();
     EXPECT_EQ(answer.status, 503);

@@ -1,4 +1,4 @@
-// Paths, methods, keys and origins, over a whole server.
+// Paths, methods, keys and origins, on a complete server.
 #include "server/router.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ TEST(Router, WithoutAKeyNothingIsSaidButHealth) {
       EXPECT_THAT(answer.body, Not(HasSubstr("first")));
       EXPECT_EQ(json::parse(answer.body)["error"]["type"], "authentication_error");
     }
-    // Nor which paths there are, nor that a body is wrong.
+    // Nor does it tell which paths exist, or that a body is wrong.
     EXPECT_EQ(client.get("/nothing/here", fields).status, 401);
     EXPECT_EQ(client.get("/v1/chat/completions", fields).status, 401);
     EXPECT_EQ(client.post("/v1/chat/completions", "no JSON", fields).status, 401);

@@ -28,7 +28,7 @@ ServedModel::ServedModel(std::shared_ptr<const Model> model, const ServedOptions
       slots_(std::make_unique<Slots>(static_cast<std::size_t>(options_.batch.most_running))),
       context_(context_of(*loop_->model(), options_.context)),
       loaded_at_(std::time(nullptr)) {
-  // Specs that cannot be meant are refused here, not with the first request.
+  // Invalid specs are refused here, not with the first request.
   SpeculationOptions defaults = options_.speculation;
   defaults.drafter = options_.drafters.empty() ? "none" : options_.drafters.front();
   check_speculation(defaults);

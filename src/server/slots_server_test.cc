@@ -1,5 +1,5 @@
-// Texts that are saved by one server and restored by another: nothing differs but what is run
-// again. And requests that may take so long and no longer.
+// Texts saved by one server and restored by another: only the number of tokens run again differs.
+// Also time limits of requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST_F(SlotsServer, WhatCannotBeMeantIsRefused) {
   EXPECT_EQ(status("0", "save", json::object()), 400);
   EXPECT_EQ(status("0", "save", {{"filename", 3}}), 400);
   EXPECT_EQ(act(server, "0", "save", {{"filename", "a"}, {"more", 1}}).status, 400);
-  EXPECT_EQ(status("3", "save", good), 400);     // nothing has ended there
+  EXPECT_EQ(status("3", "save", good), 400);     // no text has ended there
   EXPECT_EQ(status("0", "restore", good), 400);  // no such file
   std::ofstream(directory_.path() / "b") << "no text of ours";
   EXPECT_EQ(status("0", "restore", {{"filename", "b"}}), 400);
@@ -134,7 +134,7 @@ TEST_F(SlotsServer, WhatCannotBeMeantIsRefused) {
   EXPECT_EQ(act(keeps_none, "0", "save", good).status, 400);
 }
 
-// A request's own bound, the server's, and the lesser of both; while it waits, too.
+// A request's own limit, the server's, and the lesser of both; while it waits as well.
 TEST_F(SlotsServer, ARequestEndsWhenItsTimeIsOver) {
   const json endless = {{"prompt", "x"}, {"max_tokens", 1000000}, {"ignore_eos", true}};
   const auto ask = [&](const RunningServer& server, double max_time) {
@@ -158,7 +158,7 @@ TEST_F(SlotsServer, ARequestEndsWhenItsTimeIsOver) {
   ask(brief, 1000);
   auto client = brief.client();
   client.send(request_text("POST", "/v1/completions", endless.dump()));
-  ask(brief, 0.001);  // behind it
+  ask(brief, 0.001);  // queued after it
   EXPECT_EQ(client.receive().status, 200);
   EXPECT_TRUE(becomes_true([&] { return brief.model().loop().n_in_flight() == 0; }));
 }

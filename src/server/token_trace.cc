@@ -22,7 +22,7 @@ const char* name_of(TokenOrigin origin) {
   return "plain";
 }
 
-// null where there is nothing to divide by.
+// null if the denominator is 0.
 Json ratio(double amount, double of) { return of > 0 ? Json(amount / of) : Json(); }
 
 }  // namespace
@@ -90,7 +90,7 @@ Json TokenTrace::take(int index) {
   choice.in_round = false;
   const auto tokens = static_cast<double>(choice.n_tokens);
   const auto drafted = static_cast<double>(choice.n_drafted);
-  // The first round's tokens came before the time that is measured.
+  // The first round's tokens came before the measured time.
   const auto timed =
       choice.n_rounds > 1 ? static_cast<double>(choice.n_tokens - choice.n_first) : 0.0;
   Json statistics;

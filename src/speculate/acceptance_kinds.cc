@@ -12,13 +12,13 @@
 namespace outrider {
 namespace {
 
-// Medusa's own values.
+// Medusa's default values.
 constexpr double kTypicalEpsilon = 0.09;
 constexpr double kTypicalDelta = 0.3;
-// The published code's for translation.
+// The value of BiLD's published code for translation.
 constexpr double kBildFallback = 0.6;
 constexpr double kBildRollback = 5.0;
-// Ten times what is published (2 to 6); who asks for more has mistyped.
+// Ten times the published values (2 to 6); a larger one is probably a typing error.
 constexpr int kLargestWindow = 64;
 
 Judging make_typical(const Spec& spec) {

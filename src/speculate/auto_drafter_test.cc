@@ -1,4 +1,4 @@
-// Which part of an auto: drafter drafts a round.
+// Tests which part of an auto: drafter drafts in a round.
 #include "speculate/drafters/auto_drafter.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using Tokens = std::vector<TokenId>;
 
 constexpr TokenId kModelToken = 99;
 
-// Drafts the same token as deep as it may, as a model would at the price of a pass.
+// Drafts the same token to the full depth, like a model that costs one pass per level.
 class ModelLike final : public Drafter {
  public:
   std::string_view name() const override { return "like"; }
@@ -49,7 +49,7 @@ class ModelLike final : public Drafter {
   int n_prefilled = 0;
 };
 
-// A node gains what it is certain of above a price.
+// A node gains its certainty minus a price.
 class PricedWorth final : public DraftWorth {
  public:
   explicit PricedWorth(double price) : price_(price) {}
@@ -110,7 +110,7 @@ class AutoDrafters : public ::testing::Test {
     return drafted;
   }
 
-  // 3/4, times 4/5, times 5/6: 0.75, 0.6, 0.5.
+  // The certainties of the draft: 3/4, times 4/5, times 5/6: 0.75, 0.6, 0.5.
   const Tokens repeats_ = {7, 8, 9, 1, 2, 3, 4, 7, 8, 9};
   const Tokens new_ = {1, 2, 3};
   std::shared_ptr<const TreeShape> shape_ = std::make_shared<OpenShape>(8, 8);
@@ -127,7 +127,8 @@ TEST_F(AutoDrafters, WithoutAChoiceTheFirstDraftIsTaken) {
 TEST_F(AutoDrafters, WhatIsLookedUpIsTakenWhereItGainsMore) {
   PricedWorth worth(0.1);
   DraftChoice choice{.part = 0, .depth = 2, .floor = 1.5, .worths = {nullptr, &worth}};
-  EXPECT_THAT(draft(repeats_, &choice), ElementsAre(1, 2, 3));  // 1.85 - 0.3
+  // Gains 0.75 + 0.6 + 0.5 - 3 * 0.1 = 1.85 - 0.3.
+  EXPECT_THAT(draft(repeats_, &choice), ElementsAre(1, 2, 3));
   EXPECT_EQ(choice.taken, 1);
   EXPECT_EQ(like_->n_asked, 0);
   EXPECT_EQ(worth.n_withdrawn, 0);
@@ -149,7 +150,7 @@ TEST_F(AutoDrafters, WhereNonePaysThereIsNoDraft) {
   EXPECT_EQ(like_->n_asked, 0);
 }
 
-// A part that may never draft is not shown the prompt.
+// A part that never drafts is not shown the prompt.
 TEST_F(AutoDrafters, PartsThatCatchUpAreNotShownThePrompt) {
   PricedWorth worth(0.1);
   DraftChoice choice{.worths = {nullptr, &worth}};

@@ -1,4 +1,5 @@
-// Best-first trees against all paths that there are, sorted; however few nodes a step expands.
+// Compares best-first trees with the sorted list of all paths, for any number of nodes expanded per
+// step.
 #include "speculate/tree_shapes/best_shape.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ constexpr int kVocabulary = 5;
 constexpr int kDepth = 4;
 using Path = std::vector<TokenId>;
 using Logits = std::function<std::vector<float>(const Path&)>;
-// A factor of what follows a path, as a logarithm.
+// The logarithm of a factor on everything that follows a path.
 using Trust = std::function<double(const Path&)>;
 
 struct Grown {
@@ -37,7 +38,7 @@ class Drafting {
         logits_(std::move(logits)),
         trust_(std::move(trust)) {}
 
-  // same_at_depth: as TreeGrowth::expand() has it.
+  // same_at_depth: as in TreeGrowth::expand().
   Grown grow(int n_nodes, int depth, bool mixes_levels, int budget = 1000,
              bool same_at_depth = false) {
     const BestShape shape({.nodes = n_nodes, .depth = depth});
@@ -77,8 +78,7 @@ class Drafting {
     return grown;
   }
 
-  // All paths of up to `depth` tokens, the likeliest first, the shorter of equals and the one of
-  // lower ids; of these the first n.
+  // The n likeliest paths of up to `depth` tokens; ties go to the shorter path, then to lower ids.
   std::vector<Path> likeliest(std::size_t n, int depth) {
     struct Candidate {
       double log_prob;
@@ -96,9 +96,9 @@ class Drafting {
           transform_.distribution(logits_(parent.path), law);
         }
         for (TokenId token = 0; token < vocabulary_; ++token) {
-          // A table rules some tokens out.
+          // A table gives some tokens no probability.
           if (!(law.prob(token) > 0)) continue;
-          // A table rules some tokens out.
+          // A table gives some tokens no probability.
           if (!(law.prob(token) > 0)) continue;
           Path path = parent.path;
           path.push_back(token);
@@ -129,8 +129,8 @@ class Drafting {
   Trust trust_;
 };
 
-// Laws of a small model; those of places, the same behind all nodes of a level; both with logits so
-// coarse that many paths are as likely as others; and no differences at all.
+// Three kinds of logits: those of a small model; the same ones for all nodes of a level; all equal.
+// The first two are so coarse that many paths tie.
 Logits logits_of(int kind, std::uint32_t table) {
   return [kind, table](const Path& path) {
     static constexpr float kCoarse = 2;
@@ -175,7 +175,7 @@ TEST(BestShape, IsTheLikeliestOfAllPaths) {
   }
 }
 
-// What is known of a path, beside its law, is a factor of all that follows it.
+// The trust in a path, beside its probability, is a factor on everything that follows it.
 TEST(BestShape, GoesByTrustAsWell) {
   const auto trust = [](const Path& path) {
     return portable_log(path.empty() ? 0.9 : 0.2 + 0.15 * static_cast<double>(path.back()));
@@ -201,8 +201,8 @@ TEST(BestShape, ABudgetLeavesTheLikeliest) {
   }
 }
 
-// Laws by which a step takes many nodes in vain: at each place one token is nearly certain. And the
-// flattest, by which all nodes are of one level.
+// Distributions that make a step expand many nodes in vain: one token is nearly certain at each
+// position. And uniform ones, for which all nodes of the tree are of one level.
 TEST(BestShape, ExpandsFewNodes) {
   constexpr int kWide = 300;
   const auto peaked = [](const Path& path) {
@@ -217,7 +217,7 @@ TEST(BestShape, ExpandsFewNodes) {
     const Grown deep = one.grow(n_nodes, kDeepestDraft, true);
     EXPECT_EQ(deep.paths.size(), static_cast<std::size_t>(n_nodes));
     EXPECT_LE(deep.n_expanded, kMostDraftNodes);
-    // The chain of the likely tokens is in it.
+    // The tree contains the chain of likely tokens.
     Path chain;
     for (int d = 0; d < std::min(n_nodes, kDeepestDraft); ++d) chain.push_back(d + 7);
     EXPECT_TRUE(std::binary_search(deep.paths.begin(), deep.paths.end(), chain));

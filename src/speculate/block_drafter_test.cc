@@ -1,5 +1,5 @@
-// Heads that draft a block as drafters: what they draft against a program of a second reader
-// (tests/golden/make_block_heads_golden.py), and files that do not fit.
+// Drafters with block heads: their drafts against those of an independent program
+// (tests/golden/make_block_heads_golden.py), and files that are refused.
 #include "speculate/drafters/block_drafter.h"
 
 #include <gtest/gtest.h>
@@ -52,8 +52,8 @@ class BlockDrafters : public testing::HeadFiles {
   }
 };
 
-// Greedy generation, the context growing with what was accepted: every round's draft, how much of
-// it stood, and the text (block_heads.json, "runs").
+// Greedy generation with a context that grows by the accepted tokens. Compares every round's draft,
+// its accepted length and the text (block_heads.json, "runs").
 void expect_golden_runs(LanguageModel& target, Drafter& drafter, const std::string& name,
                         int n_drafted) {
   const auto shape = std::make_shared<FixedShape>(
@@ -106,7 +106,7 @@ TEST_F(BlockDrafters, RefuseWhatDoesNotFit) {
   expect_refused(refusal_of("dflash"), "got no config.json");
   EXPECT_EQ(refused(""), "");
 
-  // Another target's: its width, vocabulary, number of layers.
+  // A head for another target: other width, vocabulary or number of layers.
   TinyShape wide = golden_shape();
   wide.dim = 16;
   expect_refused(refused("", wide), "hidden_size to be the target's, 8, got 16");
@@ -137,7 +137,7 @@ TEST_F(BlockDrafters, RefuseWhatDoesNotFit) {
                  "dflash_config.mask_token_id to be a token of the target, 0 to 22, got 23");
   expect_refused(refused(R"({"dflash_config": {"mask_token_id": -1}})"), "0 to 22, got -1");
 
-  // Windows, and other heads.
+  // Sliding windows, and heads of other kinds.
   expect_refused(refused(R"({"sliding_window": 3})"), "layer_types to be there");
   expect_refused(refused(R"({"layer_types": ["sliding_attention"]})"), "layer_types to be 2");
   expect_refused(refused(R"({"layer_types": ["full_attention", "sliding_attention"]})"),
@@ -150,7 +150,7 @@ TEST_F(BlockDrafters, RefuseWhatDoesNotFit) {
                  "dflash_config.attention_sink_bias to be absent");
   expect_refused(refused(R"({"dflash_config": {"conv_kernel_size": 2}})"),
                  "dflash_config.conv_kernel_size to be absent");
-  // Meant where this build looks for them at the top, or not at all.
+  // Keys that count only in another place of the file, or not at all.
   expect_refused(refused(R"({"use_swa": true, "swa_window_size": 0})"),
                  "swa_window_size to be 1 or more, got 0");
   expect_refused(refused(R"({"dflash_config": {"layer_types": ["full_attention"]}})"),
@@ -166,7 +166,7 @@ TEST_F(BlockDrafters, RefuseWhatDoesNotFit) {
   expect_refused(refused(R"({"markov_rank": 4, "markov_head_type": "vanilla"})"),
                  "markov_rank to be absent, or the head to be named dspark:PATH, got 4");
 
-  // Tensors that are missing, or that nobody reads.
+  // Missing tensors, and unknown ones.
   expect_refused(refused(R"({"num_hidden_layers": 3})"), "a tensor layers.2.");
   expect_refused(refused(R"({"num_hidden_layers": 1})"), "layers.1.");
   expect_refused(refused(R"({"dflash_config": {"target_layer_ids": [0, 1, 1]}})"), "fc.weight");
@@ -202,7 +202,8 @@ TEST_F(BlockDrafters, MarkovRefuseWhatDoesNotFit) {
   EXPECT_THROW(make("dflash:" + head_path().string() + ",accept=0.5"), UsageError);
 }
 
-// What verification asks behind a node that the draft did not run: the law of the node's own path.
+// Verification may ask for the distribution after a node that the draft did not run: it belongs to
+// the node's own path.
 TEST_F(BlockDrafters, MarkovShowTheLawOfAPath) {
   for (const std::string markov : {"vanilla", "gated", "rnn"}) {
     SCOPED_TRACE(markov);
@@ -240,7 +241,7 @@ TEST_F(BlockDrafters, MarkovShowTheLawOfAPath) {
   }
 }
 
-// A path ends in front of the first token whose confidence is too low (block_heads.json).
+// A path ends before the first token whose confidence is too low (block_heads.json).
 TEST_F(BlockDrafters, MarkovEndPathsByTheirConfidence) {
   write_golden("gated");
   const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
@@ -278,7 +279,7 @@ TEST_F(BlockDrafters, MarkovEndPathsByTheirConfidence) {
   EXPECT_EQ(lengths, (std::set<int>{0, 1, 2, 5}));
 }
 
-// A text whose prompt has been run, and what a head made into a drafter drafts for it.
+// A text whose prompt has been run, and a drafter made of a head.
 class HeadedText {
  public:
   HeadedText(LanguageModel& target, std::unique_ptr<BlockHead> head,
@@ -307,7 +308,7 @@ class HeadedText {
     return tree_;
   }
 
-  // What the head says follows a path by itself, and how sure it is of that (1: it does not say).
+  // The head's distribution after a path, and its confidence there (1: it has none).
   struct Behind {
     Distribution raw;
     double confidence = 1;
@@ -331,7 +332,7 @@ class HeadedText {
   }
 
  private:
-  // What the slots behind the text give, without the drafter.
+  // Computes the outputs of the slots after the text, without the drafter.
   void read_slots(LanguageModel& target, const std::vector<TokenId>& text) {
     const auto dim = static_cast<std::size_t>(head_->dim());
     const auto known = std::span(text).first(text.size() - 1);
@@ -371,8 +372,8 @@ std::vector<std::vector<TokenId>> paths_of(const DraftTree& tree) {
   return paths;
 }
 
-// A best-first tree of a head holds the likeliest of all paths, each token by the law behind its
-// own path and the head's confidence there.
+// A best-first tree of a head consists of the likeliest of all paths. Each token counts by the
+// distribution after its own path and the head's confidence there.
 TEST_F(BlockDrafters, BestTreesAreTheLikeliestPaths) {
   constexpr std::size_t kDepth = 3;
   constexpr int kNodes = 30;
@@ -391,7 +392,7 @@ TEST_F(BlockDrafters, BestTreesAreTheLikeliestPaths) {
       const auto grown =
           paths_of(headed.draft(BestShape({.nodes = kNodes, .depth = static_cast<int>(kDepth)})));
       using Path = std::vector<TokenId>;
-      // Without the law's own chain, or without confidence, other paths are likeliest.
+      // If the distribution ignores the path, or without confidence, other paths are the likeliest.
       enum Reading { kWhole, kWithoutChain, kWithoutConfidence };
       for (const Reading reading : {kWhole, kWithoutChain, kWithoutConfidence}) {
         std::vector<std::pair<double, Path>> all;
@@ -429,9 +430,9 @@ TEST_F(BlockDrafters, BestTreesAreTheLikeliestPaths) {
   }
 }
 
-// A tree and all that it records, on any number of threads.
+// A tree and everything recorded in it have the same bits on any number of threads.
 TEST(BlockDraftersOnThreads, DraftTreesOfTheSameBits) {
-  // Layers large enough that a pass over a block is shared among four (thread_share.h).
+  // Layers are large enough that four threads share the pass over a block (thread_share.h).
   TinyShape shape;
   shape.dim = 40;
   shape.n_heads = 6;

@@ -23,7 +23,7 @@ struct ChainViews : testing::FixedViews {
   const Distribution& raw_target(int node) override { return target(node); }
 };
 
-// Some tokens of six have probability, at least one.
+// A random distribution over some of six tokens, at least one.
 Distribution random_law(std::mt19937& random) {
   Distribution law;
   double sum = 0;
@@ -39,9 +39,9 @@ Distribution random_law(std::mt19937& random) {
   return law;
 }
 
-// Drafts from none to five tokens, laws that give a drafted token nothing (nothing behind it can
-// stand) and laws equal to the drafter's (a rejection would leave nothing), verdicts kept from
-// round to round: what either says must not depend on the rounds before.
+// Drafts of zero to five tokens. Some target distributions give a drafted token no probability, so
+// that nothing after it can be accepted. Some equal the drafter's, so that a rejection would leave
+// no residual. Verdicts are reused from round to round and must not depend on earlier rounds.
 TEST(Block, JudgesChainsAsTraversalDoesDrawForDraw) {
   const std::shared_ptr<const Rule> rule = make_rule(std::string("exact"));
   const Block<BlockSteps> block(rule);

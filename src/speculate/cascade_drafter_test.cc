@@ -1,4 +1,5 @@
-// Three models in a row: every outcome of both loops walked, in front of the chain rule alone.
+// Three models in a cascade: enumerates every outcome of both loops and compares with the chain
+// rule.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,8 +39,8 @@ using testing::views_behind;
 
 constexpr int kVocabulary = 3;
 
-// The largest target, the middle model, the smallest; the rule between the last two, and the one
-// between the first and what these make.
+// The largest model is the target. `inner` is the rule between the small and the middle model,
+// `outer` the one between their cascade and the large model.
 struct ThreeModels {
   explicit ThreeModels(std::uint32_t seed)
       : large(kVocabulary, seed), middle(kVocabulary, 10 + seed), small(kVocabulary, 20 + seed) {}
@@ -56,8 +57,8 @@ struct ThreeModels {
                                            std::move(cheaper), inner);
   }
 
-  // Two views of a position, one behind the other: what the inner rule makes of the small and the
-  // middle model is the drafter's distribution before the large one.
+  // Each position has two views: the inner rule's distribution over the small and the middle model
+  // is the drafter's distribution before the large one.
   RuleTrial trial(Drafter& by, const Acceptance& acceptance, const SamplingParams& sampling) {
     RuleTrial trial{.trial = {.target = &large,
                               .drafter = &by,
@@ -104,7 +105,7 @@ TEST_P(CascadeDrafter, FollowsBothRules) {
         EXPECT_LT(distance(got.law, expected.law), kExact)
             << seed << ", " << verify << ", " << name;
         EXPECT_NEAR(got.weight, 1, kExact) << seed << ", " << verify << ", " << name;
-        // Infinite where a rule lets stand what the target never says.
+        // Infinite where a rule emits a token that the target gives no probability.
         if (std::isfinite(expected.cost.kl)) {
           EXPECT_NEAR(got.cost.kl, expected.cost.kl, 1e-9)
               << seed << ", " << verify << ", " << name;
@@ -126,7 +127,8 @@ INSTANTIATE_TEST_SUITE_P(
                       RulePairCase{"budget:kl=0.1", "budget:kl=0.1,total=0.2"}),
     [](const auto& info) { return "Pair" + std::to_string(info.index); });
 
-// The proof above would see it if the drafts had the middle model's law instead of the rule's.
+// The test above would fail if the drafts followed the middle model's distribution instead of the
+// rule's.
 TEST(CascadeDrafterMutant, WithTheMiddleModelsLawIsCaught) {
   double worst = 0;
   for (std::uint32_t seed = 1; seed <= 3; ++seed) {
@@ -142,8 +144,8 @@ TEST(CascadeDrafterMutant, WithTheMiddleModelsLawIsCaught) {
   EXPECT_GT(worst, kCaught);
 }
 
-// What the cascade is for: where the middle model is asked less, the small one's tokens stand, and
-// the rule between them says how many.
+// Where the middle model is asked less often, the small model's tokens are kept; the inner rule
+// says how many.
 TEST(CascadeDrafterEnds, AlphaOneDraftsWhatTheSmallModelWould) {
   ThreeModels models(1);
   models.inner = make_rule("chow:alpha=1");

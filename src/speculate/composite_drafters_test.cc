@@ -1,5 +1,5 @@
-// Drafters made of others: exact whatever the parts are, with keys of their own for every part, and
-// in step with the text after any round.
+// Composite drafters are exact whatever their parts are, give each part random keys of its own, and
+// agree with the text after any round.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ Part model_part(std::uint32_t seed, int vocabulary, std::shared_ptr<const TreeSh
       std::move(shape)};
 }
 
-// Names the token after the last one, and the one after that; nothing behind the token `silent`.
+// Drafts the next two token ids after the last token; drafts nothing after the token `silent`.
 class NamingDrafter final : public Drafter {
  public:
   NamingDrafter(int vocabulary, TokenId silent) : vocabulary_(vocabulary), silent_(silent) {}
@@ -158,7 +158,8 @@ TEST(MergeDrafter, DrawsOnceForEachPartAndSharesNamedTokens) {
                .chance = &chance,
                .tree = &stream.tree};
   drafter.propose({&job, 1});
-  // 2 -> 3 -> 4 from the first; the second stops behind 3 and adds nothing; two draws of the model.
+  // 2 -> 3 -> 4 come from the first part; the second stops after 3 and adds nothing; the model
+  // draws two.
   ASSERT_EQ(stream.tree.n_drafted(), 4);
   EXPECT_EQ(stream.tree.node(1).token, 3);
   EXPECT_EQ(stream.tree.node(2).token, 4);
@@ -185,7 +186,7 @@ TEST(MergeDrafter, KeepsToTheBudget) {
   }
 }
 
-// Mutants: a chance in front of the drafter gives keys back that it had moved apart.
+// Mutants: a Chance around the drafter maps the parts' separate keys to shared ones.
 class SharedKeys final : public Chance {
  public:
   using Merge = Draw (*)(Draw draw);
@@ -314,7 +315,7 @@ TEST(RelayDrafter, EachPartDraftsItsLengthBehindTheOneBefore) {
     ASSERT_EQ(tree.n_drafted(), n_drafted);
     for (int node = 1; node <= n_drafted; ++node) {
       EXPECT_EQ(tree.node(node).parent, std::min(node - 1, 4));
-      // The naming part says what comes after the token before it.
+      // The naming part drafts the successor of the token before it.
       const bool named = node == 3 || node == 4;
       EXPECT_EQ(tree.node(node).proposal == kPointMass, named);
       if (!named) continue;
@@ -328,7 +329,7 @@ TEST(RelayDrafter, EachPartDraftsItsLengthBehindTheOneBefore) {
 }
 
 TEST(RelayDrafter, AnswersWhereNothingMayBeDrafted) {
-  // At a text's last place, or where another drafter around it has the round, rules ask the part
+  // At a text's last place, or where an enclosing drafter uses another part, rules ask the part
   // that would have drafted first.
   const auto drafter =
       relay(parts_of(model_part(11, 6, chain_shape(2)), model_part(21, 6, chain_shape(1))));
@@ -374,8 +375,8 @@ class NotedDraws final : public Chance {
   Chance* chance_;
 };
 
-// A later round may begin where a part's text ended in this one: keys of that place would come up
-// twice.
+// A later round may begin at the position where a part drafted in this one; its keys must not come
+// up again.
 TEST(RelayDrafter, AllDrawsAreTheRoundsOwn) {
   const auto drafter =
       relay(parts_of(model_part(11, 6, chain_shape(2)), model_part(21, 6, widths({2, 1}))));
@@ -431,8 +432,8 @@ TEST(StagedDrafter, DrafterOfADrafterOfADrafter) {
   EXPECT_LT(distance(enumerate(trial).law, target_law(trial)), kExact);
 }
 
-// Its chain is the model's own: what is drafted has the law that the model alone would draft with,
-// so that the target accepts as many tokens in expectation.
+// The staged drafter's chain follows the distribution of its model alone, so the target accepts as
+// many tokens in expectation.
 TEST(StagedDrafter, AcceptsWhatTheModelAloneWould) {
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     TableModel target(3, seed);
@@ -462,7 +463,6 @@ TEST(StagedDrafter, MutantWithTheOuterRoundsKeysIsCaught) {
   EXPECT_GT(worst, kCaught);
 }
 
-// After any number of rounds it drafts what one that has seen nothing but the text drafts.
 TEST(CompositeDrafters, AnEmptyPartIsNamedByTheSpecItIsIn) {
   for (const char* spec : {"first:,ngram", "first:ngram,", "first:ngram,,suffix", "auto:,ngram",
                            "auto:ngram,", "merge:ngram+", "staged:model:X+", "merge:+",
@@ -479,6 +479,7 @@ TEST(CompositeDrafters, AnEmptyPartIsNamedByTheSpecItIsIn) {
   }
 }
 
+// After any number of rounds a composite proposes what a fresh one proposes for the same text.
 TEST(CompositeDrafters, KeepInStepWithTheText) {
   const auto make = [](int kind) -> std::unique_ptr<Drafter> {
     const auto shape = open(4, 10);
@@ -504,13 +505,13 @@ TEST(CompositeDrafters, KeepInStepWithTheText) {
       case 5:
         return relay(
             parts_of(model_part(11, 6, chain_shape(2)), model_part(21, 6, widths({2, 1}))));
-      case 6:  // parts that keep a text of their own
+      case 6:  // parts that keep their own copy of the text
         return relay(
             parts_of(naming_part(6, 2),
                      Part{staged(11, 6, model_part(21, 6, chain_shape(2))), chain_shape(2)}),
             false);
-      case 7:    // a relay that is not asked in every round, of parts that must not miss one
-      case 8: {  // and one that rides ahead of another drafter
+      case 7:    // a relay that is not asked in every round, with parts that must see every round
+      case 8: {  // and one that drafts for another drafter
         auto inner =
             relay(parts_of(Part{staged(11, 6, model_part(21, 6, chain_shape(2))), chain_shape(2)},
                            model_part(31, 6, chain_shape(1)), naming_part(6)),
@@ -544,7 +545,7 @@ TEST(CompositeDrafters, KeepInStepWithTheText) {
         active.push_back(&streams.back());
       }
       while (!active.empty()) {
-        // What a fresh drafter proposes for the same text in the same round.
+        // The proposal of a fresh drafter for the same text in the same round.
         const auto fresh = make(kind);
         const Stream& first = *active.front();
         const Context context = first.context();

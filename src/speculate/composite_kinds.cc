@@ -93,7 +93,7 @@ DrafterKind relay_kind() {
       .joined_by = '+'};
 }
 
-// What the model within staged: and cascade: takes. before: what stands before its keys.
+// The keys that the model inside staged: and cascade: takes. before: the prefix of its keys.
 std::vector<KeyDescription> inner_model_keys(const std::string& before, const std::string& behind) {
   return {confidence_key(before + ",confidence=0.4" + behind),
           weights_key(before + ",weights=int8" + behind)};

@@ -83,15 +83,15 @@ const Distribution& DraftTree::proposal_prob(int index, Distribution& storage) c
     return storage;
   }
   if (drawn.draws == Draws::without_replacement) {
-    // Never null: this token was left.
+    // never null: the drawn token itself remains
     return *less_siblings(drawn.parent, index, drawn.proposal, storage);
   }
   return distribution(drawn.proposal);
 }
 
-// The law without the tokens of those children of `parent` with ordinals below `before` that were
-// drawn from it without replacement. Drafter and verifier both come here: they divide by the very
-// same bits.
+// The proposal distribution without the tokens of those children of `parent`, with ordinals below
+// `before`, that were drawn from it without replacement. Drafter and verifier both use this
+// function, so they divide by the same bits.
 const Distribution* DraftTree::less_siblings(int parent, int before, int law,
                                              Distribution& storage) const {
   const Distribution& whole = distribution(law);

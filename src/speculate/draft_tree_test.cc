@@ -29,7 +29,7 @@ TEST(DraftTree, ProposalsWithoutReplacement) {
   const int deeper = tree.add_child(first, 1, law, Draws::without_replacement);
   const int second = tree.add_child(0, 2, law, Draws::without_replacement);
 
-  // Only siblings that were drawn from the same law in the same way are missing from it.
+  // Only siblings drawn from the same distribution in the same way are removed from it.
   EXPECT_EQ(&tree.proposal_prob(first, storage), &tree.distribution(law));
   EXPECT_EQ(&tree.proposal_prob(with, storage), &tree.distribution(law));
   EXPECT_EQ(&tree.proposal_prob(elsewhere, storage), &tree.distribution(other));

@@ -1,4 +1,4 @@
-// Drafters that rate their tokens: they draft what pays, and say what they leave out.
+// Drafters that rate their tokens draft those that pay and report those they leave out.
 #include "speculate/draft_worth.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ Tokens draft(Drafter& drafter, const Tokens& text, DraftWorth* worth) {
   return drafted;
 }
 
-// What stood behind 7 8 9: 1 2 3 4 ..; three tokens agree, then four, ..
+// 7 8 9 was followed by 1 2 3 4 ..; three tokens match, then four, ..
 const Tokens kOnce = {7, 8, 9, 1, 2, 3, 4, 5, 6, 10, 11, 12, 7, 8, 9};
 
 TEST(DraftWorth, AChainEndsWhereItDoesNotPay) {
@@ -83,7 +83,7 @@ TEST(DraftWorth, EachFurtherTokenHasItsPrice) {
   EXPECT_THAT(worth.of_drafted, ElementsAre(3.0 / 4, 4.0 / 5));
 }
 
-// Behind 9: 1 twice, 2 once; the string of all three tokens was followed by 1 alone.
+// After 9: 1 twice, 2 once; all three tokens together were followed by 1 alone.
 TEST(DraftWorth, WhatFollowsDifferentlyIsLessCertain) {
   SuffixDrafter drafter(SuffixDrafter::Options{});
   const Tokens text = {9, 1, 5, 9, 2, 6, 9, 1, 7, 9};

@@ -29,7 +29,7 @@ namespace {
 
 std::string in_words(double number) { return fmt::format("{}", number); }
 
-// A key that several kinds have. example: a spec that gives the key.
+// A key shared by several kinds. example: a spec that gives the key.
 KeyDescription length_key(int length, std::string meaning, std::string example) {
   return {.name = "length",
           .value = "K",

@@ -23,7 +23,7 @@ using testing::TableModel;
 
 constexpr int kVocabulary = 3;
 
-// The kinds of weights that a spec's models are loaded as, where bf16 is asked for all.
+// The weight formats in which a spec's models are loaded if the default is bf16.
 std::vector<std::optional<WeightKind>> loaded_as(const std::string& spec) {
   TableModel target(kVocabulary, 1);
   std::vector<std::optional<WeightKind>> kinds;

@@ -1,5 +1,5 @@
-// Heads as drafters: what they draft against a program written from the papers' equations
-// (tests/golden/make_drafts_golden.py), and files that do not fit.
+// Drafters with heads: their drafts against a program written from the papers' equations
+// (tests/golden/make_drafts_golden.py), and files that are refused.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -36,7 +36,7 @@ TEST_F(HeadDrafters, EagleDraftsAsTheGoldenProgram) {
     testing::write_eagle_head(golden_shape(), head_path(), inputs);
     expect_golden_drafts(*target_, *make_of("eagle"), expected);
   }
-  // Public files say nothing about inputs.
+  // Public files do not state the head's inputs.
   testing::write_eagle_head(golden_shape(), head_path());
   expect_golden_drafts(*target_, *make_of("eagle"),
                        golden_drafts().at("eagle").at("feature+shifted-token"));
@@ -50,7 +50,7 @@ TEST_F(HeadDrafters, Eagle3DraftsAsTheGoldenProgram) {
   expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle3").at("reduced"));
 }
 
-// The embedding that counts is the file's own, where it is not the target's.
+// If the file has its own embedding, it counts instead of the target's.
 TEST_F(HeadDrafters, EagleReadsItsOwnEmbedding) {
   testing::write_eagle_head(golden_shape(), head_path(), {}, /*own_embedding=*/true);
   expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle_own_embedding"));
@@ -98,8 +98,8 @@ TEST_F(HeadDrafters, Eagle3RefusesWhatItDoesNotRead) {
     testing::write_eagle3_form(golden_shape(), form, head_path());
     return refusal_of("eagle");
   };
-  // Layers that the target has not, at every place where they may stand; the output of its last
-  // layer, which is normed before anything leaves the pass.
+  // Layers that the target lacks, in every key that lists them; and the output of its last layer,
+  // which is normalised before it leaves the pass.
   expect_refused(refused(R"({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [97, 98, 99]}})"),
                  "eagle_config.eagle_aux_hidden_state_layer_ids to be layers 0 to 1 of a target of "
                  "3, got [97,98,99]");
@@ -114,7 +114,7 @@ TEST_F(HeadDrafters, Eagle3RefusesWhatItDoesNotRead) {
   expect_refused(refused(R"({"target_layer_ids": )" + many + "]}"), "64 layers at most, got 65");
   // Two hidden states where fc reads three.
   expect_refused(refused(R"({"target_layer_ids": [0, 1]})"), "fc.weight");
-  // Other heads, and keys that nobody knows.
+  // Other heads, and unknown keys.
   expect_refused(refused(R"({"eagle_config": {"use_aux_hidden_state": false}})"),
                  "eagle_config.use_aux_hidden_state to be true, got false");
   expect_refused(refused(R"({"eagle_config": {"use_mtp_layernorm": true}})"),
@@ -166,7 +166,7 @@ TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {
   fs::copy_file(directory_.path() / "other" / "config.json", head_path() / "config.json",
                 fs::copy_options::overwrite_existing);
   EXPECT_NE(refusal_of("eagle").find("expected tensor "), std::string::npos);
-  // A model where a head is asked for.
+  // A model instead of a head.
   testing::TinyShape one_layer = golden_shape();
   one_layer.n_layers = 1;
   fs::remove_all(head_path());
@@ -176,7 +176,7 @@ TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {
   testing::write_hugging_face(testing::golden_target(), head_path());
   EXPECT_NE(refusal_of("eagle").find("expected one layer, got 3"), std::string::npos);
 
-  // Draft ids that lie outside the vocabulary, or twice on the same token.
+  // Draft ids outside the vocabulary, or duplicate ones.
   for (const std::vector<TokenId>& vocabulary :
        {std::vector<TokenId>{0, 5, 23}, {0, 5, -1}, {4, 4}}) {
     testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
@@ -255,8 +255,7 @@ TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
 
 using Path = std::vector<TokenId>;
 
-// Every draft's nodes, each as the tokens that lead to it, over rounds of one text; and the text
-// before each round.
+// The nodes of each round's draft, as paths of tokens, and the text before each round.
 struct Drafts {
   std::vector<std::set<Path>> nodes;
   std::vector<std::vector<TokenId>> texts;
@@ -286,8 +285,8 @@ Drafts drafts_of(LanguageModel& target, Drafter& drafter, const std::vector<Toke
   return drafts;
 }
 
-// A head that is a part of another drafter follows the text whichever part's draft stood, and reads
-// its own layers of those that all parts ask for: it drafts what it would draft alone.
+// A head inside another drafter follows the text whichever part's draft was accepted, and reads its
+// own layers among those that all parts request. It drafts the same as alone.
 TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
   const fs::path third = directory_.path() / "third";
   const fs::path medusa = directory_.path() / "medusa";
@@ -309,7 +308,7 @@ TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
     }
     std::set<Path> expected;
     for (const std::string& part : parts) {
-      // The parts of a merged draft share its nodes: what is there is the beginning of each.
+      // The parts of a merged draft share its nodes: the draft holds the beginning of each part's.
       const Drafts alone = drafts_of(*target_, *make(part), drafts.texts[round], 1);
       expected.insert(alone.nodes.front().begin(), alone.nodes.front().end());
       bool has_its_first = false;
@@ -326,7 +325,7 @@ TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
   EXPECT_THROW(make("staged:model:X+" + parts[0]), UsageError);
 }
 
-// What each node of the first draft is, of a text that is opened behind another one.
+// The nodes of the first draft of a text that continues another one.
 std::set<Path> first_draft_behind(LanguageModel& target, const std::shared_ptr<Drafter>& drafter,
                                   const std::vector<TokenId>& earlier,
                                   const std::vector<TokenId>& prompt, std::size_t n_behind,
@@ -359,8 +358,8 @@ std::set<Path> first_draft_behind(LanguageModel& target, const std::shared_ptr<D
   return nodes;
 }
 
-// A text that is never drafted for costs no pass of the head, and what waits of it serves the texts
-// that begin with it.
+// A text that never drafts costs no pass of the head; its queued states serve texts that begin with
+// it.
 TEST_F(HeadDrafters, RunAPromptWhenTheyDraft) {
   constexpr int kModules = 2;
   testing::write_mtp_modules(golden_shape(), kModules, target_path());
@@ -373,8 +372,8 @@ TEST_F(HeadDrafters, RunAPromptWhenTheyDraft) {
   for (const std::string& spec :
        {"eagle:" + head_path().string(), std::string("mtp"), "dflash:" + dflash.string()}) {
     SCOPED_TRACE(spec);
-    // Of the eight tokens seven have been run. A head's row reads tokens behind its own, but for a
-    // block head's, which has no row for the draft alone either.
+    // Seven of the eight tokens have been run. A head's row reads tokens after its own. A block
+    // head needs no row for the draft alone either.
     const bool is_block = spec.starts_with("dflash");
     const std::size_t n_ahead = is_block ? 0 : spec == "mtp" ? kModules : 1;
     const std::size_t n_of_other = 5 - n_ahead;
@@ -391,7 +390,7 @@ TEST_F(HeadDrafters, RunAPromptWhenTheyDraft) {
   }
 }
 
-// "auto" alone drafts by what the model brings.
+// "auto" alone uses the drafters in the model's directory.
 TEST_F(HeadDrafters, AreFoundInTheModelsDirectory) {
   testing::write_mtp_modules(golden_shape(), 2, target_path());
   testing::write_eagle_head(golden_shape(), target_path() / "head", "feature+shifted-token");

@@ -1,4 +1,4 @@
-// The loop over levels, with subclasses that record how they are asked.
+// Tests the loop over levels with subclasses that record the calls.
 #include "speculate/drafters/levelwise_drafter.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ namespace {
 
 constexpr int kVocabulary = 8;
 
-// Behind a token t the likeliest are t + 1, t + 2 and so on, around the first 6 tokens; the two
-// beyond them, which only this drafter knows, are likelier than all. With rows per draft the level
-// takes the place of the token.
+// After a token t the likeliest are t + 1, t + 2 and so on, modulo 6. The two tokens beyond these,
+// which only this drafter knows, are the likeliest of all. With rows per draft, the level replaces
+// the token.
 class Recorder final : public LevelwiseDrafter {
  public:
   explicit Recorder(RowPer row_per) : LevelwiseDrafter(6), row_per_(row_per) {}
@@ -30,10 +30,10 @@ class Recorder final : public LevelwiseDrafter {
   void observe(std::span<const RoundResult>) override {}
   void end(SequenceId) override {}
 
-  std::map<SequenceId, int> depths;                   // what prepare() says; 3 if not listed
+  std::map<SequenceId, int> depths;                   // results of prepare(); 3 if not listed
   std::vector<std::vector<SequenceId>> levels;        // the drafts of each level
   std::vector<std::pair<SequenceId, int>> completed;  // each draft, and the levels run before
-  std::vector<std::vector<int>> by_node;              // of each complete draft, renumbered
+  std::vector<std::vector<int>> by_node;              // for each complete draft, renumbered
   bool has_rows = true;
 
  private:
@@ -97,12 +97,12 @@ class Recorder final : public LevelwiseDrafter {
   static constexpr RowPer kPerDraft = RowPer::draft;
 };
 
-// Texts 0, 1, 2, whose last tokens are these.
+// Texts 0, 1 and 2 with these last tokens.
 class Levelwise : public ::testing::Test {
  protected:
   static constexpr std::array<TokenId, 3> kRoots = {0, 2, 5};
 
-  // Drafts with the likeliest tokens in a tree of these widths.
+  // Drafts the likeliest tokens in a tree of these widths.
   void propose(Recorder& drafter, const std::vector<int>& widths, double temperature = 0) {
     const FixedShape shape(widths_tree(widths));
     transform_.emplace(SamplingParams{.temperature = temperature}, 6);
@@ -157,7 +157,7 @@ TEST_F(Levelwise, OneRowMayServeAllNodesOfADraft) {
   }
 }
 
-// A text that may draft nothing is never run, and one that is complete no longer.
+// A text that may draft nothing is never run, and a complete one is run no more.
 TEST_F(Levelwise, RunsWhatStillGrows) {
   Recorder drafter(Recorder::kPerNode);
   drafter.depths = {{0, 1}, {1, 0}, {2, 3}};

@@ -1,6 +1,6 @@
-// Lookahead decoding's parts: the window as a tree, the pool, the spec; and the law of what is
-// emitted, by enumeration. That its rounds are those of the paper is checked on real weights
-// (tests/self_drafting_test.cc).
+// Lookahead decoding's parts: the window as a tree, the pool and the spec; and the output's
+// distribution, by enumeration. tests/self_drafting_test.cc compares its rounds with the paper's on
+// real weights.
 #include "speculate/drafters/lookahead_drafter.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(JacobiWindow, MostNodes) {
   EXPECT_EQ(JacobiWindow::most_nodes({.width = 4, .ngram = 4}), 11);
   EXPECT_EQ(JacobiWindow::most_nodes({.width = 15, .ngram = 5}), 59);
   EXPECT_EQ(JacobiWindow::most_nodes({.width = 3, .ngram = 2}), 2);
-  // A narrow one is widest on the way: 2 levels of 3 columns before 3 levels of 2 and 4 of 1.
+  // A narrow window is largest while it fills: 2 levels of 3 columns, then 3 of 2, then 4 of 1.
   EXPECT_EQ(JacobiWindow::most_nodes({.width = 1, .ngram = 5}), 5);
 }
 
@@ -116,7 +116,7 @@ TEST(LookaheadSpec, ReadsSizesThatFitAPass) {
   }
 }
 
-// A drafter that counts what it drafts.
+// A drafter that counts its drafted tokens.
 class Counting final : public Drafter {
  public:
   explicit Counting(Drafter& drafter) : drafter_(&drafter) {}
@@ -137,7 +137,8 @@ class Counting final : public Drafter {
   Drafter* drafter_;
 };
 
-// Guesses are point masses, and the window's nodes nobody's. Drafting begins in the third round.
+// Guesses are point masses, and nobody judges the window's nodes. Drafting begins in the third
+// round.
 TEST(LookaheadExactness, TheLawIsTheTargets) {
   const auto rule = std::make_shared<ExactRule>();
   int n_drafted = 0;

@@ -1,5 +1,5 @@
-// Drafters that look text up, against oracles that search it from end to end (lookup_oracle.h);
-// what they do beyond a text's own past; and how little a round costs in a long text.
+// Drafters that look text up, against oracles that search the whole text (lookup_oracle.h). Also
+// their use of other texts, and the small cost of a round in a long text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ using testing::OracleDraft;
 using testing::TokenSpan;
 using Tokens = std::vector<TokenId>;
 
-// Texts that repeat themselves in parts, as texts do.
+// Random texts with partial repetitions.
 Tokens random_text(int n, int vocabulary, std::mt19937& random) {
   Tokens text;
   while (static_cast<int>(text.size()) < n) {
@@ -95,7 +95,7 @@ void expect_same(const OracleDraft& draft, const OracleDraft& expected) {
   }
 }
 
-// Walks texts by random steps, as rounds commit them, and back where a text is taken back.
+// Grows texts by random steps, as rounds commit them, and sometimes shortens them.
 using Oracle = std::function<OracleDraft(TokenSpan text, int depth)>;
 void expect_drafts_of(Drafter& drafter, const TreeShape& shape, const Oracle& oracle) {
   std::mt19937 random(3);
@@ -140,7 +140,7 @@ TEST(NgramDrafter, ProposesWhatTheOracleFinds) {
   }
 }
 
-// Where the latest occurrence reaches the text's end, copying goes on into the draft.
+// If the latest occurrence reaches the text's end, copying continues into the draft.
 TEST(NgramDrafter, GoesOnWithAPeriod) {
   NgramDrafter drafter({.length = 5});
   const auto shape = chain_shape(5);
@@ -168,7 +168,7 @@ TEST(ReferenceDrafter, CopiesEndWithTheirDocumentAndAtTokensTheTargetLacks) {
   const auto shape = chain_shape(5);
   OneText one(drafter, *shape);
   expect_same(one.draft(Tokens{1, 2}), testing::chain_of({3}));
-  // "2 3" ends the first document and is nowhere else, "3" goes on in the last one.
+  // "2 3" ends the first document and occurs nowhere else; "3" is continued in the last one.
   expect_same(one.draft(Tokens{2, 3}), testing::chain_of({5, 6, 7}));
   expect_same(one.draft(Tokens{6, 7}), {});
   expect_same(one.draft(Tokens{3, 5}), testing::chain_of({6, 7}));
@@ -195,7 +195,7 @@ TEST(SuffixDrafter, ProposesWhatTheOracleFinds) {
   }
 }
 
-// What one text has shown helps the next, and no more is remembered than was allowed.
+// A text helps later ones, within the memory allowed.
 TEST(SuffixDrafter, RemembersEarlierTexts) {
   SuffixDrafter forgetful({});
   SuffixDrafter drafter({.across = 1000});
@@ -232,7 +232,7 @@ TEST(SuffixDrafter, RemembersEarlierTexts) {
   EXPECT_GT(drafter.n_remembered(), 400);
 }
 
-// --- What ngram remembers of earlier texts
+// --- The memory of ngram for earlier texts
 
 TEST(ContinuationTable, KnowsWhatCameLastBehindAString) {
   ContinuationTable table(2, 1000);
@@ -241,7 +241,7 @@ TEST(ContinuationTable, KnowsWhatCameLastBehindAString) {
   EXPECT_EQ(table.after(Tokens{1, 2}), 4);
   EXPECT_EQ(table.after(Tokens{9, 2, 3}), 1);  // the last two tokens count
   EXPECT_EQ(table.after(Tokens{2, 1}), kNoToken);
-  EXPECT_EQ(table.after(Tokens{2, 4}), kNoToken);  // nothing stood behind it
+  EXPECT_EQ(table.after(Tokens{2, 4}), kNoToken);  // nothing followed it
   EXPECT_EQ(table.after(Tokens{2}), kNoToken);
   EXPECT_EQ(table.n_known(), 3);
   table.add(Tokens{1});
@@ -253,7 +253,7 @@ TEST(ContinuationTable, TellsStringsOfOnePlaceApartAndIsBounded) {
   ContinuationTable table(1, 1);
   table.add(Tokens{5, 6});
   EXPECT_EQ(table.after(Tokens{5}), 6);
-  table.add(Tokens{7, 8});  // the one place is the newest string's
+  table.add(Tokens{7, 8});  // the only place holds the newest string
   EXPECT_EQ(table.after(Tokens{5}), kNoToken);
   EXPECT_EQ(table.after(Tokens{7}), 8);
   EXPECT_EQ(table.n_known(), 1);
@@ -268,7 +268,7 @@ TEST(ContinuationTable, TellsStringsOfOnePlaceApartAndIsBounded) {
   EXPECT_GT(larger.n_known(), 80);
 }
 
-// Against a map of all strings of the ended texts; the table is large enough for all of them.
+// Compares with a map of all strings of the ended texts; the table has a place for each.
 TEST(NgramDrafter, DraftsWhatEarlierTextsHadBehindTheLongestString) {
   constexpr int kLongest = 3;
   std::mt19937 random(17);
@@ -319,7 +319,7 @@ TEST(NgramDrafter, DraftsWhatEarlierTextsHadBehindTheLongestString) {
   EXPECT_GT(n_from_earlier, 100);
 }
 
-// Texts side by side: each has its own past, and another's when that has ended.
+// Concurrent texts: each uses its own past, and another's once that has ended.
 TEST(NgramDrafter, SharesTextsWhenTheyEnd) {
   NgramDrafter drafter({.length = 4, .across = 10000});
   const auto line = chain_shape(4);

@@ -24,7 +24,7 @@ std::unique_ptr<Acceptance> make_acceptance(std::shared_ptr<const Rule> rule,
   throw UsageError("read verify", verify, "one of exact, block, traversal, coupled", verify);
 }
 
-// Names of those that follow a rule of distributions alone.
+// Names of the acceptances that follow a rule.
 std::vector<std::string_view> names_of_rules() {
   std::vector<std::string_view> names;
   names.reserve(rule_kinds().size());
@@ -34,7 +34,7 @@ std::vector<std::string_view> names_of_rules() {
   return names;
 }
 
-// The kind of a spec, which is then checked. Throws UsageError for a name that is not among these.
+// Finds and checks a spec's kind. Throws UsageError for a name that is not among these.
 const RuleKind& kind_of(const Spec& spec, const std::string& rule,
                         const std::vector<std::string_view>& names) {
   if (std::find(names.begin(), names.end(), spec.name()) == names.end()) {

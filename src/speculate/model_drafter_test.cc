@@ -1,5 +1,5 @@
-// The state of a model drafter over many rounds: whatever was accepted, rejected or left
-// unproposed, it is that of a drafter that has seen nothing but the text.
+// After many rounds, a model drafter's state equals that of a drafter that has seen the text alone,
+// whatever was accepted, rejected or not proposed.
 #include "speculate/drafters/model_drafter.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class ModelDrafterState : public ::testing::Test {
     vocabulary_ = reference_->config().vocabulary_size;
   }
 
-  // The logits behind a node, from a sequence that has run its prefix and nothing else.
+  // The distribution after a node, from a sequence that has run its prefix and nothing else.
   Distribution from_scratch(const Text& text, int node) {
     std::vector<TokenId> prefix = text.tokens;
     std::vector<TokenId> path;
@@ -87,7 +87,7 @@ TEST_F(ModelDrafterState, IsThatOfOneRebuiltFromScratch) {
   int n_checked = 0;
   int n_accepted = 0;
   for (int round = 0; round < 60; ++round) {
-    // A text that ends makes place for another of the same name.
+    // A text ends, and another with the same id begins.
     if (round == 30) {
       drafter.end(texts[1].id);
       texts[1].tokens = {1, 2, 3, 4};
@@ -119,7 +119,7 @@ TEST_F(ModelDrafterState, IsThatOfOneRebuiltFromScratch) {
         ASSERT_EQ(law.probs, expected.probs);
         ++n_checked;
       }
-      // Any path, as often as not to a leaf, and any token behind it.
+      // Any path, half the time to a leaf, and any next token.
       text.verdict.path.clear();
       for (int node = 0; below(5) != 0;) {
         std::vector<int> children;
@@ -154,8 +154,8 @@ TEST_F(ModelDrafterState, IsThatOfOneRebuiltFromScratch) {
   EXPECT_GT(n_accepted, 100);
 }
 
-// Begun late, a text is to the drafter the one that its last tokens are; from the first token on
-// when it is asked for all of it.
+// With recent_only, a text's draft equals that of a text of its last tokens; without it, the
+// sequence starts again from the first token.
 TEST_F(ModelDrafterState, IsThatOfTheLastTokensWhereTheyAreEnough) {
   constexpr std::size_t kRecent = 4;
   ModelDrafter drafter(load_model(folder_.path() / "draft", {.n_threads = 1}), vocabulary_,
@@ -165,7 +165,7 @@ TEST_F(ModelDrafterState, IsThatOfTheLastTokensWhereTheyAreEnough) {
   drafter.begin(text.context());
   EXPECT_EQ(drafter.n_behind(text.context()), 8U);
   EXPECT_EQ(drafter.n_behind_recent(text.context()), kRecent - 1);
-  // Drafts, keeps the first token, and compares with a text that begins behind n_skipped tokens.
+  // Drafts, keeps the first token, and compares with a text without the first n_skipped tokens.
   const auto draft = [&](bool recent_only, std::size_t n_skipped) {
     Context context = text.context();
     text.tree.reset(text.tokens.back(), static_cast<std::int64_t>(text.tokens.size()));
@@ -193,14 +193,14 @@ TEST_F(ModelDrafterState, IsThatOfTheLastTokensWhereTheyAreEnough) {
     drafter.observe({&result, 1});
   };
   draft(true, 5);
-  EXPECT_EQ(drafter.n_behind_recent(text.context()), 0U);  // what it has drafted it has run
+  EXPECT_EQ(drafter.n_behind_recent(text.context()), 0U);  // it has run what it drafted
   EXPECT_EQ(drafter.n_behind(text.context()), 10U);
   draft(true, 5);
-  // A long way behind it begins late once more.
+  // Far behind, it skips tokens again.
   text.tokens.insert(text.tokens.end(), {2, 3, 4, 5, 6});
   EXPECT_EQ(drafter.n_behind_recent(text.context()), kRecent - 1);
   draft(true, 14);
-  // Tokens before its first: it knows nothing. Behind them: what stands.
+  // Shortened to before its first token, nothing is left. Shortened to after it, the rest is kept.
   text.tokens.resize(16);
   text.tokens.push_back(7);
   drafter.rewind(text.context(), 16);
@@ -210,11 +210,11 @@ TEST_F(ModelDrafterState, IsThatOfTheLastTokensWhereTheyAreEnough) {
   draft(true, 6);
   draft(false, 0);
   EXPECT_EQ(drafter.n_behind(text.context()), 0U);
-  // What has been run from the first token on is not given up.
+  // A sequence that began at the first token is kept.
   text.tokens.insert(text.tokens.end(), {2, 3, 4, 5, 6});
   EXPECT_EQ(drafter.n_behind_recent(text.context()), drafter.n_behind(text.context()));
   draft(true, 0);
-  // An earlier text that was begun late has nothing for a later one, which runs the prompt.
+  // A later text reuses nothing of an earlier one that skipped tokens; it runs the prompt.
   Text late(2, {1, 50, 60, 9, 8, 7, 6, 5, 4}, SamplingParams{.temperature = 1}, vocabulary_);
   drafter.begin(late.context());
   std::swap(text, late);

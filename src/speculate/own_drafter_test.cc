@@ -1,6 +1,6 @@
-// What a program's own drafter may add to a draft, and what is recorded of it. Its texts' law and
-// bits are under the contract suite (engine/drafter_*_test.cc), its errors in generators and
-// batches under engine/own_drafter_test.cc.
+// What a user's own drafter may add to a draft, and what is recorded. The contract suite
+// (engine/drafter_*_test.cc) tests distributions and bits of its texts. engine/own_drafter_test.cc
+// tests errors in generators and batches.
 #include "speculate/drafters/own_drafter.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ class Proposes : public OwnDrafter {
   Propose propose_;
 };
 
-// One job of one text, at a time.
+// One job of one text at a time.
 class Job {
  public:
   explicit Job(double temperature = 1, int depth = 3, int n_nodes = 5)
@@ -84,7 +84,7 @@ class Job {
   DraftJob job_;
 };
 
-// What is thrown by a draft of these; empty: nothing.
+// The error's message when these calls draft; empty if there is none.
 std::string refusal_of(Job& job, const Propose& propose) {
   OwnDrafterAdapter adapter(std::make_shared<Proposes>(propose), kVocabulary);
   adapter.begin(job.context());
@@ -103,7 +103,7 @@ std::string refusal_of(const Propose& propose) {
 }
 
 const std::vector<TokenId> kIds = {7, 2, 5};
-const std::vector<double> kProbs = {0.5, 0.3, 0.1};  // a sum of 0.9: divided by it
+const std::vector<double> kProbs = {0.5, 0.3, 0.1};  // the sum is 0.9, and each is divided by it
 
 TEST(OwnDraft, AddsAChainAndATree) {
   Job job;
@@ -176,7 +176,7 @@ TEST(OwnDraft, RefusesWhatIsNoDraft) {
   for (const Bad& one : bad) EXPECT_THAT(refusal_of(one.propose), HasSubstr(one.message));
 }
 
-// A refused node leaves the draft as it was: the drafter may catch the error and go on.
+// A refused node leaves the draft unchanged: the drafter may catch the error and continue.
 TEST(OwnDraft, IsAsItWasBehindARefusal) {
   Job job;
   EXPECT_EQ(refusal_of(job,
@@ -207,7 +207,7 @@ TEST(OwnDraft, OfAChainIsAChain) {
             "");
 }
 
-// Not asked at all where there is no room.
+// Is not asked at all without a budget.
 TEST(OwnDraft, IsNotAskedForWithoutRoom) {
   Job job(1, 0, 0);
   EXPECT_EQ(refusal_of(job, [](auto&, OwnDraft&) { throw std::logic_error("asked"); }), "");
@@ -231,11 +231,12 @@ TEST(OwnDraft, RecordsTheLawThatATokenWasDrawnFrom) {
     EXPECT_THAT(law.probs,
                 ElementsAre(::testing::DoubleEq(0.3 / 0.9), ::testing::DoubleEq(0.1 / 0.9),
                             ::testing::DoubleEq(0.5 / 0.9)));
-    EXPECT_EQ(job.tree().node(node).draft_prob, kNoDistribution);  // no rule goes by it
+    EXPECT_EQ(job.tree().node(node).draft_prob, kNoDistribution);  // no rule uses it
   }
 }
 
-// Where the model's law is a point mass, that of a draft that rounds to one would leave nothing.
+// At temperature 0 the target's distribution is a point mass; a rejected draft distribution would
+// leave no residual.
 TEST(OwnDraft, HasNoLawsAtTemperatureZero) {
   Job job(0);
   EXPECT_EQ(refusal_of(job,
@@ -249,7 +250,7 @@ TEST(OwnDraft, HasNoLawsAtTemperatureZero) {
   for (const DraftNode& node : job.tree().nodes()) EXPECT_EQ(node.proposal, kPointMass);
 }
 
-// By the seed, the text's length and the node: the same again; siblings each their own.
+// Draws depend on the seed, the text's length and the node: they replay, and siblings differ.
 TEST(OwnDraft, DrawsReplay) {
   const std::vector<TokenId> ids = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   const std::vector<double> probs(10, 0.1);
@@ -269,7 +270,7 @@ TEST(OwnDraft, DrawsReplay) {
   }
   EXPECT_EQ(drawn[0], drawn[1]);
   EXPECT_GT(std::set<TokenId>(drawn[0].begin(), drawn[0].end()).size(), 5U);
-  // Plain sampling's noise decides the first child, and no other.
+  // Plain sampling's noise decides the first child only.
   CounterChance chance(9);
   const Distribution uniform{ids, probs};
   EXPECT_EQ(drawn[2][0], chance.categorical(uniform, {3, 0, Purpose::token}));
@@ -283,7 +284,7 @@ TEST(OwnDrafterAdapter, TellsTextsApartAndWhatBecameOfThem) {
     draft.add(1, 3);
   });
   OwnDrafterAdapter one(own, kVocabulary);
-  OwnDrafterAdapter other(own, kVocabulary);  // of another generator, with the same ids
+  OwnDrafterAdapter other(own, kVocabulary);  // belongs to another generator with the same ids
   Job job;
   one.begin(job.context());
   other.begin(job.context());
@@ -300,7 +301,7 @@ TEST(OwnDrafterAdapter, TellsTextsApartAndWhatBecameOfThem) {
   EXPECT_THAT(own->ended, ElementsAre(own->begun[0]));
 }
 
-// What begin() throws comes out of it; the text has not begun, and has no end.
+// begin() passes on the drafter's error; the text has not begun and gets no end().
 TEST(OwnDrafterAdapter, ATextThatCannotBeginHasNoEnd) {
   class Refuses final : public OwnDrafter {
    public:
@@ -340,10 +341,10 @@ TEST(OwnDrafterSpec, IsReadForProgramsAlone) {
   }
 }
 
-// --- A law that a token was not drawn from ----------------------------------------------------
+// --- A wrong proposal distribution --------------------------------------------------------------
 
-// Records sharper laws than the tokens came from, as a drafter does that says them wrongly: the
-// engine cannot tell, and the emitted law is another one.
+// Records sharper distributions than the tokens were drawn from. The engine cannot detect it, and
+// the emitted distribution is wrong.
 class SaysAnotherLaw final : public ForwardingDrafter {
  public:
   using ForwardingDrafter::ForwardingDrafter;

@@ -1,4 +1,4 @@
-// What the drafter "auto" finds in a model's directory.
+// Which drafters "auto" finds in a model's directory.
 #include "speculate/drafters/own_parts.h"
 
 #include <gmock/gmock.h>
@@ -74,13 +74,13 @@ TEST_F(OwnParts, ModulesThatAreAnnouncedHaveTensors) {
   EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix"));
   testing::write_mtp_modules(testing::golden_shape(), 2, directory_.path());
   EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix", "mtp"));
-  // A checkpoint that was passed on without them.
+  // A checkpoint published without them.
   testing::write_hugging_face(testing::golden_target(), place("without"));
   std::string config;
   std::getline(std::ifstream(directory_.path() / "config.json"), config, '\0');
   write("without/config.json", config);
   EXPECT_THAT(own_parts(place("without")), ElementsAre("suffix"));
-  // One with modules that are not read (Nemotron 3's).
+  // A checkpoint with modules that are not supported (Nemotron 3's).
   const std::vector<float> zero = {0};
   const NamedValues module{.name = "mtp.layers.0.eh_proj.weight", .shape = {1, 1}, .values = zero};
   std::filesystem::remove(place("without") + "/model.safetensors");

@@ -1,7 +1,6 @@
-// EAGLE heads that draft in one pass, or step by step in forms that drafts.json has not: what they
-// draft against a program written from public ones (tests/golden/make_parallel_eagle_golden.py),
-// and files that do not fit. Heads that are broken in
-// one way each must be noticed by the same comparison.
+// EAGLE heads that draft in one pass, or step by step in forms that drafts.json lacks. Their drafts
+// are compared with an independent program (tests/golden/make_parallel_eagle_golden.py); unfit
+// files are refused. The comparison must also notice heads with one fault each.
 #include "speculate/drafters/parallel_eagle_drafter.h"
 
 #include <fmt/format.h>
@@ -83,7 +82,7 @@ class ParallelEagle : public testing::HeadFiles {
     return load_eagle_head(head_path(), *target_, {.n_threads = 1});
   }
 
-  // A stream behind the text, known to the drafter.
+  // A stream after the text, known to the drafter.
   struct Begun {
     Begun(LanguageModel& target, Drafter& drafter, const std::vector<TokenId>& text,
           double temperature)
@@ -111,10 +110,10 @@ class ParallelEagle : public testing::HeadFiles {
     Stream stream;
   };
 
-  // Whether a law is another one than that of these logits over a vocabulary without the mask.
-  // The engine computes in f32, the program in f64. Weights are of order one, sums have at most 24
-  // terms and pass three layers of target and head each and as many steps as the draft has:
-  // probabilities, which are below one, differ by less than 1e-5.
+  // Whether a distribution differs from that of these logits without the mask. The engine computes
+  // in f32, the program in f64. Weights are of order one. Sums have at most 24 terms and pass three
+  // layers each of target and head, times the draft's steps. So probabilities, below one, differ by
+  // less than 1e-5.
   bool differs(const Distribution& law, const json& logits, const std::vector<TokenId>& vocabulary,
                TokenId mask) const {
     constexpr double kTolerance = 1e-5;
@@ -137,8 +136,8 @@ class ParallelEagle : public testing::HeadFiles {
     return text;
   }
 
-  // The first law that is not the golden program's, of drafts and of what is asked behind them;
-  // empty: none.
+  // The first distribution of drafts, or of later questions about them, that differs from the
+  // golden program's; empty if none.
   std::string first_other_law(const std::string& name, Drafter& drafter) {
     const json& form = golden().at("forms").at(name);
     const auto is_other = [&, mask = form.at("mask").get<TokenId>(),
@@ -163,7 +162,7 @@ class ParallelEagle : public testing::HeadFiles {
             }
           }
         }
-        // Nothing drafted, or less than what is asked for.
+        // Drafts nothing, or less than is asked for.
         Begun begun(*target_, drafter, text, 1);
         DraftTree tree;
         tree.reset(text.back(), static_cast<std::int64_t>(text.size()));
@@ -182,7 +181,7 @@ class ParallelEagle : public testing::HeadFiles {
     return {};
   }
 
-  // Likewise the first round of greedy texts that is not the golden program's.
+  // The first round of greedy texts that differs from the golden program's; empty if none.
   std::string first_other_round(const std::string& name, Drafter& drafter) {
     for (std::size_t index = 0; index < golden().at("texts").size(); ++index) {
       const json& run = golden().at("forms").at(name).at("runs").at(index);
@@ -223,7 +222,7 @@ TEST_F(ParallelEagle, DraftsAsTheGoldenProgram) {
   }
 }
 
-// Step by step: EAGLE-3.1, which is EAGLE-3 with two of its norms, and a head of two layers.
+// Step by step: EAGLE-3.1, which is EAGLE-3 plus two norms, and a head of two layers.
 TEST_F(ParallelEagle, HeadsWithoutAMaskGoStepByStep) {
   const std::map<std::string, Eagle3Form> forms = {
       {"eagle31",
@@ -298,7 +297,7 @@ TEST_F(ParallelEagle, CountsOnePassADraft) {
   }
 }
 
-// One more where the rows that wait leave no room for masks in a pass.
+// One pass more if the queued rows and the masks do not fit into one.
 TEST_F(ParallelEagle, RunsRowsBeforeThatLeaveNoRoom) {
   testing::TinyShape shape = testing::golden_shape();
   shape.context_length = 2 * kPrefillRows;
@@ -334,7 +333,7 @@ TEST_F(ParallelEagle, RefusesWhatDoesNotFit) {
   };
   const Eagle3Form plain = form_of("plain");
   EXPECT_EQ(refused("{}", plain), "");
-  // Nothing, or no token, for a mask.
+  // Nothing, or not a token, as the mask.
   expect_refused(refused(R"({"ptd_token_id": null})", plain),
                  "a mask token in config.json (ptd_token_id, mask_token_id or pard_token) beside "
                  "the tensor mask_hidden, got none");
@@ -351,7 +350,7 @@ TEST_F(ParallelEagle, RefusesWhatDoesNotFit) {
   expect_refused(refused(R"({"parallel_drafting": false})", plain),
                  "parallel_drafting to be true beside a mask token, got false");
   expect_refused(refused(R"({"parallel_drafting": 4})", plain), "parallel_drafting");
-  // Tensors that are missing, that nobody reads, or of another width.
+  // Tensors that are missing, unknown, or of another width.
   Eagle3Form form = plain;
   form.mask_hidden = false;
   expect_refused(refused("{}", form), "a tensor mask_hidden");
@@ -365,7 +364,7 @@ TEST_F(ParallelEagle, RefusesWhatDoesNotFit) {
   form = form_of("normed");
   form.fc_norm = false;
   expect_refused(refused("{}", form), "fc_norm.0.weight");
-  // Keys that nobody knows; another kind of head; one of EAGLE with a mask.
+  // Unknown keys; another kind of head; an EAGLE-1 head with a mask.
   expect_refused(refused(R"({"mask_gate": 0.5})", plain), "mask_gate");
   expect_refused(refused(R"({"eagle_config": {"depth_embedding": 4}})", plain),
                  "eagle_config.depth_embedding");
@@ -379,7 +378,7 @@ TEST_F(ParallelEagle, RefusesWhatDoesNotFit) {
                  "midlayer.hidden_norm.weight, as config.json speaks of P-EAGLE's mask token");
 }
 
-// What SpecForge writes beside a Qwen3's keys.
+// The keys that SpecForge writes beside those of a Qwen3.
 TEST_F(ParallelEagle, ReadsSpecForgesKeys) {
   Eagle3Form form = form_of("plain");
   json config = json::parse(form.config);

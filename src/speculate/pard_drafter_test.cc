@@ -1,6 +1,6 @@
-// A model that drafts in one pass: what it drafts behind every text is what the model itself says
-// behind the text and masks, however many rounds and texts have gone before; and files and specs
-// that do not fit. Models that are broken in one way each must be noticed by the same comparison.
+// A model that drafts in one pass: its drafts equal the model's own output for the text and masks,
+// after any number of rounds and texts. Files and specs that do not fit are refused. The comparison
+// must also notice models with one fault each.
 #include "speculate/drafters/pard_drafter.h"
 
 #include <fmt/format.h>
@@ -71,8 +71,8 @@ class PardDrafterState : public ::testing::Test {
     return load_model(folder_.path() / "draft", {.n_threads = 1});
   }
 
-  // The law behind a node: of the model's logits behind the text and a mask for each level, from a
-  // sequence that has run nothing else.
+  // The distribution after a node: the model's, for the text and a mask for each level, from a new
+  // sequence.
   Distribution from_scratch(const Text& text, int node) {
     std::vector<TokenId> prefix = text.tokens;
     prefix.insert(prefix.end(), static_cast<std::size_t>(text.tree.node(node).depth), kMask);
@@ -95,10 +95,10 @@ class PardDrafterState : public ::testing::Test {
     std::string fault;  // the first; empty: none
     int n_checked = 0;
     int n_accepted = 0;
-    int n_asked = 0;  // laws behind leaves
+    int n_asked = 0;  // distributions behind leaves
   };
 
-  // Three texts over many rounds, some of which end and begin behind others; verdicts are random.
+  // Three texts over many rounds, some of which end and continue others; verdicts are random.
   Found look_at(std::unique_ptr<LanguageModel> model, TokenId mask = kMask) {
     const std::vector<std::shared_ptr<const TreeShape>> shapes = {
         chain_shape(6), std::make_shared<FixedShape>(widths_tree(std::vector{3, 2, 1})),
@@ -125,7 +125,7 @@ class PardDrafterState : public ::testing::Test {
     for (Text& text : texts) drafter.begin(text.context());
     for (int round = 0; round < 40; ++round) {
       if (round % 10 == 9) {
-        // Another text begins as the first one stands, or a little before that.
+        // A new text that begins with the first text, or with a little less of it.
         Text& first = texts[0];
         Text& text = texts[1];
         drafter.end(text.id);
@@ -220,7 +220,7 @@ TEST_F(PardDrafterState, BrokenOnesAreNoticed) {
   EXPECT_NE(look_at(std::make_unique<testing::KeepsMasks<Passed>>(draft_model())).fault, "");
 }
 
-// Notes the widest pass.
+// Records the widest pass.
 class WatchedModel final : public testing::PassedLanguageModel {
  public:
   WatchedModel(std::unique_ptr<LanguageModel> inner, std::size_t& widest)
@@ -237,8 +237,8 @@ class WatchedModel final : public testing::PassedLanguageModel {
   std::size_t* widest_;
 };
 
-// One pass a draft, however deep; what nobody showed it of a long text is run before, and no pass
-// is wider than one of prefill.
+// One pass per draft, however deep. Tokens of a long text that it was not shown are run before, and
+// no pass is wider than one of prefill.
 TEST_F(PardDrafterState, CountsOnePassADraft) {
   const auto shape = chain_shape(kMostDraftNodes);
   for (const auto& [n_tokens, n_drafted, n_passes] :
@@ -270,8 +270,7 @@ TEST_F(PardDrafterState, CountsOnePassADraft) {
 
 class PardFiles : public ::testing::Test {
  protected:
-  // A drafter of these files beside a target of a vocabulary of that size; the error's line, or
-  // nothing.
+  // The error of a drafter of these files for a target of that vocabulary size; empty if none.
   std::string refusal_of(const std::string& spec, int target_vocabulary_size = 300) const {
     try {
       const auto drafter =
@@ -306,7 +305,7 @@ TEST_F(PardFiles, NameTheMaskOrTheSpecDoes) {
     SCOPED_TRACE(as_gguf);
     EXPECT_EQ(load_model(written(299, as_gguf), {.n_threads = 1})->config().mask_token, 299);
     EXPECT_EQ(refusal_of("pard:" + written(299, as_gguf)), "");
-    // Also beyond what the target knows: it is read, never drafted.
+    // Also a mask beyond the target's vocabulary: it is read, never drafted.
     EXPECT_EQ(refusal_of("pard:" + written(299, as_gguf), 280), "");
     expect_refused(refusal_of("pard:" + written(300, as_gguf)),
                    "the mask token to be one of the model's, 0 to 299, got 300");

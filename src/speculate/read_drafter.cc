@@ -1,4 +1,4 @@
-// From a spec to the plan of a drafter, whatever its kind.
+// Reads a spec into the plan of a drafter, whatever its kind.
 #include <algorithm>
 #include <span>
 #include <string>
@@ -23,7 +23,7 @@ DrafterPlan read_drafter(std::string_view text) {
     return known.description.name == name;
   });
   if (kind == kinds.end()) {
-    std::vector<std::string_view> names = {"none"};  // what a user may write in a drafter's place
+    std::vector<std::string_view> names = {"none"};  // what a user may write instead of a drafter
     names.reserve(kinds.size() + 1);
     for (const DrafterKind& known : kinds) names.push_back(known.description.name);
     Spec::parse("drafter", name).require_name(names);
@@ -34,7 +34,7 @@ DrafterPlan read_drafter(std::string_view text) {
     spec.require_described_keys(kind->description.keys);
     return kind->read(spec);
   }
-  std::vector<std::string> parts;  // none: the kind says whether it can do without
+  std::vector<std::string> parts;  // none given: the kind decides whether that is allowed
   if (name.size() < text.size()) {
     parts = split_specs(text.substr(name.size() + 1), kind->joined_by);
     if (parts.empty()) parts.emplace_back();

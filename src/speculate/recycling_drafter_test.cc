@@ -1,6 +1,6 @@
-// Token Recycling: its matrix, what a pass leaves there, the trees that are grown from it; and the
-// law of what is emitted, by enumeration. That its rounds are those of the paper is checked on real
-// weights (tests/self_drafting_test.cc).
+// Token Recycling: its matrix, the candidates that a pass leaves there, and the trees grown from
+// it; and the output's distribution, by enumeration. tests/self_drafting_test.cc compares its
+// rounds with the paper's on real weights.
 #include "speculate/drafters/recycling_drafter.h"
 
 #include <gmock/gmock.h>
@@ -91,7 +91,7 @@ TEST(CandidateMatrix, RowsOfAnotherComeInTheirOrder) {
   EXPECT_THAT(row(second, 2), IsEmpty());
   EXPECT_THAT(row(second, 3), ElementsAre(13));
   EXPECT_THAT(row(second, 1), ElementsAre(14));
-  // Moved, it still knows its rows.
+  // A moved matrix keeps its rows.
   CandidateMatrix moved = std::move(second);
   moved.write(3, candidates({16}));
   moved.write(5, candidates({17}));
@@ -103,7 +103,7 @@ TEST(CandidateMatrix, RowsOfAnotherComeInTheirOrder) {
 
 constexpr int kVocabulary = 12;
 
-// A text, of which a test says what the target says.
+// A text for which a test sets the target's candidates.
 class Told {
  public:
   Told(RecyclingDrafter& drafter, SequenceId id, Tokens tokens,
@@ -113,7 +113,7 @@ class Told {
     drafter_->begin(context());
   }
 
-  // The paths of the draft's nodes, in their order.
+  // The paths of the draft's nodes, in order.
   Paths draft(const TreeShape& shape, DraftWorth* worth = nullptr) {
     tree_.reset(tokens_.back(), static_cast<std::int64_t>(tokens_.size()));
     const Context now = context();
@@ -137,8 +137,8 @@ class Told {
     return draft(FixedShape(widths_tree(widths), Siblings::top_ranks));
   }
 
-  // A verdict on the draft. likeliest[node]: the tokens that the target holds possible behind a
-  // node, each e times as likely as the next.
+  // Judges the draft. likeliest[node]: the tokens that the target allows after a node, each e times
+  // as likely as the next.
   void judge(const Paths& likeliest, const std::vector<int>& path, TokenId next) {
     ASSERT_EQ(static_cast<int>(likeliest.size()), tree_.n_nodes());
     ForwardOutput output;
@@ -204,7 +204,8 @@ TEST(RecyclingDrafter, GrowsBreadthFirstInTheShapeAskedFor) {
   text.say({9, 10, 11}, 5);
   EXPECT_THAT(text.draft_widths({2, 2}),
               ElementsAre(Tokens{6}, Tokens{7}, Tokens{6, 5}, Tokens{6, 9}));
-  // Places stay whose: nothing is known behind 7, and the third has one child.
+  // The shape's places keep their parents: nothing is known after 7, and the third node has one
+  // child.
   const std::vector<int> n_children = {3, 2, 2, 1};
   EXPECT_THAT(
       text.draft(FixedShape(n_children, Siblings::top_ranks)),
@@ -242,11 +243,11 @@ TEST(RecyclingDrafter, OfOnePassTheTextItselfIsTheNewest) {
   Told text(drafter, 1, {5});
   text.say({6}, 6);
   text.say({5}, 5);
-  // 5 is the root, and a node that does not stand.
+  // 5 is the root and also a rejected node.
   ASSERT_THAT(text.draft_chain(2), ElementsAre(Tokens{6}, Tokens{6, 5}));
   text.judge({{1}, {5}, {3}}, {}, 5);
   EXPECT_THAT(text.draft_chain(1), ElementsAre(Tokens{1}));
-  // And now one that does.
+  // And now an accepted node.
   text.say({6}, 5);
   ASSERT_THAT(text.draft_chain(2), ElementsAre(Tokens{6}, Tokens{6, 5}));
   text.judge({{6}, {5}, {3}}, {1, 2}, 5);
@@ -260,7 +261,7 @@ TEST(RecyclingDrafter, CandidatesAreFoundAfterBias) {
   EXPECT_THAT(text.draft_widths({2}), ElementsAre(Tokens{8}, Tokens{6}));
 }
 
-// A node that a grammar does not allow has no tokens behind it: that says nothing of its own.
+// A grammar allows no token after a node that it forbids; that says nothing about the node's token.
 TEST(RecyclingDrafter, ANodeBehindWhichNothingMayStandWritesNoRow) {
   RecyclingDrafter drafter({});
   Told text(drafter, 1, {5});
@@ -275,8 +276,8 @@ TEST(RecyclingDrafter, PenaltiesCountTheTextOnceAndAPathThatDidNotStand) {
   text.say({6}, 6);
   text.say({7}, 5);
   ASSERT_THAT(text.draft_chain(2), ElementsAre(Tokens{6}, Tokens{6, 7}));
-  // 6 stands, and is in the text twice by now: -2.4 for it, whether behind itself or behind 7.
-  // Behind 7, which does not stand, 7 counts once.
+  // 6 is accepted and now occurs twice in the text: a penalty of 2.4, after itself and after 7.
+  // After 7, which is rejected, 7 counts once.
   text.judge({{6}, {6, 1, 2, 3}, {6, 7, 2, 3}}, {1}, 8);
   text.say({7}, 7);
   EXPECT_THAT(text.draft_widths({4}), ElementsAre(Tokens{2}, Tokens{7}, Tokens{6}, Tokens{3}));
@@ -323,7 +324,7 @@ TEST(RecyclingDrafter, RemembersEndedTextsWhereAskedTo) {
   first.end();
   EXPECT_EQ(drafter.n_remembered(), 2);
   EXPECT_THAT(second.draft_chain(2), ElementsAre(Tokens{6}, Tokens{6, 7}));
-  // A row of its own comes before one that is remembered.
+  // A row of the text's own precedes a remembered one.
   second.say({8, 6}, 5);
   EXPECT_THAT(second.draft_widths({2, 1}), ElementsAre(Tokens{8}, Tokens{6}, Tokens{6, 7}));
   second.say({9}, 9);
@@ -331,12 +332,12 @@ TEST(RecyclingDrafter, RemembersEndedTextsWhereAskedTo) {
   second.end();
   EXPECT_EQ(drafter.n_remembered(), 2);
   Told third(drafter, 3, {6});
-  EXPECT_THAT(third.draft_chain(1), IsEmpty());  // two newer rows have taken the place
+  EXPECT_THAT(third.draft_chain(1), IsEmpty());  // two newer rows have replaced it
   Told fourth(drafter, 4, {9});
   EXPECT_THAT(fourth.draft_chain(1), ElementsAre(Tokens{10}));
 }
 
-// Behind 5: 6 with 0.73, 7 with 0.27; behind 6: 8 alone.
+// After 5: 6 with 0.73, 7 with 0.27; after 6: 8 alone.
 void tell_shares(Told& text) {
   text.say({6, 7}, 6);
   text.say({8}, 5);
@@ -357,7 +358,7 @@ TEST(RecyclingDrafter, DraftsWhatPaysByShares) {
   Told text(drafter, 1, {5});
   tell_shares(text);
   const double share = 1 / (1 + std::exp(-1.0));
-  constexpr double kFloat = 1e-6;  // shares are kept in single precision
+  constexpr double kFloat = 1e-6;  // shares are stored in single precision
   const FixedShape shape(recycling_tree(), Siblings::top_ranks);
   ListedWorth half({0.5});
   EXPECT_THAT(text.draft(shape, &half), ElementsAre(Tokens{6}, Tokens{6, 8}));
@@ -373,7 +374,7 @@ TEST(RecyclingDrafter, DraftsWhatPaysByShares) {
   EXPECT_THAT(text.draft(shape, &dear), IsEmpty());
   ASSERT_EQ(dear.of_refused.size(), 1U);
   EXPECT_EQ(dear.of_refused[0].token, 6);
-  // The shape's limits hold.
+  // The shape's limits apply.
   ListedWorth nothing({0.0});
   EXPECT_THAT(text.draft(*chain_shape(1), &nothing), ElementsAre(Tokens{6}));
   EXPECT_THAT(text.draft(*chain_shape(3), &nothing), ElementsAre(Tokens{6}, Tokens{6, 8}));
@@ -381,7 +382,7 @@ TEST(RecyclingDrafter, DraftsWhatPaysByShares) {
 
 // --- The spec --------------------------------------------------------------------------------
 
-// Behind every token the eight that follow it, so that no place of the tree stays empty.
+// Every token has the eight that follow it as candidates, so the tree is full.
 TEST(RecyclingSpec, TheTreeIsThePapers) {
   RecyclingDrafter drafter({});
   Told text(drafter, 1, {0});
@@ -411,7 +412,7 @@ TEST(RecyclingSpec, ReadsItsKeys) {
 
 // --- The law ---------------------------------------------------------------------------------
 
-// Every token of the small vocabulary has a row soon, so that most rounds draft.
+// Every token of the small vocabulary soon has a row, so most rounds draft.
 TEST(RecyclingExactness, TheLawIsTheTargets) {
   const auto rule = std::make_shared<ExactRule>();
   const auto tree = std::make_shared<FixedShape>(widths_tree(std::vector<int>{2, 1}));

@@ -1,4 +1,4 @@
-// Drafts out of a datastore against those found by comparing with every place of the text.
+// Compares drafts from a datastore with those found by comparing every position of the text.
 #include "speculate/drafters/retrieval_drafter.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST_F(RetrievalDrafts, AreThoseOfASearchThroughTheText) {
     int vocabulary, n_ids, n_documents;
     std::uint32_t segment_tokens;
   };
-  // Few ids: many occurrences. Many: short matches or none.
+  // Few ids: many occurrences. Many ids: short matches or none.
   constexpr Case kCases[] = {{100000, 2, 40, 1 << 20}, {100000, 2, 40, 97},
                              {70000, 4, 30, 500},      {300, 30, 30, 64},
                              {300, 300, 30, 2000},     {1 << 20, 3, 200, 3000}};
@@ -116,7 +116,7 @@ TEST_F(RetrievalDrafts, AreThoseOfASearchThroughTheText) {
   }
   EXPECT_GT(n_empty, 10);
   EXPECT_LT(n_empty, n_drafts / 2);
-  EXPECT_GT(longest_sample, 1024U);  // some were samples
+  EXPECT_GT(longest_sample, 1024U);  // some were sampled
 }
 
 TEST_F(RetrievalDrafts, ByHand) {
@@ -125,15 +125,15 @@ TEST_F(RetrievalDrafts, ByHand) {
   RetrievalDrafter drafter(write(documents, 10, 1000), 10);
   const OpenShape open(RetrievalDrafter::kDepth, RetrievalDrafter::kNodes);
   using Paths = std::vector<TokenPath>;
-  // 3 three times; 6 and 3-4 twice, the shallower first; 3-5 once. Nothing is drafted behind the
-  // end of the last document.
+  // 3 occurs three times; 6 and 3-4 twice, the shallower first; 3-5 once. Nothing is drafted after
+  // the end of the last document.
   EXPECT_EQ(draft(drafter, {8, 1, 2}, open, {.depth = 10, .n_nodes = 64}),
             (Paths{{3}, {6}, {3, 4}, {3, 5}}));
   EXPECT_EQ(draft(drafter, {8, 1, 2}, open, {.depth = 10, .n_nodes = 2}), (Paths{{3}, {6}}));
   EXPECT_EQ(draft(drafter, {8, 1, 2}, open, {.depth = 1, .n_nodes = 64}), (Paths{{3}, {6}}));
   EXPECT_EQ(draft(drafter, {8, 1, 2}, *chain_shape(5), {.depth = 5, .n_nodes = 5}),
             (Paths{{3}, {3, 4}}));
-  // The longest match alone counts.
+  // Only the longest match counts.
   EXPECT_EQ(draft(drafter, {9, 1, 2}, open, {.depth = 10, .n_nodes = 64}), (Paths{{6}}));
   // One token is no match, and a match at a document's end has no continuation.
   EXPECT_EQ(draft(drafter, {1}, open, {.depth = 10, .n_nodes = 64}), Paths{});
@@ -141,12 +141,12 @@ TEST_F(RetrievalDrafts, ByHand) {
   EXPECT_EQ(draft(drafter, {7, 1, 2}, open, {.depth = 10, .n_nodes = 64}), Paths{});
   EXPECT_EQ(draft(drafter, {8, 1, 2}, open, {.depth = 0, .n_nodes = 64}), Paths{});
 
-  // Tokens that the target has no row for are not drafted, nor is what is behind them.
+  // Tokens beyond the target's vocabulary are not drafted, nor anything after them.
   RetrievalDrafter narrow(Datastore(path()), 4);
   EXPECT_EQ(draft(narrow, {1, 2}, open, {.depth = 10, .n_nodes = 64}), (Paths{{3}}));
 }
 
-// Two sequences in one call, and the first again: no state is left behind.
+// Two sequences in one call, then the first again: no state remains.
 TEST_F(RetrievalDrafts, DependOnTheLastTokensAlone) {
   RetrievalDrafter drafter(write({{1, 2, 3, 4, 5}, {6, 7, 8, 9}}, 10, 1000), 10);
   const OpenShape open(RetrievalDrafter::kDepth, RetrievalDrafter::kNodes);

@@ -32,7 +32,7 @@ namespace {
 
 constexpr const char* kOperation = "read rule";
 
-// What TensorRT-LLM's authors run DeepSeek R1 with.
+// The value with which TensorRT-LLM's authors run DeepSeek R1.
 constexpr int kRelaxedTop = 10;
 constexpr double kRelaxedDelta = 0.6;
 constexpr const char* kThinkOpen = "<think>";
@@ -70,7 +70,7 @@ RulePointer make_lossy(const Spec& spec) {
   if (alpha == 1)
     throw UsageError(kOperation, "lossy:alpha=1 alpha", "a number from 0 to below 1", "1");
   if (spec.text("beta") == "auto") return std::make_unique<LossyRule>(alpha, std::nullopt);
-  // 1 - 0.7 is more than 0.3 in binary: what was meant is what has a dozen digits.
+  // 1 - 0.7 exceeds 0.3 in binary: rounding to a dozen digits restores the intended value.
   const double least = std::min(1.0, std::round((1 - alpha) * 1e12) / 1e12);
   const double beta = spec.number("beta", least, 1).value_or(1.0);
   return std::make_unique<LossyRule>(alpha, std::max(beta, 1 - alpha));
@@ -80,8 +80,8 @@ RulePointer make_lossy_greedy(const Spec& spec) {
   return std::make_unique<LossyGreedyRule>(required_number(spec, "alpha", -1, 1));
 }
 
-// The 0-1 loss is at most 1, so that alphas beyond [-1, 1] change nothing; except for opt, whose
-// alpha is the price of a rejection.
+// The 0-1 loss is at most 1, so alphas beyond [-1, 1] change nothing; except for opt, whose alpha
+// is the price of a rejection.
 template <class DeferralByLoss>
 RulePointer make_by_loss(const Spec& spec, double largest_for_zero_one) {
   const bool log = spec.choice("loss", {"zero-one", "log"}) == "log";
@@ -111,7 +111,7 @@ RulePointer make_bild_sampled(const Spec& spec) {
 
 RulePointer make_lenience(const Spec& spec) {
   using Function = LenienceRule::Function;
-  // At a millionth, whatever a float32 softmax can tell from 0 stands.
+  // At 1e-6 every token that a float32 softmax can tell from 0 is accepted.
   const double eps = required_number(spec, "eps", 1e-6, 1);
   const auto name = spec.choice("f", {"linear", "square", "exp"});
   Function function = Function::linear;
@@ -136,7 +136,7 @@ RulePointer make_router(const Spec& spec) {
     refuse_missing(spec, "path=, a router's JSON file or the folder of its router.json");
   const auto threshold = spec.number("threshold", 0, 1);
   std::filesystem::path file = *path;
-  std::error_code ignored;  // reading it says what is wrong
+  std::error_code ignored;  // reading it reports the error
   if (std::filesystem::is_directory(file, ignored)) file /= "router.json";
   RouterWeights weights = read_router(file);
   if (threshold) weights.threshold = *threshold;
@@ -165,7 +165,7 @@ RulePointer make_relaxed(const Spec& spec, const FindToken& find) {
   return std::make_unique<RelaxedRule>(top, delta, marks);
 }
 
-// Keys that several kinds have. example: a spec that gives the key.
+// A key shared by several kinds. example: a spec that gives the key.
 KeyDescription alpha_key(std::string meaning, std::string example) {
   return {
       .name = "alpha", .value = "A", .meaning = std::move(meaning), .example = std::move(example)};
@@ -264,7 +264,7 @@ RuleKind opt_kind() {
       .make = make_opt};
 }
 
-// condition: which tokens the rule refuses.
+// condition: which tokens the rule rejects.
 RuleKind token_kind(const std::string& name, std::string summary, std::string_view condition,
                     std::string alpha, std::string pays) {
   const std::string spec = name + ":alpha=0.3";

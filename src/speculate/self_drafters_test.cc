@@ -1,5 +1,5 @@
-// Drafters that are the target itself: specs of layer skipping, and Jacobi decoding's law by
-// enumeration. What they draft is checked on real weights (tests/self_drafting_test.cc).
+// Drafters that are the target itself: specs of layer skipping, and Jacobi decoding's distribution
+// by enumeration. tests/self_drafting_test.cc checks their drafts on real weights.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -25,7 +25,7 @@ namespace {
 
 using Layers = std::vector<int>;
 
-// Five layers, as far as anyone can see from outside.
+// A model that reports five layers.
 class FiveLayers final : public LanguageModel {
  public:
   FiveLayers() : table_(3, 1), config_(table_.config()) { config_.n_layers = 5; }
@@ -44,7 +44,7 @@ class FiveLayers final : public LanguageModel {
   ModelConfig config_;
 };
 
-// The layers that the drafter of a spec runs the target without.
+// The layers that the drafter of a spec skips.
 Layers skipped_by(const std::string& spec) {
   FiveLayers target;
   const auto drafter = read_drafter(spec).make({.target = &target, .vocabulary_size = 3});
@@ -134,13 +134,13 @@ TEST(Layerskip, AnEarlyExitRunsNothingThatTheTargetHasRun) {
   const Texted following = write("layerskip:layers=3", true);
   const Texted alone = write("layerskip:layers=3", false);
   const Texted listed = write("layerskip:skip=3", true);
-  // The same drafts, whoever ran the text before.
+  // The drafts are the same whoever ran the text before.
   EXPECT_EQ(following.tokens, alone.tokens);
   EXPECT_EQ(following.accepted, alone.accepted);
   EXPECT_EQ(listed.n_rows, following.n_rows);
   EXPECT_GT(following.accepted, 0);
-  // A row for the root of each round and for all drafted tokens but the last: three a round, where
-  // there is room for them; none for the 199 of the prompt.
+  // A row for each round's root and for every drafted token but the last: three per round if the
+  // budget allows; none for the 199 tokens of the prompt.
   const std::int64_t n_rounds = 40 - following.accepted;
   EXPECT_LE(following.n_rows, 3 * n_rounds);
   EXPECT_GE(following.n_rows, 3 * (n_rounds - 3));
@@ -161,7 +161,7 @@ TEST(LayerskipSpec, NamesLayersToKeepOrToSkip) {
         "layerskip:depth=2", "layerskip:layers=1,confidence=2"}) {
     EXPECT_THROW(read_drafter(wrong), UsageError) << wrong;
   }
-  // What only the target can tell.
+  // Errors that only the target's configuration shows.
   for (const char* wrong : {"layerskip:layers=5", "layerskip:layers=6", "layerskip:skip=5",
                             "layerskip:skip=0+1+2+3+4"}) {
     EXPECT_THROW(skipped_by(wrong), UsageError) << wrong;

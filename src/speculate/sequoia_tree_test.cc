@@ -1,4 +1,4 @@
-// The dynamic programme against all trees there are.
+// Compares the dynamic programme with all possible trees.
 #include "speculate/tree_shapes/sequoia_tree.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 namespace outrider {
 namespace {
 
-// What a tree accepts, the root counted, from its numbers of children by place; by the definition.
+// Expected accepted tokens of a tree, root included, from each place's number of children, by the
+// definition.
 double expected_tokens(const std::vector<int>& n_children, const std::vector<double>& accept) {
   std::vector<double> probs = {1};
   double sum = 0;
@@ -28,7 +29,7 @@ double expected_tokens(const std::vector<int>& n_children, const std::vector<dou
   return sum;
 }
 
-// Calls visit for every tree of n_nodes drafted nodes with at most `ranks` children a node.
+// Calls visit for every tree of n_nodes drafted nodes with at most `ranks` children per node.
 void for_each_tree(int n_nodes, int ranks,
                    const std::function<void(const std::vector<int>&)>& visit) {
   std::vector<int> n_children;
@@ -90,21 +91,22 @@ TEST(SequoiaTree, IsTheBestOfAllTrees) {
 
 TEST(SequoiaTree, ExtremesGiveChainsFansAndNothing) {
   const std::vector<double> flat(17, 1.0);
-  // Rows cost nothing more, and only first choices are ever right: a chain to the depth allowed.
+  // Rows are free and only first choices are ever right: the best tree is a chain to the depth
+  // limit.
   const PlannedTree chain =
       plan_sequoia_tree(std::vector{0.9}, 8, {.draft_level = 0.01, .target_pass = flat});
   EXPECT_EQ(chain.n_children, std::vector<int>(8, 1));
-  // Levels are dear: all in one.
+  // Levels are expensive: one level.
   const PlannedTree fan = plan_sequoia_tree(std::vector{0.3, 0.2, 0.2, 0.1}, 8,
                                             {.draft_level = 0.5, .target_pass = flat});
   EXPECT_EQ(fan.n_children, std::vector<int>{4});
-  // A draft that costs more than it gives is not made.
+  // A draft that costs more than it gains is not made.
   const PlannedTree none =
       plan_sequoia_tree(std::vector{0.2}, 8, {.draft_level = 0.5, .target_pass = flat});
   EXPECT_TRUE(none.n_children.empty());
   EXPECT_EQ(none.tau, 1);
   EXPECT_EQ(none.cost_per_token, 1);
-  // No room: nothing, too.
+  // An empty budget gives no draft either.
   EXPECT_TRUE(plan_sequoia_tree(std::vector{0.9}, 0, {.target_pass = flat}).n_children.empty());
   EXPECT_TRUE(plan_sequoia_tree({}, 4, {.target_pass = flat}).n_children.empty());
 }

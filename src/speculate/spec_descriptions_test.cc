@@ -1,5 +1,5 @@
-// What `outrider drafters` and `outrider rules` say is what the readers take: each accepted key is
-// described, each described key is read, and every example can be meant.
+// `outrider drafters` and `outrider rules` describe what the readers accept: each accepted key is
+// described, each described key is read, and every example is valid.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,11 +24,11 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A kind with what reads its specs.
+// A kind and the function that reads its specs.
 struct Described {
   SpecDescription description;
   std::function<void(const std::string& spec)> read;
-  std::string_view ends_of_value = ",";  // what ends the value of a key
+  std::string_view ends_of_value = ",";  // what ends a key's value
   std::string flag = "--drafter";        // that takes the spec
 };
 
@@ -47,8 +47,8 @@ std::vector<Described> all_described() {
   return all;
 }
 
-// What the reader says against a spec; empty where it takes it. A file that is not there (a
-// router's) is nothing against the spec.
+// The reader's error for a spec; empty if it accepts it. A missing file (a router's) does not
+// count.
 std::string objection(const Described& kind, const std::string& spec) {
   try {
     kind.read(spec);
@@ -60,7 +60,7 @@ std::string objection(const Described& kind, const std::string& spec) {
   return {};
 }
 
-// Where "key=value" stands in a spec.
+// The position of "key=value" in a spec.
 struct Place {
   std::size_t begin = 0;
   std::size_t value = 0;
@@ -76,7 +76,7 @@ Place place_of(const Described& kind, const std::string& spec, const std::string
   return {};
 }
 
-// The keys that a refusal lists: "keys among min, max, got no-such-key".
+// The keys listed in a refusal: "keys among min, max, got no-such-key".
 std::set<std::string> listed_keys(const std::string& refusal) {
   constexpr std::string_view kBefore = "keys among ";
   std::set<std::string> keys;
@@ -102,7 +102,7 @@ void check_accepted_keys(const Described& kind, std::vector<std::string>& proble
   constexpr std::string_view kProbe = "no-such-key=1";
   std::string probed;
   if (description.keys.empty()) {
-    if (kind.ends_of_value != ",") return;  // parts that take keys of their own
+    if (kind.ends_of_value != ",") return;  // its parts take keys of their own
     probed = fmt::format("{}:{}", description.form, kProbe);
   } else {
     probed = description.keys[0].example;
@@ -127,7 +127,7 @@ void check_key(const Described& kind, const KeyDescription& key,
   if (!objection(kind, spec).empty()) {
     problems.push_back(fmt::format("{}: its example is refused: {}", key.name, spec));
   }
-  // No key takes an empty value: one that is refused has been read.
+  // No key takes an empty value: a refused one has been read.
   std::string emptied = spec;
   emptied.erase(place.value, place.end - place.value);
   if (objection(kind, emptied).empty()) {
@@ -175,7 +175,7 @@ TEST(SpecDescriptions, AreWhatTheReadersTake) {
   }
 }
 
-// They can fail: a key that is not described, one that nobody reads, and so on.
+// These checks can fail: for a key that is not described, one that is not read, and so on.
 TEST(SpecDescriptions, AreFoundOut) {
   const std::vector<Described> all = all_described();
   const auto ngram = std::find_if(all.begin(), all.end(), [](const Described& kind) {
@@ -199,7 +199,7 @@ TEST(SpecDescriptions, AreFoundOut) {
               Contains(HasSubstr("min: not in its example")));
   EXPECT_THAT(find_problems([](SpecDescription& of) { of.example = "outrider generate"; }),
               Contains(HasSubstr("its command has no --drafter")));
-  // A reader that passes over a key.
+  // A reader that ignores a key.
   Described deaf = *ngram;
   deaf.read = [read = ngram->read](const std::string& spec) {
     if (spec.find("match=") == std::string::npos || spec.find("no-such") != std::string::npos) {
@@ -209,7 +209,7 @@ TEST(SpecDescriptions, AreFoundOut) {
   EXPECT_THAT(problems_of(deaf), Contains(HasSubstr("match: nobody reads it")));
 }
 
-// The registry itself refuses what is not described, before a reader sees it.
+// The registry refuses undescribed keys before a reader sees them.
 TEST(SpecDescriptions, NoOtherKeyReachesAReader) {
   Described suffix{.description = {}, .read = [](const std::string& spec) { read_drafter(spec); }};
   EXPECT_THAT(objection(suffix, "suffix:mood=1"),

@@ -5,7 +5,7 @@
 namespace outrider {
 namespace {
 
-// Where a token's transition stands, or would.
+// The position of the token's transition, or where to insert it.
 template <class Transitions>
 auto find(Transitions& next, TokenId token) {
   return std::lower_bound(next.begin(), next.end(), token,
@@ -56,8 +56,8 @@ void SuffixAutomaton::append(TokenId token) {
   }
 }
 
-// The strings of `after` that are no longer than those of `before` with the token occur at the
-// text's new end as well: they get a state of their own.
+// Those strings of `after` that are no longer than the strings of `before` plus the token also
+// occur at the text's new end: they get a state of their own.
 int SuffixAutomaton::split(int before, TokenId token, int after) {
   const int shorter = n_states();
   State copy = at(after);

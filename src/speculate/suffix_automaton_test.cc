@@ -13,7 +13,7 @@ namespace {
 
 using Tokens = std::vector<TokenId>;
 
-// Where the string ends in the text, ascending.
+// The ends of the string's occurrences in the text, ascending.
 std::vector<int> ends_of(const Tokens& text, std::span<const TokenId> string) {
   std::vector<int> ends;
   for (auto at = text.begin();; ++at) {
@@ -26,7 +26,7 @@ std::vector<int> ends_of(const Tokens& text, std::span<const TokenId> string) {
 Tokens random_text(int n, int vocabulary, std::mt19937& random) {
   Tokens text;
   while (static_cast<int>(text.size()) < n) {
-    if (!text.empty() && random() % 4 == 0) {  // a copy, sometimes of what is being copied
+    if (!text.empty() && random() % 4 == 0) {  // a copy, sometimes overlapping itself
       std::size_t at = random() % text.size();
       for (std::size_t left = random() % 12; left > 0; --left) text.push_back(text[at++]);
     } else {
@@ -37,7 +37,8 @@ Tokens random_text(int n, int vocabulary, std::mt19937& random) {
   return text;
 }
 
-// Follows every string from the root: it is there if and only if it occurs, and counts are right.
+// Follows every string from the root: a path exists if and only if the string occurs, with the
+// right count.
 void expect_right(const SuffixAutomaton& automaton, const Tokens& text, int order) {
   for (std::size_t begin = 0; begin < text.size(); ++begin) {
     int state = SuffixAutomaton::kRoot;
@@ -68,7 +69,7 @@ TEST(SuffixAutomaton, KnowsEveryStringItsPlacesAndItsNumber) {
       for (const TokenId token : text) automaton.append(token);
       expect_right(automaton, text, order);
       EXPECT_LE(automaton.n_states(), 2 * automaton.n_tokens());
-      // What does not occur is not there.
+      // Strings that do not occur are not found.
       Tokens other = random_text(6, 4, random);
       int state = SuffixAutomaton::kRoot;
       for (std::size_t n = 0; n < other.size() && state != SuffixAutomaton::kNoState; ++n) {
@@ -80,7 +81,7 @@ TEST(SuffixAutomaton, KnowsEveryStringItsPlacesAndItsNumber) {
   }
 }
 
-// The suffix of the text itself, and matches of another text, token by token as both go on.
+// The text's own suffix, and matches of another text, token by token while both grow.
 TEST(SuffixAutomaton, FollowsTheLongestMatch) {
   std::mt19937 random(2);
   for (int trial = 0; trial < 40; ++trial) {
@@ -116,8 +117,8 @@ TEST(SuffixAutomaton, FollowsTheLongestMatch) {
   }
 }
 
-// A text of one token alone has as many strings that end it as it has tokens; the states walked for
-// a new one are those of strings up to the order.
+// A text of one repeated token has as many suffixes as tokens. Adding a token visits only the
+// states of strings up to the order.
 TEST(SuffixAutomaton, PeriodicTexts) {
   SuffixAutomaton automaton(4);
   for (int n = 0; n < 100000; ++n) automaton.append(7);

@@ -12,7 +12,7 @@ namespace outrider {
 
 namespace {
 
-// The drafter's logits behind a node with bias and penalties.
+// The drafter's logits after a node, with bias and penalties.
 PenalisedRow penalised_at(const Context& context, const DraftTree& tree, int node, LogitRow logits,
                           PenaltyStorage& storage) {
   if (context.transform->changes_logits(*context.history)) tree.path_tokens(node, storage.path);
@@ -42,7 +42,7 @@ void TreeGrowth::start(const DraftJob& job, int depth, bool may_mix) {
   floor_ = -std::numeric_limits<double>::infinity();
   const Transform& transform = *job.context->transform;
   needs_raw_ = job.record_raw || (job.shape->uses_log_prob() && transform.greedy());
-  // Of one token: the distribution of all would take as long as a small model's layer.
+  // One token's probability only: the full distribution takes as long as a small model's layer.
   needs_raw_prob_ = job.stop != nullptr && !needs_raw_ && !transform.keeps_raw();
   nodes_.assign(1, GrowingNode{});
   nodes_.front().token = job.tree->node(0).token;
@@ -82,7 +82,7 @@ void TreeGrowth::expand(int node, LogitRow logits, double log_trust, bool same_a
   }
 }
 
-// Records the distributions behind a node from its logits with bias and penalties; returns the one
+// Records the distributions after a node from its logits with bias and penalties; returns the one
 // under the transform.
 int TreeGrowth::show_laws(int node, LogitRow logits) {
   DraftTree& tree = *job_->tree;
@@ -107,7 +107,7 @@ int TreeGrowth::show_laws(int node, LogitRow logits) {
 
 void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
   DraftTree& tree = *job_->tree;
-  // An only child is drawn from the law itself either way.
+  // For a single child, both ways draw from the same distribution.
   const Draws draws = job_->shape->siblings() == Siblings::without_replacement && children.count > 1
                           ? Draws::without_replacement
                           : Draws::with_replacement;
@@ -115,7 +115,7 @@ void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
     const Distribution* left = &tree.distribution(law);
     if (draws == Draws::without_replacement) left = tree.remaining_prob(node, law, left_);
     if (left == nullptr) return;  // fewer tokens than children
-    // Drawn with replacement, siblings that shared their noise would all be the same token.
+    // If siblings drawn with replacement shared their noise, all would be the same token.
     const bool coupled =
         job_->noise == DraftNoise::coupled && (child == 0 || draws == Draws::without_replacement);
     const Draw draw = coupled ? Draw{tree.n_committed() + tree.node(node).depth, 0, Purpose::token}
@@ -125,7 +125,7 @@ void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
   }
 }
 
-// The tokens that may be a node's children, from its laws.
+// The candidates for a node's children, from its distributions.
 void TreeGrowth::rank(int node, int law, int count, LogitRow logits, Ranks& ranks) {
   ranks.law = law;
   ranks.raw_draft = job_->tree->node(node).raw_draft;
@@ -136,7 +136,7 @@ void TreeGrowth::rank(int node, int law, int count, LogitRow logits, Ranks& rank
   const bool greedy = job_->context->transform->greedy();
   likeliest_tokens(logits, count, tokens_);
   for (const TokenId token : tokens_) {
-    // Truncation cuts by rank as well: nothing that follows has a probability either.
+    // Truncation cuts by rank too: all later tokens have no probability either.
     if (!greedy && !(of_law.prob(token) > 0)) return;
     Ranks::Ranked& ranked = ranks.tokens.emplace_back();
     ranked.token = token;
@@ -151,17 +151,17 @@ void TreeGrowth::take_top_ranks(int node, const Ranks& ranks, TreeShape::Childre
   const auto n_children = std::min(static_cast<std::size_t>(children.count), ranks.tokens.size());
   for (std::size_t rank = 0; rank < n_children; ++rank) {
     const Ranks::Ranked& ranked = ranks.tokens[rank];
-    // Rounding must not make a path likelier than its beginning.
+    // Rounding must not make a path likelier than its prefix.
     const double log_prob = above + std::min(0.0, ranked.log_prob + log_trust);
-    if (log_prob < floor_) return;  // and so are those of all further ranks
+    if (log_prob < floor_) return;  // nor do all further ranks
     add(node, kPointMass, Draws::with_replacement, ranked.token, ranked.raw_prob,
         children.first_place + static_cast<int>(rank));
     nodes_.back().log_prob = log_prob;
   }
 }
 
-// Of a node's token by the raw distribution, where `law` is the one under the transform and a stop
-// rule asks.
+// The raw probability of a node's token, if `law` is the transformed distribution and a stop rule
+// needs it.
 double TreeGrowth::raw_prob(int law, TokenId token) const {
   if (job_->stop == nullptr) return 0;
   if (needs_raw_prob_) return raw_probs_.prob(token);
@@ -181,7 +181,7 @@ void TreeGrowth::add(int node, int proposal, Draws draws, TokenId token, double 
 }
 
 void TreeGrowth::next_level() {
-  // Also those that the drafter gave no children.
+  // Also nodes that the drafter gave no children.
   for (const int node : frontier_) nodes_[static_cast<std::size_t>(node)].open = false;
   raise_floor();
   const int first = mixes_levels_ ? 0 : n_grown_;
@@ -216,7 +216,7 @@ void TreeGrowth::finish() {
 
 void TreeGrowth::renumber(std::vector<int>& by_node) const {
   by_node.resize(nodes_.size(), -1);
-  // Ascending: no place is read after it was written.
+  // In ascending order no place is read after it was written.
   for (std::size_t node = 0; node < origins_.size(); ++node) {
     by_node[node] = by_node[static_cast<std::size_t>(origins_[node])];
   }

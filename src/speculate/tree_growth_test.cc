@@ -1,5 +1,5 @@
-// Drafts grown from made-up logits: what each shape asks for, what budgets and stop rules leave of
-// it, how siblings are proposed.
+// Drafts grown from made-up logits: what each shape requests, how budgets and stop rules cut it,
+// how siblings are proposed.
 #include "speculate/tree_growth.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kVocabulary = 12;
 
-// A request and the drafter's model, a table.
+// A request and a table as the drafter's model.
 class Drafting {
  public:
   explicit Drafting(const SamplingParams& sampling, std::uint32_t table = 1)
@@ -31,7 +31,7 @@ class Drafting {
     history_.add_prompt(tokens_);
   }
 
-  // Grows one draft; checks that what is asked for is asked for once, parents first.
+  // Grows one draft and checks that each node is requested once, parents first.
   const DraftTree& grow(const TreeShape& shape, Budget budget, const StopRule* stop = nullptr,
                         DraftNoise noise = DraftNoise::fresh, int room = 1000) {
     tree_.reset(tokens_.back(), static_cast<std::int64_t>(tokens_.size()));
@@ -54,7 +54,7 @@ class Drafting {
         EXPECT_EQ(tree_.node(node).draft_prob, kNoDistribution);
         std::vector<float> row = logits(node);
         growth_.expand(node, LogitRow(row));
-        EXPECT_EQ(row, logits(node));  // penalties are off again
+        EXPECT_EQ(row, logits(node));  // penalties are removed again
         token_of.resize(static_cast<std::size_t>(node) + 1, -1);
         token_of.back() = tree_.node(node).token;
       }
@@ -118,7 +118,8 @@ TEST(TreeGrowth, FixedShapesHaveTheirNodes) {
   }
 }
 
-// Under a greedy transform children are the ranks of the raw distribution, whatever the shape says.
+// Under a greedy transform children are the top ranks of the raw distribution, whatever the shape
+// says.
 TEST(TreeGrowth, GreedyTransformsGiveRanks) {
   for (const SamplingParams& sampling :
        {SamplingParams{.temperature = 0}, SamplingParams{.temperature = 0.8, .top_k = 1}}) {
@@ -228,8 +229,8 @@ TEST(TreeGrowth, AStoppedNodeStaysAndIsNotExpanded) {
   }
 }
 
-// A dynamic tree against its definition, followed by hand: all nodes of a level by their path's
-// probability, the best ones expanded, the best of all kept.
+// A dynamic tree against its definition, by hand: all nodes of a level by their path's probability,
+// the best ones expanded, the best of all kept.
 TEST(TreeGrowth, DynamicTreesKeepTheLikeliestPaths) {
   for (std::uint32_t table = 1; table <= 25; ++table) {
     for (const double temperature : {0.0, 0.7}) {
@@ -300,7 +301,7 @@ TEST(TreeGrowth, DynamicTreesKeepTheLikeliestPaths) {
   }
 }
 
-// Equal probabilities everywhere: the lowest ordinals win, at every step.
+// With equal probabilities everywhere the lowest ordinals win at every step.
 TEST(TreeShapes, DynamicTiesGoToTheLowestOrdinal) {
   const DynamicShape shape({.total = 4, .depth = 3, .top_k = 2});
   std::vector<GrowingNode> nodes(1);
@@ -325,7 +326,7 @@ TEST(TreeShapes, FixedShapes) {
   EXPECT_TRUE(chain_shape(4)->is_chain());
   EXPECT_EQ(FixedShape(eagle1_tree()).n_nodes(), 25);
   EXPECT_EQ(FixedShape(medusa_tree()).n_nodes(), 63);
-  // A limit on nodes empties the last places.
+  // A limit on nodes drops the last places.
   const FixedShape shape(std::vector{2, 2, 1});
   EXPECT_EQ(shape.children({.place = 0}, 1).count, 1);
   EXPECT_EQ(shape.children({.place = 1}, 3).count, 1);

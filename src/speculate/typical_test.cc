@@ -14,7 +14,7 @@
 namespace outrider {
 namespace {
 
-// A target distribution for every node.
+// Views with a target distribution for every node.
 struct TargetViews final : testing::FixedViews {
   std::vector<Distribution> targets;
   const Distribution& target(int node) override { return targets[static_cast<std::size_t>(node)]; }
@@ -75,7 +75,7 @@ TEST(Typical, CostsAreGivenTheDraft) {
   EXPECT_EQ(verdict.costs[1].deferral, 1);
 }
 
-// Against every path of random trees.
+// Compares with every path of random trees.
 TEST(Typical, KeepsTheLongestPlausiblePathAndOfSeveralTheLikeliest) {
   std::mt19937 random(12);
   int n_ties = 0;

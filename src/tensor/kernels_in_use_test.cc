@@ -16,7 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Sets OUTRIDER_KERNELS for one test, what was there before afterwards.
+// Sets OUTRIDER_KERNELS for one test and restores it afterwards.
 class Forced {
  public:
   explicit Forced(const char* value) {

@@ -55,7 +55,7 @@ std::vector<float> multiply(const Matrix& matrix, const KernelTable& table,
   return y;
 }
 
-// The weight that the rows stand for, in double.
+// The weight that the rows represent, in double.
 double weight_at(const WeightRows& rows, WeightKind kind, std::int64_t row, int i, int k) {
   const auto at = static_cast<std::size_t>(row * k + i);
   const auto group = static_cast<std::size_t>(row * kernels::groups_of(k) + i / kernels::kGroup);
@@ -75,9 +75,9 @@ double weight_at(const WeightRows& rows, WeightKind kind, std::int64_t row, int 
   return NAN;
 }
 
-// Product of the whole way (quantising inputs and weights included) against the double product of
-// the unrounded inputs with the stored weights, within what rounding x to int8 may do: half a step,
-// largest / 254, per element.
+// Compares the whole computation (quantising inputs and weights included) with the double product
+// of the unrounded inputs and the stored weights. The tolerance is that of rounding x to int8: half
+// a step, largest / 254, per element.
 TEST(Matrix, MultipliesWithinRounding) {
   constexpr int kRows = 5;
   constexpr int kColumns = 37;
@@ -114,8 +114,8 @@ TEST(Matrix, MultipliesWithinRounding) {
             input_rounding += std::fabs(weight) * largest / 254 * (1 + 1e-5);
           }
         }
-        // int4 sums terms with its minimum of either sign: their magnitudes are bounded by the
-        // weight's range, 16 steps, which a factor of 32 covers with room.
+        // int4 sums terms with a minimum of either sign. Their magnitudes are bounded by the
+        // weight's range of 16 steps; a factor of 32 covers that.
         const double tolerance = product_tolerance(kDepth + 3, 32 * magnitudes) + input_rounding;
         EXPECT_TRUE(near(y[static_cast<std::size_t>(row * kColumns + column)], expected, tolerance))
             << "kind " << static_cast<int>(kind) << " row " << row << " column " << column;
@@ -148,7 +148,7 @@ TEST(Matrix, GivesTheSameBitsForAnyNumberOfThreadsAndRows) {
   }
 }
 
-// Products that begin at any row, each with a matrix of its own, have the bits of whole ones.
+// Products that begin at any row, each with its own matrix, have the bits of whole ones.
 TEST(Matrix, MultipliesPartsOfTheRowsByMatricesOfTheirOwn) {
   constexpr int kColumns = 150;  // ten tiles, the last one ragged: three groups
   constexpr int kDepth = 75;
@@ -195,7 +195,7 @@ TEST(Matrix, MultipliesPartsOfTheRowsByMatricesOfTheirOwn) {
   }
 }
 
-TEST(Matrix, PacksBigOnesToo) {  // the huge-page branch: more than 8 MB
+TEST(Matrix, PacksBigOnesToo) {  // the code path with huge pages: more than 8 MB
   constexpr int kDepth = 1024;
   constexpr int kColumns = 2100;
   const std::vector<float> w = random_floats(std::size_t{kColumns} * kDepth, 5);
@@ -276,7 +276,7 @@ TEST(QuantizeWeights, RoundsEachGroupAsDocumented) {
   EXPECT_EQ(rows.scales[1], to_f16(0.1F).bits);
   EXPECT_EQ(rows.int4[32], 15);
   EXPECT_EQ(rows.int4[33], 0);
-  EXPECT_EQ(rows.int4[34], 8);  // 7.5 up to a rounding of the scale: f16(0.1) is below 0.1
+  EXPECT_EQ(rows.int4[34], 8);  // 7.5 except for the rounding of the scale: f16(0.1) is below 0.1
 }
 
 TEST(QuantizeWeights, ZeroScaleGivesZeros) {
@@ -296,7 +296,7 @@ TEST(Activations, PartsOfARowMakeTheWhole) {
   constexpr int kRows = 3;
   constexpr int kColumns = 20;
   constexpr int kDepth = 172;                       // its last group is shorter
-  constexpr int kBorders[] = {0, 32, 128, kDepth};  // of parts
+  constexpr int kBorders[] = {0, 32, 128, kDepth};  // first columns of the parts
   const std::vector<float> w = random_floats(std::size_t{kColumns} * kDepth, 1);
   const std::vector<float> x = random_floats(std::size_t{kRows} * kDepth, 2);
   const KernelTable& table = kernels::best_table();
@@ -317,7 +317,7 @@ TEST(Activations, PartsOfARowMakeTheWhole) {
   }
 }
 
-// Activations hold rows of different depths one after the other without stale quantised tails.
+// Activations may hold rows of different depths in turn, without stale quantised tails.
 TEST(Activations, CanBeReusedForOtherShapes) {
   const KernelTable& table = kernels::best_table();
   const std::vector<float> w = random_floats(16 * 33, 7);

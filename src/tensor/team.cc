@@ -15,14 +15,14 @@
 namespace outrider {
 namespace {
 
-// The default float environment for as long as it lives, what was there before afterwards.
+// Sets the default float environment during its lifetime and restores the previous one.
 class DefaultFloats {
  public:
   DefaultFloats(const DefaultFloats&) = delete;
   DefaultFloats& operator=(const DefaultFloats&) = delete;
 #if defined(__x86_64__)
-  // 0x1f80: all exceptions masked, round to nearest, neither flush to zero nor subnormals read as
-  // zero: what a process starts with, but libraries built with fast-math change it.
+  // 0x1f80: all exceptions masked, round to nearest, no flushing of subnormals. This is a process's
+  // default, but libraries built with fast-math change it.
   DefaultFloats() : before_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
   ~DefaultFloats() { _mm_setcsr(before_); }
 
@@ -46,8 +46,8 @@ class DefaultFloats {
 #endif
 };
 
-// None where threads share processors, since who looks on keeps out whoever is waited for, and none
-// where the user wants it so, as OpenMP reads it.
+// No polling if threads share processors, since a polling thread would keep out the one that it
+// waits for; and none if the user asks for that, by OpenMP's variable.
 std::chrono::nanoseconds patience_of(int n_threads) {
   static const int n_processors = omp_get_num_procs();
   static const bool is_passive = [] {
@@ -78,11 +78,11 @@ Range Deals::next(std::int64_t deal, std::int64_t n_taken, std::int64_t n, std::
 }
 
 bool Team::call_ahead() const {
-  constexpr int kLines = 4;  // between two looks whether all have come
+  constexpr int kLines = 4;  // between two checks whether all have arrived
   constexpr std::size_t kLineBytes = 64;
   for (int line = 0; line < kLines; ++line) {
     if (ahead_ >= ahead_end_) return false;
-    __builtin_prefetch(ahead_, 0, 2);  // into the second cache: kernels/products.h says why
+    __builtin_prefetch(ahead_, 0, 2);  // into L2: kernels/products.h says why
     ahead_ += kLineBytes;
   }
   return true;
@@ -90,7 +90,7 @@ bool Team::call_ahead() const {
 
 void run_team(int n_threads, const std::function<void(const Team&)>& body) {
   TeamRoom room{.deals = {}, .barrier = Barrier(patience_of(n_threads))};
-  // GCC's OpenMP allocates a team of one for every such region, and keeps larger ones.
+  // GCC's OpenMP allocates a new team of one for every such region, and keeps larger ones.
   if (n_threads == 1) {
     const DefaultFloats floats;
     body(Team(0, 1, &room));
@@ -99,7 +99,7 @@ void run_team(int n_threads, const std::function<void(const Team&)>& body) {
 #pragma omp parallel num_threads(n_threads)
   {
     const DefaultFloats floats;
-    // Asked, not assumed: OpenMP may give fewer threads than it is asked for.
+    // Queried, since OpenMP may provide fewer threads than requested.
     body(Team(omp_get_thread_num(), omp_get_num_threads(), &room));
   }
 }

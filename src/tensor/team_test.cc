@@ -33,8 +33,8 @@ TEST(Team, SharesCoverEverythingOnceAndEvenly) {
   }
 }
 
-// Every deal of many, without barriers between them, covers everything once, in parts no smaller
-// than asked or an even share but for the last, each thread's first part first.
+// Each of many loops, without barriers between them, covers everything once. Parts are no smaller
+// than asked or an even share, except the last; each thread's first part comes first.
 TEST(Team, DealsCoverEverythingOnce) {
   constexpr int kDeals = 300;
   for (const int size : {1, 2, 3, 7}) {
@@ -70,8 +70,8 @@ TEST(Team, DealsCoverEverythingOnce) {
   }
 }
 
-// First parts are three quarters of even shares where these are larger than the least part, and
-// never more than an even share: whoever is slow keeps nobody waiting with more than that.
+// First parts are three quarters of even shares, if these exceed the least part, and never more
+// than an even share: a slow thread delays the others by no more than that.
 TEST(Team, FirstPartsAreThreeQuartersOfEvenShares) {
   const auto first_part = [](int index, std::int64_t n, std::int64_t least) {
     const Range part = Team(index, 4, nullptr).first_part(n, least);
@@ -85,8 +85,8 @@ TEST(Team, FirstPartsAreThreeQuartersOfEvenShares) {
   EXPECT_EQ(first_part(3, 2, 15), std::pair(2L, 2L));
 }
 
-// Each thread reads, after the barrier, what its neighbour wrote before it, many times over.
-// before(team, round): what else it does before the barrier.
+// After the barrier each thread reads what its neighbour wrote before it, many times. before(team,
+// round): what else it does before the barrier.
 template <class Before>
 void expect_barriers_to_publish_writes(const Before& before) {
   constexpr int kRounds = 200;
@@ -110,7 +110,7 @@ TEST(Team, BarrierPublishesWrites) {
   expect_barriers_to_publish_writes([](const Team&, int) {});
 }
 
-// Calling for what is read next, some of it at each barrier, or more than once, changes nothing.
+// Prefetching some of what is read next at each barrier, or more than once, changes nothing.
 TEST(Team, BarrierPublishesWritesWhileThereIsSomethingToCallFor) {
   const std::vector<std::byte> weights(100'000);
   expect_barriers_to_publish_writes([&](const Team& team, int round) {
@@ -144,7 +144,7 @@ TEST(Team, EveryThreadHasTheDefaultFloatEnvironment) {
   const unsigned after = _mm_getcsr();
   _mm_setcsr(before);
   EXPECT_EQ(seen, std::vector<unsigned>(4, 0x1f80));
-  // But for the sticky exception flags: the runtime computes with floats when it starts.
+  // Except for the sticky exception flags: the runtime computes with floats when it starts.
   EXPECT_EQ(after & ~0x3fU, kFlushAndRoundUp);
 }
 #elif defined(__aarch64__)

@@ -1,4 +1,4 @@
-// The search for added tokens against its definition, place by place, and how much work it is.
+// Compares the search for added tokens with its definition at every position, and counts its work.
 #include "tokenizer/added_tokens.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::string show(const Spans& spans) {
   return shown;
 }
 
-// From left to right, at each place the longest token, the first of equal ones.
+// From left to right, takes at each position the longest token, and the first of equal ones.
 Spans split_by_definition(const std::vector<AddedToken>& tokens, std::string_view text,
                           const std::vector<TextRange>& literal) {
   const auto is_literal = [&](std::size_t begin, std::size_t end) {
@@ -89,7 +89,7 @@ AddedTokens finished(const std::vector<AddedToken>& tokens) {
   return added;
 }
 
-// Of few different characters, one of them a blank and one of two bytes.
+// Few different characters, including a blank and one of two bytes.
 std::string random_text(std::mt19937& random, std::size_t n) {
   constexpr std::string_view kCharacters[] = {"a", "b", "c", " ", "\u00e9"};
   std::string text;
@@ -127,7 +127,7 @@ TEST(AddedTokens, FindsWhatTheDefinitionFinds) {
   EXPECT_GT(n_tokens, 5000u);
 }
 
-// A long text is searched by parts; tokens and literal ranges stand over their ends.
+// A long text is searched in parts; tokens and literal ranges cross their boundaries.
 TEST(AddedTokens, FindsTokensOverTheEndsOfParts) {
   std::mt19937 random(2);
   AddedTokens::Scratch scratch;
@@ -152,11 +152,12 @@ TEST(AddedTokens, FindsTokensOverTheEndsOfParts) {
   }
 }
 
-// Bytes read and steps back: each byte is read at most twice, and there is at most one step back
-// for each.
+// Bytes read and backward steps: each byte is read at most twice, with at most one backward step
+// each.
 TEST(AddedTokens, WorkIsLinearInTheText) {
   constexpr std::size_t kBytes = 1000000;
-  std::vector<AddedToken> towers;  // "ab", "aab", ...: every place of "aaa..." begins all of them
+  // "ab", "aab", ...: at every position of "aaa..." all of them begin.
+  std::vector<AddedToken> towers;
   for (int i = 1; i <= 1000; ++i) {
     towers.push_back({.id = i, .content = std::string(static_cast<std::size_t>(i), 'a') + "b"});
   }
@@ -181,7 +182,7 @@ TEST(AddedTokens, WorkIsLinearInTheText) {
   }
 }
 
-// Sixty thousand added tokens of either kind, and a text of all of them: each is found.
+// Sixty thousand added tokens of either kind, and a text with all of them: each is found.
 TEST(AddedTokens, SixtyThousand) {
   constexpr int kTokens = 60000;
   Json document =
@@ -202,7 +203,7 @@ TEST(AddedTokens, SixtyThousand) {
   const auto tokenizer = test_tokenizers::make(document);
   EXPECT_TRUE(tokenizer->encode(text, false) == expected);
   EXPECT_TRUE(tokenizer->added_tokens_in(text) == places);
-  // With every other one literal, there are its bytes.
+  // If every other one is literal, its bytes appear instead.
   std::vector<TextRange> literal;
   std::vector<TokenId> ids;
   for (std::size_t i = 0; i < places.size(); ++i) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr char32_t kLowEnd = 0x800;
 
-// Up to here finding the best pair by looking at all of them beats the queue; words of running text
-// are nearly always shorter. (The two agree, so this is a matter of speed alone.)
+// Up to this length, searching all pairs for the best is faster than the queue; words of ordinary
+// text are nearly always shorter. (Both give the same result.)
 constexpr std::size_t kShortWord = 24;  // symbols
 
 std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
@@ -83,7 +83,7 @@ void Bpe::set_byte_symbols() {
   }
 }
 
-// A character that begins or ends a piece without being one gets a symbol of its own.
+// A character that begins or ends a piece but is no piece itself gets a symbol of its own.
 void Bpe::add_symbols_of_ends(const Vocabulary& vocabulary) {
   constexpr std::size_t kCodePoints = 0x110000;
   std::vector<bool> seen(kCodePoints);
@@ -149,9 +149,9 @@ const Bpe::Merge* Bpe::find_merge(std::int32_t left, std::int32_t right, Scratch
 }
 
 void Bpe::set_merges(const Vocabulary& vocabulary, const std::vector<NamedMerge>& merges) {
-  // A piece of one character is its own symbol; so are byte tokens and the unknown token, whose
-  // spelling is not the text they stand for. Where those merge, spellings say nothing about
-  // neighbours, and every pair has to count as one. Real files have no such merges.
+  // A one-character piece is its own symbol. Byte tokens and the unknown token are spelled
+  // differently from the text that they represent. If these merge, spellings tell nothing about
+  // neighbours, and every pair must count as possible. Real files have no such merges.
   std::vector<bool> is_opaque(static_cast<std::size_t>(n_tokens_));
   for (const TokenId id : byte_tokens_) {
     if (id != kNoToken) is_opaque[static_cast<std::size_t>(id)] = true;
@@ -237,9 +237,8 @@ void Bpe::encode_new_bytes(std::string_view bytes, const Vocabulary& vocabulary,
   finish_stretch(bytes.size(), word);
 }
 
-// Between two characters that are neighbours in no piece nothing ever merges: what is left and
-// right of there are words of their own. That makes a text that was not cut before (Llama 2's) as
-// cheap as one that was.
+// Two characters that are neighbours in no piece never merge: the text on either side forms
+// separate words. So an unsplit text (Llama 2's) costs no more than a split one.
 void Bpe::add_symbol(std::int32_t id, std::size_t begin, Word& word) const {
   auto& symbols = word.scratch.symbols;
   if (!symbols.empty()) {
@@ -377,14 +376,14 @@ void Bpe::merge_long(Scratch& scratch) const {
     if (merge != nullptr) scratch.queue.push({merge->rank, left});
   };
   for (std::uint32_t i = 0; i < n; ++i) {
-    previous[i] = i - 1;  // of the first, none: never read
+    previous[i] = i - 1;  // the first entry's is never read
     next[i] = i + 1;
     consider(i, symbols[i].merge);
   }
   MergeQueue::Candidate candidate{};
   while (scratch.queue.pop(candidate)) {
     const std::uint32_t left = candidate.left;
-    // A candidate is stale once either side has merged with something else.
+    // A candidate is stale once either side has merged with another symbol.
     const Merge* const merge = symbols[left].merge;
     if (merge == nullptr || merge->rank != candidate.rank) continue;
     const std::uint32_t right = next[left];

@@ -20,8 +20,8 @@ Vocabulary make_vocabulary(const std::vector<std::string>& pieces) {
   return Vocabulary(std::move(entries), "test");
 }
 
-// Letters a..h, and pieces of two to four of them at random, each with the merges that a random
-// earlier split of it gives.
+// The letters a to h, and random pieces of two to four of them, each with the merges of a random
+// earlier split.
 struct RandomModel {
   std::vector<std::string> pieces;
   std::vector<MergeRule> merges;
@@ -48,7 +48,7 @@ struct RandomModel {
   }
 };
 
-// The definition, word by word: the best rank, the leftmost of it, until there is none.
+// The definition: merge the best rank, leftmost first, until there is none.
 Ids merge_by_definition(Ids symbols, const std::vector<MergeRule>& merges) {
   while (true) {
     std::size_t best_rank = merges.size();
@@ -85,7 +85,8 @@ TEST(Bpe, MergesByDefinition) {
   }
 }
 
-// The same for words so long that candidates wait by rank; a pair's rank by a look-up, for time.
+// The same for words long enough for candidates to wait by rank; a pair's rank by a look-up, for
+// speed.
 Ids merge_long_by_definition(Ids symbols, const std::vector<MergeRule>& merges) {
   std::map<std::pair<TokenId, TokenId>, std::size_t> rank_of;
   for (std::size_t rank = 0; rank < merges.size(); ++rank) {
@@ -111,7 +112,7 @@ TEST(Bpe, MergesLongWordsByDefinition) {
   Bpe::Scratch scratch;
   for (unsigned seed = 0; seed < 4; ++seed) {
     RandomModel model(seed);
-    // As training leaves them, parts before wholes, and in no order.
+    // In training order, parts before wholes, and in no order.
     if (seed % 2 == 0) {
       std::sort(model.merges.begin(), model.merges.end(),
                 [](const MergeRule& a, const MergeRule& b) { return a.result < b.result; });
@@ -128,7 +129,7 @@ TEST(Bpe, MergesLongWordsByDefinition) {
   }
 }
 
-// Words as bytes are words spelled, whatever the options, the first time and the next ones.
+// Words as bytes are spelled the same, whatever the options, the first time and later.
 TEST(Bpe, BytesAsTheirSpelling) {
   std::vector<std::string> alphabet;
   for (int byte = 0; byte < 256; ++byte) {
@@ -144,7 +145,7 @@ TEST(Bpe, BytesAsTheirSpelling) {
   std::mt19937 random(18);
   for (int kind = 0; kind < 6; ++kind) {
     std::vector<std::string> pieces = alphabet;
-    if (kind == 4) pieces['b'] = "<unk>";  // the alphabet is not complete
+    if (kind == 4) pieces['b'] = "<unk>";  // the alphabet is incomplete
     std::vector<MergeRule> merges;
     while (pieces.size() < 320) {
       std::string left;
@@ -160,7 +161,7 @@ TEST(Bpe, BytesAsTheirSpelling) {
                         static_cast<TokenId>(n)});
       pieces.push_back(left + right);
     }
-    pieces.emplace_back("aaaaab");  // that no merge leads to
+    pieces.emplace_back("aaaaab");  // no merge leads to it
     const Vocabulary vocabulary = make_vocabulary(pieces);
     BpeOptions options;
     options.ignore_merges = kind == 1;
@@ -186,7 +187,8 @@ TEST(Bpe, BytesAsTheirSpelling) {
   }
 }
 
-// SentencePiece's definition: any two neighbours whose text is a piece, the highest score first.
+// SentencePiece's definition: merges any two neighbours whose text is a piece, the highest score
+// first.
 std::vector<std::string> merge_by_score(std::vector<std::string> symbols,
                                         const std::vector<std::string>& pieces,
                                         const std::vector<double>& scores) {
@@ -212,7 +214,7 @@ TEST(Bpe, MergesByScore) {
   std::mt19937 random(11);
   for (unsigned seed = 0; seed < 20; ++seed) {
     RandomModel model(seed);
-    // Drop two letters: they take part in merges without being pieces themselves.
+    // Without two letters: they occur in merges without being pieces themselves.
     model.pieces.erase(model.pieces.begin(), model.pieces.begin() + 2);
     std::vector<std::string> pieces = model.pieces;
     std::vector<double> scores;
@@ -246,8 +248,8 @@ TEST(Bpe, MergesByScore) {
   }
 }
 
-// Work, not time: look-ups and queue entries are at most 3 for each character, whatever the text,
-// and the queue does not degenerate into one long word being scanned again and again.
+// Counts work, not time. There are at most 3 look-ups and queue entries per character, for any
+// text, and a long word is not scanned again and again.
 TEST(Bpe, WorkIsLinearInTheText) {
   constexpr std::size_t kBytes = 1000000;
   const RandomModel model(3);

@@ -20,9 +20,9 @@ using Page = std::array<std::uint16_t, kPage>;
 
 class ClassTable {
  public:
-  // Plane by plane, so that no text of more than 256 KiB is made.
+  // Plane by plane, so that no text exceeds 256 KiB.
   ClassTable() {
-    // Most code points are no character yet, or for private use: in no class.
+    // Most code points are unassigned or private: in no class.
     const Class assigned(R"([^\p{Cn}\p{Co}]+)", 0);
     std::vector<Class> classes;
     classes.reserve(9);
@@ -81,7 +81,8 @@ class ClassTable {
     std::string text;
     text.reserve(std::size_t{4} * kPlane);
     for (char32_t value = plane; value < plane + kPlane; ++value) {
-      if (value < 0xD800 || value > 0xDFFF) append_utf8(value, text);  // surrogates are no text
+      // Surrogates cannot occur in text.
+      if (value < 0xD800 || value > 0xDFFF) append_utf8(value, text);
     }
     return text;
   }

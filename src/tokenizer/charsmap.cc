@@ -20,8 +20,8 @@ std::uint32_t offset_of(std::uint32_t unit) {
 bool ends_rule(std::uint32_t unit) { return (unit >> 8 & 1) != 0; }
 std::uint32_t label_of(std::uint32_t unit) { return unit & (kIsValue | 0xFF); }
 
-// Bytes of the longest text with a rule. SentencePiece's own tables (nfkc, nmt_nfkc and those that
-// also fold cases) have none above 10.
+// The length in bytes of the longest text with a rule. SentencePiece's own tables (nfkc, nmt_nfkc
+// and those with case folding) have none above 10.
 constexpr std::size_t kLongestKey_bytes = 256;
 
 [[noreturn]] void fail(const std::string& place, std::string_view expected, std::string_view got) {
@@ -62,17 +62,16 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& place) {
   require_no_loops(place);
 }
 
-// Walks all that can be reached, depth first. Darts-clone lets texts share their endings, so that
-// several ways may lead to one position; none may lead back.
+// Visits everything reachable, depth first. Darts-clone lets texts share their endings, so several
+// paths may lead to one position; none may lead back.
 void Charsmap::require_no_loops(const std::string& place) const {
   const std::size_t n = units_.size();
-  // Unit i with label c is a child of whichever unit's offset leads to i ^ c: its parents'
-  // position.
+  // Unit i with label c is a child of any unit whose offset leads to i ^ c: its parents' position.
   const auto parents_of = [&](std::size_t i) {
     const std::uint32_t label = label_of(units_[i]);
     return label == 0 || label >= kIsValue ? n : std::min(i ^ label, n);
   };
-  std::vector<std::uint32_t> first(n + 1);  // of the children behind each position
+  std::vector<std::uint32_t> first(n + 1);  // the first child of each position
   for (std::size_t i = 0; i < n; ++i) {
     if (const std::size_t behind = parents_of(i); behind < n) ++first[behind + 1];
   }
@@ -86,7 +85,8 @@ void Charsmap::require_no_loops(const std::string& place) const {
 
   constexpr std::uint32_t kNew = ~std::uint32_t{0};
   constexpr std::uint32_t kOnTheWay = kNew - 1;
-  std::vector<std::uint32_t> longest(n, kNew);  // bytes of the longest text from each position on
+  // Length in bytes of the longest text from each position on.
+  std::vector<std::uint32_t> longest(n, kNew);
   struct Step {
     std::size_t behind;
     std::uint32_t next_child;
@@ -140,7 +140,7 @@ std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool stop_at
     const std::uint32_t unit = units_[at];
     at ^= offset_of(unit);
     if (at >= units_.size()) break;
-    // Rules are for whole characters; others could not leave well-formed text.
+    // Rules apply to whole characters; others could produce invalid text.
     if (!ends_rule(unit) || (i + 1 < text.size() && continues_character(text[i + 1]))) continue;
     const std::size_t begin = units_[at] & ~kIsValue;
     const std::size_t end = std::min(texts_.find('\0', begin), texts_.size());
@@ -160,14 +160,14 @@ std::optional<Charsmap::Rule> Charsmap::shortest(std::string_view text) const {
 
 namespace {
 
-// Where the grapheme that begins at text[begin] ends.
+// The end of the grapheme that begins at text[begin].
 std::size_t grapheme_end(std::string_view text, std::size_t begin) {
   CodePoint last = code_point_at(text, begin);
   std::size_t end = begin + static_cast<std::size_t>(last.n_bytes);
   utf8proc_int32_t state = 0;
   while (end < text.size()) {
     const CodePoint next = code_point_at(text, end);
-    // ASCII stands apart, but for a line end of two characters.
+    // ASCII characters are separate, except for a line end of two characters.
     if (last.value < 0x80 && next.value < 0x80 && next.value != '\n') break;
     if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last.value),
                                          static_cast<utf8proc_int32_t>(next.value), &state)) {

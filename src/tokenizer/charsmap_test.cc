@@ -18,7 +18,7 @@ std::string mapped(const Charsmap& map, std::string text) {
   return text;
 }
 
-// What a rule makes of the beginning of a text, and "-" where there is none.
+// The result of a rule at the beginning of a text, and "-" if there is none.
 std::string longest(const Charsmap& map, std::string_view text) {
   const auto rule = map.longest(text);
   return rule ? std::to_string(rule->n_bytes) + std::string(rule->text) : "-";
@@ -40,8 +40,8 @@ TEST(Charsmap, FindsRules) {
   EXPECT_EQ(longest(map, std::string_view("\0a", 2)), "-");
 }
 
-// The grapheme rule by hand: of less than six bytes a grapheme becomes what its first rule says,
-// whatever else is in it.
+// The grapheme rule by hand: a grapheme of less than six bytes becomes the result of its first
+// rule, whatever else it contains.
 TEST(Charsmap, Graphemes) {
   const Charsmap map(
       test_files::charsmap(
@@ -50,7 +50,7 @@ TEST(Charsmap, Graphemes) {
   EXPECT_EQ(mapped(map, "aéb"), "aeb");
   EXPECT_EQ(mapped(map, "e\u0301b"), "Eb");
   EXPECT_EQ(mapped(map, "½\u0301"), "1/2");                    // 4 bytes: the accent is lost
-  EXPECT_EQ(mapped(map, "½\u0301\u0302"), "1/2\u0301\u0302");  // 6 bytes: by character
+  EXPECT_EQ(mapped(map, "½\u0301\u0302"), "1/2\u0301\u0302");  // 6 bytes: character by character
   EXPECT_EQ(mapped(map, "e\u0301\u0302"), "E");                // 5 bytes
   EXPECT_EQ(mapped(map, "e\u0301\u0302\u0303"), "e\u0301\u0302\u0303");
   EXPECT_EQ(mapped(map, "\r\n\r"), "RR");  // a line end is one grapheme
@@ -93,16 +93,16 @@ TEST(Charsmap, RefusesWhatIsNoTable) {
   const std::string good = test_files::charsmap({{"a", "b"}});
   EXPECT_EQ(error_of(good), "none");
   EXPECT_NE(error_of(good.substr(0, good.size() - 2) + "\xFF").find("UTF-8"), std::string::npos);
-  // A rule that begins behind the texts, and one in the middle of a character.
+  // A rule that begins after the texts, and one in the middle of a character.
   EXPECT_NE(error_of(good.substr(0, good.size() - 2)).find("begin within"), std::string::npos);
   std::string moved = test_files::charsmap({{"a", "é"}});
   moved[4 + 4 * 512] = '\x01';
   EXPECT_NE(error_of(moved).find("begin within"), std::string::npos);
 }
 
-// A loop would make every look-up as long as the text.
+// With a loop every look-up would be as long as the text.
 TEST(Charsmap, RefusesLoopsAndAbsurdKeys) {
-  // The child of position 0 for 'a' leads to position 0 again.
+  // The child of position 0 for 'a' leads back to position 0.
   std::vector<std::uint32_t> units(256);
   units['a'] = std::uint32_t{'a'} << 10 | 'a';
   EXPECT_NE(error_of(table(units, "x")).find("loop"), std::string::npos);
@@ -111,7 +111,7 @@ TEST(Charsmap, RefusesLoopsAndAbsurdKeys) {
             std::string::npos);
 }
 
-// Whatever the units are: an Error, or a table whose answers lie within the text and are UTF-8.
+// For any units: an Error, or a table whose results lie within the text and are UTF-8.
 TEST(Charsmap, RandomUnitsAreSafe) {
   std::mt19937 random(1);
   int n_tables = 0;

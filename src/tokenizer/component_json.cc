@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-// RFC 4648, section 4, padding included.
+// RFC 4648, section 4, with padding.
 std::string read_base64(const JsonView& json) {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -81,8 +81,8 @@ SplitBehavior read_behavior(const JsonView& json) {
   json.fail("Isolated, Removed, Contiguous, MergedWithPrevious or MergedWithNext");
 }
 
-// Metaspace, as pre-tokeniser and as decoder, in its old spelling (add_prefix_space) and its new
-// one (prepend_scheme).
+// Metaspace, as pre-tokeniser and as decoder, with its old field (add_prefix_space) and its new one
+// (prepend_scheme).
 struct MetaspaceFields {
   std::string replacement;
   MetaspaceWords::Prepend prepend = MetaspaceWords::Prepend::kAlways;
@@ -237,7 +237,7 @@ void append_post_processor(const JsonView& json, const Vocabulary& vocabulary,
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     around.before.insert(around.before.begin(), read_pair(json["cls"], vocabulary));
     around.behind.push_back(read_pair(json["sep"], vocabulary));
-  } else if (type != "ByteLevel") {  // that one moves offsets only
+  } else if (type != "ByteLevel") {  // that one only moves offsets
     refuse_component(json, "post-processor",
                      "Sequence, TemplateProcessing, ByteLevel, BertProcessing, RobertaProcessing");
   }

@@ -21,7 +21,7 @@ class Collect : public DecoderStage {
   std::string* out_;
 };
 
-// A step that needs whole tokens: over fused input it waits for the end.
+// A step that needs whole tokens: for fused input it waits for the end.
 class WholeTokenStage : public DecoderStage {
  public:
   WholeTokenStage(DecoderStage* next, bool fused) : next_(next), fused_(fused) {}
@@ -49,8 +49,8 @@ class WholeTokenStage : public DecoderStage {
   std::string held_;
 };
 
-// Of one token, or of a text where a step before has joined its tokens: replacements that make more
-// of it double it again and again.
+// Limit for one token, or for a text whose tokens an earlier step has joined: replacements that
+// lengthen it double it again and again.
 constexpr std::size_t kMostPiece_bytes = std::size_t{1} << 25;
 
 class Replace : public WholeTokenStage {
@@ -138,7 +138,7 @@ class Strip : public DecoderStage {
       next_->push(text);
       return;
     }
-    // Hold back as many copies at the end as may have to go.
+    // Holds back as many copies at the end as may have to be removed.
     held_.append(text);
     std::size_t keep = 0;
     while (keep < static_cast<std::size_t>(step_.right) * content.size() &&
@@ -155,7 +155,7 @@ class Strip : public DecoderStage {
   bool fused_;
   DecodeStrip step_;
   int left_;
-  std::string held_;  // only copies of content
+  std::string held_;  // consists of copies of content
 };
 
 class Metaspace : public DecoderStage {
@@ -185,7 +185,7 @@ class Metaspace : public DecoderStage {
   std::string text_;
 };
 
-// Bytes to well-formed text, holding back an unfinished character.
+// Converts bytes to well-formed text, holding back an unfinished character.
 class Repair : public DecoderStage {
  public:
   explicit Repair(DecoderStage* next) : next_(next) {}
@@ -215,7 +215,7 @@ class Repair : public DecoderStage {
   std::string text_;
 };
 
-struct OwnRepair {  // a base, so that it is there before the stage that ends in it
+struct OwnRepair {  // a base, so that it is constructed before the stage that ends in it
   Repair repair;
 };
 
@@ -267,7 +267,8 @@ class SentencePieceStage : public WholeTokenStage {
     marks_ = FirstMark::kStays;
     next()->push(text);
   }
-  // Characters of the run of bytes; what may become one is held back until the run has ended.
+  // Passes on characters of the run of bytes. Bytes that may become a character are held back until
+  // the run ends.
   void pass_on(bool ended) {
     while (!run_.empty()) {
       const Utf8Scan scan = scan_utf8(run_);
@@ -280,7 +281,7 @@ class SentencePieceStage : public WholeTokenStage {
   }
 
   DecodeSentencePiece step_;
-  FirstMark marks_;  // what becomes of the next token's
+  FirstMark marks_;  // for the next token's mark
   std::string run_;
   std::string text_;
 };
@@ -324,7 +325,7 @@ class Join : public DecoderStage {
 
 struct MakeStage {
   DecoderStage* next;
-  bool fused;  // what comes in is stretches of one token
+  bool fused;  // input arrives as parts of one token
   using Made = std::unique_ptr<DecoderStage>;
   Made operator()(const DecodeReplace& s) { return std::make_unique<Replace>(next, fused, s); }
   Made operator()(const DecodeByteFallback&) { return std::make_unique<ByteFallback>(next, fused); }
@@ -384,8 +385,8 @@ std::string Decoder::bytes_of(std::string_view token) const {
   if (has_byte_tokens) {
     if (const std::optional<char> byte = byte_of_token(token)) return {*byte};
   }
-  // Between two letters, so that what is done to the ends of a text is done to them. Where a blank
-  // goes between all tokens, the one behind is the next token's.
+  // Between two letters, so that treatment of a text's ends applies to them only. If a blank goes
+  // between all tokens, the one after belongs to the next token.
   constexpr std::string_view kLetter = "x";
   DecoderRun run = start();
   for (const std::string_view part : {kLetter, token, kLetter}) run.push(part, bytes);

@@ -1,6 +1,6 @@
-// Files that say too little or name tokens that do not exist: read all the same, with warnings.
-// What is done with them is what llama.cpp 0.7.0 does, except that a beginning token without a
-// usable id is none here (there: token 11).
+// Files that say too little or name tokens that do not exist are read, with warnings. They are
+// treated as by llama.cpp 0.7.0, except that a start token without a usable id is absent here
+// (there: token 11).
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -42,7 +42,7 @@ PipelineTokenizer read(const Named& named) {
   const auto bytes = file_of(named);
   const auto file = parse_gguf(bytes, "odd.gguf");
   TokenizerParts parts = read_gguf_vocabulary(*file, "odd.gguf");
-  // What headers tell is told first, in the same words.
+  // Warnings about headers come first, in the same words.
   const std::vector<std::string> seen = gguf_vocabulary_warnings(*file, "odd.gguf");
   EXPECT_LE(seen.size(), parts.warnings.size());
   EXPECT_TRUE(std::equal(seen.begin(), seen.end(), parts.warnings.begin()));
@@ -88,7 +88,7 @@ TEST(DoubtfulFiles, ABeginningThatDoesNotExistIsNotAdded) {
     ASSERT_EQ(tokenizer.warnings().size(), named.ids.size() + 1);
     EXPECT_NE(tokenizer.warnings().back().find("add_bos_token"), std::string::npos);
   }
-  // Kind llama has ids of its own where none, or none that exist, are named.
+  // Vocabularies of kind llama have default ids if none, or none that exist, are named.
   const PipelineTokenizer llama = read({.model = "llama", .ids = {{"eos_token_id", 7}}});
   EXPECT_EQ(llama.bos_token(), 1);
   EXPECT_EQ(llama.eos_token(), 2);

@@ -18,13 +18,13 @@ int combining_class_of(char32_t value) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(value))->combining_class;
 }
 
-// What a form does to single characters.
+// A form's effect on single characters.
 class FormTable {
  public:
   explicit FormTable(const UnicodeForm& form) : bits_(kEnd) {
-    // A character that ends some decomposition may join the one before it.
+    // A character at the end of some decomposition may join the one before it.
     std::vector<bool> may_join(kEnd);
-    std::array<utf8proc_int32_t, 32> parts;  // 18 at most (U+FDFA)
+    std::array<utf8proc_int32_t, 32> parts;  // at most 18 (U+FDFA)
     for (char32_t value = kFirst; value < kEnd; ++value) {
       const std::size_t n = decompose(value, UTF8PROC_DECOMPOSE, parts);
       const auto last = static_cast<char32_t>(parts[n - 1]);
@@ -45,16 +45,16 @@ class FormTable {
       if (stays) bits_[value] |= kStays;
     }
   }
-  // Nothing before the character matters to it, nor it to what is before.
+  // It does not interact with the characters before it.
   bool begins(char32_t value) const { return value < kEnd && (bits_[value] & kBegins) != 0; }
-  // By itself it is in the form.
+  // It is in the form by itself.
   bool stays(char32_t value) const { return value < kEnd && (bits_[value] & kStays) != 0; }
 
  private:
   static constexpr unsigned char kBegins = 1;
   static constexpr unsigned char kStays = 2;
   static constexpr char32_t kFirst = 0x80;
-  // What is beyond always goes through bring_to_form().
+  // Characters beyond always go through bring_to_form().
   static constexpr char32_t kEnd = 0x30000;
 
   static std::size_t decompose(char32_t value, int options,
@@ -92,13 +92,13 @@ const FormTable& table_of(const UnicodeForm& form) {
   return form.compatibility ? table<false, true>() : table<false, false>();
 }
 
-// A text on its way to its form.
+// A text being rewritten to its form.
 class Rewriting {
  public:
   Rewriting(const UnicodeForm& form, std::string& text, TextEdits* edits)
       : form_(form), text_(text), edits_(edits) {}
-  // text[begin, end) may change, and does so by itself. Neighbours are changed together, unless
-  // somebody wants to know what became of each.
+  // text[begin, end) may change, independently of the rest. Neighbouring ranges are changed
+  // together, unless the caller wants the edits of each.
   void change(std::size_t begin, std::size_t end) {
     if (begin != waiting_.end || edits_ != nullptr) finish_waiting();
     if (waiting_.begin == waiting_.end) waiting_.begin = begin;
@@ -129,7 +129,7 @@ class Rewriting {
   std::string& text_;
   TextEdits* edits_;
   std::string out_;
-  std::size_t done_ = 0;  // of text_, how much is in out_
+  std::size_t done_ = 0;  // how much of text_ is in out_
   TextRange waiting_{0, 0};
 };
 
@@ -138,12 +138,12 @@ bool is_ascii(char byte) { return (byte & 0x80) == 0; }
 }  // namespace
 
 void bring_stretches_to_form(const UnicodeForm& form, std::string& text, TextEdits* edits) {
-  // ASCII is the same in all four forms.
+  // ASCII is the same in all forms.
   const auto first = std::find_if_not(text.begin(), text.end(), is_ascii);
   if (first == text.end()) return;
   const FormTable& table = table_of(form);
   Rewriting rewriting(form, text, edits);
-  // A stretch is a character that begins one and those behind it that do not.
+  // A stretch is a character that begins one and the following ones that do not.
   std::size_t begin = 0;
   bool stays = true;
   std::size_t at = static_cast<std::size_t>(first - text.begin());

@@ -1,4 +1,5 @@
-// Normal forms stretch by stretch against those of whole texts; and what is said to have changed.
+// Compares normal forms computed stretch by stretch with those of whole texts, and checks the
+// reported edits.
 #include "tokenizer/form_stretches.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ TEST(FormStretches, EveryCharacter) {
   }
 }
 
-// Characters that something is known to happen to, among others.
+// Characters that are known to change, among others.
 char32_t random_character(std::mt19937& random) {
   constexpr char32_t kJoining[] = {'e',     'A',    0x301,  0x323,   0x327,  0x1100, 0x1161,
                                    0x11A8,  0xAC00, 0xAC01, 0x9BE,   0x9C7,  0x93C,  0x915,
@@ -67,7 +68,7 @@ TEST(FormStretches, StretchByStretchAsAWhole) {
       std::string told = text;
       bring_stretches_to_form(form, told, &edits);
       ASSERT_EQ(told, formed) << text;
-      // Characters that are said to be as they were are.
+      // Characters reported as unchanged are unchanged.
       for (std::size_t at = 0; at < text.size();) {
         const auto n_bytes = static_cast<std::size_t>(code_point_at(text, at).n_bytes);
         const TextRange after = edits.to_after({at, at + n_bytes});

@@ -1,7 +1,7 @@
-// The patterns that cut text before merging, by the names tokenizer.ggml.pre has for them: those
-// that llama.cpp 0.7.0 (build 11669) knows for vocabularies of kind gpt2, and what each name says
-// besides. (Two are left out, "mmbert" and "whitespace": they belong to encoders.) A GGUF file
-// means the same here as there, even where llama.cpp is known to leave the model's own tokenizer:
+// The patterns that split text before merging, by their names in tokenizer.ggml.pre: those that
+// llama.cpp 0.7.0 (build 11669) knows for vocabularies of kind gpt2, and each name's other
+// settings. (Without two, "mmbert" and "whitespace", which belong to encoders.) A GGUF file means
+// the same here as there, even where llama.cpp is known to differ from the model's own tokenizer:
 //   tekken, gpt-4o, granite-embed-multi-97m   letters outside ASCII have no case
 //   youtu, tiny_aya                           letters have no case at all
 //   kimi-k2                                   Han is a list of blocks; marks are no letters
@@ -9,9 +9,9 @@
 //                                             run of blanks before them is cut elsewhere
 //   afmoe                                     its scripts include all from U+8C48 to U+FAFF
 //   superbpe                                  digits are 0 to 9
-// One difference: a GGUF file does not say that a tokenizer composes characters (NFC), and
-// llama.cpp does not do it. Qwen's own tokenizers do, and the models were trained on what came of
-// it.
+// One difference: a GGUF file does not say whether a tokenizer composes characters (NFC), and
+// llama.cpp does not compose them. Qwen's own tokenizers do, and the models were trained on
+// composed text.
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// What the names in tokenizer.ggml.pre mean. The cuts and ids expected here are those of llama.cpp
+// The meaning of names in tokenizer.ggml.pre. The expected splits and ids are those of llama.cpp
 // 0.7.0 (build 11669, Debian): llama_tokenize on GGUF files with the vocabularies made below. (With
 // vocabularies in which any two of 170 characters merge, the ids of 2,800 random texts were equal
 // for every name; Qwen's on texts that are composed already.)
@@ -23,8 +23,8 @@ std::string spelled(std::string_view text) {
   return out;
 }
 
-// A vocabulary of which a text's words are one token each: all bytes, all runs of the text's
-// characters, and a merge for every way to put one of them together.
+// A vocabulary in which each word of a text is one token: all bytes, all runs of the text's
+// characters, and a merge for every way to build one of them.
 class WholeWords {
  public:
   explicit WholeWords(std::string_view text) {
@@ -74,7 +74,7 @@ class WholeWords {
 
 struct Cut {
   const char* name;
-  const char* words;  // with | between them
+  const char* words;  // separated by |
 };
 
 constexpr Cut kCuts[] = {
@@ -196,7 +196,7 @@ TEST(GgufPreTokenizers, CutAsLlamaCppDoes) {
   }
 }
 
-// "abc" and "<s>": the one is a piece that no merge leads to, the other begins a text.
+// Ids of "abc" and "<s>": the former is a piece to which no merge leads, the latter begins a text.
 Ids ids_of(std::string_view pre, std::string_view text) {
   const auto bytes = test_files::Gguf()
                          .text("tokenizer.ggml.model", "gpt2")
@@ -233,7 +233,7 @@ TEST(GgufPreTokenizers, SayWhatBeginsATextAndWhetherPiecesNeedMerges) {
     EXPECT_EQ(ids_of(name, "abc"), expected);
   }
   EXPECT_EQ(seen.size(), 91u);
-  // A message cuts its parts at 300 bytes: this much of the list is in it.
+  // A message truncates its parts at 300 bytes: this much of the list is in it.
   EXPECT_LT(gguf_pre_tokenizer_kinds().find(" granite-"), 280u);
   for (const char* name : {"", "llama", "default ", "gpt-2 phi-2", "mmbert"}) {
     EXPECT_EQ(find_gguf_pre_tokenizer(name), nullptr) << name;

@@ -25,14 +25,14 @@ enum TokenType : std::int64_t {
   kByte = 6,
 };
 
-// Everything about one file that the steps below hand to each other.
+// The data about one file that the steps below share.
 struct Source {
   const GgufFile& file;
   const std::string& description;
   const std::vector<std::string>& pieces;
   std::vector<std::int64_t> types;  // (n_tokens)
   enum class Kind { kMerges, kLlama, kT5 } kind;
-  std::string pre;  // of a kind with merges
+  std::string pre;  // for kinds with merges
 
   [[noreturn]] void fail(std::string_view key, std::string_view expected,
                          std::string_view got) const {
@@ -91,13 +91,13 @@ Vocabulary read_vocabulary(const Source& source) {
     entry.present = true;
     entry.special = type == kControl || type == kUnknown;
     entry.added = entry.special || type == kUserDefined;
-    // Special tokens come from added tokens alone: text must not merge into one.
+    // Special tokens come only from added tokens: text must not merge into one.
     entry.in_model = !entry.special;
   }
   return Vocabulary(std::move(entries), source.description + ": tokenizer.ggml.tokens");
 }
 
-// Keys of special tokens; what is not used here is named all the same when it is no token.
+// Keys of special tokens; keys unused here are also reported if their id is no token.
 constexpr const char* kBos = "tokenizer.ggml.bos_token_id";
 constexpr const char* kEos = "tokenizer.ggml.eos_token_id";
 constexpr const char* kUnknownToken = "tokenizer.ggml.unknown_token_id";
@@ -118,7 +118,7 @@ constexpr const char* kSpecialTokens[] = {
     "tokenizer.ggml.fim_sep_token_id",
 };
 
-// An id outside the vocabulary is no id; gguf_vocabulary_warnings names it.
+// Ignores an id outside of the vocabulary; gguf_vocabulary_warnings reports it.
 TokenId read_id(const Source& source, const char* key, TokenId fallback) {
   const std::int64_t id = source.file.integer(key).value_or(fallback);
   const auto n_tokens = static_cast<std::int64_t>(source.n_tokens());
@@ -126,7 +126,7 @@ TokenId read_id(const Source& source, const char* key, TokenId fallback) {
   return fallback < n_tokens ? fallback : kNoToken;
 }
 
-// (n_tokens); all the same where there are none.
+// (n_tokens); all equal if there are none.
 std::vector<double> read_scores(const Source& source) {
   const auto* const scores = source.file.reals("tokenizer.ggml.scores");
   std::vector<double> all;
@@ -145,8 +145,8 @@ std::vector<double> read_scores(const Source& source) {
   return all;
 }
 
-// User-defined tokens stand apart before a text is rewritten; in the search they score highest, as
-// in llama.cpp.
+// User-defined tokens are split off before a text is normalised; in the search they score highest,
+// as in llama.cpp.
 Unigram read_unigram(const Source& source, const Vocabulary& vocabulary, TokenId unknown) {
   const std::vector<double> scores = read_scores(source);
   std::vector<ScoredPiece> pieces;
@@ -204,7 +204,7 @@ Bpe read_merges(const Source& source, const Vocabulary& vocabulary, const GgufPr
   std::unordered_set<std::uint64_t> seen;
   std::string whole;
   for (const std::string& merge : *merges) {
-    // The left half has at least one character, which may itself be a blank.
+    // The left half has at least one character, which may be a blank.
     const std::size_t blank = merge.find(' ', 1);
     if (blank == std::string::npos || blank + 1 == merge.size()) {
       source.fail(kKey, "\"LEFT RIGHT\"", "merge \"" + repair_utf8(merge.substr(0, 80)) + "\"");
@@ -217,7 +217,7 @@ Bpe read_merges(const Source& source, const Vocabulary& vocabulary, const GgufPr
       source.fail(kKey, "merges of known pieces",
                   "an unknown piece in \"" + repair_utf8(merge.substr(0, 80)) + "\"");
     }
-    // Of a pair named twice the first counts here; by_rank takes the last.
+    // For a duplicate pair the first counts here; by_rank takes the last.
     const auto pair =
         static_cast<std::uint64_t>(rule.left) << 32 | static_cast<std::uint64_t>(rule.right);
     if (seen.insert(pair).second) rules.push_back(rule);
@@ -238,7 +238,7 @@ const GgufPreTokenizer& named_pre_tokenizer(const Source& source) {
   return *known;
 }
 
-// How words are cut, and what becomes of the text before.
+// Sets how words are split, and the normalisation before.
 void set_pre_tokenizer(const Source& source, const GgufPreTokenizer& known, TokenizerParts& parts) {
   if (known.composes) {
     parts.normalizer = Normalizer({UnicodeForm{.compose = true, .compatibility = false}});
@@ -257,8 +257,8 @@ void set_pre_tokenizer(const Source& source, const GgufPreTokenizer& known, Toke
   parts.pre_tokenizer = PreTokenizer(std::move(steps));
 }
 
-// Phi-3's markers swallow the white space behind them, which GGUF has no field for; the reference
-// goes by the model's name.
+// Phi-3's markers take the white space after them, for which GGUF has no field; llama.cpp decides
+// by the model's name.
 bool markers_strip_right(const Source& source) {
   const std::string* const name = source.file.string("general.name");
   if (name == nullptr) return false;
@@ -283,8 +283,8 @@ void add_special_tokens(const Source& source, TokenizerParts& parts) {
 
 int hex_digit(char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
 
-// What each token stands for, as bytes. plain_spelling: blanks are U+2581 and other characters
-// themselves, rather than those of the byte-level alphabet.
+// Each token's bytes. plain_spelling: blanks are U+2581 and other characters are themselves, not
+// those of the byte-level alphabet.
 std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& vocabulary,
                                         bool plain_spelling) {
   std::vector<std::string> decoded(source.n_tokens());
@@ -315,7 +315,7 @@ std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& 
   return decoded;
 }
 
-// The token that `flag` asks for at one end of every text, where there is one.
+// Adds the token that `flag` requests at one end of every text, if there is one.
 void add_around(const Source& source, const char* flag, TokenId token, std::vector<TokenId>& out,
                 std::vector<std::string>& warnings) {
   if (token != kNoToken) {

@@ -5,7 +5,7 @@
 namespace outrider {
 namespace {
 
-// Deeper than any tokenizer's sequence of sequences; keeps recursion over the document harmless.
+// Deeper than any tokenizer's sequence of sequences; limits recursion over the document.
 constexpr int kMaxDepth = 64;
 
 // The value for a message: short, on one line.

@@ -1,6 +1,6 @@
-// Text that never becomes an added token, and where added tokens are in a text. What is expected
-// follows from the pieces: ids of the same text by a tokenizer of the same pieces without the added
-// tokens, put together by hand.
+// Text that never becomes an added token, and the places of added tokens in a text. The expected
+// ids are those of the same text with a tokenizer of the same pieces but no added tokens, combined
+// by hand.
 #include <gtest/gtest.h>
 
 #include "io/test_files.h"
@@ -18,8 +18,8 @@ Ids literal(const Tokenizer& tokenizer, std::string_view text, const Ranges& ran
   return tokenizer.encode_with_literals(text, false, ranges);
 }
 
-// Ids 0 to 255 are bytes, 256 "<|", 257 " <|", 258 "<|>", 259 "<|>!" (special), 260 "Hej" (looked
-// for in the normalised text).
+// Ids 0 to 255 are bytes, 256 "<|", 257 " <|", 258 "<|>", 259 "<|>!" (special), 260 "Hej" (matched
+// in the normalised text).
 Json byte_level() {
   Json vocab = test_tokenizers::byte_vocabulary();
   vocab["<|"] = 256;
@@ -37,12 +37,12 @@ TEST(LiteralText, ByteLevel) {
   const std::string text = "<|>a <|>!";
   EXPECT_EQ(tokenizer->encode(text, false), (Ids{258, 'a', ' ', 259}));
   EXPECT_EQ(literal(*tokenizer, text, {}), (Ids{258, 'a', ' ', 259}));
-  // The blank before merges with what the spelling begins with.
+  // The blank before merges with the beginning of the spelling.
   EXPECT_EQ(literal(*tokenizer, text, {{5, 8}}), (Ids{258, 'a', 257, '>', '!'}));
   EXPECT_EQ(literal(*tokenizer, text, {{0, 9}}), (Ids{256, '>', 'a', 257, '>', '!'}));
-  // One byte is enough; a shorter token that ends before it stays.
+  // One literal byte suffices; a shorter token that ends before it is kept.
   EXPECT_EQ(literal(*tokenizer, text, {{1, 2}, {8, 9}}), (Ids{256, '>', 'a', ' ', 258, '!'}));
-  // An empty range has no byte.
+  // An empty range contains no byte.
   EXPECT_EQ(literal(*tokenizer, text, {{1, 1}, {9, 9}}), (Ids{258, 'a', ' ', 259}));
   EXPECT_EQ(literal(*tokenizer, "Hej <|>", {{0, 3}}), (Ids{'H', 'e', 'j', ' ', 258}));
   EXPECT_EQ(tokenizer->decode(literal(*tokenizer, text, {{0, 9}})), text);
@@ -50,7 +50,7 @@ TEST(LiteralText, ByteLevel) {
 
 TEST(LiteralText, BytesThatAreNoText) {
   const auto tokenizer = test_tokenizers::make(byte_level());
-  // Each bad byte becomes three; ranges are of the bytes that were given.
+  // Each bad byte becomes three; ranges refer to the given bytes.
   const std::string text = "\xFF<|>\xFF<|>";
   const Ids bad = {0xEF, 0xBF, 0xBD};
   Ids expected = bad;
@@ -71,7 +71,7 @@ TEST(LiteralText, RangesMustBeRanges) {
   EXPECT_NO_THROW(literal(*tokenizer, "", {{0, 0}}));
 }
 
-// As SentencePiece models are in tokenizer.json: blanks become U+2581, one is put before.
+// Like SentencePiece models in tokenizer.json: blanks become U+2581, and one is prepended.
 TEST(LiteralText, SentencePieceType) {
   Json vocab = {{"<unk>", 0}, {"<s>", 1}, {"<", 2},  {"s", 3},  {">", 4},    {"a", 5},
                 {"▁", 6},     {"s>", 7},  {"▁a", 8}, {"▁<", 9}, {"▁<x>", 10}};
@@ -90,7 +90,7 @@ TEST(LiteralText, SentencePieceType) {
         {"vocab", vocab},
         {"merges", Json::array({"s >", "▁ a", "▁ <"})}}}};
   const auto tokenizer = test_tokenizers::make(document);
-  // The second added token is looked for behind the normaliser, with a blank put before it there.
+  // The second added token is matched after the normaliser, which prepends a blank there.
   EXPECT_EQ(tokenizer->encode("a <s>a", false), (Ids{8, 6, 1, 8}));
   EXPECT_EQ(literal(*tokenizer, "a <s>a", {{2, 5}}), (Ids{8, 9, 7, 5}));
   EXPECT_EQ(literal(*tokenizer, "a <s>a", {{4, 5}}), (Ids{8, 9, 7, 5}));
@@ -100,14 +100,14 @@ TEST(LiteralText, SentencePieceType) {
   EXPECT_EQ(literal(*tokenizer, "s a<", {{0, 1}}), (Ids{6, 3, 11}));
 }
 
-// Tokens of the normalised text, where normalising makes it longer, shorter and of other letters.
+// Tokens in the normalised text, where normalising makes it longer, shorter, or changes letters.
 TEST(LiteralText, NormalisedTokens) {
   Json document = byte_level();
   document["normalizer"] = {
       {"type", "Sequence"},
       {"normalizers", Json::array({{{"type", "NFKC"}}, {{"type", "Lowercase"}}})}};
   const auto tokenizer = test_tokenizers::make(document);
-  const std::string text = "ﷺ HEJ e\u0301hej ＨＥＪ";  // the first character becomes many
+  const std::string text = "ﷺ HEJ e\u0301hej ＨＥＪ";  // the first character expands to many
   const std::size_t first = text.find("HEJ");
   const std::size_t second = text.find("hej");
   const std::size_t third = text.find("Ｈ");

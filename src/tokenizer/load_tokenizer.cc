@@ -1,4 +1,4 @@
-// From a path to a tokenizer: which kind of file it is, and what stands beside it.
+// Loads a tokenizer from a path: the kind of file, and the files beside it.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 std::shared_ptr<const Tokenizer> load_tokenizer_json(const FileFolder& folder,
                                                      std::string_view name) {
   const TokenizerNeighbours neighbours(folder);
-  // Tokens that were added behind the tokenizer's training stand there, not always in both files.
+  // Tokens added after training are listed there, but not always in both files.
   const FileText file = folder.read(name);
   TokenizerParts parts =
       parse_tokenizer_json(file.text(), folder.place(name), neighbours.added_tokens_decoder());
@@ -32,8 +32,8 @@ std::shared_ptr<const Tokenizer> load_tokenizer_json(const FileFolder& folder,
   return std::make_shared<PipelineTokenizer>(std::move(parts));
 }
 
-// Classes of transformers whose ids are not the model file's: some tokens stand before its pieces,
-// or a vocab.json numbers them. Their fast forms, in tokenizer.json, have the right ones.
+// transformers' classes whose ids differ from the model file's: some tokens come before its pieces,
+// or a vocab.json numbers them. Their fast forms, in tokenizer.json, have the right ids.
 constexpr std::array kRenumbering = {
     "XLMRobertaTokenizer", "XGLMTokenizer",      "MBartTokenizer",   "MBart50Tokenizer",
     "NllbTokenizer",       "CamembertTokenizer", "BarthezTokenizer", "PLBartTokenizer",
@@ -48,16 +48,16 @@ void require_own_ids(const JsonView& config) {
   }
 }
 
-// Where the configuration wants a blank: transformers' LlamaTokenizer and T5Tokenizer put one
-// before the text alone unless "legacy" is set, as files from before that flag have it.
+// Where the configuration prepends a blank: transformers' LlamaTokenizer and T5Tokenizer do so only
+// to the text's beginning, unless "legacy" is set. Files without that flag count as legacy.
 SentencePieceSurroundings::Blank blank_of(const JsonView& config) {
   using Blank = SentencePieceSurroundings::Blank;
   if (!config.boolean_or("add_prefix_space", true)) return Blank::kNone;
   return config.boolean_or("legacy", true) ? Blank::kEachStretch : Blank::kText;
 }
 
-// The beginning token stands before every text, if there is one, unless the configuration says
-// otherwise; the end token behind it only if it says so.
+// The start token, if any, precedes every text unless the configuration says otherwise; the end
+// token follows only if it says so.
 void add_around(const JsonView& config, TokenizerParts& parts) {
   if (parts.bos != kNoToken && config.boolean_or("add_bos_token", true)) {
     parts.surroundings.before.push_back(parts.bos);
@@ -78,7 +78,7 @@ std::shared_ptr<const Tokenizer> load_sentencepiece(const FileFolder& folder,
   SentencePieceSurroundings around{.added = added, .blank = blank_of(config)};
   std::vector<std::string> warnings;
   if (around.blank == SentencePieceSurroundings::Blank::kText && model.single_blanks) {
-    // What stands between added tokens would lose the blank it begins with.
+    // Text between added tokens would lose the blank with which it begins.
     around.blank = SentencePieceSurroundings::Blank::kEachStretch;
     warnings.push_back(config.place() +
                        ": \"legacy\" is taken for true, as the model drops blanks at the ends of a "
@@ -91,12 +91,12 @@ std::shared_ptr<const Tokenizer> load_sentencepiece(const FileFolder& folder,
   return std::make_shared<PipelineTokenizer>(std::move(parts));
 }
 
-// Of a SentencePiece model in a directory; the first one counts.
+// Names of a SentencePiece model in a directory; the first one counts.
 constexpr std::array kModelNames = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"};
 
 constexpr const char* kExpected = "a directory with a tokenizer.json or a tokenizer.model";
 
-// Null: there is none.
+// Null if there is none.
 const char* tokenizer_file_in(const FileFolder& folder) {
   constexpr const char* kJson = "tokenizer.json";
   if (folder.has(kJson)) return kJson;
@@ -106,7 +106,7 @@ const char* tokenizer_file_in(const FileFolder& folder) {
   return nullptr;
 }
 
-// Of a file that is no GGUF.
+// For files that are not GGUF.
 std::shared_ptr<const Tokenizer> load_file(const FileFolder& folder, std::string_view name) {
   const fs::path extension = fs::path(name).extension();
   if (extension == ".model" || extension == ".spm") return load_sentencepiece(folder, name);
@@ -153,7 +153,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& given) {
     }
     path = *file;
   }
-  const FileText file{MappedFile(path)};  // Error if there is none
+  const FileText file{MappedFile(path)};  // throws Error if missing
   if (file.text().starts_with("GGUF")) return load_gguf_vocabulary(path);
   if (path.extension() == ".gguf") {
     throw Error("load tokenizer", path.string(), "a GGUF file", "another one");

@@ -1,4 +1,4 @@
-// What stands beside a tokenizer.json, and which paths load.
+// Files beside a tokenizer.json, and the paths that load.
 #include <gtest/gtest.h>
 
 #include "io/test_files.h"
@@ -74,7 +74,7 @@ TEST_F(LoadTokenizer, ChatTemplates) {
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template(), "four\n");
 }
 
-// As they are spelled, in the vocabulary or not; the configuration before the map.
+// Spelled as in the files, whether in the vocabulary or not; the configuration precedes the map.
 TEST_F(LoadTokenizer, SpecialTokensForTemplates) {
   EXPECT_EQ(Tokenizer::load(folder_)->special_tokens(), "{}");
   write("tokenizer_config.json",
@@ -93,7 +93,7 @@ class LoadSentencePiece : public LoadTokenizer {
     fs::remove(folder_ / "tokenizer.json");
     write("tokenizer.model", model(-1));
   }
-  // The blank and the letter have pieces of their own, and one together with that score.
+  // The blank and the letter have pieces of their own, and one together, with that score.
   static std::string model(float score) {
     return test_files::SentencePieces()
         .piece("<unk>", 0, 2)
@@ -114,7 +114,7 @@ TEST_F(LoadSentencePiece, FromADirectoryOrByName) {
     EXPECT_EQ(tokenizer->bos_token(), 1);
     EXPECT_EQ(tokenizer->eos_token(), 2);
   }
-  // Other names, of which the first counts; tokenizer.json before all of them.
+  // Other names, of which the first counts; tokenizer.json precedes all of them.
   write("spiece.model", model(-9));
   write("sentencepiece.bpe.model", model(-1));
   write("other.spm", model(-9));
@@ -148,7 +148,7 @@ TEST_F(LoadSentencePiece, WhatTheConfigurationSays) {
   EXPECT_EQ(Tokenizer::load(folder_)->encode("a a", true), (Ids{2, 4, 5}));
 }
 
-// In older directories, which have them apart.
+// In older directories, which list them separately.
 TEST_F(LoadSentencePiece, AddedTokensFile) {
   write("added_tokens.json", R"({"<|end|>": 6, "<tool>": 7})");
   write("special_tokens_map.json", R"({"additional_special_tokens": ["<|end|>"]})");
@@ -162,7 +162,7 @@ TEST_F(LoadSentencePiece, AddedTokensFile) {
   EXPECT_NE(load_error().find("added_tokens.json: <|end|>"), std::string::npos);
 }
 
-// Where the model drops blanks at the ends of a text, "legacy": false cannot be followed.
+// If the model drops blanks at the ends of a text, "legacy": false cannot be followed.
 TEST_F(LoadSentencePiece, LegacyIsDoubtfulForSingleBlanks) {
   write("tokenizer_config.json", R"({"legacy": false})");
   EXPECT_TRUE(Tokenizer::load(folder_)->warnings().empty());
@@ -197,7 +197,7 @@ TEST_F(LoadTokenizer, WhatCannotLoad) {
   write("chat_template.jinja", "\xFF");
   EXPECT_NE(load_error().find("chat_template.jinja"), std::string::npos);
   fs::remove(folder_ / "chat_template.jinja");
-  // A link that leads nowhere, as an interrupted download leaves it, is no missing file.
+  // A dangling link, left by an interrupted download, is not a missing file.
   for (const char* name : {"tokenizer_config.json", "chat_template.jinja"}) {
     fs::create_symlink("nowhere", folder_ / name);
     EXPECT_NE(load_error().find(name), std::string::npos);

@@ -1,4 +1,4 @@
-// Broken tokenizer files: each gives one Error, on one line, that says where and what.
+// Broken tokenizer files: each gives one Error, on one line, with place and cause.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -59,7 +59,7 @@ TEST(Malformed, DeepNesting) {
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
   EXPECT_NE(parse_error(objects).find("nested"), std::string::npos);
-  // Deep, but within the JSON limit: sequences of sequences.
+  // Deep, but within JSON's limit: sequences of sequences.
   Json inner = {{"type", "NFC"}};
   for (int i = 0; i < 40; ++i) {
     inner = {{"type", "Sequence"}, {"normalizers", Json::array({inner})}};
@@ -72,7 +72,7 @@ TEST(Malformed, DeepNesting) {
 struct Broken {
   const char* name;
   std::function<void(Json&)> spoil;
-  const char* says;  // the message must hold this
+  const char* says;  // the message must contain this
 };
 
 TEST(Malformed, EveryFieldIsChecked) {
@@ -298,7 +298,7 @@ TEST(Malformed, EveryFieldOfUnigramIsChecked) {
 }
 
 TEST(Malformed, HostilePatternsEndInAnError) {
-  // Exponential in the length of the text, and nothing a matcher could see beforehand.
+  // Exponential in the text's length, which no matcher can detect in advance.
   for (const char* const pattern : {"(a|a)*[bc]", "(?:a+)+[bc]", "(?:a?){35}a{35}[bc]"}) {
     SCOPED_TRACE(pattern);
     Json document = good_document();
@@ -312,7 +312,8 @@ TEST(Malformed, HostilePatternsEndInAnError) {
       EXPECT_NE(std::string(error.what()).find("match pattern"), std::string::npos) << error.what();
     }
   }
-  // One that goes deeper for every character of a long text: an answer or an Error, no overflow.
+  // A pattern that recurses for every character of a long text: a result or an Error, but no
+  // overflow.
   Json document = good_document();
   document["normalizer"] = {
       {"type", "Replace"}, {"pattern", {{"Regex", "(?:(a)(?=.)|b)*[cd]"}}}, {"content", ""}};
@@ -354,7 +355,7 @@ TokenizerParts read(const GgufFields& fields) {
   return read_gguf_vocabulary(*parse_gguf(bytes, "bad.gguf"), "bad.gguf");
 }
 
-// Forty steps that double a text would make a terabyte of one letter.
+// Forty steps that each double a text would turn one letter into a terabyte.
 TEST(Malformed, ReplacementsThatGrowWithoutEndAreRefused) {
   const auto forty = [](const Json& step) {
     Json steps = Json::array();

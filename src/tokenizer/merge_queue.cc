@@ -6,8 +6,8 @@
 namespace outrider {
 namespace {
 
-// From here on lists are quicker than the heap alone; what they cost a shorter word is that ranks
-// are far apart in memory.
+// From here on sorted lists are faster than the heap alone; for shorter words their disadvantage is
+// that ranks are far apart in memory.
 constexpr std::size_t kManySymbols = 2048;
 
 std::uint64_t order_of(MergeQueue::Candidate candidate) {
@@ -51,7 +51,7 @@ bool MergeQueue::start_round() {
     round_.push_back(waiting_[i].left);
   }
   last = kNone;
-  // They came from left to right in each of the rounds before.
+  // Each earlier round has added them from left to right.
   if (!std::is_sorted(round_.begin(), round_.end(), std::greater<>())) {
     std::sort(round_.begin(), round_.end(), std::greater<>());
   }

@@ -9,12 +9,12 @@
 namespace outrider {
 namespace {
 
-// Random candidates in and out, of a short word and a long one, against a set that is in order.
-// What is put in may come before all that is there.
+// Random candidates in and out, for a short word and a long one, compared with an ordered set. A
+// new candidate may precede all others.
 TEST(MergeQueue, BestRankFirstLeftmostOnTies) {
   constexpr std::uint32_t kRanks = 300;
   std::mt19937 random(8);
-  MergeQueue queue;  // used again and again, as a scratch is
+  MergeQueue queue;  // reused, like a scratch object
   for (const std::size_t n_symbols : {10, 100000, 50, 3000, 100000}) {
     queue.start(n_symbols, kRanks);
     std::multiset<std::pair<std::uint32_t, std::uint32_t>> expected;
@@ -32,7 +32,7 @@ TEST(MergeQueue, BestRankFirstLeftmostOnTies) {
       ASSERT_FALSE(expected.empty());
       ASSERT_EQ(*expected.begin(), (std::pair{candidate.rank, candidate.left}));
       expected.erase(expected.begin());
-      // Now and then a worse rank, a better one, or the same.
+      // Sometimes a worse rank, a better one, or the same.
       if (++n_popped < 4000 && random() % 2 == 0) {
         push(random() % 3 == 0 && candidate.rank > 20 ? candidate.rank - 20 : candidate.rank);
       }

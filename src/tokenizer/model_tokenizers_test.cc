@@ -1,5 +1,5 @@
-// Tokenizers put together as those of Qwen2, Qwen3, Qwen3.5 and Gemma 3 are, from tokenizer.json
-// and from GGUF, against what Hugging Face's tokenizers made of the same documents
+// Tokenizers built like those of Qwen2, Qwen3, Qwen3.5 and Gemma 3, from tokenizer.json and from
+// GGUF, compared with Hugging Face's tokenizers on the same documents
 // (tests/golden/make_model_tokenizer_goldens.py).
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ const Json& goldens() {
   return document;
 }
 
-// One tokenizer of the goldens, by its name.
+// The golden tokenizer with that name.
 const Json& golden(std::string_view name) {
   for (const Json& one : goldens()["tokenizers"]) {
     if (one["name"] == name) return one;
@@ -31,10 +31,10 @@ const Json& golden(std::string_view name) {
   throw Error("find golden", name, "missing");
 }
 
-// The fields of a GGUF file that says the same as a tokenizer.json.
+// The fields of a GGUF file equivalent to a tokenizer.json.
 struct Fields {
   std::vector<std::string> tokens;
-  std::vector<std::int32_t> types;  // 1 ordinary, 3 special, 4 added, 6 a byte
+  std::vector<std::int32_t> types;  // 1 ordinary, 3 special, 4 added, 6 byte
 
   explicit Fields(const Json& document) {
     const Json& vocab = document["model"]["vocab"];
@@ -106,8 +106,8 @@ PipelineTokenizer gemma_gguf(const Json& document) {
 }
 
 struct Leaving {
-  bool marked_texts = false;  // texts that hold the mark of a blank
-  bool backwards = false;     // decoding ids backwards, which takes characters apart
+  bool marked_texts = false;  // texts that contain the mark of a blank
+  bool backwards = false;     // decoding reversed ids, which splits characters
 };
 
 void check(const Tokenizer& tokenizer, const Json& one, Leaving out = {}) {
@@ -152,8 +152,8 @@ TEST(ModelTokenizers, QwenGgufEqualsTokenizerJson) {
   }
 }
 
-// What tells the names apart: marks are letters to qwen35 alone, and pre-tokenisers of others do
-// not compose.
+// The differences between the names: marks are letters only for qwen35, and pre-tokenisers of other
+// models do not compose.
 TEST(ModelTokenizers, QwenNamesDiffer) {
   const Json& document = golden("qwen2")["tokenizer"];
   const std::string marks = "नदी का पानी";
@@ -168,9 +168,9 @@ TEST(ModelTokenizers, QwenNamesDiffer) {
   EXPECT_NE(ids("llama-bpe", apart), ids("llama-bpe", composed));
 }
 
-// Where a tokenizer.json adds the mark of a blank twice as a token, a GGUF file adds two blanks. A
-// text that holds the mark itself comes out otherwise. So does a character of which bytes are
-// missing: one U+FFFD for each byte there, one for all of them here.
+// Where a tokenizer.json adds the mark of a blank twice as a token, a GGUF file adds two blanks. So
+// a text that contains the mark itself is decoded differently. So is a character with missing
+// bytes: one U+FFFD per byte there, one in total here.
 TEST(ModelTokenizers, GemmaGgufEqualsTokenizerJson) {
   check(gemma_gguf(golden("gemma3")["tokenizer"]), golden("gemma3"),
         {.marked_texts = true, .backwards = true});

@@ -13,20 +13,20 @@
 namespace outrider {
 namespace {
 
-// What a normaliser may make of a text. Honest ones make less than 66 times as much of it: of one
-// byte Unicode's forms make 11 at the most (U+FDFA), the byte-level alphabet two, a mark in the
-// place of a blank three. A file that has a text doubled in each of forty steps means no tokenizer.
+// The largest plausible result of a normaliser. Real ones lengthen a text less than 66 times: per
+// byte, Unicode's forms give at most 11 (U+FDFA), the byte-level alphabet two, a mark for a blank
+// three. A file that doubles a text in each of forty steps is no tokenizer.
 std::size_t most_normalized_bytes(std::size_t n_raw_bytes) {
   constexpr std::size_t kMostGrowth = 128;
   constexpr std::size_t kAlways_bytes = std::size_t{1} << 16;
-  constexpr std::size_t kEver_bytes = std::size_t{1} << 30;  // positions in it have 32 bits
+  constexpr std::size_t kEver_bytes = std::size_t{1} << 30;  // positions have 32 bits
   return std::min(kAlways_bytes + kMostGrowth * std::min(n_raw_bytes, kEver_bytes), kEver_bytes);
 }
 
 struct Work {
   MatchScratch& match;
   std::size_t most_bytes;
-  TextEdits* edits;  // that the step changes; null if nobody wants to know
+  TextEdits* edits;  // of this step; null if not wanted
 
   void changed(const TextRange& before, const TextRange& after) {
     if (edits != nullptr) edits->add(before, after);

@@ -15,15 +15,15 @@
 namespace outrider {
 namespace {
 
-// Longer than any pattern a tokenizer has; PCRE2's compile time grows with the length.
+// Longer than any tokenizer's pattern; PCRE2's compile time grows with the length.
 constexpr std::size_t kMaxPatternBytes = 16384;
-// Steps of backtracking per starting point: an allowance for short texts, and enough per byte for
-// the patterns of real tokenizers, which go back over a run of spaces once or twice.
+// Backtracking steps per starting point: an allowance for short texts, and enough per byte for real
+// tokenizers' patterns, which go back over a run of spaces once or twice.
 constexpr std::uint64_t kFreeSteps = 100000;
 constexpr std::uint64_t kStepsPerByte = 16;
-// State of one match attempt, for patterns that repeat groups: compiled code starts with 32 KiB of
-// the machine's stack and gets this much of its own if that is too little. The interpreter, which
-// runs where nothing can be compiled, keeps as much on the heap.
+// The state of one match, for patterns that repeat groups. Compiled code starts with 32 KiB of the
+// machine's stack, and gets this much if that is too little. The interpreter, which runs if nothing
+// can be compiled, keeps as much on the heap.
 constexpr std::size_t kStateBytes = std::size_t{16} << 20;
 
 std::string error_text(int code) {
@@ -46,7 +46,7 @@ struct Pattern::Code {
 };
 
 struct MatchScratch::Impl {
-  // One pair is all we look at; a match with groups then reports 0 and is as good.
+  // Only one pair is read; a match with groups then returns 0, which is fine.
   Impl() : data(pcre2_match_data_create(1, nullptr)), context(pcre2_match_context_create(nullptr)) {
     if (data == nullptr || context == nullptr) {
       pcre2_match_data_free(data);
@@ -60,7 +60,7 @@ struct MatchScratch::Impl {
     pcre2_match_context_free(context);
     pcre2_jit_stack_free(stack);
   }
-  // True the first time.
+  // Returns true the first time.
   bool enlarge_stack() {
     if (stack != nullptr) return false;
     stack = pcre2_jit_stack_create(32 * 1024, kStateBytes, nullptr);
@@ -164,7 +164,7 @@ bool Pattern::find_next_compiled(std::string_view text, std::size_t n_most, Patt
     }
     const std::size_t begin = found[0];
     const std::size_t end = found[1];
-    if (begin > end || begin < at) {  // \K inside a look-around can do that
+    if (begin > end || begin < at) {  // \K inside a look-around can cause that
       throw Error("match pattern", code_->object, "a match that starts outside itself");
     }
     if (begin == end && end == search.last_end) {

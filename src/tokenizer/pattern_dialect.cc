@@ -1,5 +1,5 @@
-// From Oniguruma's Ruby syntax, in which tokenizer.json writes its patterns, to PCRE2's. The two
-// agree on nearly everything these files use; here is what differs:
+// Translates Oniguruma's Ruby syntax, used for patterns in tokenizer.json, into PCRE2's. They agree
+// on nearly everything that these files use, except:
 //   \s \S   White_Space in Oniguruma; PCRE2 adds U+180E
 //   \w \W   in Oniguruma letters, marks, digits, letter numbers, connectors and some more
 //   \b \B   between such characters and others
@@ -11,8 +11,8 @@
 //   {n,m}+  repeated once more in Oniguruma, possessive in PCRE2
 //   (?m)    dot matches newline in Oniguruma, (?s) in PCRE2 (^ and $ work by line in Oniguruma
 //           always, hence MULTILINE)
-// Nested classes and class intersections, and escapes that only PCRE2 has, are refused: PCRE2 would
-// read them as something else.
+// Nested classes, class intersections and escapes that only PCRE2 has are refused: PCRE2 would read
+// them differently.
 #include <algorithm>
 #include <cctype>
 #include <optional>
@@ -78,7 +78,7 @@ class Translator {
                 std::string(what) + " is not supported, in \"" + std::string(pattern_) + "\"");
   }
 
-  static constexpr std::size_t kShown = 80;  // bytes of a name in a message
+  static constexpr std::size_t kShown = 80;  // bytes of a name shown in a message
 
   void put_class(std::string_view inside, bool negated, bool in_class) {
     if (!in_class) out_.append(negated ? "[^" : "[");
@@ -131,7 +131,8 @@ class Translator {
       default:
         break;
     }
-    // \x{..} and the like go over whole, so that what is inside is no interval.
+    // \x{..} and similar escapes are copied whole, so that their contents are not read as an
+    // interval.
     const char kind = peek(1);
     copy(2);
     if (peek(0) == '{' && kind != '\\' && std::isalpha(static_cast<unsigned char>(kind))) {
@@ -140,7 +141,7 @@ class Translator {
     }
   }
 
-  // Between a word's character and another one, or the text's end; or anywhere else.
+  // Between a word character and another one, or the text's end; negated, anywhere else.
   void boundary(bool negated) {
     const std::string word = "[" + std::string(kWordAlone) + "]";
     const char* const behind = negated ? "(?=" : "(?!";
@@ -161,7 +162,7 @@ class Translator {
     property(find_unicode_property(name), close + 1 - at_, negated, in_class);
   }
 
-  // What the next n_bytes of the pattern name; nullopt if that is unknown.
+  // The property named by the next n_bytes of the pattern; nullopt if unknown.
   void property(std::optional<UnicodeProperty> known, std::size_t n_bytes, bool negated,
                 bool in_class) {
     const auto shown = [&] { return std::string(pattern_.substr(at_, std::min(n_bytes, kShown))); };
@@ -172,7 +173,7 @@ class Translator {
     if (!in_class && known->within == kWordInClass) known->within = kWordAlone;
     const bool complement = negated && !known->without.empty();
     const std::string_view inside = complement ? known->without : known->within;
-    // One property needs no class.
+    // A single property needs no class.
     const bool alone =
         !known->without.empty() && (inside.starts_with("\\p{") || inside.starts_with("\\P{"));
     if (in_class || alone) {
@@ -208,7 +209,7 @@ class Translator {
     }
   }
 
-  // Just behind an opening parenthesis: the letters of (?imx-imx: or (?imx-imx).
+  // After an opening parenthesis: the letters of (?imx-imx: or (?imx-imx).
   void group() {
     copy(1);
     if (peek(0) != '?') return;

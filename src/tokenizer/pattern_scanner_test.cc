@@ -1,4 +1,5 @@
-// The scanners against PCRE2 on random strings: the same pattern within (?:...) has no scanner.
+// Compares the scanners with PCRE2 on random strings: the same pattern within (?:...) has no
+// scanner.
 #include "tokenizer/pattern_scanner.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ std::string show(const std::string& text, const Ranges& ranges) {
   return shown;
 }
 
-// Characters of all classes that patterns tell apart, and any others.
+// Characters of all classes that patterns distinguish, and arbitrary ones.
 std::string random_character(std::mt19937& random) {
   constexpr std::string_view kSpecial[] = {
       "'",      "'s",         "'S",         "'\u017f",    "'t",        "'re",    "'RE",    "'vE",
@@ -59,7 +60,7 @@ std::string random_text(std::mt19937& random) {
   std::string text;
   for (std::size_t i = random() % 24 + 1; i > 0; --i) {
     const std::string character = random_character(random);
-    // Now and then a run, so that numbers and blanks have more than one end.
+    // Sometimes a run, so that numbers and blanks have more than one end.
     for (std::size_t n = random() % 6 == 0 ? random() % 9 + 1 : 1; n > 0; --n) text += character;
   }
   return text;
@@ -101,7 +102,7 @@ TEST(PatternScanner, FindsWhatPcre2Finds) {
   }
 }
 
-// Blanks by the hundred, before a word, a line end and the end.
+// Hundreds of blanks, before a word, a line end and the end.
 TEST(PatternScanner, LongRuns) {
   for (const KnownScanner& one : all_scanners()) {
     const Pattern expected = compiled(one.pattern);
@@ -117,7 +118,7 @@ TEST(PatternScanner, LongRuns) {
   }
 }
 
-// Patterns that are written otherwise than they were, so that no text makes them slow.
+// Patterns that are rewritten so that no text makes them slow.
 TEST(PatternScanner, RewrittenPatternsMatchAlike) {
   const std::string exaone =
       R"('(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+)"
@@ -134,8 +135,8 @@ TEST(PatternScanner, RewrittenPatternsMatchAlike) {
   }
 }
 
-// Texts that make these patterns go back and forth where they are compiled as they stand: the time
-// that tests have would not do for half a million of characters, let alone for four.
+// Texts that make these patterns backtrack if compiled unchanged: even half a million characters
+// would exceed the test's time limit, and these have four million.
 TEST(PatternScanner, NoTextIsSlow) {
   constexpr std::size_t kBytes = 4000000;
   std::vector<std::string_view> patterns = {cut::kJsonSpacesAtEnd, cut::kSpacesAtEnd,

@@ -8,10 +8,10 @@ namespace outrider {
 PieceTrie::PieceTrie(std::vector<Piece> pieces) {
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) { return a.text < b.text; });
-  struct Range {  // of pieces that share their first `depth` bytes
+  struct Range {  // a range of pieces that share their first `depth` bytes
     std::size_t begin, end, depth;
   };
-  std::vector<Range> ranges = {{0, pieces.size(), 0}};  // by node
+  std::vector<Range> ranges = {{0, pieces.size(), 0}};  // per node
   labels_.push_back('\0');
   for (std::size_t node = 0; node < ranges.size(); ++node) {
     auto [begin, end, depth] = ranges[node];

@@ -15,7 +15,7 @@ TEST(PieceTrie, FindsThePiecesThatATextBeginsWith) {
     std::map<std::string, TokenId> pieces;
     for (int i = 0; i < 60; ++i) {
       std::string text;
-      // Bytes of all values, few of them, so that pieces share their beginnings.
+      // Bytes of few different values, over the whole range, so that pieces share their beginnings.
       for (unsigned n = random() % 6; n > 0; --n) {
         text.push_back("\x00\x7F\x80\xFFz"[random() % 5]);
       }

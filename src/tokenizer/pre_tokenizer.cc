@@ -9,15 +9,14 @@
 namespace outrider {
 namespace {
 
-// Words that are cut at once: enough to make little of what a part costs, few enough to stay in the
-// nearest cache.
+// Words that are split at once: enough to make the cost per part small, few enough to stay in L1.
 constexpr std::size_t kPart = 512;
 
-// What a step is given, all of it, and what it leaves.
+// A step's whole input and output.
 struct CutText {
   std::string_view text;
   std::vector<TextRange>& pieces;
-  std::string& rewritten;  // becomes the text, if the step rewrites
+  std::string& rewritten;  // the text, if the step rewrites it
   bool at_start;
 };
 
@@ -25,7 +24,7 @@ std::string_view view(const CutText& cut, const TextRange& piece) {
   return cut.text.substr(piece.begin, piece.end - piece.begin);
 }
 
-// A stretch of one piece, and whether the splitter's criterion holds in it.
+// A range of one piece, and whether it meets the splitter's criterion.
 struct Stretch {
   TextRange range;
   bool is_match;
@@ -54,7 +53,7 @@ void append_stretches(const std::vector<Stretch>& stretches, SplitBehavior behav
         previous_match = stretch.is_match;
       }
       break;
-    case SplitBehavior::kMergedWithPrevious:  // of several matches in a row only the first merges
+    case SplitBehavior::kMergedWithPrevious:  // among consecutive matches only the first merges
       for (const Stretch& stretch : stretches) {
         if (stretch.is_match && !previous_match && out.size() > first) {
           out.back().end = stretch.range.end;
@@ -64,7 +63,7 @@ void append_stretches(const std::vector<Stretch>& stretches, SplitBehavior behav
         previous_match = stretch.is_match;
       }
       break;
-    case SplitBehavior::kMergedWithNext:  // of several matches in a row only the last merges
+    case SplitBehavior::kMergedWithNext:  // among consecutive matches only the last merges
       for (auto stretch = stretches.rbegin(); stretch != stretches.rend(); ++stretch) {
         if (stretch->is_match && !previous_match && out.size() > first) {
           out.back().begin = stretch->range.begin;
@@ -274,7 +273,7 @@ std::span<const TextRange> Cutting::next(MatchScratch& scratch) {
   return stages_[n_steps_].pieces;
 }
 
-// The next pieces behind step i - 1; false if there are none.
+// The next pieces from step i - 1; false if there are none.
 bool Cutting::fill(std::size_t i, MatchScratch& scratch) {
   Stage& stage = stages_[i];
   stage.pieces.clear();

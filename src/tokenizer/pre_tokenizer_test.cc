@@ -1,4 +1,4 @@
-// Cutting by parts against one step after another on the whole text.
+// Compares splitting in parts with running one step after another on the whole text.
 #include "tokenizer/pre_tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ Words cut(const PreTokenizer& pre_tokenizer, std::string_view text) {
   }
 }
 
-// Matches and what is between them.
+// Matches and the text between them.
 Words isolate(const Pattern& pattern, const Words& pieces) {
   Words words;
   MatchScratch scratch;
@@ -83,7 +83,7 @@ TEST(PreTokenizer, ByPartsAsOneStepAfterAnother) {
   EXPECT_GT(n_words, 100000u);
 }
 
-// Steps that need all of the text at once, between those that do not.
+// Steps that need the whole text at once, between others.
 TEST(PreTokenizer, StepsThatTakeTheWholeText) {
   const Pattern number = Pattern::regex(R"(\p{N})", "test");
   const PreTokenizer mixed(

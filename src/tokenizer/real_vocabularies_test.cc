@@ -1,5 +1,5 @@
-// Real vocabularies and the ids their own tokenizers gave. Everything here needs the folder of
-// shared data and is skipped without it.
+// Real vocabularies and the ids of their own tokenizers. These tests need the folder of shared data
+// and are skipped without it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ struct Case {
   Ids ids;
 };
 
-// NAME.inp: texts with a separator of its own line between them. NAME.out: ids, a line for each
-// text; special tokens were not added.
+// NAME.inp: texts, with a separator line between them. NAME.out: ids, one line per text; special
+// tokens were not added.
 std::vector<Case> ggml_vocab_cases(const std::string& name) {
   const fs::path base = shared_data() / "tokenizers/ggml_vocab" / ("ggml-vocab-" + name + ".gguf");
   const std::string inputs = read_file(base.string() + ".inp");
@@ -56,7 +56,7 @@ void check_cases(const Tokenizer& tokenizer, const std::vector<Case>& cases) {
     EXPECT_EQ(tokenizer.encode(one.text, false), one.ids);
     EXPECT_EQ(tokenizer.decode(one.ids), one.text);
     EXPECT_EQ(test_tokenizers::stream(tokenizer, one.ids), one.text);
-    // Token by token the same, but for a blank that some put before a text.
+    // Token by token the same, except for a blank that some prepend to a text.
     std::string bytes;
     for (const TokenId id : one.ids) bytes += tokenizer.bytes(id);
     if (std::any_of(one.ids.begin(), one.ids.end(),
@@ -79,8 +79,8 @@ TEST_P(GgmlVocabulary, EqualsTheGoldens) {
 INSTANTIATE_TEST_SUITE_P(Names, GgmlVocabulary,
                          testing::Values("gpt-2", "deepseek-llm", "llama-spm", "phi-3"));
 
-// A tokenizer.json from tiktoken ranks ("BASE64 RANK" a line). The merge that makes a token is the
-// pair that byte-pair encoding by the ranks below the token's own leaves of it.
+// A tokenizer.json from tiktoken ranks (a line "BASE64 RANK" each). The merge that makes a token is
+// the pair that byte-pair encoding, by the ranks below the token's own, leaves of it.
 Json document_from_ranks(const fs::path& file) {
   std::istringstream lines(read_file(file));
   std::vector<std::string> tokens;
@@ -118,7 +118,7 @@ Json document_from_ranks(const fs::path& file) {
       parts[best] += parts[best + 1];
       parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(best) + 1);
     }
-    // A token that no chain of merges leads to is left to ignore_merges.
+    // A token to which no chain of merges leads needs ignore_merges.
     if (parts.size() == 2) merges.push_back(Json::array({spell(parts[0]), spell(parts[1])}));
   }
   return test_tokenizers::byte_level_document(vocab, merges);
@@ -133,7 +133,7 @@ Json split_and_byte_level(const std::string& pattern) {
                                          test_tokenizers::byte_level_component(false)})}};
 }
 
-// The patterns as these models' own files have them.
+// The patterns in these models' own files.
 constexpr const char* kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr const char* kQwen2 =
@@ -160,7 +160,7 @@ TEST(RankVocabulary, QwenEqualsTheGoldens) {
   }
 }
 
-// vocab.json and merges.txt, the files from before tokenizer.json.
+// vocab.json and merges.txt, the files used before tokenizer.json.
 Json gpt2_document() {
   const fs::path folder = shared_data() / "tokenizers/gpt2";
   std::istringstream lines(read_file(folder / "merges.txt"));
@@ -209,7 +209,8 @@ TEST(RealVocabulary, Llama2ModelFileEqualsTheGoldens) {
   EXPECT_EQ(tokenizer->decode(ids), text);
 }
 
-// T5's vocabulary is not there; from the pieces that the golden names, its ids decode to its text.
+// T5's vocabulary is not available; with the pieces that the golden names, its ids decode to its
+// text.
 TEST(RealVocabulary, T5GoldenDecodes) {
   const fs::path file = shared_data() / "tokenizers/goldens_text/t5_base_encoded.json";
   OUTRIDER_NEED(file);
@@ -235,8 +236,8 @@ TEST(RealVocabulary, T5GoldenDecodes) {
   EXPECT_EQ(tokenizer->decode(ids, true), golden["decoded_text"].get<std::string>());
 }
 
-// A model and the tokenizer.json that was made of it. SentencePiece drops the blanks at a text's
-// ends, and the components that stand for it do not.
+// A model and the tokenizer.json made from it. SentencePiece drops the blanks at a text's ends; the
+// components that represent it do not.
 TEST(RealVocabulary, T5TypeFromBothFormats) {
   const fs::path folder = shared_data() / "tokenizers/t5_type_legal";
   OUTRIDER_NEED(folder);
@@ -259,7 +260,7 @@ TEST(RealVocabulary, T5TypeFromBothFormats) {
   EXPECT_GT(n_tokens, 100000u);
 }
 
-// The shipped models have both files, of one vocabulary.
+// The shipped models have both files, with one vocabulary.
 TEST(RealVocabulary, ShippedModelsFromBothFormats) {
   for (const char* const name : {"target", "drafter"}) {
     const fs::path folder = fs::path(OUTRIDER_SOURCE_DIR) / "models" / name;
@@ -310,8 +311,8 @@ TEST(RealVocabulary, StoryModelsFromBothFormats) {
       }
       EXPECT_EQ(from_json->decode(all), from_gguf->decode(all));
     }
-    // More text than the prompts: a whole book in a language the vocabulary has no pieces for, and
-    // two in English.
+    // More text than the prompts: a whole book in a language for which the vocabulary has no
+    // pieces, and two in English.
     for (const char* const book :
          {"wagahaiwa_nekodearu.txt", "tinyshakespeare.txt", "tinystories_2MiB.txt"}) {
       const std::string text = read_file(shared_data() / "text" / book);

@@ -34,7 +34,7 @@ TEST(SameVocabulary, ANumberSaysWhatTheComparisonSays) {
   tokenizers.push_back(with_added(Json::array()));
   tokenizers.push_back(with_added(Json::array({token(256, "ab", false)})));
   tokenizers.push_back(
-      with_added(Json::array({token(256, "ab", true)})));  // the same: specials are not told
+      with_added(Json::array({token(256, "ab", true)})));  // the same: special tokens do not count
   tokenizers.push_back(with_added(Json::array({token(256, "ac", false)})));  // another spelling
   tokenizers.push_back(with_added(Json::array({token(257, "ab", false)})));  // behind a hole
   tokenizers.push_back(
@@ -51,7 +51,7 @@ TEST(SameVocabulary, ANumberSaysWhatTheComparisonSays) {
   EXPECT_LT(n_same, 36);
 }
 
-// Stores that people have made carry it. (From a few lines of Python written from the definition.)
+// Existing datastores contain it. (Computed by a few lines of Python written from the definition.)
 TEST(SameVocabulary, TheNumberStaysWhatItIs) {
   const VocabularyId id = vocabulary_id(*with_added(Json::array({token(256, "<s>", true)})));
   EXPECT_EQ(id.size, 257);

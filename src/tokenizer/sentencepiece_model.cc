@@ -117,7 +117,7 @@ void read_normalizer(std::string_view bytes, const std::string& place, SentenceP
   }
 }
 
-// The same message, of what is done to decoded texts. Without a table it does nothing.
+// The same message for decoded texts. Without a table it has no effect.
 void require_no_denormalizer(std::string_view bytes, const std::string& place) {
   for (ProtobufReader field(bytes, place); field.next();) {
     if (field.number() != 2 || field.bytes().empty()) continue;
@@ -126,7 +126,7 @@ void require_no_denormalizer(std::string_view bytes, const std::string& place) {
   }
 }
 
-// The byte that "<0xXX>" spells; -1 for any other text.
+// The byte of "<0xXX>"; -1 for any other text.
 int byte_of(std::string_view text) {
   if (text.size() != 6) return -1;
   int byte = -1;
@@ -161,7 +161,7 @@ void require_complete(const SentencePieceModel& model, const std::string& descri
   }
 }
 
-// Llama 3's tokenizer.model is of this kind: lines of a token in base64 and its rank.
+// Llama 3's tokenizer.model is of this kind: each line has a base64 token and its rank.
 bool is_tiktoken(std::string_view bytes) {
   const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size()));
   constexpr std::string_view kBase64 =

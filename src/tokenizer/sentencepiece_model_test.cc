@@ -1,5 +1,5 @@
-// Reading SentencePiece's model files: fields and their defaults, and files that are broken or ask
-// for what this library has not.
+// Reading SentencePiece's model files: fields and their defaults, broken files, and unsupported
+// features.
 #include "tokenizer/sentencepiece_model.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST(SentencePieceModel, FieldsAreRead) {
   EXPECT_EQ(tokenizer.eos_token(), 1);
 }
 
-// Where a text spells out a control token it is that token; user-defined symbols need no blanks.
+// Text that spells a control token becomes that token; user-defined symbols need no blanks.
 TEST(SentencePieceModel, SpelledTokens) {
   for (const int kind : {1, 2}) {
     SentencePieces file = good_pieces();
@@ -191,7 +191,7 @@ TEST(SentencePieceModel, WhatCannotBeRead) {
     const std::string message = error_of(one.bytes);
     EXPECT_NE(message.find(one.says), std::string::npos) << message;
   }
-  // A denormaliser that does nothing is none.
+  // A denormaliser without effect is accepted.
   EXPECT_EQ(error_of(good + Protobuf().message(5, Protobuf().integer(3, 1)).bytes()), "none");
 }
 

@@ -1,6 +1,6 @@
-// SentencePiece's model files against SentencePiece itself, on goldens that
-// tests/golden/make_sentencepiece_goldens.py made: tiny models of every kind, and, where the folder
-// of shared data is, real ones.
+// Compares SentencePiece's model files with SentencePiece itself, on goldens of
+// tests/golden/make_sentencepiece_goldens.py: tiny models of every kind, and real ones if the
+// folder of shared data is there.
 #include <gtest/gtest.h>
 
 #include "io/test_files.h"
@@ -35,7 +35,7 @@ void check_decoding(const Tokenizer& tokenizer, const Ids& ids, const std::strin
   EXPECT_EQ(test_tokenizers::stream(tokenizer, ids), expected);
 }
 
-// Unknown tokens are decoded to nothing here, and were left out there.
+// Unknown tokens are decoded to nothing here, and were omitted there.
 void check(const Tokenizer& tokenizer, const Json& one) {
   const Json& texts = goldens()["texts"];
   ASSERT_EQ(one["ids"].size(), texts.size());
@@ -45,7 +45,7 @@ void check(const Tokenizer& tokenizer, const Json& one) {
     SCOPED_TRACE(text);
     const Ids ids = one["ids"][i].get<Ids>();
     check_decoding(tokenizer, ids, one["decoded"][i].get<std::string>());
-    if (spells_special(tokenizer, text)) continue;  // those are tokens here, and letters there
+    if (spells_special(tokenizer, text)) continue;  // those are tokens here and letters there
     EXPECT_EQ(tokenizer.encode(text, false), ids);
     ++n_checked;
   }
@@ -68,8 +68,8 @@ TEST(SentencePieceModels, EqualSentencePiece) {
   }
 }
 
-// The same models as GGUF files of kind "t5": all that such a file can say (no byte tokens, no
-// suffixes), and no user-defined symbols, which stand apart there.
+// The same models as GGUF files of kind "t5", with all that such a file can express (no byte
+// tokens, no suffixes). Without user-defined symbols, which are split off there.
 TEST(SentencePieceModels, GgufOfKindT5EqualsSentencePiece) {
   int n_models = 0;
   for (const Json& one : goldens()["models"]) {
@@ -106,7 +106,7 @@ TEST(SentencePieceModels, GgufOfKindT5EqualsSentencePiece) {
     const PipelineTokenizer tokenizer(read_gguf_vocabulary(*parse_gguf(file, "test"), "test"));
     check(tokenizer, one);
     const Ids ids = tokenizer.encode("the", true);
-    EXPECT_EQ(ids.back(), 2);  // the end token behind a text, none before
+    EXPECT_EQ(ids.back(), 2);  // the end token after a text, none before
     EXPECT_EQ(Ids(ids.begin(), ids.end() - 1), tokenizer.encode("the", false));
     ++n_models;
   }

@@ -30,7 +30,7 @@ Vocabulary read_vocabulary(const SentencePieceModel& model, const std::string& d
     TokenEntry& entry = builder.add(id, piece.text);
     entry.special = is_special(piece);
     entry.added = entry.special || piece.type == PieceType::kUserDefined;
-    // Special tokens come from added tokens alone: text must not merge into one.
+    // Special tokens come only from added tokens: text must not merge into one.
     entry.in_model = !entry.special;
   }
   const std::int64_t id_limit =
@@ -51,8 +51,8 @@ Vocabulary read_vocabulary(const SentencePieceModel& model, const std::string& d
   return builder.build();
 }
 
-// What a user-defined symbol of so many bytes scores: more than any text of other pieces, whose
-// scores are logarithms of probabilities.
+// The score of a user-defined symbol of n_bytes: above any text of other pieces, whose scores are
+// logarithms of probabilities.
 float symbol_score(std::size_t n_bytes, float highest) {
   return static_cast<float>(static_cast<double>(static_cast<float>(n_bytes) * highest) - 0.1);
 }
@@ -60,7 +60,7 @@ float symbol_score(std::size_t n_bytes, float highest) {
 Unigram make_unigram(const SentencePieceModel& model, const Vocabulary& vocabulary,
                      TokenId unknown) {
   float lowest = std::numeric_limits<float>::max();
-  float highest = std::numeric_limits<float>::min();  // above zero
+  float highest = std::numeric_limits<float>::min();  // positive
   for (const SentencePiece& piece : model.pieces) {
     if (piece.type != PieceType::kNormal) continue;
     lowest = std::min(lowest, piece.score);
@@ -128,7 +128,7 @@ DecodeSentencePiece make_decoder(const SentencePieceModel& model, Blank blank) {
   return decoder;
 }
 
-// A control token of that spelling; kNoToken without one.
+// The control token with that spelling; kNoToken if there is none.
 TokenId find_control(const SentencePieceModel& model, const std::string& spelling) {
   const auto found =
       std::find_if(model.pieces.begin(), model.pieces.end(), [&](const SentencePiece& piece) {

@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-// What a text begins with: a symbol, what a rule is for, or a character.
+// The beginning of a text: a symbol, the input of a rule, or a character.
 struct Beginning {
   std::size_t n_bytes;
   std::string_view becomes;
@@ -73,7 +73,7 @@ void apply_rules(const SentencePieceRules& rules, std::string& text, std::size_t
       edits->add(range, {begin, out.size()});
     }
   }
-  // A mark that the text itself ended with goes, too.
+  // A mark at the end of the text itself is removed, too.
   const std::size_t n_bytes = out.size();
   while (rules.single_blanks && out.ends_with(blank)) out.erase(out.size() - blank.size());
   if (edits != nullptr && out.size() < n_bytes) edits->cut_after(whole.size(), out.size());

@@ -11,7 +11,7 @@ void TextEdits::add(const TextRange& before, const TextRange& after) {
 
 void TextEdits::cut_after(std::size_t n_before, std::size_t n_after) {
   while (!edits_.empty() && edits_.back().after_begin >= n_after) edits_.pop_back();
-  std::size_t dropped = n_after;  // from there on, of the text before
+  std::size_t dropped = n_after;  // how much is dropped from there on, of the text before
   if (!edits_.empty()) {
     Edit& last = edits_.back();
     dropped = last.before_end;

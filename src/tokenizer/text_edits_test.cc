@@ -1,4 +1,4 @@
-// Where the bytes of a text are after it was rewritten.
+// Where a text's bytes are after it was rewritten.
 #include "tokenizer/text_edits.h"
 
 #include <gtest/gtest.h>
@@ -18,13 +18,13 @@ void expect_range(const TextRange& range, std::size_t begin, std::size_t end) {
   EXPECT_EQ(range.end, end);
 }
 
-// ab[cd]e -> X + ab[Y]e: an insertion, a change and what stays.
+// ab[cd]e -> X + ab[Y]e: an insertion, a change and unchanged text.
 TEST(TextEdits, OneOfEachKind) {
   TextEdits edits;
-  edits.add({0, 0}, {0, 1});                   // X put in before "ab"
+  edits.add({0, 0}, {0, 1});                   // X inserted before "ab"
   edits.add({2, 4}, {3, 4});                   // "cd" became "Y"
-  edits.add({6, 8}, {6, 6});                   // "gh" dropped behind "ef"
-  expect_range(edits.to_after({0, 1}), 0, 2);  // what was put in before belongs to it
+  edits.add({6, 8}, {6, 6});                   // "gh" dropped after "ef"
+  expect_range(edits.to_after({0, 1}), 0, 2);  // an insertion before it belongs to it
   expect_range(edits.to_after({1, 2}), 2, 3);
   expect_range(edits.to_after({1, 3}), 2, 4);
   expect_range(edits.to_after({3, 4}), 3, 4);
@@ -35,13 +35,13 @@ TEST(TextEdits, OneOfEachKind) {
   expect_range(edits.to_before({0, 2}), 0, 1);
   expect_range(edits.to_before({1, 3}), 0, 2);
   expect_range(edits.to_before({3, 4}), 2, 4);
-  expect_range(edits.to_before({5, 6}), 5, 6);  // without what was dropped
+  expect_range(edits.to_before({5, 6}), 5, 6);  // without the dropped text
   expect_range(edits.to_before({6, 7}), 8, 9);
   expect_range(edits.to_before({5, 7}), 5, 9);
   expect_range(TextEdits().to_after({3, 5}), 3, 5);
 }
 
-// A random rewriting, letter by letter, and the same question answered by walking through it.
+// A random rewriting, letter by letter, compared with a search step by step.
 TEST(TextEdits, RandomRewritings) {
   std::mt19937 random(3);
   for (int round = 0; round < 500; ++round) {
@@ -64,11 +64,11 @@ TEST(TextEdits, RandomRewritings) {
       before += n_before;
       after += n_after;
     }
-    // Every other time the text after loses its end.
+    // Every other time the later text is truncated.
     if (round % 2 == 1) {
       const std::size_t kept = random() % (after + 1);
       std::vector<Step> shorter;
-      std::size_t dropped = 0;  // from there on, of the text before
+      std::size_t dropped = 0;  // how much is dropped from there on, of the text before
       for (Step step : steps) {
         if (step.after.begin >= kept) break;
         if (step.after.end > kept) {
@@ -84,7 +84,7 @@ TEST(TextEdits, RandomRewritings) {
       if (dropped < before) shorter.push_back({{dropped, before}, {kept, kept}, true});
       steps = shorter;
     }
-    // The part of the other text that belongs to characters [begin, end), step by step.
+    // The part of the other text that corresponds to characters [begin, end), step by step.
     const auto walk = [&](const TextRange& range, bool forward) {
       bool found = false;
       TextRange moved{0, 0};
@@ -123,7 +123,7 @@ TEST(TextEdits, RandomRewritings) {
   }
 }
 
-// Every step of a normaliser says what it changed: what is said to be the same is the same.
+// Every step of a normaliser reports its edits: text reported as equal is equal.
 TEST(NormalizedText, EveryStepSaysWhatItChanged) {
   const auto rewrites = std::make_shared<const Charsmap>(
       test_files::charsmap({{"\u00c9", "E"}, {"Q", ""}, {"\ufdfa", "abc d"}, {"\u200b", " "}}),
@@ -167,7 +167,7 @@ TEST(NormalizedText, EveryStepSaysWhatItChanged) {
       ASSERT_EQ(steps.size(), 1u);
       if (text.empty()) continue;
       EXPECT_EQ(steps[0].to_after({0, text.size()}), (TextRange{0, after.size()})) << text;
-      // Each character became what it becomes by itself, or is part of a larger change.
+      // Each character was changed independently, or is part of a larger edit.
       for (std::size_t at = 0; at < text.size();) {
         const auto n_bytes = static_cast<std::size_t>(code_point_at(text, at).n_bytes);
         const TextRange place{at, at + n_bytes};
@@ -184,7 +184,7 @@ TEST(NormalizedText, EveryStepSaysWhatItChanged) {
   }
 }
 
-// SentencePiece's rules drop blanks at either end of a text and put one of their own there.
+// SentencePiece's rules drop blanks at both ends of a text and prepend one of their own.
 TEST(NormalizedText, SentencePiecesBlanks) {
   const auto map =
       std::make_shared<const Charsmap>(test_files::charsmap({{"\t", " "}, {"Q", "ab "}}), "test");
@@ -199,7 +199,7 @@ TEST(NormalizedText, SentencePiecesBlanks) {
   };
   TextEdits edits = apply(" \tx  y\t ", "\u2581x\u2581y");
   expect_range(edits.to_after({0, 2}), 0, 0);
-  expect_range(edits.to_after({2, 3}), 0, 4);  // with the blank that was put in
+  expect_range(edits.to_after({2, 3}), 0, 4);  // with the inserted blank
   expect_range(edits.to_after({3, 4}), 4, 7);
   expect_range(edits.to_after({4, 5}), 7, 7);  // the second of two blanks
   expect_range(edits.to_after({5, 6}), 7, 8);
@@ -207,7 +207,7 @@ TEST(NormalizedText, SentencePiecesBlanks) {
   expect_range(edits.to_after({0, 8}), 0, 8);
   expect_range(edits.to_before({3, 4}), 2, 3);
   expect_range(edits.to_before({7, 8}), 5, 6);
-  // What a rule wrote loses its last blank, and a mark that the text ended with goes, too.
+  // The output of a rule loses its last blank, and a mark at the text's end is removed, too.
   edits = apply("xQ\u2581 ", "\u2581xab");
   expect_range(edits.to_after({1, 2}), 4, 6);
   expect_range(edits.to_after({2, 5}), 6, 6);
@@ -221,7 +221,7 @@ TEST(NormalizedText, SentencePiecesBlanks) {
   expect_range(edits.to_before({0, 1}), 1, 2);
 }
 
-// What an added token came of, read by itself, becomes the token again.
+// The source text of an added token, encoded separately, gives that token again.
 TEST(NormalizedText, TokensAreFoundWhereTheyCameFrom) {
   test_tokenizers::Json document = test_tokenizers::byte_level_document(
       test_tokenizers::byte_vocabulary(), test_tokenizers::Json::array());
@@ -255,7 +255,7 @@ TEST(NormalizedText, TokensAreFoundWhereTheyCameFrom) {
       const std::string part = text.substr(place.begin, place.end - place.begin);
       const auto ids = tokenizer->encode(part, false);
       EXPECT_TRUE(ids.size() == 1 && ids[0] >= 256) << text << ": " << part;
-      // And none is found there if all of it is literal.
+      // And none is found there if everything is literal.
       for (const TokenId id : tokenizer->encode_with_literals(text, false, std::vector{place})) {
         n_tokens -= id >= 256;
       }

@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-// Starts of characters and the end; a position within a character moves to one side.
+// Beginnings of characters, and the end; a position within a character moves to one side.
 std::size_t character_start(std::string_view text, std::size_t at) {
   while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
   return at;

@@ -22,7 +22,7 @@ TEST(Utf8, EveryCodePointThereAndBack) {
     ASSERT_EQ(back.value, value);
     ASSERT_EQ(static_cast<std::size_t>(back.n_bytes), text.size());
     ASSERT_EQ(last_character("x" + text), 1u);
-    // Every proper start of it is an unfinished character.
+    // Every proper prefix of it is an unfinished character.
     for (std::size_t n = 1; n < text.size(); ++n) {
       const Utf8Scan scan = scan_utf8(std::string_view(text).substr(0, n));
       ASSERT_TRUE(scan.n_valid == 0 && scan.n_bad == n && scan.unfinished)
@@ -78,7 +78,7 @@ TEST(Pattern, FindsFromLeftToRight) {
 
 TEST(Pattern, TranslatesTheDialect) {
   const auto translate = [](std::string_view pattern) { return translate_pattern(pattern, "t"); };
-  // What both read alike stays as it is.
+  // Patterns with the same meaning in both are unchanged.
   for (const char* const same : {"a|b*c+?", R"(\p{Lu}\P{N}\x{41}\\)", "[^a-z\\]\\[]",
                                  "(?i:x)(?<n>y)(?!z)", "x{2,3}", "x{a}", R"(\p{L}{2})"}) {
     EXPECT_EQ(translate(same), same);
@@ -116,7 +116,7 @@ TEST(Pattern, WhiteSpaceIsUnicodes) {
 }
 
 TEST(Normalizer, LongRunsOfMarksAreOrderedAsShortOnes) {
-  // Marks of two classes in turn, below and above the length that is sorted beforehand.
+  // Alternating marks of two classes, below and above the length from which they are sorted first.
   const Normalizer nfd({UnicodeForm{false, false}});
   MatchScratch scratch;
   for (const std::size_t n : {3, 15, 16, 17, 200}) {

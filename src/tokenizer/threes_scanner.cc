@@ -1,5 +1,5 @@
-// Digits in threes from the right, as three tokenizers cut numbers. Written as patterns, each match
-// looks ahead to its number's end; here that is found once for a number.
+// Digits in groups of three from the right, as three tokenizers split numbers. As patterns, each
+// match would look ahead to its number's end; here that is found once per number.
 #include "tokenizer/character_class.h"
 #include "tokenizer/cutting_patterns.h"
 #include "tokenizer/pattern_scanner.h"
@@ -7,7 +7,7 @@
 namespace outrider {
 namespace {
 
-// The first character from `at` on that is in one of `classes` (in none of them).
+// The first character from `at` on that is in one of `classes` (or in none of them).
 std::size_t find_class(std::string_view text, std::size_t at, std::uint16_t classes) {
   while (at < text.size()) {
     const ClassifiedCharacter character = classify(text, at);
@@ -27,7 +27,8 @@ std::size_t count_run(std::string_view text, std::size_t at, std::uint16_t class
   return at;
 }
 
-// Behind the digits that threes leave over in the n_left of the run at `at`: one, two or three.
+// The end of the first group in the run of n_left digits at `at`: as many digits as groups of three
+// leave over, one, two or three.
 std::size_t take_group(std::string_view text, std::size_t at, std::size_t& n_left) {
   for (std::size_t n = (n_left - 1) % 3 + 1; n > 0; --n, --n_left) {
     at += classify(text, at).n_bytes;
@@ -74,7 +75,7 @@ bool scan_threes(std::string_view text, std::size_t n_most, PatternSearch& searc
       search.at = find_class(text, search.at, kDigit);
       if (search.at == text.size()) return false;
       const std::size_t end = count_run(text, search.at, kDigit, search.n_left);
-      // A number that a word goes on behind has no end to count from.
+      // A number directly followed by a word has no end from which to count.
       if (end < text.size() && (classify(text, end).classes & kInWord) != 0) {
         search.at = end;
         search.n_left = 0;

@@ -53,7 +53,7 @@ std::vector<AddedToken> read_added_tokens(const JsonView& json, std::int64_t id_
   return tokens;
 }
 
-// Old files leave the type out; only BPE ones have merges, and only Unigram ones a list of pieces.
+// Old files omit the type; only BPE models have merges, and only Unigram models a list of pieces.
 bool is_unigram_model(const JsonView& model) {
   if (!model.has("type")) {
     if (model.has("merges")) return false;
@@ -116,7 +116,7 @@ std::pair<std::string_view, std::string_view> read_merge(const nlohmann::json& m
       .fail("\"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]");
 }
 
-// All pieces may come of a text, those of special tokens, too.
+// Text may become any piece, including those of special tokens.
 Unigram read_unigram(const JsonView& model, const Vocabulary& vocabulary,
                      const std::vector<ScoredPiece>& scored) {
   UnigramOptions options;
@@ -180,7 +180,7 @@ Bpe read_bpe(const JsonView& model, const Vocabulary& vocabulary) {
   return Bpe::by_rank(vocabulary, merges, std::move(options));
 }
 
-// A token of the normalised text is looked for, and decoded, as its normalised self.
+// A token of the normalised text is matched, and decoded, in its normalised form.
 void add_to_pipeline(const AddedToken& token, TokenizerParts& parts) {
   if (!token.normalized) {
     parts.raw_added.add(token);
@@ -235,7 +235,7 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& d
   const std::int64_t id_limit = VocabularyBuilder::id_limit(n_named);
 
   VocabularyBuilder builder(vocab.place());
-  std::vector<ScoredPiece> scored;  // of Unigram
+  std::vector<ScoredPiece> scored;  // for Unigram
   if (is_unigram) {
     scored = read_scored_pieces(vocab, builder);
   } else {
@@ -252,7 +252,7 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& d
           std::to_string(token.id));
     }
     added.push_back(token);
-    // A piece of the vocabulary keeps its id.
+    // A piece in the vocabulary keeps its id.
     if (const auto id = builder.find(token.content)) added.back().id = *id;
   }
   for (const AddedToken& token : added) {

@@ -1,5 +1,5 @@
-// Every component of tokenizer.json against Hugging Face's own tokenizers, on goldens that
-// tests/golden/make_tokenizer_goldens.py made.
+// Compares every component of tokenizer.json with Hugging Face's own tokenizers, on goldens of
+// tests/golden/make_tokenizer_goldens.py.
 #include "tokenizer/tokenizer_json.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ void compare_with_hugging_face(const char* file, std::size_t n_variants) {
       const Ids ids = variant["ids"][i].get<Ids>();
       EXPECT_EQ(tokenizer->encode(text, true), ids);
       EXPECT_EQ(tokenizer->encode(text, false), plain[i].get<Ids>());
-      // Null where the reference panics.
+      // Null if the reference panics.
       const auto check = [&](const Json& expected, const Ids& tokens, bool keep_special) {
         if (!expected.is_null()) {
           EXPECT_EQ(tokenizer->decode(tokens, keep_special), expected.get<std::string>());
@@ -55,7 +55,7 @@ TEST(TokenizerJson, UnigramEqualsHuggingFace) {
   compare_with_hugging_face("unigram_variants.json", 20);
 }
 
-// Words that stand for their bytes are spelled out for a search for pieces.
+// Words in the byte-level alphabet are spelled out for the search for pieces.
 TEST(TokenizerJson, UnigramOfTheByteLevelAlphabet) {
   Json document = test_tokenizers::byte_level_document(Json::object(), Json::array());
   document["model"] = {{"type", "Unigram"},
@@ -91,7 +91,7 @@ TEST(TokenizerJson, LooksThingsUp) {
   EXPECT_FALSE(tokenizer->is_special(-1));
   EXPECT_FALSE(tokenizer->is_special(1000));
   EXPECT_EQ(tokenizer->bos_token(), kNoToken);
-  // 256..299 are holes.
+  // 256..299 are unused.
   for (const TokenId id : {-1, 256, 299, 302, 1 << 30}) {
     EXPECT_THROW(static_cast<void>(tokenizer->decode(Ids{id})), Error) << id;
     EXPECT_THROW(static_cast<void>(tokenizer->piece(id)), Error) << id;
@@ -106,7 +106,7 @@ TEST(TokenizerJson, ReadsInvalidUtf8AsReplacementCharacters) {
       {"a\xFFz", "a" + fffd + "z"},
       {"\xE3\x81", fffd},                    // unfinished: one
       {"\xE3\x81z", fffd + "z"},             // cut short: one
-      {"\xC0\xAF", fffd + fffd},             // overlong: bytes that start nothing
+      {"\xC0\xAF", fffd + fffd},             // overlong: bytes that begin nothing
       {"\xED\xA0\x80", fffd + fffd + fffd},  // a surrogate
       {"\xF4\x90\x80\x80", fffd + fffd + fffd + fffd},
       {"\xF0\x9F\x91\xF0\x9F\x91\x8D", fffd + "\xF0\x9F\x91\x8D"},
@@ -126,7 +126,7 @@ TEST(TokenizerJson, DecodesEveryByteStringToValidText) {
     std::string bytes;
     for (int i = 0; i < 12; ++i) {
       state = state * 1664525u + 1013904223u;
-      // Mostly bytes of the kinds that make and break characters.
+      // Mostly bytes that begin or break characters.
       const int byte = (state >> 29) == 0 ? 'a' : 0x80 + static_cast<int>(state >> 20 & 0x7F);
       ids.push_back(byte);
       bytes.push_back(static_cast<char>(byte));

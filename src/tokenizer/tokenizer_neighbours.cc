@@ -18,8 +18,8 @@ constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
 constexpr const char* kAddedTokens = "added_tokens.json";
 
-// "<s>" or {"content": "<s>", ...}; kNoToken if it names nothing, with a warning where there is no
-// such token.
+// "<s>" or {"content": "<s>", ...}; kNoToken if it names nothing, or, with a warning, an unknown
+// token.
 TokenId read_named_token(const JsonView& config, const char* key, TokenizerParts& parts) {
   if (!config.has(key)) return kNoToken;
   const JsonView value = config[key];
@@ -33,8 +33,7 @@ TokenId read_named_token(const JsonView& config, const char* key, TokenizerParts
   return id;
 }
 
-// A string, or a list of named templates: "default" is the one for chats, "tool_use" the one for
-// chats with tools.
+// A string, or a list of named templates: "default" for chats, "tool_use" for chats with tools.
 void read_chat_templates(const JsonView& config, TokenizerParts& parts) {
   if (!config.has("chat_template")) return;
   const JsonView value = config["chat_template"];
@@ -57,7 +56,7 @@ const std::string* spelling_of(const nlohmann::json& value) {
   return content == value.end() ? nullptr : content->get_ptr<const std::string*>();
 }
 
-// What is named in `config` and not in `found`. Whatever has another form is no token for
+// Adds tokens named in `config` and not in `found`. Values of another form are no tokens for
 // templates.
 void add_special_tokens(const nlohmann::json& config, nlohmann::ordered_json& found) {
   constexpr std::array kNames = {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -74,7 +73,7 @@ void add_special_tokens(const nlohmann::json& config, nlohmann::ordered_json& fo
   }
 }
 
-// An object, an empty one where there is no such file.
+// An object; empty if there is no such file.
 nlohmann::json read_neighbour(const FileFolder& folder, const char* name) {
   if (!folder.has(name)) return nlohmann::json::object();
   const FileText file = folder.read(name);
@@ -83,7 +82,7 @@ nlohmann::json read_neighbour(const FileFolder& folder, const char* name) {
   return document;
 }
 
-// Spellings in either file.
+// The spellings in both files.
 std::set<std::string, std::less<>> special_spellings(
     std::initializer_list<const nlohmann::json*> files) {
   nlohmann::ordered_json found = nlohmann::ordered_json::object();
@@ -147,7 +146,7 @@ void TokenizerNeighbours::add_to(TokenizerParts& parts) const {
   parts.special_tokens =
       special_tokens.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   constexpr const char* kTemplate = "chat_template.jinja";
-  if (folder_.has(kTemplate)) {  // where there are both, this one counts
+  if (folder_.has(kTemplate)) {  // if both exist, this one counts
     const FileText file = folder_.read(kTemplate);
     if (!is_valid_utf8(file.text())) {
       throw Error("load tokenizer", folder_.place(kTemplate), "UTF-8 text", "other bytes");

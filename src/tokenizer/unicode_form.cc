@@ -23,8 +23,8 @@ struct FreeMemory {
 };
 
 // Characters that Unicode 10 to 15 added and that have a decomposition or a combining class, or
-// that compose with others: where utf8proc (2.8, of Unicode 15) would do what a library of Unicode
-// 9 does not. Their ages are those of DerivedAge.txt.
+// compose with others: here utf8proc (2.8, of Unicode 15) differs from a library of Unicode 9.
+// Their ages are those of DerivedAge.txt.
 struct CharacterRange {
   char32_t first, last;
 };
@@ -42,8 +42,8 @@ constexpr CharacterRange kNewer[] = {
     {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE},
     {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
 
-// utf8proc puts combining marks into canonical order by swapping neighbours, which is quadratic in
-// the length of a run of marks. Runs longer than any writing has are sorted before.
+// utf8proc sorts combining marks by swapping neighbours, which is quadratic in the length of a run.
+// Runs longer than in any writing system are sorted before.
 constexpr std::size_t kLongRun = 32;  // marks; Unicode's Stream-Safe Text Format allows 30
 
 void sort_long_mark_runs(std::string& text) {

@@ -15,16 +15,16 @@ struct Case {
   const char* nfkd;
 };
 
-// As Hugging Face's tokenizers 0.23 print them.
+// As printed by Hugging Face's tokenizers 0.23.
 constexpr Case kCases[] = {
     {"e\u0301 \u212B \u1112\u1161\u11AB", "\u00E9 \u00C5 \uD55C",
      "e\u0301 A\u030A \u1112\u1161\u11AB", "\u00E9 \u00C5 \uD55C",
      "e\u0301 A\u030A \u1112\u1161\u11AB"},
     {"q\u0307\u0323", "q\u0323\u0307", "q\u0323\u0307", "q\u0323\u0307", "q\u0323\u0307"},
-    // U+32FF is of Unicode 12.1, its neighbours are of 1.1.
+    // U+32FF is from Unicode 12.1, its neighbours from 1.1.
     {"\u32FE\u32FF\u3300", "\u32FE\u32FF\u3300", "\u32FE\u32FF\u3300",
      "\u30F2\u32FF\u30A2\u30D1\u30FC\u30C8", "\u30F2\u32FF\u30A2\u30CF\u309A\u30FC\u30C8"},
-    // Marks of Unicode 14 keep their places, and older ones do not pass them.
+    // Marks from Unicode 14 keep their places, and older ones are not moved across them.
     {"a\u0301\u08CA\u0323", "\u00E1\u08CA\u0323", "a\u0301\u08CA\u0323", "\u00E1\u08CA\u0323",
      "a\u0301\u08CA\u0323"},
     {"q\u08CA\u0323\u0301", "q\u08CA\u0323\u0301", "q\u08CA\u0323\u0301", "q\u08CA\u0323\u0301",

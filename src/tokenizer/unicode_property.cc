@@ -13,7 +13,7 @@ constexpr std::string_view kNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff})"
     R"(\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
 
-// Categories have one name with PCRE2, other names here.
+// Categories have one name in PCRE2 and others here.
 struct Category {
   std::string_view name;
   std::string_view code;
@@ -61,12 +61,12 @@ constexpr Category kCategories[] = {
     {"spaceseparator", "Zs"},
 };
 
-// Names that are the same set in both.
+// Names of the same set in both.
 constexpr std::string_view kShared[] = {
     "any",      "alphabetic", "lowercase",         "uppercase",     "emoji",     "ideographic",
     "hexdigit", "dash",       "emojipresentation", "emojimodifier", "diacritic", "asciihexdigit"};
 
-// POSIX's names mean the same in \p{..}, but for "punct", which leaves symbols out there.
+// POSIX's names mean the same in \p{..}, except "punct", which does not include symbols there.
 struct Posix {
   std::string_view name;
   std::string_view within;
@@ -93,7 +93,7 @@ UnicodeProperty of_pcre(std::string_view name) {
   return {.within = "\\p{" + std::string(name) + "}", .without = "\\P{" + std::string(name) + "}"};
 }
 
-// C, Cc, ...: PCRE2's own, in any case.
+// C, Cc, ...: PCRE2's own names, in any case.
 bool is_category_code(std::string_view plain) {
   constexpr std::string_view kMembers[] = {
       "c cc cf cn co cs",       "l ll lm lo lt lu", "m mc me mn", "n nd nl no",
@@ -140,7 +140,7 @@ std::optional<UnicodeProperty> find_unicode_property(std::string_view name) {
   if (std::find(std::begin(kShared), std::end(kShared), plain) != std::end(kShared)) {
     return of_pcre(plain);
   }
-  // The script itself. PCRE2's \p{Han} would also match what several scripts use.
+  // The script itself. PCRE2's \p{Han} would also match characters shared by several scripts.
   return of_pcre("sc:" + plain);
 }
 

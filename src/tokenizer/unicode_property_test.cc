@@ -1,9 +1,9 @@
-// Properties, POSIX classes and word boundaries in patterns mean what Oniguruma means by them. The
-// cuts are those of Hugging Face's tokenizers 0.23.3 (the wheel from PyPI, which matches with the
-// Rust crate onig 6.5.3): pre_tokenizers.Split(Regex(PATTERN), "isolated"). (On 500 random texts of
-// 60 odd characters, 54 such patterns cut alike; of single characters that Unicode 14 has, sets
-// differ where PCRE2 is older: 38 marks that later became Alphabetic, five letters that became
-// Lowercase, one mark that changed its kind.)
+// Properties, POSIX classes and word boundaries in patterns have Oniguruma's meaning. The splits
+// are those of Hugging Face's tokenizers 0.23.3 (the wheel from PyPI, which matches with the Rust
+// crate onig 6.5.3): pre_tokenizers.Split(Regex(PATTERN), "isolated"). (On 500 random texts of 60
+// odd characters, 54 such patterns split alike. For single characters of Unicode 14, sets differ
+// where PCRE2 is older: 38 marks that later became Alphabetic, five letters that became Lowercase,
+// one mark that changed its kind.)
 #include "tokenizer/unicode_property.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 struct Case {
   const char* pattern;
-  const char* one;  // two texts, cut
+  const char* one;  // two texts, split
   const char* two;
 };
 
@@ -94,7 +94,7 @@ TEST(UnicodeProperty, MeansWhatOnigurumaMeans) {
   }
 }
 
-// What PCRE2 would read otherwise, or what no class can say.
+// Names that PCRE2 would read differently, or that no class can express.
 TEST(UnicodeProperty, OtherNamesAreRefusedInOneLine) {
   for (const char* pattern :
        {R"(\pL)", R"(\p{Foo})", R"(\p{sc:Han})", R"(\p{IsHan})", R"(\p{InHiragana})", R"(\p{L&})",
@@ -111,7 +111,7 @@ TEST(UnicodeProperty, OtherNamesAreRefusedInOneLine) {
   }
 }
 
-// One property stays one: a class around it would be slower to match.
+// A single property stays one: a class around it would match more slowly.
 TEST(UnicodeProperty, SingleOnesNeedNoClass) {
   EXPECT_EQ(translate_pattern(R"(\p{L}\P{N}\p{^M}[\p{Lu}x])", ""), R"(\p{L}\P{N}\P{M}[\p{Lu}x])");
   EXPECT_EQ(translate_pattern(R"(\p{Han}[^\p{^Greek}])", ""), R"(\p{sc:han}[^\P{sc:greek}])");

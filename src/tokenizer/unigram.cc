@@ -14,10 +14,11 @@ namespace outrider {
 
 namespace {
 
-// Where a sum in single precision begins anew.
+// At this sum, sums in single precision are restarted.
 constexpr double kLowestSum = -100000;
 
-// So many places are searched for what all ways share. Their arrays stay in the first caches.
+// After this many places the search looks for what all paths share. The arrays for them stay in L1
+// and L2.
 constexpr std::size_t kManyPlaces = 2048;
 
 }  // namespace
@@ -42,7 +43,7 @@ Unigram::Unigram(const Vocabulary& vocabulary, std::span<const ScoredPiece> piec
   }
 }
 
-// Takes the pieces of a word in order, from stretch to stretch, and joins unknown characters.
+// Takes the pieces of a word in order, part by part, and joins unknown characters.
 class Unigram::Output {
  public:
   Output(const Unigram& model, std::string_view word, const Vocabulary& vocabulary,
@@ -60,7 +61,7 @@ class Unigram::Output {
       run_begin_ = begin;
     }
   }
-  // The unknown characters up to `end`, if there are any.
+  // Emits the unknown characters up to `end`, if there are any.
   void end_run(std::size_t end) {
     if (run_begin_ == kNoRun) return;
     const std::string_view run = word_.substr(run_begin_, end - run_begin_);
@@ -107,7 +108,7 @@ class Unigram::Search {
     sum(0) = 0;
   }
   double& sum(std::size_t place) { return scratch_.sums[place & mask_]; }
-  // Whether the place takes the piece, which ends there.
+  // Whether the place accepts the piece, which ends there.
   bool offer(std::size_t place, double exact_sum, std::int32_t piece) {
     const double offered = model_.rounded(exact_sum);
     if (pieces_.size() <= place - begin_) pieces_.resize(place - begin_ + 1, kUnreached);
@@ -119,7 +120,7 @@ class Unigram::Search {
   }
   // Every piece that begins before `at`, a place, has been offered.
   void settle_before(std::size_t at) {
-    if (pieces_.size() == at - begin_ + 1) {  // none reaches over it: all ways pass here
+    if (pieces_.size() == at - begin_ + 1) {  // no piece crosses it: all paths pass here
       settle(at);
     } else if (pieces_.size() > next_look_) {
       settle(shared_place(at));
@@ -142,7 +143,7 @@ class Unigram::Search {
     pieces_.erase(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(end - begin_));
     begin_ = end;
   }
-  // All open sums less what is passed. (Its size decides how later ones round.)
+  // Subtracts the settled sum from all open ones. (Their size affects how later ones round.)
   void begin_anew(std::size_t at) {
     const double passed = sum(at);
     for (std::size_t place = at; place < begin_ + pieces_.size(); ++place) {
@@ -151,14 +152,14 @@ class Unigram::Search {
   }
 
  private:
-  // Of the last piece of the best way to a place.
+  // The length of the last piece on the best path to a place.
   std::size_t n_bytes_before(std::size_t place) const {
     const std::int32_t piece = pieces_[place - begin_];
     if (piece != kUnknownCharacter) return model_.n_bytes_[static_cast<std::size_t>(piece)];
     return place - last_character(word_.substr(begin_, place - begin_)) - begin_;
   }
-  // The last place that the best ways to `at` and to every place behind it have in common. Later
-  // ways begin with one of these.
+  // The last place shared by the best paths to `at` and to every later place. Later paths begin
+  // with one of these.
   std::size_t shared_place(std::size_t at) const {
     std::vector<char>& on_path = scratch_.on_path;
     on_path.assign(pieces_.size(), 0);
@@ -185,7 +186,7 @@ class Unigram::Search {
   std::vector<std::int32_t>& pieces_;  // from begin_ on
   std::size_t mask_;
   std::size_t begin_ = 0;
-  std::size_t next_look_ = kManyPlaces;  // at as many places
+  std::size_t next_look_ = kManyPlaces;  // when there are as many places
 };
 
 void Unigram::encode(std::string_view word, const Vocabulary& vocabulary, bool without_added,

@@ -51,7 +51,7 @@ std::string random_word(std::mt19937& random, std::size_t n_letters, std::size_t
   return word;
 }
 
-// Most letters are pieces, and so are some texts of two to four of them. Id 0 is the unknown one.
+// Most letters are pieces, and so are some texts of two to four letters. Id 0 is the unknown piece.
 Model random_model(std::mt19937& random, bool single_precision) {
   Model model;
   const auto score = [&] { return -1 - static_cast<double>(random() % 4000) / 500; };
@@ -78,7 +78,7 @@ Model random_model(std::mt19937& random, bool single_precision) {
   return model;
 }
 
-// The search written straight down: every piece at every character, places for the whole word.
+// The search written plainly: every piece at every character, with places for the whole word.
 Ids search(const Model& model, const std::string& word) {
   struct Place {
     bool reached = false;
@@ -133,7 +133,7 @@ TEST(Unigram, SearchesByDefinition) {
       }
     }
   }
-  // Long enough for sums in single precision to begin anew, several times.
+  // Long enough for sums in single precision to be restarted several times.
   for (const bool single_precision : {false, true}) {
     Model model = random_model(random, single_precision);
     for (double& score : model.scores) score *= 64;
@@ -143,7 +143,7 @@ TEST(Unigram, SearchesByDefinition) {
   }
 }
 
-// The highest sum of all ways to spell word[at..] in pieces.
+// The highest sum of all ways to spell word[at..] with pieces.
 double best_sum(const Model& model, const std::string& word, std::size_t at) {
   if (at == word.size()) return 0;
   double best = -std::numeric_limits<double>::infinity();
@@ -175,7 +175,7 @@ TEST(Unigram, NoOtherWayIsBetter) {
   }
 }
 
-// Stated by hand: of equal sums the earliest beginning of the last piece wins.
+// By hand: for equal sums the earliest beginning of the last piece wins.
 TEST(Unigram, OfEqualSumsTheLongestLastPieceCounts) {
   const Model model{{"0", "00", "▁"}, {-2, -3, -1}, {}};
   EXPECT_EQ(encode(model, "000"), (Ids{0, 1}));
@@ -183,7 +183,7 @@ TEST(Unigram, OfEqualSumsTheLongestLastPieceCounts) {
   EXPECT_EQ(encode(model, "00000"), (Ids{0, 1, 1}));
 }
 
-// 1 + 2^-24 rounds to 1 in single precision, so that the second way is no better there.
+// 1 + 2^-24 rounds to 1 in single precision, so the second path is no better there.
 TEST(Unigram, SumsInSinglePrecision) {
   Model model{{"a", "b", "ab"}, {1, std::ldexp(1.0, -24), 1}, {}};
   EXPECT_EQ(encode(model, "ab"), (Ids{0, 1}));
@@ -197,7 +197,7 @@ TEST(Unigram, UnknownCharacters) {
   model.options.unknown_score = -12;
   EXPECT_EQ(encode(model, "a☃▁☃é水a"), (Ids{1, 0, 2, 0, 1}));
   EXPECT_EQ(encode(model, ""), Ids{});
-  // A run that is a piece all the same, as tokenizers has it.
+  // A run that is a piece itself, as in tokenizers.
   EXPECT_EQ(encode(model, "a☃☃a"), (Ids{1, 3, 1}));
   EXPECT_EQ(encode(model, "a☃☃☃a"), (Ids{1, 0, 1}));
   for (const int byte : {0xE2, 0x98, 0x83, 0xC3}) {
@@ -208,7 +208,7 @@ TEST(Unigram, UnknownCharacters) {
   model.options.byte_fallback = true;
   EXPECT_EQ(encode(model, "☃a"), (Ids{4, 5, 6, 1}));
   EXPECT_EQ(encode(model, "aé"), (Ids{1, 0}));  // <0xA9> is missing
-  EXPECT_EQ(encode(model, "☃é"), Ids{0});       // of the whole run
+  EXPECT_EQ(encode(model, "☃é"), Ids{0});       // for the whole run
 }
 
 TEST(Unigram, WithoutAnUnknownToken) {
@@ -241,8 +241,8 @@ TEST(Unigram, AddedTokensCanBeLeftOut) {
   }
 }
 
-// Work, not time: a step for each byte of a piece that may begin somewhere, and places for as far
-// as pieces hang together.
+// Counts work, not time: a step per byte of a piece that may begin somewhere, and places as far as
+// pieces overlap.
 TEST(Unigram, WorkIsLinearInTheText) {
   std::mt19937 random(5);
   Model model = random_model(random, false);
@@ -257,7 +257,7 @@ TEST(Unigram, WorkIsLinearInTheText) {
     unigram.encode(word, vocabulary, false, scratch, ids);
     EXPECT_LE(scratch.n_steps, word.size() * (longest + 1));
   }
-  // Words that no piece spans are settled one by one.
+  // Words that no piece crosses are settled one by one.
   Model words{{"▁ab", "b▁"}, {-1, -1}, {}};
   words.options.unknown = 0;
   words.options.unknown_score = -12;
@@ -268,7 +268,7 @@ TEST(Unigram, WorkIsLinearInTheText) {
   Ids ids;
   words.unigram(of_words).encode(text, of_words, false, scratch, ids);
   EXPECT_LE(scratch.n_places, 6u);
-  // Pieces that hang together from end to end: of all ways, the beginnings are the same.
+  // Pieces overlap from end to end: all paths have the same beginnings.
   for (const bool single_precision : {false, true}) {
     const Model chained = random_model(random, single_precision);
     const Vocabulary of_chained = chained.vocabulary();
@@ -281,7 +281,7 @@ TEST(Unigram, WorkIsLinearInTheText) {
   }
 }
 
-// The best ways to odd and to even places never meet: nothing is settled before the end.
+// The best paths to odd and to even places never meet: nothing is settled before the end.
 TEST(Unigram, WaysThatNeverMeet) {
   const Model model{{"<unk>", "a", "aa"}, {0, -2, -3}, {.unknown = 0, .unknown_score = -50}};
   for (const std::size_t n : {9999, 10000, 10001, 65536}) {

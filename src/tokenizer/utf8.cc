@@ -36,7 +36,7 @@ Utf8Scan scan_utf8(std::string_view text) {
       ++at;
       continue;
     }
-    // Table 3-7 of the Unicode Standard: what the second byte may be depends on the first.
+    // Table 3-7 of the Unicode Standard: the valid second bytes depend on the first.
     std::size_t length = 0;
     unsigned char low = 0x80;
     unsigned char high = 0xBF;
@@ -161,7 +161,7 @@ bool is_word_character(char32_t value) {
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_PC:
       return true;
-    default:  // circled and squared letters are Alphabetic by Other_Alphabetic alone
+    default:  // circled and squared letters are Alphabetic only by Other_Alphabetic
       return (value >= 0x24B6 && value <= 0x24E9) || (value >= 0x1F130 && value <= 0x1F149) ||
              (value >= 0x1F150 && value <= 0x1F169) || (value >= 0x1F170 && value <= 0x1F189);
   }

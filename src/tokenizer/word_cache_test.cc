@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-// Whatever is found is what was put in for that word; a small set of words stays.
+// Entries found are those stored for that word; a small set of words stays.
 TEST(WordCache, FindsWhatWasPutIn) {
   std::mt19937 random(9);
   WordCache cache;
@@ -17,7 +17,7 @@ TEST(WordCache, FindsWhatWasPutIn) {
   std::size_t n_found = 0;
   std::size_t n_asked = 0;
   for (int i = 0; i < 300000; ++i) {
-    // Words of all lengths that differ in one place, some of zeros.
+    // Words of all lengths that differ in one position, some consisting of zeros.
     std::string word(random() % WordCache::kMostBytes + 1, random() % 2 == 0 ? 'a' : '\0');
     word[random() % word.size()] = static_cast<char>(random() % 256);
     word[random() % word.size()] = static_cast<char>(random() % 256);

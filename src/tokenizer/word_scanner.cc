@@ -1,6 +1,6 @@
-// Words as GPT-2's pattern cuts them and as those that followed it do: one scanner made for each
-// set of rules. Every character of a text is in some word. Comments name the alternatives of the
-// patterns, in their order.
+// Splits words as GPT-2's pattern does, and later patterns based on it: one scanner per set of
+// rules. Every character of a text is in some word. Comments quote the patterns' alternatives, in
+// order.
 #include <cstdint>
 
 #include "tokenizer/character_class.h"
@@ -12,39 +12,39 @@ namespace {
 
 enum class Words {
   kSpaced,  // " ?" before letters, numbers and other characters: GPT-2's
-  kLed,     // one character before letters that is neither letter, number nor line end: cl100k's
-  kCased,   // the same, capitals before small letters: o200k's
+  kLed,     // one character before letters that is no letter, number or line end: cl100k's
+  kCased,   // the same, with capitals before small letters: o200k's
 };
-// 's 't 're 've 'm 'll 'd: as they stand; in any case; in any case of ASCII.
+// 's 't 're 've 'm 'll 'd: in lower case; in any case; in any case of ASCII.
 enum class Contractions { kNone, kSmall, kAnyCase, kAnyAsciiCase };
-// What others take along behind them.
+// What other words include after them.
 enum class Behind { kNothing, kLineEnds, kLineEndsAndSlashes };
 enum class Blanks {
   kRuns,    // \s+(?!\S)|\s+
   kLines,   // \s*[\r\n]+ before these
-  kPowers,  // \s*[\r\n]+, then 512, 256 and so on of those that are left
+  kPowers,  // \s*[\r\n]+, then 512, 256 and so on of the remaining ones
 };
 
 struct WordRules {
   Words words = Words::kLed;
   Contractions contractions = Contractions::kAnyAsciiCase;
-  bool contractions_end_words = false;               // rather than standing by themselves
-  std::uint16_t letters = kLetter;                   // classes of what words are made of
-  std::uint16_t apart = kLetter | kNumber | kBlank;  // of what is none of the others
-  bool ascii_case = false;  // to kCased, letters outside ASCII are capital and small
-  int n_numbers = 1;        // how many go together at most; to kSpaced, all
+  bool contractions_end_words = false;               // otherwise they are separate words
+  std::uint16_t letters = kLetter;                   // classes of letters
+  std::uint16_t apart = kLetter | kNumber | kBlank;  // classes that belong to other words
+  bool ascii_case = false;  // for kCased: letters outside ASCII count as capital and small
+  int n_numbers = 1;        // the most digits per word; for kSpaced, all
   Behind behind = Behind::kLineEnds;
   Blanks blanks = Blanks::kLines;
 };
 
-// Functions named behind_... take where something may begin and give where it ends, which is where
-// it may begin if there is none.
+// Functions named behind_... take a position where something may begin and return its end, or that
+// position if there is nothing.
 template <WordRules kRules>
 class Scan {
  public:
   explicit Scan(std::string_view text) : text_(text) {}
 
-  // Where the word that begins at `at` ends.
+  // The end of the word that begins at `at`.
   std::size_t behind_word(std::size_t at, PatternSearch& search) const {
     const ClassifiedCharacter first = classify(text_, at);
     std::size_t end = at;
@@ -141,8 +141,8 @@ class Scan {
     return (classes & kRules.letters) != 0 && (classes & kCapital) == 0;
   }
 
-  // The letters from `begin` on: where those that may be capital end, and where a word does that
-  // ends in one that may be small (`begin` if there is none).
+  // For the letters from `begin` on: the end of those that may be capital, and the end of a word
+  // whose last letter may be small (`begin` if there is none).
   struct CasedEnds {
     std::size_t small, capitals;
   };
@@ -161,7 +161,7 @@ class Scan {
     return ends;
   }
   // With U for [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], W for [\p{Ll}\p{Lm}\p{Lo}\p{M}] and a leading
-  // character c: c?U*W+|c?U+W*. A mark may lead, too, and may be left to the word.
+  // character c: c?U*W+|c?U+W*. A mark may be the leading character or part of the word.
   std::size_t behind_cased(std::size_t at, ClassifiedCharacter first) const {
     const std::size_t second = at + first.n_bytes;
     const CasedEnds led = can_lead(first) ? cased_ends(second) : CasedEnds{second, second};
@@ -196,7 +196,7 @@ class Scan {
   // \s*[\r\n]+|\s+(?!\S)|\s+
   std::size_t behind_blanks(std::size_t at, PatternSearch& search) const {
     if (kRules.blanks == Blanks::kPowers && at < search.run_end) {
-      return behind_power(at, search.run_end);  // of a run without line ends
+      return behind_power(at, search.run_end);  // in a run without line ends
     }
     std::size_t last = at;
     std::size_t line_end = at;
@@ -226,7 +226,7 @@ class Scan {
     for (std::size_t next = at; next < run_end && n_blanks <= kMost; ++n_blanks) {
       next = behind_blank(next);
     }
-    // One blank stays, unless the text ends with them.
+    // One blank is left over, unless the text ends with them.
     const std::size_t n_free = run_end == text_.size() ? n_blanks : n_blanks - 1;
     std::size_t n_taken = kMost;
     while (n_taken > 1 && n_taken > n_free) n_taken /= 2;
@@ -284,7 +284,7 @@ constexpr WordRules with_contractions_behind(WordRules rules, Contractions contr
   rules.n_numbers = 3;
   return rules;
 }
-// Marks are letters of either case; Unicode says which letters have one.
+// Marks are letters of either case; Unicode defines which letters have one.
 constexpr WordRules with_unicode_case(WordRules rules) {
   rules.letters = kLetterOrMark;
   rules.ascii_case = false;

@@ -6,10 +6,10 @@
 namespace outrider::train {
 namespace {
 
-// Enough that products are wide, few enough that little waits for the longest answer.
+// Enough for wide products, few enough that little waits for the longest answer.
 constexpr std::size_t kMostTexts = 64;
-// 256 MiB of f32. The encoder holds them three times: as such, with the positions' bias, and as
-// shares.
+// 256 MiB of f32. The encoder holds them three times: as scores, with the position bias, and as
+// softmax weights.
 constexpr std::size_t kMostScores = std::size_t{1} << 26;
 
 }  // namespace

@@ -10,7 +10,7 @@ AnchoredBlocks::AnchoredBlocks(const Tensor& text, const Tensor& text_weights,
                                const AnchorChoice& choice, c10::optional<at::Generator> generator) {
   const std::int64_t n_sequences = text.size(0);
   const std::int64_t length = text.size(1);
-  // How many tokens in a row count behind each place, up to n_drafted: (n_sequences, length).
+  // How many consecutive tokens count after each place, up to n_drafted: (n_sequences, length).
   Tensor n_counting = torch::zeros_like(text);
   Tensor still = torch::ones_like(text, torch::kBool);
   const std::int64_t n_followed = choice.n_drafted;
@@ -31,7 +31,8 @@ AnchoredBlocks::AnchoredBlocks(const Tensor& text, const Tensor& text_weights,
   anchors = places;
 
   const Tensor wanted =
-      places.unsqueeze(-1) + torch::arange(n_followed + 1, places.options());  // places behind ends
+      // Places after the end.
+      places.unsqueeze(-1) + torch::arange(n_followed + 1, places.options());
   const Tensor there = wanted.clamp_max(length - 1);
   const auto at = [&](const Tensor& of) {
     return of.gather(1, there.flatten(1)).view(there.sizes());

@@ -13,7 +13,7 @@ namespace {
 
 using torch::Tensor;
 
-// Tokens that say where they stand: 100 of the first sequence, 200 of the second.
+// Tokens that encode their place: from 100 in the first sequence, from 200 in the second.
 Tensor text() {
   return torch::stack({torch::arange(100, 110, torch::kInt64), torch::arange(200, 210)});
 }
@@ -53,7 +53,7 @@ TEST(BlockAnchors, StandWhereThereIsAStateBeforeAndATokenBehind) {
         if (!there) continue;
         EXPECT_EQ(blocks.tokens[sequence][block][k].item<std::int64_t>(),
                   100 * (sequence + 1) + anchor + k);
-        // The law of the token k + 1 places on stands at the place before it.
+        // The distribution of the token k + 1 places later is at the place before it.
         if (k == 3) continue;
         EXPECT_EQ(blocks.judges.view({2, -1, 3})[sequence][block][k].item<std::int64_t>(),
                   10 * sequence + anchor + k);
@@ -100,7 +100,7 @@ TEST(BlockAnchors, AreDrawnAnewByTheGenerator) {
     seen.insert(anchors.begin(), anchors.begin() + 3);
   }
   EXPECT_EQ(seen.size(), 8U);  // each of the eight places of the first sequence
-  // Figures draw from a generator of their own.
+  // Evaluation uses a random generator of its own.
   torch::manual_seed(1);
   const double next = torch::rand({1}).item<double>();
   torch::manual_seed(1);

@@ -14,7 +14,7 @@ namespace {
 using test_support::near;
 using torch::Tensor;
 
-constexpr double kTolerance = 1e-12;  // a few operations in doubles on numbers of order one
+constexpr double kTolerance = 1e-12;  // a few operations in double on numbers of order one
 
 Tensor row(const std::vector<double>& values) { return torch::tensor(values, torch::kFloat64); }
 
@@ -31,26 +31,27 @@ TEST(BlockLosses, EarlySlotsCountMost) {
   expect_row(decaying_weights(3, 4, torch::kFloat64), {1, std::exp(-0.25), std::exp(-0.5)});
 }
 
-// Probabilities of 0.5, 0.25 and 0.8: smoothed by a half 0.75, 0.625 and 0.9, whose products are
-// 0.75, 0.46875 and 0.421875.
+// Probabilities of 0.5, 0.25 and 0.8; smoothed with one half: 0.75, 0.625 and 0.9. Their products
+// are 0.75, 0.46875 and 0.421875.
 TEST(BlockLosses, DPaceIsWhatASlotAddsToTheAcceptedLength) {
   const Tensor losses = -torch::log(row({0.5, 0.25, 0.8}));
   const Tensor all = torch::ones({3}, torch::kBool);
   expect_row(d_pace_weights(losses, all), {1.640625, 0.890625, 0.421875});
-  // Without the last slot, which then counts nowhere.
+  // Without the last slot, which has no effect then.
   const Tensor two = torch::tensor({true, true, false});
   expect_row(d_pace_weights(losses, two), {1.21875, 0.46875, 0});
-  // A row's weights are its own.
+  // Rows do not affect each other's weights.
   const Tensor both = d_pace_weights(torch::stack({losses, losses}), torch::stack({all, two}));
   expect_row(both, {1.640625, 0.890625, 0.421875, 1.21875, 0.46875, 0});
-  // Unsmoothed they are the derivative of the accepted length to minus the losses.
+  // Without smoothing they are the derivative of the accepted length with respect to minus the
+  // losses.
   const Tensor own = losses.clone().requires_grad_();
   accepted_length(torch::exp(-own)).backward();
   expect_row(-own.grad(), {0.725, 0.225, 0.1});
   expect_row(d_pace_weights(losses, all, 0), {0.725, 0.225, 0.1});
 }
 
-// The loss's gradient is the weights themselves: they are constants to it.
+// The loss's gradient equals the weights, which are treated as constants.
 TEST(BlockLosses, DPaceWeightsHaveNoGradient) {
   const Tensor losses = row({0.3, 1.1, 0.7}).requires_grad_();
   const Tensor weights = d_pace_weights(losses, torch::ones({3}, torch::kBool));
@@ -65,7 +66,7 @@ TEST(BlockLosses, TheDistanceOfLaws) {
   const Tensor target = torch::log(row({0.2, 0.3, 0.5})) - 1;
   expect_row(law_distance(logits, target).view({1}), {0.6});
   expect_row(law_distance(logits, logits - 2).view({1}), {0});
-  // Away from the kinks, where two probabilities are the same.
+  // Away from the kinks at equal probabilities.
   const Tensor own = torch::log(row({0.5, 0.28, 0.22})).requires_grad_();
   const auto loss = [&] { return law_distance(own, target); };
   loss().backward();

@@ -8,7 +8,7 @@ namespace {
 
 using torch::Tensor;
 
-// Part of a name: "self_attn", "mlp".
+// A component of parameter names: "self_attn", "mlp".
 class GroupImpl : public torch::nn::Module {};
 TORCH_MODULE(Group);
 
@@ -20,7 +20,7 @@ torch::ScalarType type_of(Products products, const Tensor& stream) {
   return products == Products::full ? stream.scalar_type() : torch::kBFloat16;
 }
 
-// What libtorch would round to bf16 at every step.
+// libtorch would round every step to bf16.
 Tensor widened(const Tensor& x) {
   return x.scalar_type() == torch::kBFloat16 ? x.to(torch::kFloat32) : x;
 }
@@ -66,7 +66,7 @@ Tensor BlockLayerImpl::placed(const Tensor& x, RmsNorm& norm, int n_heads, const
 
 Tensor BlockLayerImpl::attend(const Tensor& slots, const Tensor& states,
                               const BlockPlaces& places) {
-  // Axes: sequences, blocks, slots, states; key-value heads, and queries of each.
+  // Axes: sequences, blocks, slots, states; key-value heads, and queries per head.
   const std::int64_t n = slots.size(0);
   const std::int64_t b = slots.size(1);
   const std::int64_t t = slots.size(2);
@@ -75,7 +75,7 @@ Tensor BlockLayerImpl::attend(const Tensor& slots, const Tensor& states,
   const std::int64_t kv = config_.n_kv_heads;
   const std::int64_t g = config_.n_heads / kv;
 
-  // All slots as one text, whose places need not follow one another.
+  // All slots as one text, whose positions need not be consecutive.
   const Tensor rows = slots.view({1, n * b * t, slots.size(3)});
   const double scale = 1 / std::sqrt(static_cast<double>(d));
   const Tensor query =
@@ -95,8 +95,8 @@ Tensor BlockLayerImpl::attend(const Tensor& slots, const Tensor& states,
   const Tensor state_values =
       project(states, value_, products_).view({n, c, kv, d}).transpose(1, 2);
 
-  // The queries that share keys are rows of one product: all blocks' for states, a block's for its
-  // slots. Scores of both stand side by side, (n, kv, g, b, t, c + t).
+  // Queries that share keys are rows of one product: those of all blocks for states, those of a
+  // block for its slots. Scores of both are side by side, (n, kv, g, b, t, c + t).
   const Tensor of_states = query.permute({2, 0, 1, 3, 4, 5}).reshape({n, kv, g * b * t, d});
   const Tensor of_slots = query.permute({2, 3, 0, 1, 4, 5}).reshape({n * b * kv, g * t, d});
   const Tensor state_scores =

@@ -1,5 +1,5 @@
-// The layers of block heads and their Markov heads against a program written from the public ones
-// (tests/golden/make_block_heads_golden.py), and what a block may see.
+// The layers of block heads and their Markov heads, compared with a program written from the public
+// ones (tests/golden/make_block_heads_golden.py), and what a block may read.
 #include "train/block_module.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ const json& golden() {
   return kGolden;
 }
 
-// The features are the engine's, in f32, and of order one; block_head_test.cc derives the bound.
+// The features are the engine's, in f32 and of order one; block_head_test.cc derives the bound.
 constexpr double kTolerance = 1e-5;
 
 double largest_difference(const Tensor& given, const json& expected) {
@@ -45,7 +45,7 @@ double largest_difference(const Tensor& given, const json& expected) {
   return most;
 }
 
-// The golden head on the golden texts, all blocks of both texts at once.
+// The golden head on the golden texts, with all blocks of both texts at once.
 class GoldenBlocks : public ::testing::Test {
  protected:
   GoldenBlocks() {
@@ -93,7 +93,7 @@ class GoldenBlocks : public ::testing::Test {
     return head_->forward(slots_, head_->read(features), places);
   }
 
-  // What the slots of that block should give, and what they do.
+  // The largest difference between the slots' outputs and that block's golden ones.
   double difference(const Tensor& given, std::int64_t text, std::int64_t block) const {
     return largest_difference(given[text][block], golden()
                                                       .at("dflash")
@@ -129,7 +129,7 @@ TEST_F(GoldenBlocks, GiveWhatTheGoldenProgramGives) {
   }
 }
 
-// A mutant: blocks that see the target's state of their anchor, which is not there yet in use.
+// A mutant: blocks that read the target's state at their anchor, which does not exist yet in use.
 TEST_F(GoldenBlocks, OneStateMoreIsAnotherHead) {
   BlockPlaces mutant = places();
   mutant.unseen = torch::arange(features_.size(1), torch::kInt64) > anchors_.unsqueeze(-1);
@@ -141,8 +141,8 @@ TEST_F(GoldenBlocks, OneStateMoreIsAnotherHead) {
   }
 }
 
-// To the bit: states from the anchor on, and other blocks, do not reach a block; the state in front
-// of the anchor does.
+// To the bit: states from the anchor on and other blocks do not affect a block; the state before
+// the anchor does.
 TEST_F(GoldenBlocks, SeeWhatIsInFrontOfTheirAnchorAlone) {
   const Tensor before = given(features_, places());
   const auto changed = [&](std::int64_t place) {
@@ -166,7 +166,7 @@ TEST_F(GoldenBlocks, SeeWhatIsInFrontOfTheirAnchorAlone) {
   EXPECT_EQ(changed(13), (Blocks{false, false, true}));
   EXPECT_EQ(changed(14), (Blocks{false, false, false}));
 
-  // In a block every slot sees every other one, in both directions.
+  // Every slot of a block reads every other one, in both directions.
   const Tensor slots = slots_;
   for (std::int64_t slot = 0; slot < kSlots; ++slot) {
     slots_ = slots.clone();
@@ -180,7 +180,7 @@ TEST_F(GoldenBlocks, SeeWhatIsInFrontOfTheirAnchorAlone) {
   }
 }
 
-// Along the golden program's greedy chains, whose tokens are given.
+// Along the golden program's greedy chains, with given tokens.
 TEST_F(GoldenBlocks, MarkovHeadsSayWhatTheGoldenProgramSays) {
   const Tensor given = this->given(features_, places());
   const Tensor plain = shared_->logits(given, Products::full);

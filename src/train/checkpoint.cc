@@ -19,8 +19,8 @@ void save_checkpoint(const std::filesystem::path& file, const torch::nn::Module&
   archive.write("optimizer", optimizer_state);
   archive.write("n_steps_done", c10::IValue(n_steps_done));
   AtomicFile out(file);
-  // libtorch's writer finishes its archive in a destructor: what is thrown through it ends the
-  // process. A failure waits outside, and whatever the writer still has to say is not written.
+  // libtorch's writer finishes its archive in a destructor, through which an exception would end
+  // the process. So an error is stored here, and further writes are skipped.
   std::exception_ptr failure;
   archive.save_to([&](const void* bytes, std::size_t n_bytes) {
     try {

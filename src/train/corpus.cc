@@ -33,7 +33,7 @@ std::string read_text_file(const std::filesystem::path& path) {
 void shuffle(std::vector<std::int32_t>& values, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::size_t i = values.size(); i > 1; --i) {
-    // The remainder favours small numbers by less than n / 2^64.
+    // The remainder's bias towards small numbers is below n / 2^64.
     std::swap(values[i - 1], values[static_cast<std::size_t>(random() % i)]);
   }
 }
@@ -83,7 +83,7 @@ std::vector<TokenId> encode_text_files(std::span<const std::filesystem::path> fi
         document.remove_prefix(first);
         const std::vector<TokenId> ids = tokenizer.encode(document, true);
         stream.insert(stream.end(), ids.begin(), ids.end());
-        // A document that just stops teaches a model never to stop.
+        // A document without an end token teaches a model never to stop.
         if (tokenizer.eos_token() != kNoToken &&
             (ids.empty() || ids.back() != tokenizer.eos_token())) {
           stream.push_back(tokenizer.eos_token());
@@ -106,7 +106,7 @@ WindowSource::WindowSource(std::vector<TokenId> stream, const BatchShape& shape)
     throw Error("make batches", "corpus", fmt::format("at least {} tokens", shape_.length),
                 fmt::format("{}", n_tokens()));
   }
-  // Whatever the shift, below one window, this many fit behind it.
+  // For any shift, which is below one window, this many windows fit after it.
   windows_per_epoch_ = std::max<std::int64_t>(1, n_tokens() / shape_.length - 1);
 }
 
@@ -258,7 +258,7 @@ Batch ExampleSource::batch(std::int64_t number) {
   std::vector<std::int32_t> numbers;
   std::size_t longest = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape_.n_sequences); ++i) {
-    // The last batch of an epoch is filled up from the first examples.
+    // An epoch's last batch is filled up with the first examples.
     const auto index = static_cast<std::size_t>(order_[(first + i) % order_.size()]);
     chosen.push_back(&examples_[index]);
     numbers.push_back(order_[(first + i) % order_.size()]);

@@ -38,7 +38,7 @@ TEST(WindowSource, ABatchDependsOnItsNumberAlone) {
 
 TEST(WindowSource, EveryEpochCoversTheStreamOnce) {
   WindowSource source(counting(1000), {.n_sequences = 1, .length = 10, .seed = 1});
-  // 99 windows an epoch; the shift leaves up to ten tokens out at either end.
+  // 99 windows per epoch; the shift leaves out up to ten tokens at either end.
   std::vector<std::vector<TokenId>> orders;
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::set<TokenId> seen;
@@ -148,7 +148,7 @@ TEST_F(TextFiles, ExamplesCountOnTheirCompletions) {
             std::max(examples[0].tokens.size(), examples[1].tokens.size()));
 }
 
-// What was really said stays as it was said: no special token is added, and none at the end.
+// Recorded texts are kept unchanged: no special token is added, not even at the end.
 TEST_F(TextFiles, ExamplesMayBeTokens) {
   const auto prompt = tokenizer_->encode("a b", false);
   const auto line = [&](const std::string& text) {

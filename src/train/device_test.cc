@@ -1,5 +1,6 @@
-// What training makes beside its modules is made on the training device. "meta" stands in for one:
-// its tensors have shapes and no values. (Modules move to CUDA devices, not to this one.)
+// Tensors that training creates besides its modules are created on the training device. "meta"
+// simulates one: its tensors have shapes but no values. (Modules move to CUDA devices, not to this
+// one.)
 #include "train/device.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +64,7 @@ TEST_F(OnMeta, BatchesAndWhatGoesWithThemAreMadeThere) {
     EXPECT_TRUE(tensor.is_meta());
     EXPECT_EQ(tensor.scalar_type(), torch::kFloat64);
   }
-  // Steps that are libtorch's operations there are of the types that the fused ones are of.
+  // Steps made of libtorch's operations have the same result types as the fused ones.
   const Tensor narrow = torch::zeros({2, 4, 4}, like.dtype(torch::kBFloat16));
   const Tensor tokens = torch::zeros({2, 4}, like.dtype(torch::kInt64));
   EXPECT_EQ(cross_entropy_rows(narrow, tokens).scalar_type(), torch::kFloat32);
@@ -91,7 +92,7 @@ TEST(TrainingDevice, ACudaDeviceThatIsNotThereIsRefused) {
   EXPECT_EQ(set_training_device("cpu"), "cpu");
 }
 
-// As the system describes the processor, not the processor itself.
+// By the system's description of the processor, not by the processor itself.
 TEST(TrainingDevice, ProductsAreInBf16WhereTheProcessorHasInstructionsForThem) {
   std::ifstream file("/proc/cpuinfo");
   if (!file) GTEST_SKIP() << "no /proc/cpuinfo here";

@@ -50,7 +50,7 @@ Tensor DraftedTokens::losses(const Tensor& logits, const Laws& laws) {
 
 Tensor DraftedTokens::agrees(const Tensor& logits, const Laws& laws) const {
   const torch::NoGradGuard no_grad;
-  // The ids ascend, so ties go to the lowest id here, too.
+  // Ids ascend, so ties go to the lowest id here as well.
   const Tensor chosen = ids_.index_select(0, logits.argmax(-1).flatten()).view_as(laws.best);
   return (chosen == laws.best).to(logits.scalar_type());
 }

@@ -9,7 +9,7 @@ namespace {
 
 using torch::Tensor;
 
-// Part of a name: "layers".
+// A component of parameter names: "layers".
 class GroupImpl : public torch::nn::Module {};
 TORCH_MODULE(Group);
 

@@ -51,7 +51,7 @@ void write_extended_directory(const fs::path& from, const fs::path& directory,
   if (fs::exists(directory / kSingleFile)) {
     throw Error(kOperation, directory.string(), "a directory without model.safetensors", "one");
   }
-  open_safetensors_directory(from);  // its index, if it has one, names plain files that are there
+  open_safetensors_directory(from);  // its index, if any, must name existing plain files
   const std::vector<fs::path> files = files_of_weights(from);
   const std::size_t n_shards = files.size() + 1;
   const auto shard_name = [&](std::size_t number) {
@@ -81,7 +81,7 @@ void write_extended_directory(const fs::path& from, const fs::path& directory,
   Json config = read_json(from / "config.json");
   for (const auto& [key, value] : added_keys.items()) config[key] = value;
   write_json(directory, "config.json", config);
-  // Last: without it the directory is no model yet.
+  // Written last: without it the directory is not a model yet.
   write_json(directory, kIndexFile,
              {{"metadata", {{"total_size", n_bytes}}}, {"weight_map", std::move(map)}});
 }

@@ -18,7 +18,7 @@ using torch::Tensor;
 constexpr double kLargestLoss = 30;
 constexpr std::size_t kWidth = std::tuple_size_v<RouterFeatures> + 1;  // a one for the bias
 
-// softmax of a row of logits, every token of the vocabulary listed.
+// The softmax of a row of logits, with every token of the vocabulary.
 void distribution_of(std::span<const float> logits, Distribution& out) {
   const float largest = *std::max_element(logits.begin(), logits.end());
   out.ids.clear();
@@ -63,7 +63,7 @@ std::vector<RouterSample> collect_router_samples(Teacher& target, Teacher& draft
     drafter.run(batch.tokens, batch.n_sequences, true, {});
     for (int row = 0; row + 1 < batch.n_sequences * batch.length; ++row) {
       const auto next = static_cast<std::size_t>(row) + 1;
-      // The first place of a sequence weighs nothing, so that no row predicts across two of them.
+      // A sequence's first place has weight 0, so no row predicts across two sequences.
       if (batch.weights[next] == 0) continue;
       distribution_of(target.output().logits_row(row), target_prob);
       distribution_of(drafter.output().logits_row(row), draft_prob);
@@ -114,7 +114,7 @@ RouterWeights fit_router(const std::vector<RouterSample>& samples, double price)
 
   Tensor coefficients = torch::zeros({static_cast<std::int64_t>(kWidth)}, torch::kFloat64);
   double value = loss(coefficients);
-  // A convex function of seven numbers: Newton needs a dozen steps where it needs them at all.
+  // A convex function of seven numbers: if Newton's method converges, it takes a dozen steps.
   for (int step = 0; step < 100; ++step) {
     const Tensor prob = torch::sigmoid(x.matmul(coefficients));
     const Tensor gradient = x.t().matmul(weight * (prob - right)) + ridge * coefficients;

@@ -12,7 +12,7 @@
 namespace outrider::train {
 namespace {
 
-// Positions at which the target is the better one exactly where the drafter is unsure.
+// Positions at which the target is better exactly if the drafter is unsure.
 std::vector<RouterSample> separable(int n) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -67,7 +67,7 @@ TEST(FitRouter, TheBalancedPriceMakesItChoose) {
   EXPECT_EQ(balanced_price({}), 0);
 }
 
-// At the minimum the weighted residuals are orthogonal to every feature, but for the ridge.
+// At the minimum the weighted residuals are orthogonal to every feature, except for the ridge term.
 TEST(FitRouter, StopsAtTheMinimum) {
   std::mt19937_64 random(2);
   std::normal_distribution<double> normal(0, 1);

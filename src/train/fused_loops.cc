@@ -7,8 +7,8 @@
 
 #include "base/float16.h"
 
-// Each is compiled for three kinds of machine, and the loader takes the best that this one runs:
-// the engine's kernel tables promise the same bits on all of them, which training does not need.
+// Each loop is compiled for three kinds of machine, and the loader selects the best for this one.
+// Unlike the engine's kernel tables, training does not need equal bits on all of them.
 #if defined(__x86_64__) && !defined(__clang__)
 #define OUTRIDER_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -24,14 +24,14 @@ OUTRIDER_INLINE float read(const Bf16* from) { return to_float(*from); }
 OUTRIDER_INLINE void write(float value, float* to) { *to = value; }
 OUTRIDER_INLINE void write(float value, Bf16* to) { *to = to_bf16(value); }
 
-// e^x to 2 ulp by Cephes' polynomial (expf), without a branch, for loops that are to become
-// vectors. Below -87 and above 88 it stays at what it is there, 1.6e-38 and 1.7e38: nothing and
-// everything, in what it is used for. A NaN goes through.
+// e^x to 2 ulp by Cephes' polynomial (expf), without a branch, for vectorised loops. Below -87 and
+// above 88 it keeps the values at these ends, 1.6e-38 and 1.7e38, which serve as zero and infinity
+// here. NaN is passed on.
 OUTRIDER_INLINE float exponential(float x) {
   constexpr float kLog2E = 1.44269504088896341F;
   constexpr float kLn2High = 0.693359375F;
   constexpr float kLn2Low = -2.12194440e-4F;
-  constexpr float kRounding = 12582912.0F;  // 1.5 * 2^23: a sum with it has no fraction
+  constexpr float kRounding = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
   const float bounded = x < -87.0F ? -87.0F : (x > 88.0F ? 88.0F : x);
   const float shifted = bounded * kLog2E + kRounding;
   const float n = shifted - kRounding;
@@ -48,10 +48,10 @@ OUTRIDER_INLINE float exponential(float x) {
   return fraction * std::bit_cast<float>(exponent);
 }
 
-// e^x where that is not nothing: what it weighs may be infinite.
+// e^x, or 0 if negligible: its factor may be infinite.
 OUTRIDER_INLINE float exponential_or_zero(float x) { return x < -87.0F ? 0.0F : exponential(x); }
 
-// What both types share: f32 or bf16 in, f32 or bf16 out.
+// Shared by both types: f32 or bf16 in, f32 or bf16 out.
 template <typename Body>
 OUTRIDER_INLINE void with_type(ConstValues values, Body body) {
   if (values.is_bf16) {
@@ -77,7 +77,7 @@ OUTRIDER_INLINE Element* same_type(Values values, const Element*) {
   return static_cast<Element*>(values.data);
 }
 
-// From a token's heads side by side to each head's tokens, or, turned the other way, back.
+// From a token's heads side by side to each head's tokens, or, if kBack, in the other direction.
 template <bool kBack, typename Element>
 OUTRIDER_INLINE void turn(const Element* in, const HeadShape& shape, const float* cosines,
                           const float* sines, float scale, std::int64_t first, std::int64_t last,

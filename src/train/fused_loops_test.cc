@@ -1,5 +1,5 @@
-// That the loops give the same bits however their rows are dealt out, which the sizes of other
-// tests never make them show, and how they round.
+// The loops give the same bits for any division of their rows among threads, which other tests'
+// sizes never exercise; and their rounding.
 #include "train/fused_loops.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace outrider::train::loops {
 namespace {
 
-// Room for results, one type or the other, filled with what no loop writes.
+// Memory for results of either type, filled with values that no loop writes.
 struct Room {
   explicit Room(std::size_t n, bool bf16) : bytes(n * (bf16 ? 2 : 4), 0xA5), is_bf16(bf16) {}
   operator Values() { return {bytes.data(), is_bf16}; }
@@ -40,7 +40,7 @@ Room random(std::size_t n, bool bf16, unsigned seed) {
   return room;
 }
 
-// `run` writes [first, last) of n things into rooms of the sizes given.
+// `run` writes [first, last) of n items into buffers of the given sizes.
 using Run = std::function<void(std::int64_t first, std::int64_t last, std::vector<Room>& out)>;
 void expect_same_in_parts(std::int64_t n, const std::vector<Room>& rooms, const Run& run,
                           const char* name) {
@@ -94,7 +94,7 @@ TEST(FusedLoops, GiveTheSameBitsInParts) {
           rms_norm_weight_gradient(xs, inverse, grad, kRows, kDim, first, last, out[0].f32());
         },
         "norm's gradient to the weight");
-    // 23 tokens of one sequence, each a head of 38.
+    // 23 tokens of one sequence, each with one head of width 38.
     const HeadShape shape{.n_tokens = kRows, .n_heads = 1, .dim = kDim};
     const Room angles = random(kAll, false, 6);
     const auto* turns = reinterpret_cast<const float*>(angles.bytes.data());
@@ -105,7 +105,7 @@ TEST(FusedLoops, GiveTheSameBitsInParts) {
           turn_heads_gradient(grad, shape, turns, turns + 7, 0.5F, first, last, out[1]);
         },
         "heads");
-    // 23 tokens behind 15 others.
+    // 23 tokens after 15 others.
     std::vector<Room> shares = {Room(kAll, bf16)};
     expect_same_in_parts(
         kRows, shares,
@@ -180,7 +180,7 @@ TEST(FusedLoops, RoundToBf16AsBaseDoes) {
                                      -0.0F,
                                      1e-45F,
                                      std::numeric_limits<float>::quiet_NaN()};
-  // The norm of ones is ones, times the weights.
+  // The norm of ones is ones times the weights.
   const auto n = static_cast<std::int64_t>(values.size());
   const std::vector<float> ones(values.size(), 1.0F);
   Room out(values.size(), true);

@@ -15,7 +15,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-// Elements that are worth a thread of their own: what one adds up in some ten microseconds.
+// Elements per thread at least: the work of some ten microseconds.
 constexpr std::int64_t kGrain = 32'768;
 
 bool is_fused(const Tensor& x) {
@@ -28,17 +28,17 @@ loops::ConstValues values_of(const Tensor& x) {
 }
 loops::Values written(Tensor& x) { return {x.data_ptr(), x.scalar_type() == torch::kBFloat16}; }
 
-// What libtorch's own operations compute in: they would round every step to bf16.
+// The type in which libtorch's own operations compute: they would round every step to bf16.
 Tensor widened(const Tensor& x) {
   return x.scalar_type() == torch::kBFloat16 ? x.to(torch::kFloat32) : x;
 }
 
-// A gradient's own gradient is not known here, and would silently be nothing.
+// Second derivatives are not implemented and would silently be zero.
 void refuse_second_derivatives() {
   TORCH_CHECK(!torch::GradMode::is_enabled(), "training steps have no second derivative");
 }
 
-// body(first, last) over n things of so many elements each.
+// Calls body(first, last) over n items with that many elements each.
 template <typename Body>
 void in_parallel(std::int64_t n, std::int64_t elements, const Body& body) {
   at::parallel_for(0, n, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, elements)),
@@ -79,7 +79,7 @@ struct RmsNormStep : Function<RmsNormStep> {
     }
     Tensor grad_weight;
     if (context->needs_input_grad(1)) {
-      // By columns: every sum is taken in the order of the rows, whatever the threads.
+      // By columns: every sum is in the order of the rows, for any number of threads.
       grad_weight = torch::empty_like(weight);
       in_parallel(dim, n_rows, [&](std::int64_t first, std::int64_t last) {
         loops::rms_norm_weight_gradient(x.data_ptr<float>(), inverse, values_of(grad), n_rows, dim,
@@ -179,7 +179,7 @@ struct SiluMultiplyStep : Function<SiluMultiplyStep> {
   }
 };
 
-// libtorch would widen the part in a pass of its own.
+// libtorch would widen the part in a separate pass.
 struct StreamSumStep : Function<StreamSumStep> {
   static Tensor forward(AutogradContext*, const Tensor& stream, const Tensor& given) {
     const Tensor x = stream.contiguous();
@@ -336,7 +336,7 @@ LawRows compare_laws(const Tensor& logits, const Tensor& target_logits) {
   const Tensor logprob = torch::log_softmax(widened(logits), -1);
   const Tensor target_logprob = torch::log_softmax(widened(target_logits.detach()), -1);
   const Tensor target_prob = target_logprob.exp();
-  // 0 times the logarithm of whatever is 0.
+  // 0 times the logarithm of 0 counts as 0.
   const auto mean_logprob = [&](const Tensor& of) {
     return torch::where(target_prob > 0, target_prob * of, torch::zeros_like(of)).sum(-1);
   };

@@ -1,5 +1,5 @@
-// The steps' own loops against libtorch's operations in doubles: values and gradients, in f32 and
-// bf16, on sizes that are no multiple of anything.
+// Compares the steps' own loops with libtorch's operations in double: values and gradients, in f32
+// and bf16, with sizes that are no multiples.
 #include "train/fused_steps.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using torch::Tensor;
 using Inputs = std::vector<Tensor>;
 using Step = std::function<Tensor(const Inputs&, bool bf16)>;
 
-// What the step gives for these values in a type, and a random functional's gradient to each input.
+// The step's result for these values in a type, and a random functional's gradient for each input.
 struct Given {
   Tensor value;
   Inputs gradients;
@@ -32,13 +32,13 @@ Given give(const Step& step, const Inputs& inputs, const std::vector<torch::Scal
   return {value, torch::autograd::grad({loss}, leaves)};
 }
 
-// Relative, but for numbers that are small beside what they are sums of.
+// Relative, except for numbers that are small compared with the terms of their sum.
 double distance(const Tensor& a, const Tensor& b) {
   const Tensor difference = (a.to(torch::kFloat64) - b.to(torch::kFloat64)).abs();
   return (difference / (b.to(torch::kFloat64).abs() + 0.1)).max().item<double>();
 }
 
-// Of each input, in turn: is it bf16 where the step's products are?
+// Per input: whether it is bf16 if the step's products are.
 void expect_like_doubles(const Step& step, const Inputs& given, const std::vector<bool>& narrow,
                          const char* name) {
   for (const bool bf16 : {false, true}) {
@@ -51,12 +51,12 @@ void expect_like_doubles(const Step& step, const Inputs& given, const std::vecto
     const std::vector<torch::ScalarType> doubles(given.size(), torch::kFloat64);
     const Tensor like = step(inputs, bf16);
     torch::manual_seed(3);
-    // Rounded, so that its own rounding is none of the step's.
+    // Rounded first, so that its rounding is not an error of the step.
     const Tensor functional = torch::randn_like(like).to(torch::kBFloat16).to(torch::kFloat64);
     const Given expected = give(step, inputs, doubles, bf16, functional);
     const Given got = give(step, inputs, types, bf16, functional);
     EXPECT_TRUE(expected.value.scalar_type() == torch::kFloat64);
-    // Sums of some ten terms that are each rounded once, to half a unit of 2^-8 or 2^-23.
+    // Sums of some ten terms, each rounded once to half a unit of 2^-8 or 2^-23.
     const double bound = bf16 ? 2e-2 : 3e-6;
     EXPECT_LT(distance(got.value, expected.value), bound) << name << " bf16 " << bf16;
     ASSERT_EQ(got.gradients.size(), given.size());
@@ -128,7 +128,7 @@ TEST_F(FusedSteps, CrossEntropy) {
                       {random({2, 3, 101}, 5)}, {true}, "loss");
 }
 
-// The target's logits are f32 throughout.
+// The target's logits are always f32.
 TEST_F(FusedSteps, CompareLaws) {
   const Tensor target = random({2, 3, 101}, 4).to(torch::kFloat32);
   const auto rows = [&](const Inputs& in) {
@@ -148,7 +148,7 @@ TEST_F(FusedSteps, CompareLaws) {
             3e-6);
 }
 
-// Far beyond where an f32's exponential ends, and what is no number stays none.
+// Far beyond the range of an f32 exponential; NaN is kept.
 TEST_F(FusedSteps, KeepToWhatExponentialsCan) {
   const Tensor far = torch::tensor({{-1e4F, 1e4F, 0.0F}});
   const Tensor losses =

@@ -35,7 +35,7 @@ TokenId GeneratedSource::choose(std::span<const float> logits, std::uint64_t dra
     left -= weight(logits[i]);
     if (left < 0) return static_cast<TokenId>(i);
   }
-  return static_cast<TokenId>(best - logits.begin());  // rounding has eaten the last of the sum
+  return static_cast<TokenId>(best - logits.begin());  // rounding has used up the end of the sum
 }
 
 Batch GeneratedSource::batch(std::int64_t number) {
@@ -56,7 +56,7 @@ Batch GeneratedSource::batch(std::int64_t number) {
   const RowSet last{.kind = RowSet::Kind::last_of_each_block, .rows = {}};
   std::vector<int> path(static_cast<std::size_t>(options_.n_prefix));
   std::iota(path.begin(), path.end(), 0);
-  int n_new = options_.n_prefix;  // tokens each sequence has not read yet, up to `place`
+  int n_new = options_.n_prefix;  // tokens that each sequence has not read yet, up to `place`
   for (int place = options_.n_prefix; place < batch.length && !open.empty(); ++place) {
     std::vector<TokenBlock> blocks;
     for (const Writing& writing : open) {

@@ -25,12 +25,12 @@ torch::nn::Linear linear(int n_in, int n_out, bool bias) {
   return torch::nn::Linear(torch::nn::LinearOptions(n_in, n_out).bias(bias));
 }
 
-// A container without a forward of its own: part of a name, "self_attn" or "mlp".
+// A container without a forward of its own: a component of parameter names, "self_attn" or "mlp".
 class GroupImpl : public torch::nn::Module {};
 TORCH_MODULE(Group);
 
-// Of what is already in the products' type; the result stays in it, because the fused steps read it
-// so and widen it themselves.
+// For input in the products' type. The result keeps that type, since the fused steps read it and
+// widen it themselves.
 Tensor project(const Tensor& read, const torch::nn::Linear& linear) {
   if (linear->weight.scalar_type() == read.scalar_type()) {
     return torch::linear(read, linear->weight, linear->bias);
@@ -107,7 +107,7 @@ DecoderLayerImpl::DecoderLayerImpl(const ModelConfig& config, Products products,
 }
 
 DecoderLayerImpl::Heads DecoderLayerImpl::heads_of(const Tensor& input, const Rotation& rotation) {
-  // The scale of the scores is taken where it costs least: there are fewer queries than scores.
+  // The scores' scale is applied where it is cheapest: there are fewer queries than scores.
   const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
   const Tensor value = project(input, value_);
   return {turned_heads(project(input, query_), config_.n_heads, rotation, scale),
@@ -145,7 +145,7 @@ Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, P
     past->keys = key;
     past->values = value;
   }
-  // The queries that share a key-value head are rows of one product.
+  // Queries that share a key-value head are rows of one product.
   const std::int64_t n_tokens = query.size(2);
   const auto grouped = [&](const Tensor& rows) {
     return rows.view({rows.size(0), config_.n_kv_heads, -1, rows.size(3)});
@@ -160,8 +160,8 @@ Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, P
 Tensor DecoderLayerImpl::attend_unrolled(const Tensor& input, const Rotation& rotation,
                                          const Tensor& mask, UnrolledKeys& unrolled) {
   Heads heads = heads_of(input.to(type_of(products_, input)), rotation);
-  // Later times' scores are sums over a head's width and not products: they are taken in the
-  // stream's type, of what the products left.
+  // Scores of later passes are sums over a head's width instead of products: they are computed in
+  // the stream's type from the products' outputs.
   for (Tensor* part : {&heads.query, &heads.key, &heads.value}) {
     *part = part->to(input.scalar_type());
   }

@@ -1,5 +1,5 @@
-// The module in training against the model that the engine runs, and its gradients against
-// differences.
+// Compares the module in training with the model that the engine runs, and its gradients with
+// finite differences.
 #include "train/llama_module.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ Tensor as_tensor(const std::vector<TokenId>& tokens) {
   return torch::tensor(tokens, torch::kInt64).unsqueeze(0);
 }
 
-// Random weights of a size at which every part of the model matters.
+// Random weights large enough for every part of the model to matter.
 void spread(torch::nn::Module& module, double size) {
   const torch::NoGradGuard no_grad;
   for (auto& parameter : module.parameters()) {
@@ -95,11 +95,11 @@ TEST(LlamaModule, TheEngineSeesTheSameModel) {
       }
     }
     EXPECT_LT(largest, 1e-4);
-    EXPECT_GT(logits.std().item<double>(), 0.5);  // or there was nothing to compare
+    EXPECT_GT(logits.std().item<double>(), 0.5);  // otherwise the comparison would mean nothing
   }
 }
 
-// A model that was read back is the one that was written.
+// A model that is read back equals the one that was written.
 TEST(LlamaModule, StartsFromWhatWasExported) {
   const ModelConfig config = tiny_config();
   LlamaModule model = make_llama(config, Products::full, {}, 3);
@@ -115,7 +115,8 @@ TEST(LlamaModule, StartsFromWhatWasExported) {
   EXPECT_THROW(make_llama(wider, Products::full, directory.path(), 4), Error);
 }
 
-// A directory may call its output matrix tied and hold another one: training goes on from that.
+// A directory may declare its output matrix tied and still hold a different one: training continues
+// from that.
 TEST(LlamaModule, StartsFromAnOutputMatrixBesideATiedEmbedding) {
   ModelConfig untied = tiny_config();
   untied.tied_head = false;
@@ -163,7 +164,7 @@ TEST(LlamaModule, LeavesAShareOutWhileItLearns) {
   EXPECT_TRUE(torch::equal(model->features(tokens), whole));
 }
 
-// Both errors of the differences are below 1e-8 here.
+// Both errors of the finite differences are below 1e-8 here.
 TEST(LlamaModule, GradientsAreDifferences) {
   for (const ModelConfig& config : configs()) {
     LlamaModule model = make_llama(config, Products::full, {}, 7);

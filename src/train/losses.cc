@@ -31,7 +31,7 @@ Tensor divergence_rows(Divergence divergence, const Tensor& draft_logits,
     return torch::where(prob > 0, terms, torch::zeros_like(terms)).sum(-1);
   };
   if (divergence == Divergence::reverse_kl) return kl(draft_prob, draft_logprob, target_logprob);
-  // Jensen and Shannon's: log((t + d) / 2) without leaving logarithms.
+  // Jensen-Shannon: log((t + d) / 2) computed from logarithms.
   const Tensor mean_logprob = torch::logaddexp(draft_logprob, target_logprob) - std::log(2.0);
   return 0.5 * (kl(target_prob, target_logprob, mean_logprob) +
                 kl(draft_prob, draft_logprob, mean_logprob));
@@ -48,8 +48,8 @@ Judged judge_rows(Divergence divergence, const Tensor& draft_logits, const Tenso
 Tensor coarsened_logprobs(const Tensor& logits, const Tensor& ids) {
   const Tensor listed = torch::log_softmax(logits, -1).gather(-1, ids);
   if (ids.size(-1) == logits.size(-1)) return listed;
-  // The others' sum by itself: one minus the listed would leave nothing but rounding of a small
-  // one.
+  // The others are summed separately: one minus the listed ones would leave only the rounding error
+  // of a small sum.
   const Tensor others =
       logits.scatter(-1, ids, -std::numeric_limits<double>::infinity()).logsumexp(-1, true) -
       logits.logsumexp(-1, true);

@@ -10,7 +10,7 @@ namespace {
 using torch::Tensor;
 using Form = BlockHeadConfig::Markov::Form;
 
-// Part of a name: "markov_head".
+// A component of parameter names: "markov_head".
 class GroupImpl : public torch::nn::Module {};
 TORCH_MODULE(Group);
 
@@ -32,7 +32,7 @@ MarkovModuleImpl::MarkovModuleImpl(Form form, int rank, int dim, int vocabulary_
   confidence_ = confidence->register_module("proj", torch::nn::Linear(dim + rank, 1));
 }
 
-// The output part of each slot's state, of (g, c, o) as in markov_head.h.
+// The output part of each slot's state, from (g, c, o) as in markov_head.h.
 Tensor MarkovModuleImpl::recurrent(const Tensor& given, const Tensor& embedded) {
   const std::int64_t rank = embedded.size(-1);
   Tensor state = torch::zeros({embedded.size(0), rank}, embedded.options());

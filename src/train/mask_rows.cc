@@ -14,7 +14,7 @@ MaskRows::MaskRows(int n_tokens, const MaskChoice& choice, c10::optional<at::Gen
   Tensor kept = torch::arange(n_tokens, torch::kInt64);
   for (int depth = 1; depth < choice.n_drafted; ++depth) {
     const double share = std::max(std::pow(choice.keep, depth), choice.least);
-    // A place that ends in the text's last token has nothing to say that the text would hold.
+    // A row at the text's last token has no following token to predict.
     kept = kept.masked_select(kept + depth < n_tokens);
     const auto n_kept = std::min<std::int64_t>(std::llround(share * n_tokens), kept.size(0));
     kept = kept.index_select(
@@ -26,7 +26,7 @@ MaskRows::MaskRows(int n_tokens, const MaskChoice& choice, c10::optional<at::Gen
   anchors = anchors_of_depth.empty() ? none : torch::cat(anchors_of_depth);
   depths = depths_of_depth.empty() ? none : torch::cat(depths_of_depth);
 
-  // A text's row is its own anchor, of depth 0.
+  // A text row is its own anchor, with depth 0.
   const Tensor text = torch::arange(n_tokens, torch::kInt64);
   const Tensor all_anchors = torch::cat({text, anchors});
   const Tensor all_depths = torch::cat({torch::zeros_like(text), depths});
@@ -46,7 +46,8 @@ MaskRows MaskRows::held_out(int n_tokens, int n_drafted, int number) {
 
 Tensor MaskRows::whole_drafts(int n_drafted) const {
   const std::int64_t n_tokens = places.positions.size(0) - size();
-  // Each depth's anchors are among those of the depth before: the deepest say which are whole.
+  // Each depth's anchors are among those of the depth before: the deepest ones identify whole
+  // drafts.
   const Tensor wanted = std::get<0>(anchors.masked_select(depths == n_drafted - 1).sort());
   Tensor rows = torch::empty({wanted.size(0), n_drafted}, torch::kInt64);
   rows.select(1, 0).copy_(wanted);

@@ -1,4 +1,4 @@
-// Which mask rows a text gets and what they see; and that a row among others says what it says in a
+// Which mask rows a text gets and what they read. A row among others gives the same output as in a
 // pass of its own.
 #include "train/mask_rows.h"
 
@@ -28,10 +28,10 @@ TEST(MaskRows, EachDepthKeepsAShareOfTheDepthBefore) {
     EXPECT_LT(at(rows.anchors, i) + at(rows.depths, i), kTokens);
     EXPECT_EQ(at(rows.places.positions, kTokens + i), at(rows.anchors, i) + at(rows.depths, i));
   }
-  // 20 times 0.7, 0.49, 0.343 and then the least.
+  // 20 times 0.7, 0.49, 0.343 and then the minimum.
   const std::map<std::int64_t, std::size_t> expected = {{1, 14}, {2, 10}, {3, 7}, {4, 6}};
   for (const auto& [depth, n] : expected) {
-    // A place too near to the end has no row; what is left of a depth may be fewer than its share.
+    // A place too near to the end has no row, so a depth may have fewer than its share.
     EXPECT_LE(anchors[depth].size(), n) << depth;
     EXPECT_GE(anchors[depth].size(), n - 3) << depth;
     for (const std::int64_t anchor : anchors[depth]) {
@@ -74,7 +74,7 @@ TEST(MaskRows, WholeDraftsHaveARowOfEachDepth) {
   }
 }
 
-// In use a draft is one causal pass: the text to the anchor, and masks behind it.
+// In use a draft is one causal pass: the text up to the anchor, then masks.
 TEST(MaskRows, SayWhatADraftsOwnPassSays) {
   torch::manual_seed(5);
   ModelConfig config;

@@ -27,7 +27,7 @@ nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType 
       {"num_key_value_heads", config.n_kv_heads},
       {"head_dim", config.head_dim},
       {"max_position_embeddings", config.context_length},
-      // As a person would have written it: 1e-05, not the float's digits as a double.
+      // In a person's notation: 1e-05, not the float's digits as a double.
       {"rms_norm_eps", std::stod(fmt::format("{}", config.norm_epsilon))},
       {"rope_theta", config.rope.theta},
       {"hidden_act", "silu"},
@@ -56,7 +56,7 @@ void write_parameters(const fs::path& directory, const std::string& file,
 void write_tensors(const fs::path& directory, const std::string& file,
                    const std::vector<NamedTensor>& tensors, ElementType type) {
   fs::create_directories(directory);
-  std::vector<torch::Tensor> kept;  // what the spans look at
+  std::vector<torch::Tensor> kept;  // the spans refer to it
   std::vector<NamedValues> named;
   for (const NamedTensor& tensor : tensors) {
     const torch::ScalarType stored = tensor.values.scalar_type();

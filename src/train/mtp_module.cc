@@ -9,7 +9,7 @@ namespace {
 
 using torch::Tensor;
 
-// Part of a name: "shared_head".
+// A component of parameter names: "shared_head".
 class GroupImpl : public torch::nn::Module {};
 TORCH_MODULE(Group);
 

@@ -28,7 +28,7 @@ class PairFiles : public ::testing::Test {
     std::ofstream(directory_.path() / name, std::ios::binary) << text;
     return directory_.path() / name;
   }
-  // What reading these two texts is refused with; empty if it is not.
+  // The error when reading these two texts; empty if there is none.
   std::string refusal(const std::string& source, const std::string& target) {
     try {
       read_pairs(write("a", source), write("b", target), *tokenizer_);
@@ -67,14 +67,14 @@ TEST_F(PairFiles, WhatDoesNotBelongTogetherIsRefusedByName) {
   EXPECT_TRUE(has(refusal("", "c\n"), "at least one line"));
   EXPECT_TRUE(has(refusal("caf\xe9\n", "c\n"), "UTF-8"));
   EXPECT_THROW(read_pairs(directory_.path() / "missing", write("b", "c\n"), *tokenizer_), Error);
-  // A tokenizer that names no end cannot teach to stop.
+  // A tokenizer without an end token cannot teach a model to stop.
   std::filesystem::remove(directory_.path() / "tokenizer_config.json");
   const auto without_end = Tokenizer::load(directory_.path());
   ASSERT_EQ(without_end->eos_token(), kNoToken);
   EXPECT_THROW(read_pairs(write("a", "x\n"), write("b", "y\n"), *without_end), Error);
 }
 
-// Pairs of many lengths, told apart by their first tokens.
+// Pairs of many lengths, identified by their first tokens.
 std::vector<SentencePair> made_pairs(int n) {
   std::vector<SentencePair> pairs;
   for (int i = 0; i < n; ++i) {

@@ -1,4 +1,4 @@
-// The trainer against PyTorch and Hugging Face transformers on the same weights:
+// Compares the trainer with PyTorch and Hugging Face transformers on the same weights:
 // tests/golden/make_training_losses.py.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -28,7 +28,7 @@ using torch::Tensor;
 constexpr int kVocabulary = 61;
 constexpr int kLength = 12;
 constexpr int kSequences = 2;
-// Both sides sum in f32, in other orders; over four steps that stays well below this.
+// Both sides sum in f32, in different orders; over four steps the difference stays well below this.
 constexpr double kTolerance = 1e-5;
 
 ModelConfig reference_config() {
@@ -113,7 +113,7 @@ TEST(TrainingReference, DivergencesArePyTorchs) {
 }
 
 TEST(TrainingReference, StepsArePyTorchs) {
-  // The formula's weights go in as a model to start from.
+  // The formula's weights are loaded as a starting model.
   const testing::TemporaryDirectory directory;
   LlamaModule model = make_llama(reference_config(), Products::full, {}, 1);
   fill_by_formula(*model);
@@ -127,8 +127,8 @@ TEST(TrainingReference, StepsArePyTorchs) {
   RunOptions run;
   run.directory = directory.path() / "run";
   run.schedule = {.peak = 0.01, .final_share = 1, .n_warmup = 0, .n_steps = 4};
-  // An epsilon that large keeps the sign of a gradient that is mere rounding from being a whole
-  // step.
+  // An epsilon this large prevents the sign of a gradient that is only rounding from becoming a
+  // whole step.
   run.optimizer.epsilon = 1e-3;
   std::vector<StepReport> reports;
   run_training(*make_lm(options), run,

@@ -11,7 +11,7 @@ namespace outrider::train {
 namespace {
 
 constexpr const char* kOperation = "read model";
-// Larger ones are no model's, and products of them might leave their types.
+// Larger values occur in no model, and their products might overflow.
 constexpr int kMostOfAnything = 1 << 24;
 
 class Keys {

@@ -22,7 +22,7 @@ torch::nn::Linear matrix(int n_in, int n_out) {
   return torch::nn::Linear(torch::nn::LinearOptions(n_in, n_out).bias(false));
 }
 
-// A container without a forward of its own: part of a name.
+// A container without a forward of its own: a component of parameter names.
 class PartImpl : public torch::nn::Module {};
 TORCH_MODULE(Part);
 
@@ -30,15 +30,15 @@ Tensor without_a_share(const Tensor& x, double share) {
   return share > 0 ? torch::dropout(x, share, /*train=*/true) : x;
 }
 
-// The softmax of scores (n_texts, n_heads, n_queries, n_keys) over what a query sees.
+// The softmax of scores (n_texts, n_heads, n_queries, n_keys) over the keys that a query may read.
 Tensor shares_of(Tensor scores, const ScoreTerms& terms) {
   if (terms.bias.defined()) scores = scores + terms.bias;
   return terms.causal ? causal_softmax(scores) : torch::softmax(scores, -1);
 }
 
-// The weights begin as a Llama's do, because AdamW moves all of them by the same. T5's own sizes (1
-// for the embedding, the inverse root of what an output reads for matrices) suit Adafactor, whose
-// steps grow with what they move (Shazeer and Stern 2018).
+// The weights are initialised like a Llama's, because AdamW moves all of them by the same amount.
+// T5's own sizes (1 for the embedding, the inverse root of the input width for matrices) suit
+// Adafactor, whose steps scale with the weights (Shazeer and Stern 2018).
 void initialise_t5(T5ModuleImpl& model) {
   const T5Config& config = model.config();
   draw_weights(model, [&config](const std::string& name) {
@@ -60,7 +60,7 @@ int relative_position_bucket(int distance, bool both_ways, int n_buckets, int ma
   }
   const int n_exact = n_buckets / 2;
   if (distance < n_exact) return first + distance;
-  // Where the logarithms' ratio is a whole number, rounding must not take the bucket before it.
+  // If the ratio of logarithms is an integer, rounding must not select the bucket before it.
   constexpr double kRounding = 1e-9;
   const double octaves = std::log(static_cast<double>(distance) / n_exact) /
                          std::log(static_cast<double>(max_distance) / n_exact);
@@ -135,7 +135,7 @@ T5ModuleImpl::T5ModuleImpl(const T5Config& config, Products products)
     : config_(config), products_(products) {
   embedding_ = register_module("shared", torch::nn::Embedding(config.vocabulary_size, config.dim));
   const auto norm = [&config] { return RmsNorm(config.dim, config.norm_epsilon); };
-  // A sublayer is a part of its own, with a norm and one of the two kinds of work.
+  // Each sublayer is a separate part, with a norm and attention or an MLP.
   const auto attention = [&](torch::nn::ModuleList& sublayers, const char* name,
                              bool with_positions, RmsNorm& its_norm, T5Attention& its_attention) {
     Part sublayer;

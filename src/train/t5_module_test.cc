@@ -1,5 +1,5 @@
-// The encoder-decoder in training against Hugging Face transformers on the same weights
-// (tests/golden/make_seq2seq_golden.py), and against itself.
+// The encoder-decoder in training, compared with Hugging Face transformers on the same weights
+// (tests/golden/make_seq2seq_golden.py), and with itself.
 #include "train/t5_module.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ constexpr int kVocabulary = 40;
 constexpr int kAnswer = 12;
 constexpr std::int64_t kSourceLengths[] = {30, 17};
 constexpr std::int64_t kTargetLengths[] = {26, 11};
-// Both sides compute in f32, in other orders, values of about 1.
+// Both sides compute values of about 1 in f32, in different orders.
 constexpr double kTolerance = 1e-5;
 
 T5Config tiny_config() {
@@ -103,7 +103,7 @@ Tensor targets() {
 Tensor source_lengths() {
   return torch::tensor({kSourceLengths[0], kSourceLengths[1]}, torch::kInt64);
 }
-// One place on, behind the token that a decoder begins with.
+// Shifted by one place, after the decoder's start token.
 Tensor read_by_decoder() {
   const Tensor all = targets();
   return torch::cat({torch::zeros({2, 1}, torch::kInt64), all.narrow(1, 0, all.size(1) - 1)}, 1);
@@ -175,7 +175,7 @@ TEST(T5Module, LossAndGradientsAreTransformers) {
     ASSERT_TRUE(expected["gradients"].contains(name)) << name;
     const nlohmann::json& one = expected["gradients"][name];
     const Tensor gradient = parameters[name].grad().to(torch::kFloat64).flatten();
-    // A sum of up to 640 products of such a gradient's elements.
+    // A sum of up to 640 products of such gradient elements.
     const double tolerance = kTolerance * std::max(1.0, one["norm"].get<double>());
     EXPECT_NEAR(gradient.norm().item<double>(), one["norm"].get<double>(), tolerance) << name;
     EXPECT_NEAR((gradient * wave(ordinal + 50, gradient.numel())).sum().item<double>(),
@@ -217,7 +217,7 @@ TEST(T5Module, GreedyAnswersAreTransformers) {
   EXPECT_TRUE(model->is_training());
 }
 
-// Rows without a token among them: the likeliest of the others, as by hand.
+// Rows without a token exist: the answer is the likeliest of the others, as computed by hand.
 TEST(T5Module, GreedyAnswersPassOverWhatIsNeverSaid) {
   T5Module model = wave_model();
   const auto free = answer_greedily(model, sources(), source_lengths(), kAnswer);
@@ -247,7 +247,7 @@ TEST(T5Module, GreedyAnswersPassOverWhatIsNeverSaid) {
   }
 }
 
-// The fused steps have gradients of their own; in doubles libtorch's stand in for them.
+// The fused steps have gradients of their own; in double, libtorch's replace them.
 TEST(T5Module, GradientsAreDifferences) {
   T5Module model = wave_model();
   model->to(torch::kFloat64);
@@ -269,7 +269,7 @@ TEST(T5Module, PaddingAndNeighboursChangeNothing) {
   EXPECT_FALSE(encoded.mask.defined());
   const Tensor alone = model->logits(
       model->decode(read_by_decoder().narrow(0, 1, 1).narrow(1, 0, kTargetLengths[1]), encoded))[0];
-  // The same sums, padding's zeros added.
+  // The same sums plus the padding's zeros.
   EXPECT_LT((together - alone).abs().max().item<double>(), 1e-12);
 }
 
@@ -303,7 +303,7 @@ TEST(T5Module, LeavesAShareOutWhileItLearns) {
   EXPECT_TRUE(torch::equal(logits_of(model), whole));
 }
 
-// A model that was read back is the one that was written, its shape included.
+// A model that is read back equals the one that was written, including its shape.
 TEST(T5Module, StartsFromWhatWasExported) {
   T5Module model = wave_model();
   T5Config config = tiny_config();
@@ -325,8 +325,8 @@ TEST(T5Module, StartsFromWhatWasExported) {
   EXPECT_THROW(make_t5(config, Products::full, directory.path(), 4), Error);
 }
 
-// transformers 5 says of every T5 that its output matrix is the embedding. Whether it has one of
-// its own stands in the weights.
+// transformers 5 declares every T5's output matrix tied to the embedding. The weights show whether
+// it has one of its own.
 TEST(T5Module, TheWeightsSayWhetherTheOutputMatrixIsTied) {
   T5Module model = wave_model();
   const testing::TemporaryDirectory directory;

@@ -30,7 +30,7 @@ TrainingLog::TrainingLog(std::filesystem::path file, std::int64_t n_steps_done)
   std::string kept;
   std::ifstream before(path_);
   for (std::string line; std::getline(before, line);) {
-    if (before.eof()) break;  // no newline behind it: it was being written
+    if (before.eof()) break;  // no newline follows: the line was being written
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
     if (json["step"].get<std::int64_t>() <= n_steps_done) kept += line + "\n";
@@ -69,7 +69,7 @@ bool plot_training_log(const std::filesystem::path& log, const std::filesystem::
     }
   }
   if (losses.empty()) return false;
-  // Means over a 200th of the run: a curve, not a cloud.
+  // Means over a 200th of the run give a curve instead of a cloud.
   const std::size_t bin = std::max<std::size_t>(1, losses.size() / 200);
   std::string script =
       "set xlabel 'step'\nset ylabel 'loss (nats a token)'\nset grid\nset key top right\n";

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kOperation = "read verdict log";
 
-// Batches of an evaluation, at most: as many as the other objectives take.
+// The most batches in an evaluation, as for the other objectives.
 constexpr int kHeldOutBatches = 8;
 
 void require_fitting(const VerdictLogFormat& log, const LearningDrafter& drafter,
@@ -26,7 +26,7 @@ void require_fitting(const VerdictLogFormat& log, const LearningDrafter& drafter
                           drafter.n_vocabulary));
 }
 
-// Matrices may be padded to different sizes over one vocabulary; then such ids never come up.
+// Matrices may be padded to different sizes for one vocabulary; such ids never occur.
 void require_fitting(const LoggedText& text, const LearningDrafter& drafter,
                      const std::filesystem::path& path) {
   const auto is_beyond = [&](TokenId id) { return id >= drafter.n_vocabulary; };
@@ -73,7 +73,7 @@ void VerdictTexts::cut() {
   held_out_ = {};
   n_judged_ = 0;
   for (const Text& text : texts_) {
-    // A share of all numbers; mixed, since the checksum alone says nothing of its high bits.
+    // A share of all hashes; mixed, since the checksum's high bits may not be uniform.
     const bool is_held_out = static_cast<double>(mix(text.sum, 0)) < held_out_share_ * 0x1p64;
     cut_text(text.logged, is_held_out ? held_out_ : training_);
     n_judged_ += text.logged.n_generated();
@@ -85,7 +85,7 @@ void VerdictTexts::cut() {
 
 void VerdictTexts::cut_text(const LoggedText& text, Side& side) const {
   const auto n_tokens = static_cast<int>(text.tokens.size());
-  int judged = text.n_prompt;  // up to here
+  int judged = text.n_prompt;  // everything before is judged
   while (judged < n_tokens) {
     const bool whole = n_tokens <= shape_.length;
     const int begin = whole ? 0 : std::max(0, judged - std::max(1, shape_.length / 2));
@@ -103,7 +103,7 @@ void VerdictTexts::make_source(Side& side) const {
                                    window.text->tokens.begin() + window.end},
                         .n_prompt = window.n_prompt});
   }
-  constexpr TokenId kPadding = 0;  // it stands behind all that is judged, and nothing sees it
+  constexpr TokenId kPadding = 0;  // it comes after all judged tokens, and nothing reads it
   side.source = std::make_shared<ExampleSource>(std::move(examples), shape_, kPadding);
   side.n_batches =
       static_cast<int>((side.windows.size() + static_cast<std::size_t>(shape_.n_sequences) - 1) /

@@ -1,4 +1,4 @@
-// The exported tokenizer against SentencePiece's own encoder and decoder of the same pieces.
+// Compares the exported tokenizer with SentencePiece's own encoder and decoder for the same pieces.
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
 
@@ -30,8 +30,8 @@ struct Pair {
     EXPECT_TRUE(theirs.LoadFromSerializedProto(vocabulary.tokenizer_model).ok());
   }
 
-  // Both encode alike, and both decode back to the text (in which U+2581, the sign for a blank,
-  // cannot be told from one). Returns the number of tokens.
+  // Both encode alike, and both decode to the original text (in which U+2581, the mark of a blank,
+  // is equivalent to one). Returns the number of tokens.
   std::size_t compare(const std::string& text) {
     const Ids ids = ours->encode(text, false);
     Ids expected;
@@ -94,7 +94,7 @@ const std::string kOddTexts[] = {
 TEST(SentencePieceEquality, OnOddTexts) {
   const testing::TemporaryDirectory root;
   const fs::path file = root.path() / "text";
-  // Runs of blanks and repetitions in the text it learns from, so that pieces of them come about.
+  // The training text has runs of blanks and repetitions, so that pieces of them are learnt.
   std::string text = test_texts::made_up_text(300);
   for (int line = 0; line < 40; ++line) text += "    ha ha haha ------ aaaa  x   aaaaaaa\n";
   test_texts::write_file(file, text);
@@ -116,7 +116,7 @@ TEST(SentencePieceEquality, OnOddTexts) {
   }
 }
 
-// Whole texts at once, and line by line: stories, and novels the vocabulary was not learnt from.
+// Whole texts at once, and line by line: stories, and novels that were not used for training.
 TEST(SentencePieceEquality, OnStoriesAndNovels) {
   const fs::path folder = fs::path(OUTRIDER_SHARED_DATA) / "text";
   const fs::path stories = folder / "tinystories_2MiB.txt";

@@ -38,7 +38,7 @@ class TrainVocabulary : public ::testing::Test {
     LineSample lines(text, max_lines, seed);
     return train_vocabulary(lines, options);
   }
-  // Of a UsageError, with its "expected X, got Y".
+  // A UsageError's message, with its "expected X, got Y".
   std::string refusal(const std::string& bytes, const PieceOptions& options) {
     try {
       train(bytes, options);
@@ -74,7 +74,7 @@ TEST_F(TrainVocabulary, GivesADirectoryThatTheTokenizerReads) {
       EXPECT_EQ(ids.front(), 1);
       EXPECT_EQ(tokenizer->decode(ids), odd);
     }
-    // What it learnt is worth something: two bytes a token and more from the largest.
+    // The result is useful: the largest one covers two bytes and more per token.
     if (size == 600) {
       EXPECT_LT(tokenizer->encode(text, false).size() * 2, text.size());
     }
@@ -95,14 +95,14 @@ TEST_F(TrainVocabulary, TheSameLinesGiveTheSameBytes) {
 }
 
 TEST_F(TrainVocabulary, SaysWhichSizesATextAllows) {
-  // Six characters, a blank among them; and the pieces "_c", "_ca", ... that so little text has.
+  // Six characters, including a blank; and the few pieces of such a short text, "_c", "_ca", ...
   const std::string text = "cat act tac\n cob";
   const std::string too_small = refusal(text, {.vocabulary_size = 260});
   EXPECT_THAT(too_small, HasSubstr("at least 265 "));
   const std::string too_large = refusal(text, {.vocabulary_size = 30000});
   EXPECT_THAT(too_large, HasSubstr("at most "));
   const int most = std::stoi(too_large.substr(too_large.find("at most ") + 8));
-  // And the figures are right.
+  // And the numbers are right.
   EXPECT_EQ(train(text, {.vocabulary_size = 265}).n_pieces, 265);
   EXPECT_EQ(train(text, {.vocabulary_size = most}).n_pieces, most);
   EXPECT_THAT(refusal(text, {.vocabulary_size = 264}), HasSubstr("at least"));
@@ -120,7 +120,7 @@ TEST_F(TrainVocabulary, CoverageLeavesRareCharactersToBytes) {
   EXPECT_FALSE(has_piece(train(text, {.vocabulary_size = 400, .character_coverage = 0.999})));
 }
 
-// SentencePiece drops lines with its own mark of unknown characters, and lines that are too long.
+// SentencePiece drops lines with its mark of unknown characters, and lines that are too long.
 TEST_F(TrainVocabulary, NoLineIsDropped) {
   const auto learns_the_word = [this](const std::string& text) {
     const TrainedVocabulary vocabulary = train(text, {.vocabulary_size = 273});
@@ -221,13 +221,13 @@ TEST(VocabularyDirectory, RefusesBeforehandWhereItCannotWrite) {
   }
 }
 
-// Every file can be the one that the disk has no more room for: what was there stays as it was.
+// The disk may become full at any file: existing files stay unchanged.
 TEST(VocabularyDirectory, AFailedWriteLeavesEverythingAsItWas) {
   const testing::TemporaryDirectory root;
   VocabularyDirectory(root.path(), {.keep_model = true}).write(with_contents("old"));
   const VocabularyDirectory directory(root.path(), {.overwrite = true, .keep_model = true});
   for (const char* const name : {"tokenizer_config.json", "tokenizer.model", "tokenizer.json"}) {
-    // A directory in the way of the file in the making stands in for the full disk.
+    // A directory at the place of a partial file simulates the full disk.
     const fs::path obstacle = root.path() / (std::string(name) + ".outrider-partial");
     fs::create_directory(obstacle);
     EXPECT_THROW(directory.write(with_contents("new")), Error);

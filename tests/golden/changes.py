@@ -1,5 +1,5 @@
-"""Changes of configurations and weights, of which the mistakes of readers are made
-(family_mistakes.py): each gives a function of both."""
+"""Changes of configurations and weights, the building blocks of reader mistakes
+(family_mistakes.py): each is a function of both."""
 import torch
 
 
@@ -18,7 +18,7 @@ def set_rope(layer_type=None, **changes):
 
 
 def change(ending, function):
-    """Every parameter whose name ends so becomes function(config, parameter)."""
+    """Every parameter whose name ends with this becomes function(config, parameter)."""
     def wrong(config, state):
         found = [key for key in state if key.endswith(ending)]
         assert found, ending
@@ -32,7 +32,7 @@ def zero(_, value):
 
 
 def one_token_early(_, value):
-    """Of filters, the oldest token's weight last."""
+    """For filters, whose last weight is that of the oldest token."""
     return torch.cat([value[..., 1:], torch.zeros_like(value[..., :1])], dim=-1)
 
 
@@ -41,5 +41,5 @@ def backwards(_, value):
 
 
 def next_row(_, value):
-    """Rows, or experts, each in the place of the one before it."""
+    """Each row (or expert) moves to the place of the one before it."""
     return value.roll(1, 0)

@@ -1,5 +1,5 @@
-"""The tiny models of make_family_models.py: what their configurations say. Those of families that
-have a file of their own stand there."""
+"""The configurations of the tiny models of make_family_models.py. Some families have files of their
+own."""
 import gemma4_models
 import glm_models
 import hybrid_models
@@ -7,10 +7,10 @@ import latent_models
 import mamba_models
 import nemotron_models
 
-# `old` replaces keys of config.json by the spelling of transformers 4, in which most models of the
-# hub are written. `n` is the prompt's length. Windows are shorter than every prompt. `stacked`: the
-# experts of a layer are one tensor in the file. `mxfp4`: they are blocks of MXFP4 there. `renamed`:
-# the model_type that the file has in the end, where transformers knows the model by another.
+# `old` replaces keys of config.json by the spelling of transformers 4, which most models on the hub
+# use. `n` is the prompt's length. Windows are shorter than every prompt. `stacked`: the experts of
+# a layer are one tensor in the file. `mxfp4`: the file stores them as MXFP4 blocks. `renamed`: the
+# model_type in the final file, if transformers uses another name for the model.
 CASES = {
     # As Llama 2 and 3, in the old spelling.
     "llama_plain": dict(
@@ -30,7 +30,7 @@ CASES = {
         num_attention_heads=6, num_key_value_heads=1, head_dim=6, mlp_bias=True,
         tie_word_embeddings=True,
         rope_parameters=dict(rope_type="linear", rope_theta=5e3, factor=2.5)),
-    # As Qwen2.5-0.5B. A window is named there and not in use.
+    # As Qwen2.5-0.5B. A window is in the configuration but not in use.
     "qwen2_tied": dict(
         model_type="qwen2", hidden_size=30, intermediate_size=44, num_hidden_layers=2,
         num_attention_heads=5, num_key_value_heads=1, tie_word_embeddings=True,
@@ -51,7 +51,7 @@ CASES = {
         rope_parameters=dict(rope_type="default", rope_theta=1e6), gguf=True,
         old=dict(rope_theta=1e6, rope_scaling=None, use_sliding_window=False, sliding_window=None,
                  max_window_layers=2)),
-    # Less than the width, and one head of keys and values.
+    # Less than the model's width, and a single key-value head.
     "qwen3_untied": dict(
         model_type="qwen3", hidden_size=42, intermediate_size=38, num_hidden_layers=3,
         num_attention_heads=6, num_key_value_heads=1, head_dim=6, tie_word_embeddings=False,
@@ -61,7 +61,7 @@ CASES = {
         num_attention_heads=3, num_key_value_heads=3, head_dim=22, tie_word_embeddings=False,
         rope_parameters=dict(rope_type="linear", rope_theta=1e6, factor=4.0)),
     # As Gemma 3 4B: five layers with a window before each one without, whose rope is scaled. GGUF
-    # can say nothing else than this pattern and query_pre_attn_scalar = head_dim.
+    # can express only this pattern and query_pre_attn_scalar = head_dim.
     "gemma3_scaled": dict(
         model_type="gemma3_text", hidden_size=24, intermediate_size=32, num_hidden_layers=7,
         num_attention_heads=4, num_key_value_heads=2, head_dim=8, query_pre_attn_scalar=8,
@@ -72,7 +72,8 @@ CASES = {
             sliding_attention=dict(rope_type="default", rope_theta=1e4)), gguf=True,
         old=dict(rope_theta=1e6, rope_local_base_freq=1e4, sliding_window_pattern=6,
                  rope_scaling=dict(rope_type="linear", factor=8.0))),
-    # Another pattern, another scale; a prompt that leaves a page of 64 tokens behind its window.
+    # Another pattern, another scale. The prompt is so long that a page of 64 tokens falls out of
+    # the window.
     "gemma3_mixed": dict(
         model_type="gemma3_text", hidden_size=32, intermediate_size=44, num_hidden_layers=4,
         num_attention_heads=4, num_key_value_heads=1, head_dim=10, query_pre_attn_scalar=24,
@@ -81,7 +82,8 @@ CASES = {
         rope_parameters=dict(
             full_attention=dict(rope_type="default", rope_theta=1e6),
             sliding_attention=dict(rope_type="default", rope_theta=1e4))),
-    # As Gemma 3 270M: layer_types beside the old spelling of the ropes; one layer in three whole.
+    # As Gemma 3 270M: layer_types beside the old spelling of the ropes; every third layer without a
+    # window.
     "gemma3_one_in_three": dict(
         model_type="gemma3_text", hidden_size=24, intermediate_size=30, num_hidden_layers=6,
         num_attention_heads=3, num_key_value_heads=3, head_dim=8, query_pre_attn_scalar=8,
@@ -111,7 +113,7 @@ CASES |= {
         sliding_window=None,
         rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=8.0, beta_fast=4.0,
                              beta_slow=1.0, original_max_position_embeddings=32)),
-    # As Ministral 3: queries scaled by their position, which begins to act within the prompt.
+    # As Ministral 3: queries scaled by their position; the scaling starts within the prompt.
     "ministral3_scaled": dict(
         model_type="ministral3", hidden_size=32, intermediate_size=44, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, head_dim=16, tie_word_embeddings=False,
@@ -119,7 +121,7 @@ CASES |= {
                              beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
                              original_max_position_embeddings=32, max_position_embeddings=256,
                              llama_4_scaling_beta=0.25), gguf=True),
-    # An original context that is no power of two, and factors of attention that do not cancel.
+    # An original context that is no power of two, and attention factors that do not cancel.
     "ministral3_tied": dict(
         model_type="ministral3", hidden_size=30, intermediate_size=36, num_hidden_layers=3,
         num_attention_heads=5, num_key_value_heads=1, head_dim=8, tie_word_embeddings=True,
@@ -195,14 +197,14 @@ SHORT = [1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0]
 LONG = [1.1, 2.0, 3.5, 6.0, 9.0, 14.0, 20.0, 30.0]
 
 CASES |= {
-    # As Phi-3-mini-4k: a window, no scaling, as many heads of keys as of queries.
+    # As Phi-3-mini-4k: a window, no scaling, as many key heads as query heads.
     "phi3_window": dict(
         model_type="phi3", hidden_size=36, intermediate_size=44, num_hidden_layers=2,
         num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=False, sliding_window=20,
         original_max_position_embeddings=256,
         rope_parameters=dict(rope_type="default", rope_theta=1e4),
         old=dict(rope_theta=1e4, rope_scaling=None, full_attn_mod=1, interpolate_factor=1)),
-    # As Phi-4-mini: a part of each head turns, by longrope; the text behind the prompt grows beyond
+    # As Phi-4-mini: a part of each head is rotated, by longrope; the generated text grows beyond
     # the original context.
     "phi3_crossing": dict(
         model_type="phi3", hidden_size=64, intermediate_size=40, num_hidden_layers=2,
@@ -227,7 +229,8 @@ CASES |= {
     "gpt2_plain": dict(
         model_type="gpt2", n_embd=32, n_layer=3, n_head=4, gguf=True,
         old=dict(n_ctx=256, n_inner=None, task_specific_params=dict())),
-    # Not four times as wide; heads of another number than a power of two; the exact GELU.
+    # MLPs that are not four times as wide; a number of heads that is no power of two; the exact
+    # GELU.
     "gpt2_odd": dict(
         model_type="gpt2", n_embd=30, n_layer=2, n_head=5, n_inner=44, activation_function="gelu",
         layer_norm_epsilon=1e-4),
@@ -267,7 +270,7 @@ CASES |= {
                  block_use_swiglu=True, use_pos_enc=True, block_norm_eps=1e-6,
                  block_mlp_init_scale=1.0, block_out_init_scale=1.0, block_use_xavier_init=True,
                  conv_use_xavier_init=True, tie_embedding=True)),
-    # Biases, a longer window, a factor of the feed-forward width; a prompt over many pages.
+    # Biases, a longer window, a factor for the feed-forward width; a prompt over many pages.
     "lfm2_long": dict(
         model_type="lfm2", hidden_size=24, intermediate_size=60, num_hidden_layers=3,
         num_attention_heads=3, num_key_value_heads=1, block_multiple_of=4,
@@ -275,7 +278,7 @@ CASES |= {
         max_position_embeddings=1024, tie_word_embeddings=True,
         layer_types=["conv", "full_attention", "conv"],
         rope_parameters=dict(rope_type="default", rope_theta=1e4)),
-    # Convolutions over two tokens, a feed-forward width as it is named, an output matrix of its own.
+    # Convolutions over two tokens, an explicit feed-forward width, a separate output matrix.
     "lfm2_untied": dict(
         model_type="lfm2", hidden_size=40, intermediate_size=44, num_hidden_layers=4,
         num_attention_heads=5, num_key_value_heads=5, block_auto_adjust_ff_dim=False,
@@ -284,10 +287,10 @@ CASES |= {
         rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0)),
 }
 
-# Caps are small, so that they bite: scores are some units, and uncapped logits too.
+# Caps are small, so that they have an effect: scores are a few units, and so are uncapped logits.
 CASES |= {
-    # As Gemma 2 2B, whose config.json names the activation twice. GGUF can say nothing else than
-    # this order of layers, this rope and query_pre_attn_scalar = head_dim.
+    # As Gemma 2 2B, whose config.json names the activation twice. GGUF can express only this order
+    # of layers, this rope and query_pre_attn_scalar = head_dim.
     "gemma2_capped": dict(
         model_type="gemma2", hidden_size=24, intermediate_size=36, num_hidden_layers=5,
         num_attention_heads=4, num_key_value_heads=2, head_dim=8, query_pre_attn_scalar=8,
@@ -295,7 +298,7 @@ CASES |= {
         rope_parameters=dict(rope_type="default", rope_theta=1e4), gguf=True,
         old=dict(rope_theta=1e4, cache_implementation="hybrid", hidden_act="gelu_pytorch_tanh",
                  sliding_window_size=16)),
-    # Other layers, and no cap of scores.
+    # Other layers, and no cap on scores.
     "gemma2_uncapped_scores": dict(
         model_type="gemma2", hidden_size=30, intermediate_size=44, num_hidden_layers=3,
         num_attention_heads=5, num_key_value_heads=5, head_dim=6, query_pre_attn_scalar=3,
@@ -303,8 +306,8 @@ CASES |= {
                                         "sliding_attention"],
         attn_logit_softcapping=None, final_logit_softcapping=3.0, attention_bias=True,
         rope_parameters=dict(rope_type="default", rope_theta=1e6)),
-    # As Gemma 2 27B: another scale than the heads'. A prompt that leaves a page of 64 tokens behind
-    # its window.
+    # As Gemma 2 27B: the scale differs from the heads' width. The prompt is so long that a page of
+    # 64 tokens falls out of the window.
     "gemma2_wide": dict(
         model_type="gemma2", hidden_size=32, intermediate_size=40, num_hidden_layers=4,
         num_attention_heads=2, num_key_value_heads=1, head_dim=40, query_pre_attn_scalar=16,
@@ -322,7 +325,7 @@ CASES |= {
 }
 
 CASES |= {
-    # As Mixtral 8x7B: two experts of each layer's, their weights made to add up to 1.
+    # As Mixtral 8x7B: two experts per layer, with weights normalised to a sum of 1.
     "mixtral_plain": dict(
         model_type="mixtral", hidden_size=24, intermediate_size=20, num_hidden_layers=2,
         num_attention_heads=3, num_key_value_heads=1, head_dim=8, tie_word_embeddings=False,
@@ -335,7 +338,8 @@ CASES |= {
         num_attention_heads=2, num_key_value_heads=2, head_dim=12, tie_word_embeddings=True,
         num_local_experts=5, num_experts_per_tok=3, sliding_window=20,
         rope_parameters=dict(rope_type="default", rope_theta=1e4)),
-    # Tensors as transformers 5 holds them: the experts of a layer stacked, gate above up.
+    # Tensors as transformers 5 holds them: the experts of a layer stacked, gate rows before up
+    # rows.
     "mixtral_stacked": dict(
         model_type="mixtral", hidden_size=30, intermediate_size=18, num_hidden_layers=2,
         num_attention_heads=3, num_key_value_heads=3, head_dim=10, tie_word_embeddings=False,
@@ -349,7 +353,7 @@ CASES |= {
         rope_parameters=dict(rope_type="default", rope_theta=1e6), gguf=True,
         old=dict(rope_theta=1e6, rope_scaling=None, num_experts=8, use_sliding_window=False,
                  sliding_window=None, max_window_layers=2)),
-    # Every second layer has experts, but for one that is listed; weights as they are.
+    # Every second layer has experts, except a listed one; weights are not normalised.
     "qwen3_moe_mixed": dict(
         model_type="qwen3_moe", hidden_size=32, intermediate_size=28, moe_intermediate_size=14,
         num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=1, head_dim=12,
@@ -363,10 +367,10 @@ CASES |= {
         tie_word_embeddings=True, num_experts=3, num_experts_per_tok=3, norm_topk_prob=False,
         attention_bias=True, stacked=True,
         rope_parameters=dict(rope_type="linear", rope_theta=1e6, factor=4.0)),
-    # As OLMoE: norms of all heads together, weights as they are.
+    # As OLMoE: norms over all heads together, weights not normalised.
     "olmoe_plain": dict(
         model_type="olmoe", hidden_size=32, intermediate_size=14, num_hidden_layers=2,
-        rms_norm_eps=1e-5,  # which the converter to GGUF writes whatever the file says
+        rms_norm_eps=1e-5,  # the converter to GGUF writes this whatever the file has
         num_attention_heads=4, num_key_value_heads=4, tie_word_embeddings=False, num_experts=6,
         num_experts_per_tok=2, norm_topk_prob=False,
         rope_parameters=dict(rope_type="default", rope_theta=1e4), gguf=True,
@@ -384,8 +388,8 @@ CASES |= {
 }
 
 CASES |= {
-    # As gpt-oss-20b before it was quantised, in the spelling of its files: layers with and without
-    # a window, bounds of yarn that are not whole. GGUF stores no limit: readers take 7.
+    # As gpt-oss-20b before quantisation, in the spelling of its files: layers with and without a
+    # window, fractional bounds of yarn. GGUF stores no limit: readers assume 7.
     "gpt_oss_plain": dict(
         model_type="gpt_oss", hidden_size=24, intermediate_size=20, num_hidden_layers=3,
         num_attention_heads=4, num_key_value_heads=2, head_dim=16, tie_word_embeddings=False,
@@ -397,7 +401,7 @@ CASES |= {
                  initial_context_length=32,
                  rope_scaling=dict(rope_type="yarn", factor=8.0, beta_fast=8.0, beta_slow=1.0,
                                    truncate=False, original_max_position_embeddings=32))),
-    # As it is published: experts in blocks of MXFP4, all else in bf16.
+    # As published: experts in MXFP4 blocks, all else in bf16.
     "gpt_oss_mxfp4": dict(
         model_type="gpt_oss", hidden_size=32, intermediate_size=64, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=1, head_dim=16, tie_word_embeddings=False,
@@ -405,7 +409,7 @@ CASES |= {
         mxfp4=True, gguf=True,
         rope_parameters=dict(rope_type="yarn", rope_theta=1.5e5, factor=4.0, beta_fast=8.0,
                              beta_slow=1.0, truncate=False, original_max_position_embeddings=64)),
-    # Layers in another order, an odd number of experts, whole bounds, tied embeddings, another
+    # Layers in another order, an odd number of experts, integral bounds, tied embeddings, another
     # limit than the code's.
     "gpt_oss_listed": dict(
         model_type="gpt_oss", hidden_size=30, intermediate_size=18, num_hidden_layers=3,

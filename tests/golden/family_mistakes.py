@@ -1,4 +1,4 @@
-"""What a reader of models may get wrong, for make_family_models.py: each must move its logits."""
+"""Possible mistakes of a reader of models, for make_family_models.py: each must change its logits."""
 import math
 import sys
 
@@ -18,7 +18,7 @@ def attentions(model):
 
 
 def reset(name, value):
-    """Every parameter whose name ends so gets one value."""
+    """Every parameter whose name ends with this gets one value."""
     def wrong(_, state):
         found = [key for key in state if key.endswith(name)]
         assert found, name
@@ -28,7 +28,7 @@ def reset(name, value):
 
 
 def interleave(config, state):
-    """Rows of a head as Llama's GGUF files have them: pairs of a rotation side by side."""
+    """Rows of a head in the order of Llama's GGUF files: the rows of a rotation are adjacent."""
     for key, value in state.items():
         if key.endswith(("q_proj.weight", "k_proj.weight")):
             n, width = value.shape
@@ -58,7 +58,7 @@ def swap_layers(config, _):
 
 
 def without(*names):
-    """Modules that hand on what they get."""
+    """Modules that return their input."""
     def wrong(model):
         for layer in model.model.layers:
             for owner in (layer, layer.self_attn):
@@ -73,7 +73,7 @@ def no_embedding_scale(model):
 
 
 def norms_of_whole_rows(model):
-    """One norm over all heads of a row, as OLMo 2 has it."""
+    """One norm over all heads of a row, as in OLMo 2."""
     for attention in attentions(model):
         for name in ("q_norm", "k_norm"):
             norm = getattr(attention, name)
@@ -102,7 +102,7 @@ def swap_gate_and_up(_, state):
 
 
 def keys_of_other_heads(config, state):
-    """Queries, keys and values of each head together, as GPT-NeoX has them."""
+    """Queries, keys and values of each head together, as in GPT-NeoX."""
     heads = config.num_attention_heads + 2 * config.num_key_value_heads
     for key, value in state.items():
         if key.endswith("qkv_proj.weight"):
@@ -110,7 +110,7 @@ def keys_of_other_heads(config, state):
 
 
 def norms_of_heads(model):
-    """A norm of each head by itself, as Qwen3 has it."""
+    """A separate norm for each head, as in Qwen3."""
     for attention in attentions(model):
         for name in ("q_norm", "k_norm"):
             norm = getattr(attention, name)
@@ -123,7 +123,7 @@ def norms_of_heads(model):
 
 
 def keep_means(model):
-    """LayerNorms without the mean's removal."""
+    """LayerNorms that do not subtract the mean."""
     for norm in model.modules():
         if isinstance(norm, torch.nn.LayerNorm):
             def forward(x, norm=norm):
@@ -133,7 +133,7 @@ def keep_means(model):
 
 
 def thirds(order):
-    """The three products of GPT-2's one matrix in another order, by columns."""
+    """The three products in GPT-2's one matrix in another order, by columns."""
     return lambda config, value: torch.cat(
         [value.chunk(3, dim=-1)[i] for i in order], dim=-1)
 
@@ -144,7 +144,7 @@ def first_third(config, value):
 
 
 def parts_together(config, value):
-    """GPT-NeoX's rows as the converter to GGUF orders them: all queries, all keys, all values."""
+    """GPT-NeoX's rows in the order of the converter to GGUF: all queries, all keys, all values."""
     heads = value.unflatten(0, (config.num_attention_heads, 3, -1))
     return heads.transpose(0, 1).flatten(0, 2)
 
@@ -163,7 +163,7 @@ def toggle(name, *values):
 
 
 def scale_queries(function):
-    """Queries scaled by their position in another way: function(positions, beta, original)."""
+    """Another scaling of queries by position: function(positions, beta, original)."""
     def wrong(model):
         for attention in attentions(model):
             module = sys.modules[type(attention).__module__]
@@ -193,7 +193,7 @@ def swap_gates_and_ups_in_turn(_, state):
 
 
 def gates_above_ups(_, state):
-    """Gates and ups of experts as halves, not in turn."""
+    """Gate and up rows of experts as halves, not alternating."""
     for key, value in state.items():
         if key.endswith(("experts.gate_up_proj", "experts.gate_up_proj_bias")):
             state[key] = value.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2).contiguous()
@@ -208,7 +208,7 @@ def change_experts(**changes):
 
 
 def change_gate(function):
-    """Experts that make something else of (gate, up), unclamped."""
+    """Experts that compute another function of (gate, up), unclamped."""
     def wrong(model):
         for layer in model.model.layers:
             layer.mlp.experts._apply_gate = (
@@ -218,7 +218,7 @@ def change_gate(function):
 
 
 def change_weights(function):
-    """The weights of a row's experts, (rows, n_used), are others."""
+    """Replaces the weights of a row's experts, (rows, n_used)."""
     def wrong(model):
         for name, router in model.named_modules():
             if not type(router).__name__.endswith("TopKRouter"):
@@ -267,7 +267,7 @@ def mistakes_of_experts(config):
 
 
 def shift_windows(by):
-    """Convolutions that read tokens so many places off."""
+    """Convolutions that read tokens at an offset."""
     def wrong(model):
         for layer in model.model.layers:
             if hasattr(layer, "conv"):
@@ -478,7 +478,7 @@ def wrong_cases(config):
             if cap:
                 cases[f"no cap of {what}"] = (set_config(**{key: None}), None)
                 cases[f"another cap of {what}"] = (set_config(**{key: 1.05 * cap}), None)
-            elif (config.model_type, what) != ("gemma3_text", "scores"):  # not looked at there
+            elif (config.model_type, what) != ("gemma3_text", "scores"):  # not read there
                 cases[f"a cap of {what}"] = (set_config(**{key: 30.0}), None)
         if config.query_pre_attn_scalar != config.head_dim:
             cases["scaled by head_dim"] = (
@@ -514,7 +514,7 @@ def wrong_cases(config):
         cases["the other factors"] = (set_rope(short_factor=rope["long_factor"],
                                                long_factor=rope["short_factor"]), None)
         cases["no magnitude"] = (set_rope(attention_factor=1.0), None)
-    if config.model_type == "gpt_oss" and config.swiglu_limit < 4:  # nothing is left there of less
+    if config.model_type == "gpt_oss" and config.swiglu_limit < 4:  # with a smaller limit no signal is left
         cases["gates clamped from below, too"] = (None, change_gate(
             lambda gate, up, limit: (up.clamp(-limit, limit) + 1) * gate.clamp(-limit, limit)
             * torch.sigmoid(1.702 * gate.clamp(-limit, limit))))

@@ -1,13 +1,13 @@
-"""Gemma 4 for make_family_models.py: its cases (family_cases.py), weights and GGUF files, and what a
-reader of them may get wrong."""
+"""Gemma 4 for make_family_models.py: its cases (family_cases.py), weights and GGUF files, and the
+possible mistakes of a reader."""
 import numpy
 import torch
 
 from changes import change, next_row, set_config, set_rope
 
 CASES = {
-    # As Gemma 4 E2B: an input of each layer's own; the last layers, whose MLPs are twice as wide,
-    # read the keys and values of earlier ones.
+    # As Gemma 4 E2B: per-layer inputs; the last layers, whose MLPs are twice as wide, read the keys
+    # and values of earlier ones.
     "gemma4_shared": dict(
         model_type="gemma4_text", hidden_size=24, intermediate_size=28, num_hidden_layers=7,
         num_attention_heads=4, num_key_value_heads=1, head_dim=8, global_head_dim=16,
@@ -19,8 +19,8 @@ CASES = {
             full_attention=dict(rope_type="proportional", rope_theta=1e6,
                                 partial_rotary_factor=0.25),
             sliding_attention=dict(rope_type="default", rope_theta=1e4)), gguf=True),
-    # As Gemma 4 31B: values that are keys in layers without a window. A prompt that leaves a page of
-    # 64 tokens behind its window.
+    # As Gemma 4 31B: layers without a window use their keys as values. The prompt is so long that a
+    # page of 64 tokens falls out of the window.
     "gemma4_keys": dict(
         model_type="gemma4_text", hidden_size=32, intermediate_size=40, num_hidden_layers=4,
         num_attention_heads=4, num_key_value_heads=2, num_global_key_value_heads=1, head_dim=10,
@@ -32,7 +32,7 @@ CASES = {
             full_attention=dict(rope_type="proportional", rope_theta=1e6,
                                 partial_rotary_factor=0.5, factor=2.0),
             sliding_attention=dict(rope_type="default", rope_theta=1e4))),
-    # As Gemma 4 26B-A4B but for an output matrix of its own: experts beside each MLP.
+    # As Gemma 4 26B-A4B except for a separate output matrix: experts beside each MLP.
     "gemma4_moe": dict(
         model_type="gemma4_text", hidden_size=24, intermediate_size=20, num_hidden_layers=3,
         num_attention_heads=4, num_key_value_heads=2, num_global_key_value_heads=1, head_dim=8,
@@ -51,9 +51,9 @@ def is_gemma4(config):
     return config.model_type == "gemma4_text"
 
 
-# (mean, deviation) by the ending of a name. Scores are not divided by anything, so that head norms
-# are smaller; the router's input is divided by sqrt(dim). Branches and logits are made smaller than
-# other families': every branch of so many is amplified by all behind it, and so is what rounds.
+# (mean, standard deviation) by the ending of a name. Scores are not scaled, so that head norms are
+# smaller; the router's input is divided by sqrt(dim). Branches and logits are smaller than in other
+# families, because the many later branches amplify each branch and its rounding errors.
 SPREADS = {"q_norm.weight": (0.6, 0.15), "k_norm.weight": (0.6, 0.15),
            "router.proj.weight": (0, 1), "post_attention_layernorm.weight": (0.4, 0.1),
            "post_feedforward_layernorm.weight": (0.4, 0.1),
@@ -81,7 +81,7 @@ def n_lenders(config):
 
 
 def write_keys(writer, config):
-    """As the converter does: a number for each layer where layers differ."""
+    """As the converter does: one number per layer if layers differ."""
     local = [kind == "sliding_attention" for kind in config.layer_types]
     width = config.intermediate_size
     if config.use_double_wide_mlp:
@@ -120,7 +120,7 @@ def write_keys(writer, config):
 
 
 def tensors_of(name, value):
-    """What the converter to GGUF makes of a tensor: names of transformers or GGUF, and values."""
+    """The converter's output for a tensor: names of transformers or GGUF, and values."""
     if name.endswith("layer_scalar"):
         name += ".weight"
     elif name.endswith("router.scale"):
@@ -144,7 +144,7 @@ def modules_of(model, name):
 
 
 def without(name):
-    """Norms that hand on what they get."""
+    """Norms that return their input."""
     def wrong(model):
         found = modules_of(model, name)
         assert found, name
@@ -167,7 +167,7 @@ def scaled_by_heads(model):
 
 
 def frequencies_among_what_turns(model):
-    """As other families' heads that turn in part: by the width of what turns."""
+    """By the rule of other families whose heads are rotated in part: by the width of the rotated part."""
     rotary = model.model.rotary_emb
     rope = model.config.rope_parameters["full_attention"]
     frequencies = rotary.full_attention_inv_freq
@@ -176,7 +176,7 @@ def frequencies_among_what_turns(model):
 
 
 def keys_of_an_earlier_layer(model):
-    """Last layers read the layer before the last one of their kind."""
+    """The last layers read the keys and values of the last but one layer of their kind."""
     kinds = model.config.layer_types[:n_lenders(model.config)]
     for kind in set(kinds):
         places = [i for i, its in enumerate(kinds) if its == kind]

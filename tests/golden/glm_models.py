@@ -1,13 +1,13 @@
-"""GLM-4.5 for make_family_models.py: its cases (family_cases.py) and GGUF files, and what a reader of
-them may get wrong. Experts are DeepSeek-V3's (latent_models.py)."""
+"""GLM-4.5 for make_family_models.py: its cases (family_cases.py) and GGUF files, and the possible
+mistakes of a reader. Experts are DeepSeek-V3's (latent_models.py)."""
 import gguf
 import torch
 
 import latent_models
 from changes import change, set_rope, zero
 
-# transformers 5.12.1 takes the share of heads that turns beside rope_parameters, in part, and 0.5
-# where it does not stand there.
+# transformers 5.12.1 reads the rotated share of heads partly from outside rope_parameters, with a
+# default of 0.5.
 CASES = {
     # As GLM-4.5 and 4.6, in the spelling of their files.
     "glm4_moe_plain": dict(
@@ -29,8 +29,8 @@ CASES = {
         topk_group=2, norm_topk_prob=True, tie_word_embeddings=False, partial_rotary_factor=0.25,
         rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0,
                              partial_rotary_factor=0.25)),
-    # Experts in all layers, as transformers 5 holds them; weights that do not add up to 1; no
-    # biases; heads whose width is not named.
+    # Experts in all layers, as transformers 5 holds them; weights without normalisation; no biases;
+    # heads whose width is not in the configuration.
     "glm4_moe_stacked": dict(
         model_type="glm4_moe", hidden_size=30, intermediate_size=24, moe_intermediate_size=8,
         num_hidden_layers=2, num_attention_heads=5, num_key_value_heads=5, attention_bias=False,
@@ -73,7 +73,7 @@ def tensors_of(name, value):
 
 
 def pairs_side_by_side(config, state):
-    """Of the part that turns, rows of pairs next to each other."""
+    """Rows of pairs are adjacent within the rotated part."""
     turned = int(config.rope_parameters["partial_rotary_factor"] * head_dim_of(config))
     for key, value in state.items():
         if ".self_attn." in key and key.rsplit(".", 2)[1] in ("q_proj", "k_proj"):

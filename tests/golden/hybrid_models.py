@@ -1,12 +1,12 @@
-"""Qwen3-Next and Qwen3.5 for make_family_models.py: their cases (family_cases.py), weights and GGUF files,
-and what a reader of them may get wrong."""
+"""Qwen3-Next and Qwen3.5 for make_family_models.py: their cases (family_cases.py), weights and GGUF
+files, and the possible mistakes of a reader."""
 import torch
 
 from changes import backwards, change, one_token_early, set_rope, zero
 
 TYPES = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 
-# llama.cpp takes keys and values to be of one width.
+# llama.cpp assumes that keys and values have one width.
 CASES = {
     # As Qwen3-Next-80B-A3B, in the spelling of its files.
     "qwen3_next_plain": dict(
@@ -20,8 +20,8 @@ CASES = {
         old=dict(rope_theta=1e7, rope_scaling=None, partial_rotary_factor=0.25, num_experts=6,
                  full_attention_interval=4, use_sliding_window=False, decoder_sparse_step=1,
                  mlp_only_layers=[])),
-    # Layers without experts, another share of heads turned, a convolution over three tokens, biases
-    # of attention, weights of experts as they are.
+    # Layers without experts, another rotated share of heads, a convolution over three tokens,
+    # biases of attention, expert weights without normalisation.
     "qwen3_next_mixed": dict(
         model_type="qwen3_next", hidden_size=32, intermediate_size=28, moe_intermediate_size=14,
         shared_expert_intermediate_size=10, num_hidden_layers=5, num_attention_heads=3,
@@ -32,7 +32,7 @@ CASES = {
         layer_types=["full_attention", "linear_attention", "linear_attention", "full_attention",
                      "linear_attention"],
         rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)),
-    # One key head of three value heads, a convolution over two tokens.
+    # One key head for three value heads, a convolution over two tokens.
     "qwen3_next_stacked": dict(
         model_type="qwen3_next", hidden_size=30, intermediate_size=20, moe_intermediate_size=10,
         shared_expert_intermediate_size=12, num_hidden_layers=3, num_attention_heads=2,
@@ -57,7 +57,7 @@ CASES = {
         tie_word_embeddings=False,
         rope_parameters=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.5,
                              mrope_section=[2, 2, 2], mrope_interleaved=True), gguf="tiled.gguf"),
-    # States wider than the columns that go over a pass together, and not by a multiple of them.
+    # States wider than the block of columns that is processed together, and not a multiple of it.
     "qwen3_5_wide": dict(
         model_type="qwen3_5_text", hidden_size=24, intermediate_size=28, num_hidden_layers=2,
         num_attention_heads=2, num_key_value_heads=1, head_dim=16, linear_num_key_heads=1,
@@ -113,7 +113,7 @@ def is_offset(name):
 
 
 def spread_of(name):
-    """Mean and deviation of parameters that make a state last for some tokens; None of others."""
+    """Mean and standard deviation of parameters which make a state last for some tokens; None for others."""
     return {"A_log": (-1.5, 0.5), "dt_bias": (-1.0, 0.5)}.get(name.rsplit(".", 1)[-1])
 
 
@@ -138,13 +138,13 @@ def write_keys(writer, config):
 
 
 def parts_of_joined(config):
-    """Of a key head's rows in in_proj_qkvz: query, key, values, gates."""
+    """The rows of a key head in in_proj_qkvz: query, key, values, gates."""
     group = config.linear_num_value_heads // config.linear_num_key_heads
     return [config.linear_key_head_dim] * 2 + [group * config.linear_value_head_dim] * 2
 
 
 def tiled(config, value, first, dim):
-    """Value heads from row (or, dim 1, column) `first` on as GGUF orders Qwen3.5's."""
+    """Value heads from row (or, for dim 1, column) `first` on, in GGUF's order for Qwen3.5."""
     if config.model_type == "qwen3_next":
         return value
     heads, parts = value.tensor_split([first], dim=dim)[::-1]
@@ -154,8 +154,8 @@ def tiled(config, value, first, dim):
 
 
 def tensors_of(config, name, value):
-    """What the converter to GGUF makes of a tensor: names of transformers (those of GGUF where there
-    is none) and values."""
+    """The converter's output for a tensor: names of transformers (those of GGUF if there is none)
+    and values."""
     keys = 2 * config.linear_num_key_heads * config.linear_key_head_dim
     if is_offset(name):
         value = value + 1
@@ -184,7 +184,7 @@ def tensors_of(config, name, value):
 
 # --- mistakes ---
 
-# States that grow with every token: their logits may be no numbers.
+# States that grow with every token: their logits may be NaN or infinite.
 MAY_OVERFLOW = ("a decay that is stored", "no length of queries and keys")
 
 
@@ -193,7 +193,7 @@ def recurrent_layers(model):
 
 
 def rule(change_arguments):
-    """The delta rule with other arguments."""
+    """Calls the delta rule with other arguments."""
     def wrong(model):
         for layer in recurrent_layers(model):
             def other(query, key, value, inner=layer.chunk_gated_delta_rule, **rest):
@@ -203,13 +203,13 @@ def rule(change_arguments):
 
 
 def late_decay(arguments):
-    """A state that decays after it is updated: by the next token's decay, one token late."""
+    """A state that decays after its update: by the next token's decay, one token late."""
     g = arguments["g"]
     return {**arguments, "g": torch.cat([torch.zeros_like(g[:, :1]), g[:, :-1]], dim=1)}
 
 
 def repeated_otherwise(arguments):
-    """Key heads taken in turns."""
+    """Key heads repeated in alternation."""
     def turns(x):
         n = len({tuple(x[0, 0, i].tolist()) for i in range(x.shape[2])})
         return x[:, :, ::x.shape[2] // n].repeat(1, 1, x.shape[2] // n, 1)

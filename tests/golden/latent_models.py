@@ -1,5 +1,5 @@
 """DeepSeek-V2 and V3, Kimi K2 and GLM-4.7-Flash for make_family_models.py: their cases
-(family_cases.py), weights and GGUF files, and what a reader of them may get wrong."""
+(family_cases.py), weights and GGUF files, and the possible mistakes of a reader."""
 import math
 
 import gguf
@@ -10,7 +10,7 @@ from changes import change, next_row, set_config, set_rope, zero
 TYPES = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 
 CASES = {
-    # As DeepSeek-V2-Lite but for the scaling of its context, in the spelling of its file.
+    # As DeepSeek-V2-Lite without its context scaling, in the spelling of its file.
     "deepseek_v2_plain": dict(
         model_type="deepseek_v2", hidden_size=32, intermediate_size=44, moe_intermediate_size=12,
         num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, q_lora_rank=None,
@@ -21,7 +21,7 @@ CASES = {
         gguf=True,
         old=dict(rope_theta=1e4, rope_scaling=None, aux_loss_alpha=0.001, seq_aux=True, ep_size=1,
                  moe_layer_freq=1, scoring_func="softmax", pretraining_tp=1)),
-    # As DeepSeek-V2: queries by way of a narrower product, experts of the best groups.
+    # As DeepSeek-V2: low-rank queries, experts of the best groups.
     "deepseek_v2_grouped": dict(
         model_type="deepseek_v2", hidden_size=30, intermediate_size=40, moe_intermediate_size=10,
         num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, q_lora_rank=18,
@@ -29,8 +29,9 @@ CASES = {
         n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=0,
         routed_scaling_factor=4.0, topk_method="group_limited_greedy", n_group=4, topk_group=2,
         tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=1e4)),
-    # With YaRN, as all of V2: scores by the square of mscale. Tensors as transformers 5 holds them;
-    # the GGUF file as the first ones, with both halves of kv_b_proj in one tensor.
+    # With YaRN, as all of V2: scores are multiplied by the square of mscale. Tensors as
+    # transformers 5 holds them; the GGUF file follows the first ones, with both halves of kv_b_proj
+    # in one tensor.
     "deepseek_v2_yarn": dict(
         model_type="deepseek_v2", hidden_size=32, intermediate_size=36, moe_intermediate_size=14,
         num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=12,
@@ -55,7 +56,7 @@ CASES = {
             type="yarn", factor=4.0, beta_fast=32, beta_slow=1, mscale=1.0, mscale_all_dim=1.0,
             original_max_position_embeddings=64), topk_method="noaux_tc", scoring_func="sigmoid",
             moe_layer_freq=1, ep_size=1, num_nextn_predict_layers=1)),
-    # As Moonlight: one group, queries by one product.
+    # As Moonlight: one group, queries by a single product.
     "deepseek_v3_ungrouped": dict(
         model_type="deepseek_v3", hidden_size=30, intermediate_size=36, moe_intermediate_size=14,
         num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, q_lora_rank=None,
@@ -63,7 +64,7 @@ CASES = {
         n_routed_experts=5, num_experts_per_tok=2, n_shared_experts=2, first_k_dense_replace=1,
         routed_scaling_factor=2.446, n_group=1, topk_group=1, norm_topk_prob=True,
         tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=5e4)),
-    # Weights that do not add up to 1; factors of YaRN that do not cancel; many heads.
+    # Weights without normalisation; factors of YaRN that do not cancel; many heads.
     "deepseek_v3_stacked": dict(
         model_type="deepseek_v3", hidden_size=36, intermediate_size=40, moe_intermediate_size=10,
         num_hidden_layers=2, num_attention_heads=10, num_key_value_heads=10, q_lora_rank=14,
@@ -73,7 +74,7 @@ CASES = {
         tie_word_embeddings=False, stacked=True,
         rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, mscale=1.0,
                              mscale_all_dim=0.4, original_max_position_embeddings=64)),
-    # DeepSeek-V3 by another name, in the spelling of its file; YaRN's bounds are one.
+    # DeepSeek-V3 under another name, in the spelling of its file; both bounds of YaRN are equal.
     "kimi_k2_plain": dict(
         model_type="deepseek_v3", renamed="kimi_k2", hidden_size=24, intermediate_size=32,
         moe_intermediate_size=8, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3,
@@ -100,8 +101,8 @@ CASES = {
         old=dict(rope_theta=1e6, rope_scaling=None, partial_rotary_factor=1.0,
                  topk_method="noaux_tc", first_k_dense_replace=1, mlp_layer_types=None,
                  num_nextn_predict_layers=1)),
-    # Dense layers by a list, queries by one product, groups, weights that do not add up to 1; an
-    # epsilon that tells the norms of latents from the others.
+    # A list of dense layers, queries by a single product, groups, weights without normalisation; an
+    # epsilon that distinguishes the norms of latents from the others.
     "glm4_moe_lite_listed": dict(
         model_type="glm4_moe_lite", hidden_size=24, intermediate_size=28, moe_intermediate_size=10,
         num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2, rms_norm_eps=1e-2,
@@ -140,15 +141,15 @@ def mixtures(model):
 
 
 def mscale(rope):
-    """Of YaRN: 1 + mscale_all_dim log(factor) / 10."""
+    """For YaRN: 1 + mscale_all_dim log(factor) / 10."""
     if rope["rope_type"] != "yarn" or rope["factor"] <= 1:
         return 1.0
     return 0.1 * rope.get("mscale_all_dim", 0) * math.log(rope["factor"]) + 1
 
 
 def finish(model):
-    """What transformers 5.12.1 leaves out of V2: mscale of scores, as DeepSeek's own code has it, and
-    a number that its choice of groups asks for."""
+    """Two things that transformers 5.12.1 lacks for V2: mscale of scores, as in DeepSeek's own
+    code, and a number that its choice of groups needs."""
     if model.config.model_type == "deepseek_v2":
         for attention in attentions(model):
             attention.scaling *= mscale(model.config.rope_parameters) ** 2
@@ -157,7 +158,7 @@ def finish(model):
 
 
 def fill_buffers(model, generator):
-    """Biases of choices, which are no parameters: a few tenths, as sigmoids differ by."""
+    """Biases of expert selection, which are no parameters: a few tenths, like the differences of sigmoids."""
     for name, buffer in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
             buffer.normal_(0, 0.2, generator=generator)
@@ -168,7 +169,7 @@ def fill_buffers(model, generator):
 
 
 def write_keys(writer, config, joined):
-    """joined: as the first files, which have the two halves of kv_b_proj in one tensor."""
+    """joined: as in the first files, which have the two halves of kv_b_proj in one tensor."""
     head_dim = config.qk_nope_head_dim + config.qk_rope_head_dim
     if joined:
         writer.add_key_length(head_dim)
@@ -193,7 +194,7 @@ def write_keys(writer, config, joined):
         writer.add_expert_weights_norm(config.norm_topk_prob)
         writer.add_expert_group_count(config.n_group)
         writer.add_expert_group_used_count(config.topk_group)
-        if not is_lite:  # whose file does not name the function
+        if not is_lite:  # its file does not name the function
             writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     rope = config.rope_parameters
     if rope.get("mscale_all_dim"):
@@ -201,7 +202,7 @@ def write_keys(writer, config, joined):
 
 
 def tensors_of(config, name, value, joined):
-    """What the converter to GGUF makes of a tensor: names of transformers, and values."""
+    """The converter's output for a tensor: names of transformers, and values."""
     if name.endswith("e_score_correction_bias"):
         yield name.replace("_bias", ".bias"), value
     elif name.endswith("kv_b_proj.weight") and not joined:
@@ -217,7 +218,7 @@ def tensors_of(config, name, value, joined):
 
 
 def halves_apart(rows):
-    """Rows 2i and 2i + 1 at i and i + n / 2, of the last dimension but one."""
+    """Rows 2i and 2i + 1 move to i and i + n / 2, in the last dimension but one."""
     return torch.cat((rows[..., ::2, :], rows[..., 1::2, :]), dim=-2)
 
 
@@ -262,7 +263,7 @@ def weights_of_biased(logits, weights, ids, mixture):
 
 
 def change_weights(function):
-    """The weights of a row's experts are others: function(logits, weights, ids, mixture)."""
+    """Replaces the weights of a row's experts: function(logits, weights, ids, mixture)."""
     def wrong(model):
         for mixture in mixtures(model):
             def route(logits, inner=mixture.route_tokens_to_experts, mixture=mixture):
@@ -274,7 +275,7 @@ def change_weights(function):
 
 
 def worth_by_best(model):
-    """Groups by their best expert (of V3), by their two best (of V2)."""
+    """Groups by their best expert (for V3), by their two best (for V2)."""
     for mixture in mixtures(model):
         n = mixture.n_group if hasattr(mixture, "n_group") else mixture.num_group
         is_v3 = hasattr(mixture, "n_group")
@@ -298,7 +299,7 @@ def worth_by_best(model):
 
 
 def mistakes_of_routing(config):
-    """Of experts in groups, by sigmoids or a softmax."""
+    """For experts in groups, by sigmoids or a softmax."""
     cases = {
         "no shared experts": (change("shared_experts.down_proj.weight", zero), None),
         "experts in another order": (

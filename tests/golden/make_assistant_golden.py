@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/assistant/*: assistants of tiny Gemma 4 models, which read the target's keys and
-values, and what Hugging Face transformers' forward drafts with them.
+"""Makes tests/golden/assistant/*: assistants of tiny Gemma 4 models, which read the target's keys
+and values, and the drafts of Hugging Face transformers' forward with them.
 
 Needs torch, transformers (5.12.1), safetensors, gguf. For each case it writes
 
     config.json, model.safetensors   the assistant, as save_pretrained writes it, bf16
     drafts.json                      base (the target's folder below tests/golden), tokens (the text and
-                                     what is drafted behind it, greedily)
+                                     the greedy draft after it)
     golden.safetensors               logits (N_DRAFTED, vocabulary), f32
-    model.gguf                       the assistant as llama.cpp's converter names and leaves out what
-                                     it has, f32; without a tokenizer
-    target/                          the target, where no golden model is it
+    model.gguf                       the assistant with the tensors and names of llama.cpp's converter,
+                                     f32; without a tokenizer
+    target/                          the target, if it is not a golden model
 
-The target has run the text but its last token, so that each drafted row reads the keys and values of
-these tokens and stands at the last one's position. Row 0 reads the last token's embedding and the
-target's last hidden state, row i the token drafted before and what row i - 1 gave:
+The target has run the text except its last token. Each drafted row therefore reads the keys and
+values of these tokens and is at the last one's position. Row 0 reads the last token's embedding and
+the target's last hidden state. Row i reads the token drafted before it and the output of row i - 1:
 
     x = pre_projection [embedding, state];  h = norm(layers(x));  state' = post_projection(h)
 
-For each case the script asserts that logits move when one thing is done wrong: see `wrong_ways`.
+For each case the script asserts that each mistake in `wrong_ways` changes the logits.
 """
 import copy
 import json
@@ -36,20 +36,20 @@ import gemma4_models
 import make_family_models as family
 
 N_DRAFTED = 6
-# Each cluster of the output has several tokens: the vocabulary of other goldens is a prime.
+# Each cluster of the output has several tokens: the vocabulary of other goldens is prime.
 ORDERED_VOCABULARY = 96
 ROPES = dict(full_attention=dict(rope_type="proportional", rope_theta=1e6,
                                  partial_rotary_factor=0.25),
              sliding_attention=dict(rope_type="default", rope_theta=1e4))
 CASES = {
-    # As Gemma 4 E2B's: an output of clusters, of which the best ones are read.
+    # As Gemma 4 E2B's: an output of clusters, of which only the best are read.
     "ordered": dict(
         base=None, ordered=dict(num_centroids=12, centroid_intermediate_top_k=5),
         text=dict(hidden_size=20, intermediate_size=28, num_hidden_layers=3, num_attention_heads=4,
                   num_key_value_heads=1, head_dim=8, global_head_dim=16, sliding_window=16,
                   layer_types=["sliding_attention", "sliding_attention", "full_attention"],
                   rope_parameters=ROPES)),
-    # As Gemma 4 31B's: a whole output, of a target whose values are keys.
+    # As Gemma 4 31B's: a whole output, for a target whose values are its keys.
     "whole": dict(
         base="gemma4_keys", ordered=None,
         text=dict(hidden_size=24, intermediate_size=36, num_hidden_layers=2, num_attention_heads=6,
@@ -97,14 +97,14 @@ def make_assistant(target, options, seed):
 
 
 class Way:
-    """What is read; what a reader may get wrong is a change of one of these."""
-    swapped_parts = False      # the state first
-    first_position = 0         # from the last token's
-    own_positions = False      # of each drafted row
-    raw_embedding = False      # not scaled
-    raw_state = False          # the target's, in front of its final norm
-    same_state = False         # of all rows
-    last_key = False           # the last token's, too
+    """The input of a row; each possible mistake of a reader changes one of these."""
+    swapped_parts = False      # the state before the embedding
+    first_position = 0         # counted from the last token's
+    own_positions = False      # a separate one for each drafted row
+    raw_embedding = False      # without its scale
+    raw_state = False          # the target's, before its final norm
+    same_state = False         # one for all rows
+    last_key = False           # includes the last token's
 
     def __init__(self, **changes):
         for name, value in changes.items():
@@ -114,8 +114,8 @@ class Way:
 
 @torch.no_grad()
 def drafted(target, assistant, ids, tokens=None, way=None):
-    """Logits of N_DRAFTED rows behind a text, of the tokens given or the likeliest, which are
-    returned, too, with the least lead of a best logit."""
+    """Logits of N_DRAFTED rows after a text, for the given tokens or the likeliest. Also returns
+    the tokens and the smallest lead of a best logit."""
     way = way or Way()
     seen = {}
     hook = target.model.norm.register_forward_pre_hook(
@@ -209,7 +209,7 @@ def make_case(options):
 
 
 def write_gguf(directory):
-    """As convert_hf_to_gguf.py --outtype f32, which leaves the clusters out."""
+    """As convert_hf_to_gguf.py --outtype f32, which omits the clusters."""
     config = Gemma4AssistantConfig.from_pretrained(directory)
     text = config.text_config
     writer = gguf.GGUFWriter(directory / "model.gguf", "gemma4-assistant")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_assisted_golden.py MODELS OUTPUT: what Hugging Face assisted generation does, round by round.
+"""make_assisted_golden.py MODELS OUTPUT: the rounds of Hugging Face assisted generation.
 
 MODELS holds the folders stories260K (target) and weak260K (assistant). Greedy, 96 new tokens, the
 assistant drafting a constant K = 1..8 tokens a round with its confidence stop off, and again with
@@ -11,15 +11,15 @@ How the library counts (transformers 5.x, the class AssistedCandidateGenerator a
 _assisted_decoding), and how that maps to Outrider's rounds:
 
 - A round here is one pass of the library's loop: the assistant proposes n tokens, the target
-  judges them in one pass, num_matches of them stand and one token of the target's own follows. It
+  judges them in one pass, accepts num_matches of them and adds one token of its own. It
   proposes min(K, max_length - length - 1), length being all tokens so far: Outrider's
   min(K, remaining - 1). With one token left both run a last pass without any draft.
 - The library's first pass holds the whole prompt and the first draft. Outrider prefills all of the
   prompt but its last token, and that token roots round one. The passes differ in shape, but both
   judge the same draft after the same prompt, so the rounds correspond one to one from the first.
 - The end token differs. If the assistant proposes it and everything is accepted, the library takes
-  one off num_matches and lets the target's own pick, which is the same token, stand for it;
-  Outrider counts it as an accepted draft token and emits nothing behind it. Such a last round is
+  one off num_matches and uses the target's own pick, which is the same token, instead;
+  Outrider counts it as an accepted draft token and emits nothing after it. Such a last round is
   one lower here. None of these texts reaches the models' own end token, so "ending" repeats the
   run with the line feed as the end token; end_token_drafted names the K with such a last round.
 - The library keeps both models in a growing cache, so arithmetic differs in the last bits between
@@ -29,10 +29,10 @@ _assisted_decoding), and how that maps to Outrider's rounds:
   recorded.
 
 The script checks itself. It predicts every count from plain passes of the two models over the
-finished text: while committed text and draft agree, the draft is the assistant's argmax behind
-the true text, so a round accepts the run of positions at which both argmaxes agree, capped by the
-proposal. Any round in which library and prediction differ is listed on standard error and in the
-output ("differences").
+finished text: while committed text and draft agree, the draft is the assistant's argmax after the
+true text. A round therefore accepts the run of positions at which both argmaxes agree, limited by
+the proposal. Any round in which library and prediction differ is listed on standard error and in
+the output ("differences").
 """
 
 import json
@@ -47,8 +47,8 @@ NEW_TOKENS = 96
 SMALLEST_GAP = 2e-4
 LINE_FEED = 13  # the token of byte 0x0A in both models' vocabulary
 DRAFT_LENGTHS = range(1, 9)
-# Openings in the manner of the models' training text, of several lengths and moods: high and low
-# acceptance, dialogue, lists, one word, a word the text is unlikely to know.
+# Openings in the style of the models' training text, of several lengths and moods: high and low
+# acceptance, dialogue, lists, one word, a word that the training text hardly contains.
 MORE_PROMPTS = [
     "Tom had a red ball",
     "One day, a little dog went to the beach with his mom.",
@@ -62,7 +62,7 @@ MORE_PROMPTS = [
 
 
 class Rounds:
-    """Notes, for every pass of the target, how many tokens were proposed and how many stood."""
+    """Records, for every pass of the target, how many tokens were proposed and how many were accepted."""
 
     def __init__(self):
         self.proposed = []
@@ -111,9 +111,10 @@ def plain_choices(model, prompt, generated):
 
 
 def predicted_rounds(agree, draft_length, ends, schedule="constant"):
-    """[(proposed, accepted)] as the library counts, from where the two models' choices agree.
+    """[(proposed, accepted)] by the library's count, derived from where the two models' choices
+    agree.
 
-    With `ends` the last token is an end token, which a draft does not go beyond. The second value
+    With `ends` the last token is an end token, after which no draft continues. The second value
     says whether that token was drafted and accepted.
     """
     rounds = []
@@ -142,8 +143,8 @@ def compare(what, models, prompt, expected_ids, agree, end_token, ends, differen
             differences.append({**what, "draft_length": draft_length, "what": "ids"})
         expected, drafted = predicted_rounds(agree, draft_length, ends)
         seen = list(zip(rounds.proposed, rounds.matched))
-        # A rejected draft may have proposed an end token of its own and stopped there, which the
-        # prediction cannot know: only accepted counts are compared for such rounds.
+        # A rejected draft may have proposed an end token and stopped there, which the prediction
+        # cannot know: for such rounds only accepted counts are compared.
         shorter = [p < q and m < p for (p, m), (q, _) in zip(seen, expected)]
         same = len(seen) == len(expected) and all(
             a == b or (short and a[1] == b[1]) for a, b, short in zip(seen, expected, shorter))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes block_formats.json beside this file: random GGUF blocks and what the package gguf decodes.
+"""Writes block_formats.json beside this file: random GGUF blocks and the values that the package
+gguf decodes.
 
-Every byte is random but for the f16 scales, which are finite numbers of both signs, one of them
+Every byte is random except the f16 scales, which are finite numbers of both signs, one of them
 subnormal. Bytes and the bits of the floats are hexadecimal, little-endian. Needs gguf and numpy.
 """
 
@@ -30,7 +31,7 @@ def blocks_of(kind, generator):
         scales[-1] = 3e-6  # subnormal
         blocks[:, offset:offset + 2] = scales.astype(np.float16).reshape(-1, 1).view(np.uint8)
     if kind.name == "MXFP4":
-        blocks[:, 0] = [0, 1, 121]  # exponents: two whose halves are subnormal
+        blocks[:, 0] = [0, 1, 121]  # exponents, two of which give subnormal halves
     return blocks
 
 

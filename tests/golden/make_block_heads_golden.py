@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/block_heads.json: what block heads draft on a tiny target, in plain Python.
+"""Makes tests/golden/block_heads.json: the drafts of block heads on a tiny target, in plain Python.
 
-Needs nothing but Python; it runs in about a second. Everything is computed place by place in f64.
-A weight is a formula of its name, that of make_heads_golden.py and tests/support/tiny_heads.h:
-start = sum of (i + 1) * code of character i, modulo 1000; wave j = sin(0.7 j + 0.01 j^2 + start),
-j counting the weights row by row. A matrix of n columns holds 1.5 / sqrt(n) times the wave, a name
+Needs nothing but Python; it runs in about a second. Everything is computed place by place in f64. A
+weight is a formula of its name, that of make_heads_golden.py and tests/support/tiny_heads.h: start
+= sum of (i + 1) * code of character i, modulo 1000; wave j = sin(0.7 j + 0.01 j^2 + start), j
+counting the weights row by row. A matrix of n columns holds 1.5 / sqrt(n) times the wave, a name
 that ends in "norm.weight" 1 + 0.2 times it, another vector 0.3 times it, all rounded to f32. The
 target is that file's, too; the heads have a RoPE base, an epsilon and groups of their own.
 
-Read from the public programs, whose facts are followed and whose code is not used:
+Facts from public programs, whose code is not used:
 
 - DFlash (arXiv 2602.06036), github.com/z-lab/dflash at 44947fb, dflash/model.py. The features are
-  what extract_context_feature takes: outputs of decoder layers, counted from 0. fc and hidden_norm
+  those of extract_context_feature: outputs of decoder layers, counted from 0. fc and hidden_norm
   make one row of context of each token's features. Each layer makes keys and values of that row as
   it is, without its input norm (Qwen3DFlashAttention.forward). The block is the newest token and
-  masks, at the positions that follow the context; no mask hides one row from another. Row i stands
+  masks, at the positions that follow the context; no mask hides one row from another. Row i is
   at the place that it predicts; row 0 is not used (dflash_generate). Only context stays cached.
 - Sliding layers: github.com/vllm-project/vllm at 036a00d, model_executor/models/qwen3_dflash.py,
   _dflash_layer_causal and _resolve_layer_attention, and github.com/sgl-project/sglang at 00731f0,
   speculative/dflash_utils.py: such a layer is causal if the config says nothing else, and its
-  window counts the query itself. z-lab's own program passes is_causal=False to every layer, and
+  window includes the query itself. z-lab's own program passes is_causal=False to every layer, and
   only some of its attention functions look at the window.
 - DSpark (arXiv 2607.05147), github.com/deepseek-ai/DeepSpec at afdfa7c. The backbone is DFlash's
-  (deepspec/modeling/dspark/qwen3/modeling.py), but row i predicts the place behind it, so all rows
+  (deepspec/modeling/dspark/qwen3/modeling.py), but row i predicts the place after it, so all rows
   are used (deepspec/eval/dspark/draft_ops.py). The Markov heads: modeling/dspark/markov_head.py,
   sample_block_tokens. The confidence: AcceptRatePredictor in modeling/dspark/common.py, and
   predict_confidence_step; it reads the token before, never the one that it judges.
@@ -39,12 +39,12 @@ The JSON:
 - "context": of each text, the rows that fc and hidden_norm give for its 14 first places.
 - "dflash": by variant ("full": layers see all; "sliding": layer 1 has a window of 3 and is causal;
   "causal": both layers are causal), text and block: "start" (the anchor's position), "anchor",
-  "hidden" and "logits" of all five rows behind the final norm, and "drafts", the likeliest tokens
-  of rows 1 to 4. A block is the same where the context came at once; this is asserted.
+  "hidden" and "logits" of all five rows after the final norm, and "drafts", the likeliest tokens
+  of rows 1 to 4. A block is the same if the context came at once; this is asserted.
 - "dspark": by kind of Markov head, text and block: "drafts", the greedy chain; "logits", corrected,
   of each step; "confidence_logits" and "confidences". The hidden states are those of "full".
   "vanilla_plain" has a confidence head that reads no token.
-- "runs": greedy generation behind the first nine tokens of a text, by DFlash's "full" and by
+- "runs": greedy generation after the first nine tokens of a text, by DFlash's "full" and by
   DSpark's "rnn": "tokens", twelve or more, and of each round "start", "drafts" and how many are
   "accepted".
 - "ddtree": cases with "logits" of the slots and trees by "budget" (root not counted): "tokens",
@@ -146,7 +146,7 @@ def likeliest(logits):
 
 
 class Entry(typing.NamedTuple):
-    """What a layer keeps of one row."""
+    """The entry that a layer keeps for one row."""
     position: int
     keys: list
     values: list
@@ -189,7 +189,7 @@ class Layer:
                      self.heads_of(times(self.v, read)))
 
     def run(self, residual, read, position, seen):
-        """seen: the entries that the row may look at, its own included."""
+        """seen: the entries that the row may attend to, its own included."""
         norm = self.q_norm if self.shape.head_norms else None
         attended = []
         for head, query in enumerate(self.placed(times(self.q, read), norm, position)):
@@ -226,7 +226,7 @@ class Target:
         return entries, outputs, times(self.head, rms(x, self.norm, TARGET.epsilon))
 
     def features(self, tokens):
-        """Of each place of a text: the outputs of the layers that heads read, joined."""
+        """For each place of a text: the concatenated outputs of the layers that heads read."""
         joined = []
         for i in range(len(tokens)):
             outputs = self.place(tuple(tokens[:i + 1]))[1]
@@ -238,7 +238,7 @@ class Target:
 
 
 class Backbone:
-    """A block head without what samples, and the context that it has seen."""
+    """A block head without its sampling part, and the context that it has seen."""
 
     def __init__(self, target, windows=(None, None), causal=(False, False)):
         self.target, self.windows, self.causal = target, windows, causal
@@ -258,7 +258,7 @@ class Backbone:
                 context.append(layer.entry(row, len(context)))
 
     def block(self, anchor):
-        """The rows of a block behind the final norm; the context stays as it was."""
+        """The rows of a block after the final norm; the context is unchanged."""
         start = len(self.context[0])
         rows = [self.target.embedding[token] for token in [anchor] + [MASK] * (BLOCK - 1)]
         for layer, context, window, causal in zip(self.layers, self.context, self.windows,
@@ -294,7 +294,7 @@ class Markov:
         self.confidence_bias = parameter("confidence_head.proj.bias", 1)[0]
 
     def step(self, state, token, hidden):
-        """The state behind a step, and what w2 multiplies. token: the one before."""
+        """The state after a step, and the input of w2. token: the one before."""
         embedding = self.w1[token]
         if self.kind == "vanilla":
             return state, embedding
@@ -348,9 +348,9 @@ def blocks(target, variant, text):
 
 
 def run(target, prompt, draft):
-    """Greedy generation: a draft stands as far as it is what the target says.
+    """Greedy generation: the part of a draft that equals the target's own tokens is accepted.
 
-    draft(backbone, anchor): the tokens behind the anchor.
+    draft(backbone, anchor): the tokens after the anchor.
     """
     backbone = Backbone(target)
     backbone.extend(target.features(prompt))
@@ -382,7 +382,7 @@ def dspark_drafts(backbone, anchor):
 
 
 def grown_tree(log_probs, budget):
-    """The nodes of DDTree in the order in which it takes them: score, path of tokens."""
+    """DDTree's nodes in the order in which it adds them: score, path of tokens."""
     ranked = [sorted(range(len(row)), key=lambda token, row=row: -row[token])
               for row in log_probs]
 
@@ -418,7 +418,7 @@ def tree_case(logits, budgets):
     trees = []
     for budget in budgets:
         nodes = grown_tree(log_probs, budget)
-        # Ties, or what f32 may take for them, would leave the choice open.
+        # The choice must not depend on ties, or on what f32 may round to ties.
         steps = [a[0] - b[0] for a, b in zip(best[:budget], best[1:])]
         assert min(steps) > 1e-4, (budget, min(steps))
         assert [path for _, path in nodes] == [path for _, path in best[:budget]]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/drafts.json: what heads draft on a tiny target, from the papers' equations.
+"""Makes tests/golden/drafts.json: the drafts of heads on a tiny target, from the papers' equations.
 
 Needs torch. Target, heads and their weights are those of make_heads_golden.py, place by place in
-f64. A draft has the two likeliest tokens behind the text and each of them continued by the
-likeliest one; "probs" are the head's distributions where it has children, in the order of nodes
-(breadth first). Two texts: one of two tokens, of which the head sees one, and a longer one.
+f64. A draft has the two likeliest tokens after the text, each continued by its likeliest one.
+"probs" are the head's distributions at nodes with children, in the order of nodes (breadth first).
+There are two texts: one of two tokens, of which the head sees one, and a longer one.
 """
 import json
 import pathlib
@@ -20,7 +20,7 @@ TEXTS = [TOKENS[0][:2], TOKENS[1][:LENGTH]]
 
 
 class Draft:
-    """Grows a tree: logits_at(node) is asked for every node that gets children."""
+    """Grows a tree: logits_at(node) is called for every node that gets children."""
 
     def __init__(self, root, depth, logits_at):
         self.tokens, self.parents, self.probs = [root], [-1], []
@@ -46,9 +46,9 @@ class Draft:
 def chained(tokens, states, layer, read, logits_of, give=lambda state: state):
     """Heads that run on their own states: EAGLE, EAGLE-3, a single module.
 
-    states: of the places of the text but the last. read(state, token): what the layer's attention
-    reads and what its residual stream begins as. give(state): what the next row reads of what the
-    layer gave.
+    states: for each place of the text except the last. read(state, token): the input of the layer's
+    attention and the start of its residual stream. give(state): the next row's input, from the
+    layer's output.
     """
     rows = [read(states[i], tokens[i + 1]) for i in range(len(tokens) - 1)]
     seen = [layer.cached(x, i) for i, (x, _) in enumerate(rows)]
@@ -84,8 +84,8 @@ def eagle(model, inputs, tokens, own_embedding=False):
     return chained(tokens, model.states(tokens)[-1], layer, read, lambda state: model.head @ state)
 
 
-# What public EAGLE-3 heads do differently. layers: the residual streams read, 0 the embedding. The
-# norms: as the programs of vLLM and speculators that serve such heads compute them.
+# Differences between public EAGLE-3 heads. layers: the residual streams read, 0 being the
+# embedding. The norms: as in vLLM and speculators, which serve such heads.
 PLAIN = {"prefix": "midlayer.", "layers": (0, 1, 2), "own_embedding": False,
          "norm_before_residual": False, "norm_before_fc": False, "fc_norm": False,
          "norm_output": False}
@@ -155,8 +155,8 @@ def mtp(model, n_modules, tokens):
     last = len(tokens) - 2  # the place at which every module drafts
 
     def module(k, given, following):
-        """What module k, from 0, gives at every place: given[i] is what the one before gave there,
-        following[i] the token k + 1 places on."""
+        """The output of module k, from 0, at every place: given[i] is the output of the module
+        before, following[i] the token k + 1 places later."""
         name = f"{k}."
         join = parameter(name + "eh_proj.weight", DIM, 2 * DIM)
         enorm = parameter(name + "enorm.weight", DIM)
@@ -182,7 +182,7 @@ def mtp(model, n_modules, tokens):
 
 
 def single_module(model, tokens):
-    """It runs on from what its own norm gives, as from the target's states."""
+    """It continues on the output of its own norm, as it does on the target's states."""
     join = parameter("0.eh_proj.weight", DIM, 2 * DIM)
     enorm, hnorm, norm = (parameter(f"0.{name}.weight", DIM)
                           for name in ("enorm", "hnorm", "shared_head.norm"))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""make_family_golden.py MODELS OUTPUT: what Hugging Face transformers says with the family's models.
+"""make_family_golden.py MODELS OUTPUT: the results of Hugging Face transformers with the family's
+models.
 
 MODELS is the project's models/. Target and drafter, in f32, continue prompts greedily by 48 tokens.
 OUTPUT gets the prompts' and the generated ids. Other programs' logits differ in the last bits (from
-Outrider's by 2e-5 here), so ids are a reference only where no argmax is nearly a tie: prompts along
+Outrider's by 2e-5 here), so ids are a reference only if no argmax is nearly a tie. Prompts along
 which the two highest logits come closer than 2e-3 are left out, and at least three must remain.
 Needs torch and transformers.
 """
@@ -29,7 +30,7 @@ PROMPTS = [
 
 
 def continuation(model, prompt):
-    """The greedy ids behind the prompt's, and the least gap between two highest logits."""
+    """The greedy ids after the prompt's, and the smallest gap between two highest logits."""
     ids = list(prompt)
     least_gap = float("inf")
     for _ in range(NEW_TOKENS):

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,gemma4,mistral,ministral3,smollm3,olmo2,
 granite,gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
-granite_hybrid,nemotron_h,deepseek_v2,deepseek_v3,kimi_k2,glm4_moe,glm4_moe_lite}_*: tiny random models of these
-families, with logits and greedy continuations from Hugging Face transformers.
+granite_hybrid,nemotron_h,deepseek_v2,deepseek_v3,kimi_k2,glm4_moe,glm4_moe_lite}_*: tiny random
+models of these families, with logits and greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
-cases (those named, or all). Each folder is what save_pretrained writes, and beside it
+cases (those named, or all). Each folder has the files of save_pretrained, and beside them
 
-    golden.json          ids (the prompt), greedy (the 32 ids behind it; an end token ends nothing)
+    golden.json          ids (the prompt), greedy (the 32 ids after it; an end token ends nothing)
     golden.safetensors   logits (len(ids), vocabulary), f32
-    model.gguf           (tiled.gguf where value heads stand in another order there, and sums with
-                         them) one case a family or two: the same numbers as f32, as llama.cpp's converter names
-                         and transforms them
+    model.gguf           one or two cases per family: the same numbers as f32, as llama.cpp's
+                         converter names and transforms them (tiled.gguf if value heads have
+                         another order there, which changes the order of sums)
 
 The GGUF files equal the converter's in every tensor, and in every key outside general.* and
-tokenizer.*, but that new converters also write gemma3.rope.freq_base_swa. llama.cpp gives the last
-rows of the prompts within 5e-6 (Qwen) and 5e-3 (Gemma: its GELU is a table of f16).
+tokenizer.*, except that new converters also write gemma3.rope.freq_base_swa. llama.cpp gives the
+last rows of the prompts within 5e-6 (Qwen) and 5e-3 (Gemma: its GELU is a table of f16).
 
 Weights are bf16 (small files); logits are those of the same numbers in f32 with eager attention.
-For each case the script asserts that its logits move when one thing is done wrong: see `WRONG` of
-family_mistakes.py. The cases are in family_cases.py.
+For each case the script asserts that each mistake in `WRONG` of family_mistakes.py changes the
+logits. The cases are in family_cases.py.
 """
 import copy
 import json
@@ -48,25 +48,26 @@ from family_mistakes import (head_dim_of, interleave, is_gemma, n_experts_of, pa
 
 VOCABULARY = 97
 N_GREEDY = 32
-# Largest error of a logit in f32, against the same model in f64 (but for RoPE's angles).
+# Largest error of a logit in f32, compared with the same model in f64 (except RoPE's angles).
 ROUNDING = 3e-5
-# A test allows for 5e-5 of rounding. A mistake must move some logit by 20 times that.
+# Tests allow 5e-5 for rounding. A mistake must change some logit by 20 times that.
 VISIBLE = 1e-3
-# Two best logits of a greedy step differ at least by this: no rounding turns a step.
+# The two best logits of a greedy step differ by at least this, so that rounding cannot change the
+# choice.
 CLEAR = 2e-3
 
 # --- models ---
 
 
 def eager(config):
-    """Attention and experts in transformers' own operations, which take f64 too."""
+    """Attention and experts in transformers' own operations, which also support f64."""
     has_choice = n_experts_of(config) and not mamba_models.is_mamba(config)
     experts = dict(experts_implementation="eager") if has_choice else {}
     return dict(attn_implementation="eager", **experts)
 
 
 def limit_experts(model):
-    """What gpt-oss' code has as a constant, its kernels for MXFP4 read from the configuration."""
+    """A constant in gpt-oss' code, which its kernels for MXFP4 read from the configuration."""
     for layer in getattr(model, "model", model).layers if is_gpt_oss(model.config) else ():
         layer.mlp.experts.limit = model.config.swiglu_limit
 
@@ -86,13 +87,14 @@ def is_gpt_oss(config):
     return config.model_type == "gpt_oss"
 
 
-# The numbers of four bits, by their codes.
+# The four-bit numbers, by their codes.
 FP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
 
 def to_mxfp4(value):
-    """Experts (n, in, out) to the nearest of MXFP4 by the scale that the largest of a block needs:
-    blocks (n, out, in / 32, 16), scales (n, out, in / 32), and what they stand for, (n, in, out)."""
+    """Rounds experts (n, in, out) to the nearest MXFP4 numbers, with the scale that the largest
+    element of a block needs. Returns blocks (n, out, in / 32, 16), scales (n, out, in / 32), and
+    their values, (n, in, out)."""
     rows = value.transpose(1, 2).unflatten(-1, (-1, 32))
     exponents = torch.floor(torch.log2(rows.abs().amax(-1, keepdim=True))) - 2
     scaled = rows * torch.exp2(-exponents)
@@ -133,15 +135,15 @@ def fill(model, generator, mxfp4):
         elif parameter.dim() == 3:  # all experts (experts, out, in); filters (channels, 1, tokens)
             mean, deviation = 0, parameter.shape[2] ** -0.5
         elif name.endswith("bias"):
-            # Where every product has one, larger ones would drown the tokens.
+            # If every product has a bias, larger ones would drown the tokens.
             mean, deviation = 0, (
                 0.1 if config.model_type in ("gpt2", "gpt_neox", "lfm2") else 0.5)
-        elif name == "model.embedding_norm.weight":  # convolutions amplify what rounding does
+        elif name == "model.embedding_norm.weight":  # convolutions amplify rounding errors
             mean, deviation = 2, 0.3
-        elif name in LAST_NORMS:  # logits of some units; recurrence amplifies what rounding does
+        elif name in LAST_NORMS:  # logits of a few units; recurrence amplifies rounding errors
             recurrent = hybrid_models.is_hybrid(config) or mamba_models.is_mamba(config)
             mean, deviation = 0.75 if recurrent else 3, 0.3
-        elif name.endswith(HEAD_NORMS):  # attention that tells tokens apart
+        elif name.endswith(HEAD_NORMS):  # attention that distinguishes tokens
             mean, deviation = 1.25, 0.3
         else:
             mean, deviation = 1, 0.3
@@ -160,7 +162,7 @@ def logits_of(model, ids):
 
 
 def greedy(model, ids):
-    """The ids behind a prompt, or None where two logits come too near each other."""
+    """The ids after a prompt, or None if two logits come too close to each other."""
     ids = list(ids)
     for _ in range(N_GREEDY):
         best = logits_of(model, ids)[-1].topk(2)
@@ -171,7 +173,7 @@ def greedy(model, ids):
 
 
 def make_case(options):
-    """A model whose continuation is clear and of several ids (8, or fewer if 20 have less)."""
+    """A model with a clear continuation of several ids (8, or fewer if none of 20 has 8)."""
     n = options.get("n", 64)
     mxfp4 = options.get("mxfp4", False)
     options = {key: value for key, value in options.items()
@@ -216,7 +218,7 @@ def check_wrong(model, ids, expected):
 
 
 def write_experts_as_blocks(directory):
-    """Of a saved gpt-oss: its experts as the published models have them."""
+    """The experts of a saved gpt-oss model, rewritten in the published format."""
     path = directory / "model.safetensors"
     state = load_file(path)
     for name in [name for name in state if name.endswith(EXPERTS)]:
@@ -258,8 +260,8 @@ def rename_type(directory, name):
 
 
 def pieces():
-    """Printable characters, blank and line end in the byte-level alphabet; three that end a text or
-    fill it; a merge, since a reader may want one."""
+    """Printable characters, blank and newline in the byte-level alphabet; three tokens that end or
+    pad a text; a merge, since a reader may require one."""
     printable = [chr(code) for code in range(33, 127)][: VOCABULARY - 6]
     return ["<pad>", "<bos>", "<eos>", *printable, "\u0120", "\u010a", "th"]
 
@@ -268,8 +270,8 @@ LAYER_NORMED = ("gpt2", "gptneox")
 
 
 def add_experts(writer, name, value, mxfp4):
-    """One of gpt-oss' tensors of experts: gates and ups apart, in MXFP4 with the codes of elements i
-    and i + 16 of a block in one byte behind its scale."""
+    """One of gpt-oss' expert tensors: gates and ups separate, in MXFP4 with the codes of elements i
+    and i + 16 of a block in one byte after its scale."""
     kind = "bias" if name.endswith("_bias") else "weight"
     parts = dict(down=value) if "down_proj" in name else dict(gate=value[..., ::2],
                                                               up=value[..., 1::2])
@@ -287,10 +289,9 @@ def add_experts(writer, name, value, mxfp4):
 
 
 def write_gguf(model, path, mxfp4=False, joined=False):
-    """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; of Llama, SmolLM3,
-    Granite, Ministral 3 and Nemotron-H the rows of queries and keys interleaved; GPT-2's matrices
-    turned; GPT-NeoX's queries, keys and values one behind the other; of the others no rows
-    moved."""
+    """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; query and key rows of
+    Llama, SmolLM3, Granite, Ministral 3 and Nemotron-H interleaved; GPT-2's matrices transposed;
+    GPT-NeoX's queries, keys and values one after the other; no rows of the others moved."""
     config = model.config
     is_nemotron = nemotron_models.is_nemotron(config)
     architecture, arch = {
@@ -351,7 +352,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
     elif is_nemotron:
         nemotron_models.write_keys(writer, config)
     elif architecture not in LAYER_NORMED:
-        # Latent attention is one of a single key head there, but in the first files.
+        # There, latent attention has a single key head, except in the first files.
         is_one = latent_models.is_latent(config) and not joined
         writer.add_head_count_kv(1 if is_one else config.num_key_value_heads)
     if architecture == "gpt2":
@@ -360,7 +361,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
     elif is_nemotron:
         rope = dict(rope_type="none")
     elif architecture == "gptneox":
-        # The converter writes no base, and readers take 10000.
+        # The converter writes no base, and readers assume 10000.
         rope = config.rope_parameters
         assert rope["rope_theta"] == 1e4
         writer.add_rope_dimension_count(int(rope["partial_rotary_factor"] * head_dim_of(config)))
@@ -381,7 +382,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
             writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
             writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
         elif rope.get("beta_fast", 32) != 32 and architecture == "deepseek2":
-            # New converters write what is usual, too.
+            # New converters write default values, too.
             writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
             writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
     elif rope["rope_type"] == "longrope":
@@ -415,7 +416,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
-    if architecture == "gemma2":  # the converter leaves the base out, and readers take this one
+    if architecture == "gemma2":  # the converter omits the base, and readers assume this one
         assert rope == dict(rope_type="default", rope_theta=1e4)
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
@@ -429,7 +430,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if architecture == "gemma3":
-        # The second base of rope is in new files alone: readers take 10000 where there is none.
+        # Only new files have the second base of rope: readers assume 10000 if there is none.
         assert config.rope_parameters["sliding_attention"]["rope_theta"] == 1e4
     if is_gemma(config):
         writer.add_sliding_window(config.sliding_window)
@@ -518,7 +519,7 @@ def main():
         assert rounding < ROUNDING
         directory = here / name
         shutil.rmtree(directory, ignore_errors=True)
-        # A copy: this rounds the frequencies of RoPE too, which a loaded model does not.
+        # A copy: this also rounds the frequencies of RoPE, which a loaded model does not.
         copy.deepcopy(model).to(torch.bfloat16).save_pretrained(
             directory, save_original_format=not options.get("stacked"))
         if "old" in options:
@@ -533,7 +534,7 @@ def main():
         assert torch.equal(logits_of(loaded, ids), logits), "the files say something else"
         if "renamed" in options:  # which transformers does not know
             rename_type(directory, options["renamed"])
-        if options.get("mxfp4"):  # what is behind them is checked there
+        if options.get("mxfp4"):  # the tensors that follow are checked there
             write_experts_as_blocks(directory)
         save_file({"logits": logits.contiguous()}, directory / "golden.safetensors")
         (directory / "golden.json").write_text(json.dumps({"ids": ids, "greedy": behind}) + "\n")

@@ -2,11 +2,11 @@
 """Makes tests/golden/heads.json: losses of heads on a tiny target, from the papers' equations.
 
 Needs torch. Everything is computed place by place in f64, from weights that are a formula of their
-names; tests/support/tiny_heads.h has the same formula. Chains of predictions are drafted
-one by one, each with the list of keys it may look at, as a drafter would.
+names; tests/support/tiny_heads.h has the same formula. Chains of predictions are drafted one by
+one, each with the list of keys to which it may attend, as a drafter would.
 
-EAGLE: arXiv 2401.15077. EAGLE-3: arXiv 2503.01840. Medusa: arXiv
-2401.10774, section 2.2.1. Multi-token prediction: arXiv 2412.19437, section 2.2.
+EAGLE: arXiv 2401.15077. EAGLE-3: arXiv 2503.01840. Medusa: arXiv 2401.10774, section 2.2.1.
+Multi-token prediction: arXiv 2412.19437, section 2.2.
 """
 import json
 import math
@@ -19,7 +19,7 @@ VOCABULARY, DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, LAYERS = 23, 8, 2, 1, 4, 12,
 THETA, EPSILON = 10000.0, 1e-5
 LENGTH = 9
 TOKENS = [[(7 * i + 3 * i * i + 5 * s) % VOCABULARY for i in range(LENGTH)] for s in range(2)]
-# The first place is never predicted; another one does not count.
+# The first place is never predicted; another one has no weight.
 WEIGHTS = [[0.0 if i == 0 or (s == 1 and i == 4) else 1.0 for i in range(LENGTH)]
            for s in range(2)]
 DRAFT_VOCABULARY = [0, 2, 3, 5, 8, 9, 11, 12, 14, 17, 20, 22]
@@ -70,7 +70,7 @@ class Layer:
         return keys, value.reshape(KV_HEADS, HEAD_DIM)
 
     def run(self, residual, read, position, seen):
-        """seen: what cached() gave for everything the query may look at, itself included."""
+        """seen: the results of cached() for everything to which the query may attend, itself included."""
         query = self.q @ read
         heads = []
         for head in range(HEADS):
@@ -149,7 +149,7 @@ def eagle(model, inputs, n_deepest=4):
             seen = true_keys[:start + 1]
             x = rows[start]
             for n in range(n_deepest + 1):
-                place = start + n  # the feature of place + 1 is predicted
+                place = start + n  # predicts the feature of place + 1
                 if place + 2 >= LENGTH:
                     break
                 if n > 0:

@@ -1,8 +1,9 @@
-"""Writes json_schemas.jsonl: schemas that the grammar of JSON Schema is tested on, one a line.
+"""Writes json_schemas.jsonl: schemas for the tests of the JSON Schema grammar, one per line.
 
     python3 tests/golden/make_json_schemas.py > tests/golden/json_schemas.jsonl
 
-Every keyword that docs/grammar.md lists stands in five of them at least (json_schema_test.cc counts).
+Every keyword that docs/grammar.md lists occurs in at least five of them (json_schema_test.cc
+counts).
 """
 
 import json
@@ -218,7 +219,7 @@ COMBINATIONS = [
 def all_schemas():
     plain = SCALARS + STRINGS + INTEGERS + NUMBERS + ARRAYS + OBJECTS + REFERENCES + COMBINATIONS
     yield from plain
-    # Each of the small ones once more as a member, and as items.
+    # Each of the small ones again as a member, and as items.
     for number, schema in enumerate(STRINGS + INTEGERS + NUMBERS):
         if number % 3 == 0:
             yield {"type": "object", "properties": {"v": schema, "w": schema}, "required": ["v"], "additionalProperties": False}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes metrics.json beside this file: scores of texts by the programs that papers quote.
+"""Writes metrics.json beside this file: scores of texts by the programs that papers cite.
 
 BLEU and chrF by sacreBLEU, ROUGE by Google's rouge-score, SQuAD's exact match and F1 by the
-functions in Hugging Face transformers, pass@k by counting subsets. Needs these packages
-(sacrebleu 2.5, rouge-score 0.1.2); the texts stand below.
+functions in Hugging Face transformers, pass@k by counting subsets. Needs these packages (sacrebleu
+2.5, rouge-score 0.1.2); the texts are below.
 """
 
 import itertools
@@ -131,7 +131,7 @@ PASSES = [(n, c, k) for n in (1, 2, 5, 8) for c in range(n + 1) for k in (1, 2, 
 
 
 def transposed(references):
-    """sacreBLEU wants one list a reference number; items with fewer have None."""
+    """sacreBLEU needs one list per reference number; items with fewer references have None."""
     width = max(map(len, references))
     return [[row[i] if i < len(row) else None for row in references] for i in range(width)]
 
@@ -155,7 +155,7 @@ def corpus(case):
 
 
 def subsets(n, c, k):
-    """The share of k-subsets of n attempts that hold one of the c right ones."""
+    """The share of k-subsets of n attempts that contain one of the c correct ones."""
     chosen = list(itertools.combinations(range(n), k))
     return sum(any(i < c for i in subset) for subset in chosen) / len(chosen)
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes model_tokenizers.json: small tokenizer.json documents put together as the files of Qwen2,
-Qwen3, Qwen3.5 and Gemma 3 are (each with vocabulary, merges, added tokens and every component), and
-what Hugging Face's `tokenizers` makes of a list of texts with each.
+"""Writes model_tokenizers.json: small tokenizer.json documents with the structure of the files of
+Qwen2, Qwen3, Qwen3.5 and Gemma 3 (each with vocabulary, merges, added tokens and every component),
+and the results of Hugging Face's `tokenizers` for a list of texts with each.
 
 Vocabularies are learnt here from the text below, by a plain byte-pair training without randomness:
 the script writes the same file each time.
 
-Usage: make_model_tokenizer_goldens.py [OUTPUT]   (needs the Python package tokenizers; made with 0.23)
+Usage: make_model_tokenizer_goldens.py [OUTPUT]   (needs the Python package tokenizers; made with
+0.23)
 """
 import collections
 import json
@@ -55,7 +56,7 @@ QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
 
 
 def learn(words, n_merges):
-    """The pair that occurs most often, and of these the first in order of spelling, n_merges times."""
+    """n_merges times: the most frequent pair; among ties the first in order of spelling."""
     counts = collections.Counter(words)
     split = {word: list(word) for word in counts}
     merges = []
@@ -76,7 +77,7 @@ def learn(words, n_merges):
 
 
 def byte_alphabet():
-    """By byte, the character that byte-level vocabularies have for it."""
+    """The character of byte-level vocabularies for each byte."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in plain]
     return {byte: chr(byte if byte in plain else 256 + others.index(byte)) for byte in range(256)}
@@ -124,8 +125,8 @@ def gemma(pre_tokenizer):
     normal += sorted({c for c in "".join(words) if c not in known} | set("\t"))
     pieces = controls + users + data + normal
     vocab = {piece: id for id, piece in enumerate(pieces)}
-    # SentencePiece's scores: 0 for what the user defined, then one less from piece to piece. Any two
-    # pieces that make a third merge, the best score first.
+    # SentencePiece's scores: 0 for user-defined pieces, then one less from piece to piece. Any two
+    # pieces that form a third merge, the best score first.
     scores = {piece: 0 for piece in users} | {piece: -i for i, piece in enumerate(normal)}
     merges = []
     for piece, score in scores.items():

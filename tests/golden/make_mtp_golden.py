@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/mtp/*: multi-token prediction modules behind golden models of this folder, and
-what they give, by a program written from the published descriptions. transformers ignores their
-weights; the layer is one of its decoder layers, all around it is here.
+"""Makes tests/golden/mtp/*: multi-token prediction modules for golden models of this folder, and
+their outputs, by a program written from the published descriptions. transformers ignores their
+weights; the layer is one of its decoder layers, the rest is in this file.
 
 Needs torch, transformers, safetensors, gguf. For each case it writes
 
     module.safetensors   the module's tensors, under the names of published directories, bf16
     target.gguf          the golden model and the module in one file, matrices bf16, rest f32
     module.json          base (the golden model), config (keys that a directory with it has besides),
-                         tokens (the text and what the module drafts behind it, greedily)
-    golden.safetensors   logits (len(tokens) - 1, vocabulary), f32: row i is of the token behind
+                         tokens (the text and the module's greedy draft after it)
+    golden.safetensors   logits (len(tokens) - 1, vocabulary), f32: row i is for the token after
                          tokens[i + 1]
 
-Row i reads the state of place i and tokens[i + 1], at position i. Of the text, the states are the
-target's last hidden states behind its final norm; behind it row i reads what row i - 1 gave, behind
-the module's own norm:
+Row i reads the state of place i and tokens[i + 1], at position i. Within the text, the states are
+the target's last hidden states after its final norm. After the text, row i reads the output of row
+i - 1, after the module's own norm:
 
     x = join [norm(embedding), norm(state)];  y = norm(layer(x));  logits = head y
 
 This is what vLLM (qwen3_next_mtp.py, qwen3_5_mtp.py) and llama.cpp (qwen35) compute for Qwen3-Next
-and Qwen3.5, and SGLang (deepseek_nextn.py) for DeepSeek-V3; vLLM's deepseek_mtp.py feeds on what
-stands in front of the norm. For each case the script asserts that logits move when one thing is done
-wrong: see `wrong_ways`.
+and Qwen3.5, and SGLang (deepseek_nextn.py) for DeepSeek-V3; vLLM's deepseek_mtp.py uses the output
+before the norm. For each case the script asserts that each mistake in `wrong_ways` changes the
+logits.
 """
 import copy
 import json
@@ -39,7 +39,7 @@ import latent_models
 import make_family_models as family
 
 N_DRAFTED = 6
-# Of published directories: the parts' names, and what the layer's tensors begin with.
+# In published directories: the parts' names, and the prefix of the layer's tensors.
 BEHIND = dict(embedding_norm="enorm", state_norm="hnorm", join="eh_proj",
               head_norm="shared_head.norm")
 APART = dict(embedding_norm="pre_fc_norm_embedding", state_norm="pre_fc_norm_hidden", join="fc",
@@ -72,15 +72,15 @@ class Module(torch.nn.Module):
 
 
 class Way:
-    """How the parts are put together; what a reader may get wrong is a change of one of these."""
-    swapped_parts = False       # the state first
+    """How the parts are combined; each possible mistake of a reader changes one of these."""
+    swapped_parts = False       # the state before the embedding
     swapped_norms = False
     first_token = 1             # row i reads tokens[i + first_token]
-    raw_states = False          # of the target, in front of its final norm
-    raw_given = False           # states that rows give, in front of the module's norm
+    raw_states = False          # the target's, before its final norm
+    raw_given = False           # the rows' output states, before the module's norm
     no_head_norm = False
     first_position = 0
-    same_position = False       # of all drafted rows
+    same_position = False       # one for all drafted rows
 
     def __init__(self, **changes):
         for name, value in changes.items():
@@ -100,7 +100,7 @@ def last_states(model, ids, raw=False):
 
 @torch.no_grad()
 def run(model, module, states, tokens, n_known, way):
-    """Rows 0 .. len(states) - 1: what they give, in front of the last norm."""
+    """The outputs of rows 0 .. len(states) - 1, before the last norm."""
     n = len(states)
     embeddings = model.model.embed_tokens(torch.tensor([tokens]))
     norms = [module.embedding_norm, module.state_norm]
@@ -122,8 +122,8 @@ def run(model, module, states, tokens, n_known, way):
 
 @torch.no_grad()
 def logits_of(model, module, ids, tokens=None, way=None):
-    """Of the rows of the text and of N_DRAFTED - 1 drafted tokens behind them: the tokens given, or
-    the likeliest, which are returned, too, with the least lead of a best logit."""
+    """Logits for the rows of the text and of N_DRAFTED - 1 drafted tokens after it, for the given
+    tokens or the likeliest. Also returns the tokens and the smallest lead of a best logit."""
     way = way or Way()
     text = list(ids if tokens is None else tokens)
     n_known = len(ids) - 1
@@ -181,7 +181,7 @@ def check_wrong(model, module, ids, tokens, expected):
         difference = float((other - expected).abs().max())
         print(f"    {name}: {difference:.2g}")
         assert difference > family.VISIBLE, name
-    # What counts is where rows stand to each other.
+    # Only relative positions matter.
     moved = logits_of(model, module, ids, tokens, Way(first_position=1))[0]
     difference = float((moved - expected).abs().max())
     print(f"    all rows one position on: {difference:.2g} (the same)")
@@ -192,7 +192,7 @@ def check_wrong(model, module, ids, tokens, expected):
 
 
 def published_layer(state):
-    """The layer's tensors as directories have them: one for each expert's matrix."""
+    """The layer's tensors as in directories: one for each expert's matrix."""
     for name, value in state.items():
         if name.endswith("experts.gate_up_proj"):
             for expert, both in enumerate(value):
@@ -220,7 +220,7 @@ def write_module(model, module, options, path):
 
 
 def write_target_gguf(model, module, options, path):
-    """As convert_hf_to_gguf.py: the module is one more layer, with its parts below "nextn."."""
+    """As convert_hf_to_gguf.py: the module is an additional layer, with its parts below "nextn."."""
     whole = copy.deepcopy(model)
     n_layers = whole.config.num_hidden_layers
     whole.config.num_hidden_layers = n_layers + 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""make_pair_statistics.py DATA OUTPUT: how alike the two story models are, on 400 real stories.
+"""make_pair_statistics.py DATA OUTPUT: how similar the two story models are, on 400 real stories.
 
-DATA holds models/stories260K (target), models/weak260K (drafter) and text/tinystories_2MiB.txt.
-The recipe is written into the output along with the figures, which Hugging Face transformers
-computes twice: with float32 models and with their weights widened to float64 (the library keeps
-its norms and rotary angles in float32 even then). Sums over tokens are float64 in both.
-Needs torch and transformers.
+DATA holds models/stories260K (target), models/weak260K (drafter) and text/tinystories_2MiB.txt. The
+recipe is written into the output along with the figures, which Hugging Face transformers computes
+twice: with float32 models and with their weights widened to float64 (the library keeps its norms
+and rotary angles in float32 even then). Sums over tokens are float64 in both. Needs torch and
+transformers.
 """
 
 import json
@@ -40,8 +40,8 @@ def processors(model):
 
 
 def prefixes(ids):
-    """(n - 1, n - 1): row j is ids[:j + 1]; what lies behind repeats the first token, which the
-    penalty has seen anyway and, being a set, does not count twice."""
+    """(n - 1, n - 1): row j is ids[:j + 1], padded with the first token. The penalty has seen that
+    token anyway, and counts it once, because it uses a set."""
     n = len(ids) - 1
     rows = torch.tensor(ids[:-1]).expand(n, n).clone()
     rows[torch.ones(n, n, dtype=torch.bool).triu(1)] = ids[0]
@@ -53,7 +53,7 @@ def measure(target, drafter, stories):
     sums = torch.zeros(5, dtype=torch.float64)
     for first in range(0, len(stories), BATCH):
         batch = stories[first:first + BATCH]
-        # Padding stands behind each story, where causal attention does not let it be seen.
+        # Padding follows each story, where causal attention does not see it.
         padded = torch.tensor([ids + [0] * (CONTEXT - len(ids)) for ids in batch])
         with torch.no_grad():
             both = [model(padded).logits for model in (target, drafter)]

@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/parallel_eagle.json: what P-EAGLE heads draft on a tiny target, in plain
+"""Makes tests/golden/parallel_eagle.json: the drafts of P-EAGLE heads on a tiny target, in plain
 Python.
 
 Needs nothing but Python; it runs in a few seconds. Everything is computed row by row in f64, each
-row with the list of all rows that it may look at. Target, weights (a formula of their names) and
+row with the list of all rows to which it may attend. Target, weights (a formula of their names) and
 arithmetic are those of make_block_heads_golden.py.
 
-P-EAGLE (arXiv 2602.01469). Read from public programs, whose facts are followed and whose code is
-not used: github.com/vllm-project/speculators at c05b95b, models/peagle/core.py and
-models/eagle3/core.py and model_definitions.py; github.com/sgl-project/SpecForge at a6b6b02,
-modeling/draft/peagle.py.
+P-EAGLE (arXiv 2602.01469). Facts from public programs, whose code is not used:
+github.com/vllm-project/speculators at c05b95b, models/peagle/core.py and models/eagle3/core.py and
+model_definitions.py; github.com/sgl-project/SpecForge at a6b6b02, modeling/draft/peagle.py.
 
 - Row p reads the target's hidden states of place p, joined, and token p + 1. The states pass
-  input_norm (one norm over all of them), then fc_norm (a norm for each), where the head has them,
+  input_norm (one norm over all of them), then fc_norm (a norm for each), if the head has them,
   and then fc. The token is embedded by the head's own table.
-- A mask row reads mask_hidden in place of the hidden states, behind the same norms and fc, and the
+- A mask row reads mask_hidden in place of the hidden states, after the same norms and fc, and the
   mask token. Mask rows follow the last row of the text at the next positions. All is causal.
 - The first layer attends over [input_layernorm(embedding), hidden_norm(state)]; its residual begins
   as the state, or as hidden_norm(state) with norm_before_residual. Further layers are plain.
@@ -23,17 +22,17 @@ modeling/draft/peagle.py.
 - norm_output says what a step-by-step head feeds back; here nothing is fed back, so that it changes
   nothing. "normed" says so to its file all the same.
 
-EAGLE-3 and 3.1 (vllm.ai's blog of 2026-05-26; speculators, as above) go on step by step instead: a
-drafted token's row reads what the row before gave, behind the final norm with norm_output, and
+EAGLE-3 and 3.1 (vllm.ai's blog of 2026-05-26; speculators, as above) continue step by step instead:
+a drafted token's row reads the output of the row before, after the final norm with norm_output, and
 lm_head reads it normed once either way. EAGLE-3.1 is fc_norm and norm_output. "layers" is a head of
 two layers.
 
-The mask token is left out of what may be drafted: that is ours, no program's.
+The mask token is never drafted: this is a rule of this project only.
 
 The JSON: "texts"; "lengths" (how many tokens of a text are known, the last one without hidden
 states); by form "mask", "vocabulary" and, of each text and length, "logits" of the rows, over
-"vocabulary"; "runs": greedy generation behind the first tokens of each text ("tokens" behind the
-prompt; of each round "start", its "drafts", how many are "accepted"). "chains": of the heads that
+"vocabulary"; "runs": greedy generation after the first tokens of each text ("tokens" after the
+prompt; for each round "start", its "drafts", how many are "accepted"). "chains": of the heads that
 go step by step, by name, text and length, the greedy chain's "drafts" and each step's "logits".
 """
 import json
@@ -79,7 +78,7 @@ CHAINS = {
 
 
 class FirstLayer(Layer):
-    """Its attention reads an embedding and a state, side by side."""
+    """Its attention reads an embedding and a state, concatenated."""
 
     def __init__(self, prefix, shape):
         super().__init__(prefix, shape)
@@ -105,7 +104,7 @@ class Head:
                           else target.embedding)
 
     def hidden_states(self, tokens):
-        """Of the last place of a text, joined."""
+        """For the last place of a text, concatenated."""
         streams = [self.target.embedding[tokens[-1]]] + self.target.place(tuple(tokens))[1]
         return [x for stream in self.form.streams for x in streams[stream]]
 
@@ -119,14 +118,14 @@ class Head:
         return times(self.fc, joined)
 
     def rows(self, tokens):
-        """What the rows of a text and of the masks behind it read: (embedding, state)."""
+        """The inputs of the rows of a text and of the masks after it: (embedding, state)."""
         known = [(self.embedding[tokens[p + 1]], self.state(self.hidden_states(tokens[:p + 1])))
                  for p in range(len(tokens) - 1)]
         mask = (self.embedding[self.form.mask], self.state(self.mask_hidden))
         return known + [mask] * (N_DRAFTED - 1)
 
     def given(self, rows):
-        """What all rows give behind the last layer."""
+        """The outputs of all rows after the last layer."""
         residuals, reads = [], []
         for embedding, state in rows:
             normed = rms(state, self.first.hidden, HEAD.epsilon)

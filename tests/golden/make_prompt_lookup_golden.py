@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_prompt_lookup_golden.py MODELS OUTPUT: what Hugging Face prompt lookup does, round by round.
+"""make_prompt_lookup_golden.py MODELS OUTPUT: the rounds of Hugging Face prompt lookup.
 
 MODELS holds the folder stories260K. Greedy, 160 new tokens, drafts of 10 tokens at most, n-grams of
 at most 1, 2, 3 and 5 tokens. OUTPUT gets, once per prompt, the prompt's and the generated ids, and
@@ -7,15 +7,15 @@ per n the accepted draft tokens of every round. Needs torch and transformers.
 
 How the library drafts (transformers 5.x, the class PromptLookupCandidateGenerator): for n from the
 largest down to 1 it looks for the text's last n tokens earlier in the text; of several places it
-takes the first that has anything behind it, and proposes what stands there up to the text's end.
-That is Outrider's ngram:min=1,max=N,length=10,match=first. A round is one pass of the target, and
-rounds correspond one to one (make_assisted_golden.py says why), except at the very end: the library
-does not shorten a draft to what the token limit leaves room for, so that its last round may accept
-tokens beyond the limit (which are cut off here), or the last one of all where Outrider's has it as
-the target's own. None of these texts reaches an end token.
+takes the first that is followed by a token, and proposes the tokens from there up to the text's
+end. That is Outrider's ngram:min=1,max=N,length=10,match=first. A round is one pass of the target,
+and rounds correspond one to one (make_assisted_golden.py says why), except at the very end: the
+library does not shorten a draft to fit the token limit. Its last round may therefore accept tokens
+beyond the limit (which are cut off here), or the very last token, which for Outrider is the
+target's own. None of these texts reaches an end token.
 
-Counts are a reference only where no argmax is nearly a tie: prompts with a gap of 2e-4 or less
-between the two highest logits over the generated text are refused.
+Counts are a reference only if no argmax is nearly a tie: prompts with a gap of 2e-4 or less between
+the two highest logits over the generated text are refused.
 """
 
 import json

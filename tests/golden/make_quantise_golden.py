@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes quantise.json beside this file: what other programs make of floats and of models.
+"""Writes quantise.json beside this file: the results of other programs for floats and for models.
 
-"blocks": floats, and the bytes that the package gguf quantises them to, hexadecimal, little-endian.
-"super_blocks": floats by kind, and the sum of squared errors of llama.cpp's blocks for them.
-"target": the same sums of the shipped target's matrices.
-"models": tensors of made-up models, and the type that llama-quantize --dry-run plans for each, by
-file type. Needs gguf, numpy, llama-quantize and libggml-base.
+"blocks": floats, and the bytes to which the package gguf quantises them, hexadecimal,
+little-endian. "super_blocks": floats by kind, and the sum of squared errors of llama.cpp's blocks
+for them. "target": the same sums for the shipped target's matrices. "models": tensors of made-up
+models, and the type that llama-quantize --dry-run plans for each, by file type. Needs gguf, numpy,
+llama-quantize and libggml-base.
 """
 
 import ctypes
@@ -54,7 +54,7 @@ def block_cases():
 
 
 def ggml_error(library, values, kind):
-    """The sum of squares of what llama.cpp's own rounding changes (no importance matrix)."""
+    """The sum of squared errors of llama.cpp's own rounding (no importance matrix)."""
     n_elements, n_bytes = gguf.GGML_QUANT_SIZES[kind]
     out = np.zeros(values.size // n_elements * n_bytes, dtype=np.uint8)
     values = np.ascontiguousarray(values, dtype=np.float32)
@@ -116,9 +116,9 @@ SPLIT = ("attn_q", "attn_k", "attn_v", "attn_output")
 FUSED = ("attn_qkv", "attn_output")
 GATED = ("ffn_gate", "ffn_up", "ffn_down")
 PLAIN = ("ffn_up", "ffn_down")
-# Of many layers, the matrices whose type hangs on the layer.
+# For many layers, only the matrices whose type depends on the layer.
 FEW = {"attention": ("attn_v",), "feed_forward": ("ffn_down",)}
-# Matrices that stay as they are, some by their names alone.
+# Matrices that stay unquantised, some by their names only.
 KEPT = [("position_embd.weight", [4, 256]), ("blk.0.attn_norm.weight", [256]),
         ("blk.0.attn_q_norm.weight", [2, 256]), ("blk.0.attn_q.bias", [2, 256]),
         ("blk.0.column.weight", [1, 256]), ("blk.0.ssm_conv1d.weight", [2, 256]),
@@ -130,7 +130,7 @@ def model(architecture, n_layers, width=256, attention=SPLIT, feed_forward=GATED
     tensors = [("token_embd.weight", [4, width]), ("output_norm.weight", [width])]
     if not tied:
         tensors.append(("output.weight", [4, width]))
-    # Not in the order of the layers, as their number counts.
+    # Not in the order of the layers, because they are ordered by layer number.
     for i in reversed(range(n_layers)):
         tensors += layer(i, width, attention, feed_forward)
     tensors += more

@@ -4,7 +4,8 @@ published, each with the logits of its dequantised twin from Hugging Face transf
 
 Needs torch, transformers, safetensors, numpy. Writes beside itself (the cases named, or all). The
 layouts are written out here by hand, from their programs' documentation; quantisation.h says what
-each is. (compressed-tensors 0.20.0 unpacks packed and packed_column to the same numbers.) Scales are f16 or bf16, as published; a folder's golden.safetensors holds
+each is. (compressed-tensors 0.20.0 unpacks packed and packed_column to the same numbers.) Scales
+are f16 or bf16, as published. A folder's golden.safetensors holds
 
     ids      (n) int64, the prompt
     logits   (n, vocabulary) f32, of the weights scale * (code - zero) in f32
@@ -24,9 +25,9 @@ N_IDS = 48
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 
 CASES = {
-    # AutoGPTQ's: symmetric, a group of 128, zeros less by one.
+    # AutoGPTQ's: symmetric, a group of 128, stored zeros less by one.
     "gptq": dict(width=128, method="gptq", group=128, symmetric=True),
-    # Inputs in the order of their importance, and zeros as they are.
+    # Inputs in the order of their importance, and zeros stored unchanged.
     "gptq_ordered": dict(width=64, method="gptq", group=32, ordered=True, version=2),
     "gptq_column": dict(width=64, method="gptq", group=-1),
     "awq": dict(width=64, method="awq", group=32),
@@ -39,9 +40,9 @@ CASES = {
     "fp8": dict(width=96, method="fp8"),
     # As DeepSeek-V3's; blocks that do not divide the matrices.
     "fp8_blocks": dict(width=96, method="fp8_blocks", block=64),
-    # As Ministral 3's: one scale a matrix, and one of its inputs.
+    # As Ministral 3's: one scale per matrix, and one for its inputs.
     "fp8_static": dict(width=32, method="fp8_blocks", block=None),
-    # compressed-tensors FP8 in blocks, with a scale of inputs.
+    # compressed-tensors FP8 in blocks, with a scale for inputs.
     "fp8_static_blocks": dict(width=48, method="fp8", block=32),
 }
 
@@ -57,12 +58,12 @@ def pack(codes, axis):
 
 
 def awq_order(codes):
-    """Of each eight columns, the one that stands at each place."""
+    """For each eight columns, which one is stored at each place."""
     return codes.reshape(*codes.shape[:-1], -1, 8)[..., AWQ_ORDER].reshape(codes.shape)
 
 
 def four_bits(case, name, weight, generator):
-    """What is stored, and the twin, of a matrix (rows, k)."""
+    """The stored tensors of a matrix (rows, k), and its twin."""
     rows, k = weight.shape
     group = case["group"] if case["group"] > 0 else k
     groups = numpy.arange(k) // group
@@ -86,7 +87,8 @@ def four_bits(case, name, weight, generator):
     codes = numpy.clip(numpy.rint(weight / scales[:, groups]) + zeros[:, groups], 0, 15).astype(int)
     twin = scales[:, groups] * (codes - zeros[:, groups]).astype(numpy.float32)
     if case["method"] == "gptq":
-        # The first version takes one from each code of a word together: zeros of 0 borrow.
+        # The first version subtracts one from each code, as one subtraction per word: zeros of 0
+        # borrow.
         less = 0 if case.get("version") == 2 else 0x11111111
         stored = {"qweight": pack(codes.T, 0), "qzeros": pack(zeros.T, 1) - less,
                   "scales": stored_scales.T.contiguous(),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes sampling.json beside this file: what Hugging Face transformers makes of given logits.
+"""Writes sampling.json beside this file: the results of Hugging Face transformers for given logits.
 
 The processors are built and ordered by the library's own generate(), from its own configuration
 object, so that the order is tested along with each step. Logits are float32 values; everything
-after them is computed in float64. Needs torch and transformers; the figures depend on neither's
-version as long as the steps mean the same.
+after them is computed in float64. Needs torch and transformers; the figures do not depend on their
+versions as long as the steps mean the same.
 """
 
 import json
@@ -17,7 +17,7 @@ VOCABULARY = 50
 
 
 def processors(options):
-    """The list generate() would use for these options, for a model that is never run."""
+    """The list that generate() would use for these options, for a model that is never run."""
     shape = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1,
                  num_attention_heads=1, num_key_value_heads=1)
     model = transformers.LlamaForCausalLM(

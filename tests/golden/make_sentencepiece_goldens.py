@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Writes sentencepiece_models.json: tiny SentencePiece models, trained here on the text of
-make_tokenizer_goldens.py, and what SentencePiece makes of a list of awkward texts, and of ids back to
-text, with each. And unigram_variants.json: a Unigram model with the components of tokenizer.json that
-such models use, and what Hugging Face's `tokenizers` makes of the same texts (in the form of
-tokenizer_variants.json). With a folder of shared data, sentencepiece_models.json also has the ids that
-SentencePiece gives for the real models there.
+make_tokenizer_goldens.py, and SentencePiece's results with each for a list of awkward texts, and
+for ids back to text. Also writes unigram_variants.json: a Unigram model with the components of
+tokenizer.json that such models use, and the results of Hugging Face's `tokenizers` for the same
+texts (in the form of tokenizer_variants.json). With a folder of shared data,
+sentencepiece_models.json also has the ids that SentencePiece gives for the real models there.
 
-Usage: make_sentencepiece_goldens.py [SHARED]     (Python packages tokenizers 0.23, sentencepiece 0.2.3)
+Usage: make_sentencepiece_goldens.py [SHARED]     (Python packages tokenizers 0.23, sentencepiece
+0.2.3)
 """
 import base64
 import io
@@ -86,7 +87,7 @@ def models(folder):
 
 
 def random_lists(processor, generator):
-    """Ids to decode; unknown ones are left out by the library, and control ones do not end bytes there."""
+    """Ids to decode; the library leaves unknown ones out, and its control ids do not end bytes."""
     allowed = [i for i in range(processor.vocab_size()) if not processor.is_control(i) and not processor.is_unknown(i)]
     return [generator.choices(allowed, k=generator.randrange(1, 14)) for _ in range(30)]
 
@@ -164,7 +165,7 @@ def unigram_variants(model):
 
 
 def byte_level_vocab():
-    """The pieces of a trained byte-level BPE, scored as if each were as frequent as its place says."""
+    """The pieces of a trained byte-level BPE, with scores as if each were as frequent as its rank implies."""
     ranked = sorted(components.byte_level_model()["vocab"].items(), key=lambda item: item[1])
     pieces = [piece for piece, _ in ranked if piece not in ("<s>", "</s>")]
     return [["<unk>", 0.0]] + [[piece, -4 - i / 64 if len(piece) == 1 else -2 - i / 64] for i, piece in enumerate(pieces)]
@@ -173,7 +174,7 @@ def byte_level_vocab():
 def unigram_models(model):
     vocab = [[piece.piece, piece.score] for piece in model.pieces]
     bytes_ = [["<0x%02X>" % byte, -12.5] for byte in range(256)]
-    # Scores above 10: a run of unknown characters may beat the piece of that spelling.
+    # Scores above 10: a run of unknown characters may beat the piece with that spelling.
     high = [["<unk>", 40.0], ["a", 30.0], ["\u2581", 30.0], ["zz", 41.0], ["zzy", 35.0], ["the", 36.0], ["\u2603\u2603", 32.0]]
     made = {"unigram": dict(type="Unigram", unk_id=0, vocab=vocab),
             "unigram bytes": dict(type="Unigram", unk_id=0, vocab=vocab + bytes_, byte_fallback=True),

@@ -1,4 +1,4 @@
-"""Makes seq2seq.json: what Hugging Face transformers computes with a tiny T5 v1.1 model, for the
+"""Makes seq2seq.json: the results of Hugging Face transformers with a tiny T5 v1.1 model, for the
 trainer's tests. Weights and tokens come from formulas, so that the tests can make the same ones.
 
     python3 make_seq2seq_golden.py > seq2seq.json
@@ -12,10 +12,10 @@ decoder begins with 0. A source's tokens are 2 + (7 i + 11 s + i^2) mod 38, a ta
 - "buckets": of T5Attention, a list for each (both_ways, n_buckets, max_distance) of the keys at
   distances -140 to 140.
 - "loss": mean cross-entropy of the targets' tokens; "smoothed_loss": with a tenth of every token's
-  law spread over the vocabulary.
-- "logits": of each pair's last target token that is no padding.
+  distribution spread over the vocabulary.
+- "logits": of each pair's last target token that is not padding.
 - "gradients": by parameter, of "loss": "norm", and "wave", its product with wave(ordinal + 50).
-- "answers": what generate() says, greedily, at most 12 tokens, the end token left out.
+- "answers": the greedy results of generate(), at most 12 tokens, the end token left out.
 """
 import json
 import math
@@ -33,7 +33,7 @@ config = T5Config(
     dropout_rate=0.0, layer_norm_epsilon=1e-6, feed_forward_proj="gated-gelu",
     tie_word_embeddings=False, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
 model = T5ForConditionalGeneration(config).float()
-# transformers 5 ties the output matrix in memory, whatever the config says.
+# transformers 5 ties the output matrix in memory, whatever the configuration is.
 model.lm_head.weight = torch.nn.Parameter(torch.empty(VOCABULARY, 16))
 model.train()
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes story_likelihood.json beside this file: how likely Hugging Face transformers' Llama thinks
-some texts, by stories260K.
+"""Writes story_likelihood.json beside this file: log-likelihoods of some texts by Hugging Face
+transformers' Llama, for stories260K.
 
     make_story_likelihood.py MODEL_DIRECTORY
 
 Token by token in float64, each given all before it. The second text is longer than a window of 64
-tokens: its windows are made here as eval/text_likelihood.h says, by hand.
+tokens: its windows are made by hand here, as eval/text_likelihood.h describes.
 """
 
 import json

@@ -3,15 +3,15 @@
 Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
-cases. Each folder is what save_pretrained writes, and beside it
+cases. Each folder has the files of save_pretrained, and beside them
 
     golden.json          encoder_ids, ids (of the decoder, the start token first), greedy (the 32
-                         ids behind them; an end token ends nothing)
+                         ids after them; an end token ends nothing)
     golden.safetensors   logits (len(ids), vocabulary), f32
-    model.gguf           of one case: the same numbers as f32, as llama.cpp's converter names them
+    model.gguf           for one case: the same numbers as f32, as llama.cpp's converter names them
 
 Weights are bf16 (small files); logits are those of the same numbers in f32 with eager attention.
-For each case the script asserts that its logits move when one thing is done wrong.
+For each case the script asserts that each mistake below changes the logits.
 """
 import copy
 import json
@@ -29,21 +29,21 @@ from transformers.models.t5 import modeling_t5
 VOCABULARY = 97
 N_IDS = 64
 N_GREEDY = 32
-# As make_family_models.py has them.
+# The values of make_family_models.py.
 ROUNDING = 3e-5
 VISIBLE = 1e-3
 CLEAR = 2e-3
 
 CASES = {
-    # As T5 v1.1: heads are not as wide as the model together.
+    # As T5 v1.1: the heads together are not as wide as the model.
     "t5_plain": dict(
         d_model=24, d_kv=10, d_ff=36, num_layers=2, num_heads=2, feed_forward_proj="gated-gelu",
         tie_word_embeddings=False, n_encoder=40, gguf=True),
-    # As the first T5: ReLU, one matrix scaled; more layers behind than in front.
+    # As the first T5: ReLU, one scaled matrix; more decoder layers than encoder layers.
     "t5_tied": dict(
         d_model=32, d_kv=8, d_ff=44, num_layers=2, num_decoder_layers=3, num_heads=4,
         feed_forward_proj="relu", tie_word_embeddings=True, n_encoder=90),
-    # Few buckets, a text far beyond the last one, an encoder's text of several pages.
+    # Few buckets, a text far beyond the last one, an encoder input of several pages.
     "t5_far": dict(
         d_model=30, d_kv=6, d_ff=38, num_layers=3, num_decoder_layers=1, num_heads=3,
         feed_forward_proj="gated-gelu", tie_word_embeddings=False,
@@ -54,7 +54,7 @@ CASES = {
 def make_model(config, state=None):
     model = T5ForConditionalGeneration._from_config(
         config, attn_implementation="eager", dtype=torch.float32).eval()
-    if not config.scale_decoder_outputs:  # transformers 5 ties whatever the file says
+    if not config.scale_decoder_outputs:  # transformers 5 ties whatever the file has
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.clone())
     if state is not None:
         model.load_state_dict(state)
@@ -177,7 +177,7 @@ def drop_encoder_norm(model):
 
 
 def causal_encoder(model, encoder_ids, ids):
-    """Every token of the encoder reads those before it alone."""
+    """Every token of the encoder attends only to itself and those before it."""
     mask = torch.ones(len(encoder_ids), len(encoder_ids)).tril()
     full = torch.zeros_like(mask).masked_fill(mask == 0, torch.finfo(torch.float32).min)
     with torch.no_grad():
@@ -204,7 +204,7 @@ def mistakes(config):
         "the other scale of outputs": with_model(flip_scale),
         "another activation": with_model(change_activation),
     }
-    if config.d_kv == 10:  # slow: one pass a token
+    if config.d_kv == 10:  # slow: one pass per token
         cases["a causal encoder"] = causal_encoder
     if config.is_gated_act:
         cases["the other gate"] = with_model(swap_gates)
@@ -215,7 +215,7 @@ def mistakes(config):
 
 
 def pieces():
-    """As SentencePiece counts: pad, end, unknown; a blank, characters, and a few words."""
+    """In SentencePiece's order: pad, end, unknown; a blank, characters, and a few words."""
     words = ["\u2581", "\u2581the", "\u2581to", "th", "er"]
     printable = [chr(code) for code in range(33, 127)][: VOCABULARY - 3 - len(words)]
     return ["<pad>", "</s>", "<unk>", *words, *printable]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make_template_goldens.py [FILE]: writes templates.json beside this script (or FILE): templates of our own, one or
-more for each feature of src/chat_template, with what jinja2 3.1.6 makes of them as Hugging Face transformers
-configures it. Needs `pip install jinja2==3.1.6`."""
+"""make_template_goldens.py [FILE]: writes templates.json beside this script (or FILE): templates of
+our own, one or more for each feature of src/chat_template, with the results of jinja2 3.1.6 as
+Hugging Face transformers configures it. Needs `pip install jinja2==3.1.6`."""
 import datetime
 import json
 import os
@@ -18,7 +18,7 @@ NOW = datetime.datetime(2024, 7, 26, 14, 5, 9)
 
 
 class Generation(Extension):
-    """{% generation %}: marks what the assistant says; here its text alone."""
+    """{% generation %}: marks the assistant's text; here it only outputs that text."""
 
     tags = {"generation"}
 

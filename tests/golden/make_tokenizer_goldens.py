@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tokenizer_variants.json: two tiny BPE models, trained here on the text below, put together
-with every component of tokenizer.json that the library reads, and what Hugging Face's `tokenizers`
-makes of a list of awkward texts with each.
+"""Writes tokenizer_variants.json: two tiny BPE models, trained here on the text below, combined
+with every component of tokenizer.json that the library reads, and the results of Hugging Face's
+`tokenizers` with each for a list of awkward texts.
 
 Usage: make_tokenizer_goldens.py [OUTPUT]      (needs the Python package tokenizers; made with 0.23)
 """
@@ -64,7 +64,7 @@ def sentence_piece_model():
 
 
 def character_model():
-    """Without byte fallback: what it does not know is unknown."""
+    """Without byte fallback: characters outside the vocabulary are unknown."""
     trainer = trainers.BpeTrainer(vocab_size=160, show_progress=False, special_tokens=["<unk>", "<s>", "</s>"])
     model = train(trainer, None, pre_tokenizers.Metaspace())
     model.update(unk_token="<unk>")
@@ -225,13 +225,14 @@ def decode(tokenizer, ids, **options):
 
 
 def write(output, made, variants, texts):
-    """`variants` of the models `made` by name, with what comes of the texts."""
+    """Writes `variants` of the models `made` by name, with the results for the texts."""
     cases = []
     for variant in variants:
         document = {"version": "1.0", "truncation": None, "padding": None}
         document.update({k: v for k, v in variant.items() if k not in ("name", "model")})
         document["model"] = made[variant["model"]]
-        # New tokens are numbered from the end of the model's vocabulary, which training decides.
+        # New tokens are numbered from the end of the model's vocabulary, whose size depends on
+        # training.
         for token in variant["added_tokens"]:
             if token["id"] >= 1000:
                 token["id"] += len(document["model"]["vocab"]) - 1000
@@ -241,7 +242,7 @@ def write(output, made, variants, texts):
         cases.append(dict(
             variant, ids=ids, decoded=[decode(tokenizer, i) for i in ids],
             decoded_special=[decode(tokenizer, i, skip_special_tokens=False) for i in ids],
-            # Backwards, so that characters come apart.
+            # In reverse, so that the bytes of characters are separated.
             decoded_backwards=[decode(tokenizer, i[::-1]) for i in ids]))
         if plain != ids:
             cases[-1]["plain_ids"] = plain

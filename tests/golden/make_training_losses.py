@@ -57,7 +57,8 @@ with torch.no_grad():
 
 matrices = [p for p in model.parameters() if p.dim() >= 2]
 vectors = [p for p in model.parameters() if p.dim() < 2]
-# An epsilon that large keeps the sign of a gradient that is mere rounding from being a whole step.
+# With an epsilon of this size, the sign of a gradient that is only rounding cannot make a whole
+# step.
 optimizer = torch.optim.AdamW(
     [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
     lr=0.01, betas=(0.9, 0.95), eps=1e-3)

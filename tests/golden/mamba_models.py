@@ -1,5 +1,5 @@
-"""Granite 4 hybrids for make_family_models.py: their cases (family_cases.py), weights and GGUF files,
-and what a reader of them may get wrong."""
+"""Granite 4 hybrids for make_family_models.py: their cases (family_cases.py), weights and GGUF
+files, and the possible mistakes of a reader."""
 import torch
 
 from changes import backwards, change, next_row, one_token_early, set_config, zero
@@ -25,7 +25,7 @@ CASES = {
         logits_scaling=0.6, gguf=True,
         old=dict(rope_theta=10000, rope_scaling=None, normalization_function="rmsnorm",
                  init_method="mup", layer_types=["mamba", "attention", "mamba", "mamba"])),
-    # Groups, RoPE, limits of steps, biases of all products, a convolution over three tokens.
+    # Groups, RoPE, limits of time steps, biases of all products, a convolution over three tokens.
     "granite_hybrid_mixed": dict(
         model_type="granitemoehybrid", hidden_size=32, intermediate_size=14,
         shared_intermediate_size=18, num_hidden_layers=5, num_attention_heads=4,
@@ -55,7 +55,7 @@ def is_mamba(config):
 
 
 def spread_of(name):
-    """Mean and deviation of parameters that make a state last for some tokens; None of others."""
+    """Mean and standard deviation of parameters which make a state last for some tokens; None for others."""
     if ".mamba." not in name:
         return None
     return {"A_log": (-0.5, 0.5), "dt_bias": (-1.0, 0.5)}.get(name.rsplit(".", 1)[-1])
@@ -65,7 +65,7 @@ def spread_of(name):
 
 
 def write_keys(writer, config):
-    """As the converter, but for the length of the context, for which it writes 2^20."""
+    """As the converter, except for the context length, for which it writes 2^20."""
     attends = [kind == "attention" for kind in config.layer_types]
     writer.add_head_count_kv([config.num_key_value_heads if attend else 0 for attend in attends])
     writer.add_vocab_size(config.vocab_size)
@@ -84,12 +84,12 @@ def write_keys(writer, config):
 
 
 def tensors_of(config, name, value):
-    """What the converter to GGUF makes of a tensor: names of transformers (those of GGUF where there
-    is none) and values."""
+    """The converter's output for a tensor: names of transformers (those of GGUF if there is none)
+    and values."""
     block = "".join(name.split(".")[2:3])
     shared = "_shexp" if config.num_local_experts else ""
     if name.endswith("A_log"):
-        # The converter takes exp in f32, whose last bit is another one here and there.
+        # The converter computes exp in f32, where the last bit sometimes differs.
         value = -torch.exp(value.double()).float().unsqueeze(1)
     elif name.endswith("mamba.D"):
         value = value.unsqueeze(1)
@@ -120,7 +120,7 @@ def mamba_layers(model):
 
 
 def sizes(config):
-    """Heads, their width, groups and the state's size, by Granite 4's names or Nemotron-H's."""
+    """Heads, their width, groups and the state's size, by the names of Granite 4 or Nemotron-H."""
     if hasattr(config, "mamba_n_heads"):
         return (config.mamba_n_heads, config.mamba_d_head, config.mamba_n_groups,
                 config.mamba_d_state)
@@ -128,7 +128,7 @@ def sizes(config):
 
 
 def parts(config, value):
-    """Of in_proj's rows: z, x, B, C, dt."""
+    """The parts of in_proj's rows: z, x, B, C, dt."""
     n_heads, head_dim, n_groups, n_states = sizes(config)
     inner, keys = n_heads * head_dim, n_groups * n_states
     return list(value.split([inner, inner, keys, keys, n_heads]))
@@ -139,7 +139,7 @@ def reordered(order):
 
 
 def heads_in_turns(config, value):
-    """x of heads whose groups are taken in turns."""
+    """x of heads that take the groups in alternation."""
     rows = parts(config, value)
     for i in (0, 1):
         heads = rows[i].unflatten(0, (sizes(config)[2], -1, sizes(config)[1]))
@@ -148,7 +148,7 @@ def heads_in_turns(config, value):
 
 
 def norm(forward):
-    """Another norm: of y, what gates it, and the norm itself."""
+    """Another norm: a function of y, its gate, and the norm itself."""
     def wrong(model):
         for layer in mamba_layers(model):
             layer.norm.forward = lambda y, gate, inner=layer.norm: forward(y, gate, inner)

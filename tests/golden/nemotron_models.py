@@ -1,5 +1,5 @@
 """Nemotron-H and Nemotron 3 for make_family_models.py: their cases (family_cases.py), weights and
-GGUF files, and what a reader of them may get wrong."""
+GGUF files, and the possible mistakes of a reader."""
 import types
 
 import gguf
@@ -10,7 +10,7 @@ from changes import backwards, change, next_row, one_token_early, set_config, ze
 from mamba_models import gated, heads_in_turns, reordered, rms
 
 # Keys of config.json that the hub's files have in place of transformers 5's list of layers; `...`
-# takes a key out.
+# removes a key.
 HUB = dict(layers_block_type=..., mtp_layers_block_type=..., time_step_limit=[0.0, float("inf")],
            use_mamba_kernels=True, num_logits_to_keep=1, time_step_floor=1e-4, time_step_max=0.1,
            time_step_min=0.001, rescale_prenorm_residual=True)
@@ -30,7 +30,7 @@ CASES = {
         old=dict(HUB, hybrid_override_pattern="M-MM*-", num_hidden_layers=6,
                  attention_head_dim=10, rms_norm_eps=1e-6, time_step_rank=256,
                  residual_in_fp32=True)),
-    # As Nemotron 3 Nano, likewise.
+    # As Nemotron 3 Nano, in the spelling of its files.
     "nemotron_h_moe": dict(
         model_type="nemotron_h", hidden_size=24, intermediate_size=12, moe_intermediate_size=12,
         moe_shared_expert_intermediate_size=20, num_attention_heads=4, num_key_value_heads=2,
@@ -39,16 +39,16 @@ CASES = {
         routed_scaling_factor=2.5, gguf=True,
         old=dict(HUB, hybrid_override_pattern="ME*EM", num_hidden_layers=5, norm_eps=1e-6,
                  rope_theta=10000, partial_rotary_factor=1.0)),
-    # As Nemotron 3 Super: experts of a narrower row, and modules that are announced behind the
-    # layers.
+    # As Nemotron 3 Super: experts on a narrower row, and modules after the layers that only the
+    # configuration names.
     "nemotron_h_latent": dict(
         model_type="nemotron_h", hidden_size=20, intermediate_size=14, moe_intermediate_size=14,
         moe_shared_expert_intermediate_size=16, moe_latent_size=12, num_attention_heads=2,
         num_key_value_heads=1, head_dim=12, mamba_num_heads=3, mamba_head_dim=12, ssm_state_size=10,
         n_groups=1, layers_block_type=kinds("M*EE"), n_routed_experts=8, num_experts_per_tok=3,
         routed_scaling_factor=5.0, num_nextn_predict_layers=1, stacked=True, gguf=True),
-    # Every kind of layer; groups of experts whose weights do not add up to 1; biases of all products
-    # that may have one; the shortest step; a convolution over three tokens.
+    # Every kind of layer; groups of experts without normalised weights; biases of all products that
+    # may have one; the shortest time step; a convolution over three tokens.
     "nemotron_h_mixed": dict(
         model_type="nemotron_h", hidden_size=22, intermediate_size=30, moe_intermediate_size=10,
         moe_shared_expert_intermediate_size=18, moe_latent_size=14, num_attention_heads=6,
@@ -58,8 +58,8 @@ CASES = {
         topk_group=2, norm_topk_prob=False, routed_scaling_factor=1.5,
         time_step_limit=(0.25, float("inf"))),
     # A prompt over many pages; groups of one head; a convolution over two tokens, without a bias.
-    # In one chunk: without mamba_ssm's kernels transformers 5.12.1 adds up states of several chunks over
-    # the wrong axis (decay_chunk's), and gives another result for each chunk_size, in f64, too.
+    # In one chunk: without mamba_ssm's kernels transformers 5.12.1 adds states of several chunks
+    # over the wrong axis (decay_chunk's). Its result then depends on chunk_size, in f64, too.
     "nemotron_h_long": dict(
         model_type="nemotron_h", hidden_size=18, intermediate_size=26, num_attention_heads=2,
         num_key_value_heads=2, head_dim=8, mamba_num_heads=5, mamba_head_dim=6, ssm_state_size=9,
@@ -83,15 +83,15 @@ def mixers(model, kind):
 
 
 def finish(model):
-    """transformers 5.12.1 clamps steps by time_step_min, a number of training, where it runs without
-    mamba_ssm's kernels; with them, those of a prompt by time_step_limit."""
+    """Without mamba_ssm's kernels, transformers 5.12.1 clamps time steps by time_step_min, a
+    setting for training. With them, it clamps those of a prompt by time_step_limit."""
     if is_nemotron(model.config):
         for mixer in mixers(model, "mamba"):
             mixer.time_step_min = model.config.time_step_limit[0]
 
 
 def spread_of(name):
-    """As of Granite 4's layers; and norms of logits of some units."""
+    """As for Granite 4's layers, with norms for logits of a few units."""
     if name == "model.norm_f.weight":
         return 0.75, 0.3
     if name.endswith("proj.bias"):
@@ -100,7 +100,7 @@ def spread_of(name):
 
 
 def write_names_of_hub(directory):
-    """The embedding is called otherwise there than transformers writes it."""
+    """The files of the hub and of transformers have different names for the embedding."""
     path = directory / "model.safetensors"
     state = load_file(path)
     state["backbone.embeddings.weight"] = state.pop("backbone.embedding.weight")
@@ -116,7 +116,7 @@ def architecture(config):
 
 
 def write_keys(writer, config):
-    """As the converter, but for the length of the context, for which it writes 2^20."""
+    """As the converter, except for the context length, for which it writes 2^20."""
     wide = "moe" if has_experts(config) else "mlp"
     width = config.moe_intermediate_size if has_experts(config) else config.intermediate_size
     layers = config.layers_block_type
@@ -151,10 +151,10 @@ def write_keys(writer, config):
 
 
 def tensors_of(config, name, value):
-    """What the converter to GGUF makes of a tensor: names of the hub and values."""
+    """The converter's output for a tensor: names of the hub and values."""
     name = name.replace("model.", "backbone.", 1)
     if name.endswith("A_log"):
-        # The converter takes exp in f32, whose last bit is another one here and there.
+        # The converter computes exp in f32, where the last bit sometimes differs.
         value = -torch.exp(value.double()).float().unsqueeze(1)
     elif name.endswith("mixer.D"):
         value = value.unsqueeze(1)
@@ -173,7 +173,7 @@ def tensors_of(config, name, value):
 
 
 def norm(forward):
-    """Another norm: of y, what gates it, and the norm itself."""
+    """Another norm: a function of y, its gate, and the norm itself."""
     def wrong(model):
         for mixer in mixers(model, "mamba"):
             mixer.norm.forward = lambda y, gate, inner=mixer.norm: forward(y, gate, inner)
@@ -199,7 +199,7 @@ def set_mixers(kind, **changes):
 
 
 def of_routes(function):
-    """Other weights of a row's experts: function(logits, weights, ids, mixer)."""
+    """Replaces the weights of a row's experts: function(logits, weights, ids, mixer)."""
     def wrong(model):
         for mixer in mixers(model, "moe"):
             def route(self, logits, inner=mixer.route_tokens_to_experts):

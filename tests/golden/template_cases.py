@@ -1,5 +1,5 @@
-"""The templates of make_template_goldens.py: expressions, a line each in a file of their own, and
-whole templates."""
+"""The templates of make_template_goldens.py: expressions, each a line of a file, and whole
+templates."""
 import pathlib
 
 EXPRESSIONS = (pathlib.Path(__file__).with_name("template_expressions.txt")
@@ -67,7 +67,7 @@ TEMPLATES = [
     # Errors in syntax.
     "{{ }}", "{{ 1", "{{ 1 }", "{{ (1 }}", "{{ [1 }}", "{{ {1} }}", "{{ 1 + }}", "{{ 'a }}", "{{ a b }}", "{{ a. }}", "{{ a| }}", "{{ a is }}", "{{ f(a=1, 2) }}", "{{ f(a=1, a=2) }}", "{{ ! }}", "{{ a ? b }}", "{{ $x }}", "{{ 1 == }}", "{{ ) }}", "{{ (1] }}", "{{ l[] }}", "{{ l[0 }}",
     "{{ '\\u12' }}", "{{ 'a\\", "{{ if }}", "{{ not }}", "{{ in }}", "{% set a = [1, 2, %}", "{{ [1, 2,] }}{{ (1, 2,) }}{{ {'a': 1,} }}{{ range(3,)|list }}", "{{ {'a' 1} }}", "{{ [,] }}", "{{ 1 if }}", "{{ a.1b }}", "{{ 01 }}", "{{ 1__0 }}", "{{ 1.e3 }}", "{{ 1..real }}", "{{ \u00e9 is defined }}",
-    # As templates of models are written.
+    # In the style of models' templates.
     "{% for message in m %}{{ '<|' + message['role'] + '|>\\n' + message['content'] | trim + '<|end|>\\n' }}{% endfor %}{% if yes %}{{ '<|assistant|>\\n' }}{% endif %}",
     "{%- for message in m %}\n    {%- if message.role == 'user' %}\n        {{- '[INST] ' + message.content|trim + ' [/INST]' }}\n    {%- elif message.role == 'assistant' %}\n        {{- ' ' + message.content + '</s>' }}\n    {%- else %}\n        {{- raise_exception('Unknown role') }}\n    {%- endif %}\n{%- endfor %}\n",
     "{% if m[0]['role'] == 'system' %}{% set sys = m[0]['content'] %}{% set rest = m[1:] %}{% else %}{% set sys = 'S' %}{% set rest = m %}{% endif %}{{ sys }}{% for x in rest %}{% if (x['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}{{ x.content }}{% endfor %}",

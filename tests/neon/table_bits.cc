@@ -1,7 +1,7 @@
-// Prints a checksum of what the scalar table makes of fixed numbers, slot by slot. Tests compare
-// the tables of a machine with its scalar one; two machines' lines show that this one agrees, too
-// (scripts/test-neon). The numbers are made of integers alone, so that no library has a say in
-// them.
+// Prints a checksum of the scalar table's results for fixed numbers, slot by slot. Tests compare a
+// machine's tables with its scalar table; equal lines from two machines show that the scalar tables
+// agree, too (scripts/test-neon). The numbers are made of integers only, so that they do not depend
+// on any library.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ using test_support::AlignedBytes;
 
 const KernelTable& table = kScalarTable;
 
-// FNV-1a with 64 bits (Fowler, Noll and Vo) of what is added, as its bytes stand.
+// FNV-1a with 64 bits (Fowler, Noll and Vo) over the added values' bytes in memory order.
 class Checksum {
  public:
   template <class Element>
@@ -51,7 +51,7 @@ class Checksum {
   std::uint64_t value_ = 0xcbf29ce484222325U;
 };
 
-// Of sizes from 2^-30 to 2^4, with zeros and subnormals among them.
+// Magnitudes from 2^-30 to 2^4, with zeros and subnormals among them.
 std::vector<float> floats(int n, unsigned seed) {
   std::mt19937 generator(seed);
   std::vector<float> values;
@@ -120,7 +120,7 @@ void print_rows(int n) {
   Checksum().add(uniforms).print("philox_uniforms" + of);
 }
 
-// A matrix (32, 512) of one kind times three rows.
+// Multiplies a matrix (32, 512) of one kind by three rows.
 void print_product(WeightKind kind, unsigned n_codes) {
   constexpr int kRows = 3;
   constexpr int kColumns = 2 * kTileColumns;

@@ -41,7 +41,7 @@ Vector<Real> norm(const TinyModel& model, const std::string& name, const Vector<
   return y;
 }
 
-// Radians a token for pair i, as Llama 3.1 describes the scaling.
+// Radians per token for pair i, by the scaling that Llama 3.1 describes.
 double frequency(const TinyShape& shape, int i) {
   const RopeConfig& rope = shape.rope;
   const double plain = std::pow(rope.theta, -2.0 * i / shape.head_dim);

@@ -19,7 +19,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Little-endian, as both formats are; the library runs on such machines only.
+// Little-endian, as both formats are; the library runs only on little-endian machines.
 template <typename T>
 void put(Bytes& out, T value) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&value);
@@ -67,7 +67,7 @@ void put_halves(Bytes& out, const std::array<int, 32>& quants) {
   }
 }
 
-// The largest value becomes -8 steps, so that the scale may be negative.
+// The element of largest magnitude becomes -8 steps, so that the scale may be negative.
 void put_q4_0(Bytes& out, std::span<const float> block) {
   const F16 scale = to_f16(extreme(block) / -8);
   const float step = to_float(scale);
@@ -93,9 +93,10 @@ void put_q4_1(Bytes& out, std::span<const float> block) {
   put_halves(out, quants);
 }
 
-// 256 elements in 16 groups of 16: value = d * scale[group] * (q - 32), q of six bits: the lower
-// four in 128 bytes, the upper two in 64, then 16 scales, then d. Each half of 128 elements has its
-// own 64 and 32 bytes; in a half, byte l carries elements l and l + 64 (or l - 32 + 32, + 96).
+// 256 elements in 16 groups of 16: value = d * scale[group] * (q - 32), with q of six bits. The
+// lower four bits take 128 bytes, the upper two 64; 16 scales and d follow. Each half of 128
+// elements has its own 64 and 32 bytes; in a half, byte l holds elements l and l + 64 (or l - 32 +
+// 32, + 96).
 void put_q6_k(Bytes& out, std::span<const float> block) {
   float largest_step = 0;
   std::array<float, 16> steps;
@@ -192,7 +193,7 @@ std::string gguf_name(const std::string& name) {
   return result;
 }
 
-// The matrices of all experts in one tensor, (n_experts, rows, width), where `first` is expert 0's.
+// The matrices of all experts in one tensor, (n_experts, rows, width); `first` is that of expert 0.
 TinyTensor stacked(const TinyModel& model, const TinyTensor& first) {
   TinyTensor all{first.name, first.shape, {}};
   all.shape.insert(all.shape.begin(), model.shape.n_experts);
@@ -426,7 +427,7 @@ void write_gguf(const TinyModel& model, const std::filesystem::path& file, const
     put_vocabulary(writer, make_tiny_vocabulary(model.shape.vocabulary_size));
   }
   if (model.shape.rope.scaling == RopeConfig::Scaling::llama3) {
-    // As the public converter does: the divisor of each frequency.
+    // As the public converter writes them: the divisor of each frequency.
     ModelConfig config;
     config.head_dim = model.shape.head_dim;
     config.rope.theta = model.shape.rope.theta;

@@ -56,7 +56,7 @@ std::vector<std::int64_t> offsets_of(std::span<const TokenId> draft_vocabulary) 
   return offsets;
 }
 
-// config.json of the target with one layer, and what else is said.
+// The target's config.json with one layer, and further fields.
 void write_config(const TinyShape& target, const fs::path& directory, const Json& more) {
   TinyShape shape = target;
   shape.n_layers = 1;

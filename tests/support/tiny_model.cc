@@ -10,7 +10,8 @@ namespace outrider::testing {
 namespace {
 
 // Splitmix64 (Steele, Lea, Flood, 2014), and from it nearly normal numbers: the sum of twelve
-// uniform ones less six, which needs no library function and so has the same bits everywhere.
+// uniform ones less six. It needs no library function, so that the bits are the same on all
+// machines.
 class Noise {
  public:
   explicit Noise(std::uint64_t seed) : state_(seed) {}
@@ -58,7 +59,7 @@ TinyModel make_tiny_model(const TinyShape& shape) {
     for (float& value : tensor.values) value = centre + spread * noise.normal();
     model.tensors.push_back(std::move(tensor));
   };
-  // Matrices keep the size of what they multiply: rows of norm 1 or so.
+  // Matrices preserve the magnitude of their inputs: rows have a norm of about 1.
   const auto linear = [&](const std::string& name, int rows, int width, bool bias) {
     add(name + ".weight", {rows, width}, 0, 1 / std::sqrt(static_cast<float>(width)));
     if (bias) add(name + ".bias", {rows}, 0, 0.3F);
@@ -175,7 +176,7 @@ std::string config_json(const TinyShape& shape, ElementType type) {
                                 {"attention_factor", shape.rope.magnitude},
                                 {"original_max_position_embeddings", shape.rope.original_context}};
       break;
-    case RopeConfig::Scaling::proportional:  // of no Llama
+    case RopeConfig::Scaling::proportional:  // not in any Llama
       throw std::logic_error("proportional");
   }
   return config.dump(1) + "\n";

@@ -8,7 +8,7 @@
 namespace outrider::testing {
 namespace {
 
-// What the merges are learnt from.
+// The text from which the merges are learnt.
 constexpr const char* kText =
     "A rider went out before the others to see what the road would bring. Where the road was "
     "plain she rode far ahead and the others followed at once. Where it forked she made a guess, "
@@ -20,8 +20,8 @@ constexpr const char* kText =
     "were singing, and the water in the river was cold and clear. Her mother said that it was "
     "getting late, and so they all went home together, had some warm soup, and slept well.";
 
-// GPT-2's spelling of bytes as characters: printable ones stand for themselves, the others for the
-// code points from 256 on.
+// GPT-2's spelling of bytes as characters: printable ones are themselves, the others are the code
+// points from 256 on.
 std::vector<std::string> byte_spellings() {
   const auto utf8 = [](int code) {
     if (code < 0x80) return std::string(1, static_cast<char>(code));
@@ -37,7 +37,7 @@ std::vector<std::string> byte_spellings() {
   return spellings;
 }
 
-// Words with the blank before them, punctuation marks by themselves, each as a list of tokens.
+// Words with the blank before them, and single punctuation marks, each as a list of tokens.
 std::vector<std::vector<std::string>> split_text(const std::vector<std::string>& spellings) {
   std::vector<std::vector<std::string>> words(1);
   for (const char* at = kText; *at != '\0'; ++at) {

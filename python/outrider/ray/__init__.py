@@ -18,7 +18,7 @@ __all__ = ["MapResult", "map_prompts", "read_answers", "serve_app"]
 
 
 def __getattr__(name):
-    # Not before it is asked for: workers and the router's process need one part each.
+    # Loaded on first access: workers and the router's process need one part each.
     if name not in _PLACES:
         raise AttributeError(f"module 'outrider.ray' has no attribute '{name}'")
     value = getattr(importlib.import_module(_PLACES[name]), name)

@@ -1,4 +1,5 @@
-// Arithmetic of Vulkan devices against the processor's, bit by bit, in every way that it is done.
+// Compares the arithmetic of Vulkan devices with the processor's, bit by bit, for every way of
+// computing it.
 #include <gtest/gtest.h>
 
 #include <cstdint>

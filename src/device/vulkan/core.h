@@ -1,5 +1,5 @@
-// A logical device of Vulkan and its one queue, which all that was made of it keeps alive; and
-// handles that destroy what they hold.
+// A logical device of Vulkan with its one queue, kept alive by everything made from it; and handles
+// that destroy their objects.
 #ifndef OUTRIDER_DEVICE_VULKAN_CORE_H_
 #define OUTRIDER_DEVICE_VULKAN_CORE_H_
 
@@ -16,7 +16,7 @@ namespace outrider::device {
 
 class VulkanCore {
  public:
-  // uses_dots: where the device has such an instruction.
+  // uses_dots: whether to use the dot-product instruction, if the device has it.
   VulkanCore(std::shared_ptr<VulkanInstance> instance, const PhysicalDevice& physical,
              bool uses_dots);
   ~VulkanCore();
@@ -33,7 +33,7 @@ class VulkanCore {
   Ticket submit(VkCommandBuffer commands);
   void wait(Ticket ticket) const;
   void wait_for_all() const { wait(n_submitted_); }
-  // For destructors: what went wrong is said by the next wait.
+  // For destructors: the next wait reports errors.
   void wait_quietly(Ticket ticket) const noexcept;
   Ticket last_ticket() const { return n_submitted_; }
   // Thread-safe; once it is lost it stays so.
@@ -48,12 +48,12 @@ class VulkanCore {
   VkDevice handle_ = VK_NULL_HANDLE;
   DeviceFunctions vk_;
   VkQueue queue_ = VK_NULL_HANDLE;
-  VkSemaphore ended_ = VK_NULL_HANDLE;  // counts submissions that have
+  VkSemaphore ended_ = VK_NULL_HANDLE;  // counts the submissions that have ended
   Ticket n_submitted_ = 0;
   mutable std::atomic<bool> lost_ = false;
 };
 
-// A handle of a device and what destroys it.
+// A device's handle and the function that destroys it.
 template <class Handle>
 class Owned {
  public:
@@ -73,7 +73,7 @@ class Owned {
   }
 
   Handle get() const { return handle_; }
-  // For functions that create one. It must be empty.
+  // For functions that create one. The handle must be empty.
   Handle* out() { return &handle_; }
 
  private:

@@ -44,7 +44,7 @@ bool has_extension(const InstanceFunctions& vk, VkPhysicalDevice device, const c
   });
 }
 
-// The family of queues for computing; the one that does not draw, where there is one.
+// The queue family for compute; one without graphics, if there is one.
 std::optional<std::uint32_t> queue_family_of(const InstanceFunctions& vk, VkPhysicalDevice device) {
   std::uint32_t n = 0;
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, nullptr);

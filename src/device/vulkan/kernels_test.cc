@@ -1,4 +1,4 @@
-// Kernels of Vulkan devices against the scalar table, byte by byte, in every tier.
+// Compares kernels of Vulkan devices with the scalar table, byte by byte, in every tier.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -27,7 +27,8 @@ constexpr Tier kTiers[] = {
     {"Integers", {.uses_dots = false, .uses_double = false, .uses_native_arithmetic = false}},
 };
 
-// All at once, one row more and less than go together, and programs recorded for more than come.
+// A single row, one row more and less than are processed together, and programs recorded for more
+// rows.
 constexpr TrialRows kRows[] = {{1, 1},   {2, 2},  {3, 4}, {4, 4},   {5, 8},   {8, 8},  {9, 16},
                                {16, 16}, {1, 64}, {0, 8}, {17, 32}, {33, 64}, {64, 64}};
 
@@ -184,7 +185,7 @@ TEST_P(VulkanKernels, StoreAndMoveKeysAndValues) {
   }
 }
 
-// Whole chunks and splits and parts of them, windows, nodes of trees, heads of odd widths.
+// Whole and partial chunks and splits, windows, nodes of trees, heads of odd widths.
 TEST_P(VulkanKernels, Attend) {
   const AttendTrialShape kShapes[] = {
       {.n_heads = 1, .n_kv_heads = 1, .head_dim = 16, .n_keys = 1},

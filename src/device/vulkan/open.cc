@@ -1,4 +1,4 @@
-// Which arithmetic of its driver a device is used with.
+// Chooses the arithmetic with which a device is used.
 #include <utility>
 
 #include "device/check.h"

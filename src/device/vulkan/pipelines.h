@@ -12,7 +12,7 @@
 
 namespace outrider::device {
 
-// How a device does what Vulkan leaves drivers some freedom in (shaders/arithmetic.glsl).
+// How a device computes operations that Vulkan does not fully define (shaders/arithmetic.glsl).
 enum class FusedWay : std::uint32_t { natively, by_double, by_integers };
 struct ArithmeticWays {
   FusedWay fused = FusedWay::by_integers;
@@ -31,7 +31,7 @@ class Pipelines {
   Pipelines(std::shared_ptr<VulkanCore> core, const ArithmeticWays& ways);
 
   const ArithmeticWays& ways() const { return ways_; }
-  // Throws Error where the driver does not take the kernel.
+  // Throws Error if the driver refuses the kernel.
   const Pipeline& of(const Step& step);
 
  private:

@@ -1,4 +1,4 @@
-// The compiled shaders, which the build writes into the program (cmake/embed_shaders.cmake).
+// The compiled shaders, which the build embeds (cmake/embed_shaders.cmake).
 #ifndef OUTRIDER_DEVICE_VULKAN_SHADER_CODE_H_
 #define OUTRIDER_DEVICE_VULKAN_SHADER_CODE_H_
 

@@ -58,11 +58,11 @@ TEST_F(VulkanRuntime, PassesItsCheck) {
   }
 }
 
-// Whatever the processor sees of a device's memory.
+// With any part of the device's memory mapped.
 TEST_F(VulkanRuntime, CarriesBytesThereAndBack) {
   for (const bool sees_memory : {true, false}) {
     const auto device = test_device({.sees_memory = sees_memory});
-    std::vector<std::uint32_t> words(std::size_t{5} << 20);  // more than go through at once
+    std::vector<std::uint32_t> words(std::size_t{5} << 20);  // more than one copy holds
     std::iota(words.begin(), words.end(), 7U);
     const auto buffer = device->allocate(words.size() * sizeof(std::uint32_t));
     device->upload(std::as_bytes(std::span(words)), whole(*buffer));
@@ -79,7 +79,7 @@ TEST_F(VulkanRuntime, CarriesBytesThereAndBack) {
   }
 }
 
-// Each step reads what the one before wrote; the program is run again on what it left.
+// Each step reads the previous one's output; the program is run again on its results.
 TEST_F(VulkanRuntime, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
   constexpr int kNumbers = 1000;
   constexpr int kSteps = 30;
@@ -103,7 +103,7 @@ TEST_F(VulkanRuntime, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
   EXPECT_THAT(held(*device_, *x), Each(100.0F + kSteps));
 }
 
-// A program is recorded for eight rows; how many there are is said before each run.
+// A program is recorded for eight rows; each run sets the actual number.
 TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
   constexpr int kMost = 8;
   constexpr std::uint32_t kWidth = 96;
@@ -178,7 +178,7 @@ TEST(VulkanValidation, LayerHasNothingToSay) {
   EXPECT_THAT(found.instance->messages(), IsEmpty());
 }
 
-// The layer is there and heard: an allocation that Vulkan forbids is a message.
+// The layer is installed and reports: an allocation that Vulkan forbids gives a message.
 TEST(VulkanValidation, LayerIsHeard) {
   if (!has_validation_layer()) GTEST_SKIP() << "no validation layer (scripts/install-deps gpu)";
   const FoundTestDevice found = find_test_device(true);

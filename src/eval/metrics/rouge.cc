@@ -37,7 +37,8 @@ double rouge_n(const Words& text, const Words& reference, int n) {
 }
 
 int longest_common_subsequence(const Words& one, const Words& other) {
-  std::vector<int> lengths(other.size() + 1, 0);  // of one's first words and other's first j
+  // For the first words of one and the first j of the other.
+  std::vector<int> lengths(other.size() + 1, 0);
   for (const std::u32string& word : one) {
     int diagonal = 0;
     for (std::size_t j = 1; j <= other.size(); ++j) {

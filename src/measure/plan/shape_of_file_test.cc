@@ -1,4 +1,4 @@
-// Shapes read from headers are those of the loaded models, family by family and format by format.
+// Shapes read from headers equal those of the loaded models, for every family and format.
 #include "measure/plan/shape_of_file.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST(ShapeOfFile, HasTheMatricesThatAreLoaded) {
   EXPECT_GT(n_files, 40);
 }
 
-// Codes and scales of MXFP4 are one share, of either format.
+// MXFP4's codes and scales count as one share, in either format.
 TEST(ShapeOfFile, CountsBlocksOfMxfp4) {
   const fs::path directory = testing::golden_directory("gpt_oss_mxfp4");
   for (const fs::path& path : {directory, directory / "model.gguf"}) {
@@ -105,7 +105,7 @@ TEST(ShapeOfFile, CountsBlocksOfMxfp4) {
   }
 }
 
-// Masks of old GPT-2 checkpoints, modules of multi-token prediction, other modalities.
+// Masks of old GPT-2 checkpoints, multi-token prediction modules, other modalities.
 TEST(ShapeOfFile, LeavesOutWhatNoPassReads) {
   testing::TinyModel model = testing::make_tiny_model({});
   const testing::TemporaryDirectory plain;

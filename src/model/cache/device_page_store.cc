@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kFirstPages = 16;
-// Moves of one submission.
+// Slot moves per submission.
 constexpr int kMostMoves = 256;
-constexpr std::size_t kMovesAt = device::kRangeAlignment;  // behind the facts
+constexpr std::size_t kMovesAt = device::kRangeAlignment;  // after the header
 constexpr std::size_t kWordBytes = kMovesAt + kMostMoves * sizeof(device::TokenMove);
 
 kernels::KvLayout layout_of(const device::CacheShape& shape) { return {shape.kv, shape.head_dim}; }

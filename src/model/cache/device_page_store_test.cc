@@ -1,5 +1,5 @@
-// Pages in a device's memory against pages in the machine's: the same bytes after the same moves,
-// and a clear end where the device has no room.
+// Compares pages in a device's memory with pages in host memory: the same bytes after the same
+// moves, and a clear error if the device's memory is full.
 #include "model/cache/device_page_store.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ struct Stores {
     here.provide(page, group);
     there.provide(page, group);
     std::vector<std::byte> bytes(here.page_bytes(group));
-    // Floats of a middle size, whatever the bytes are read as.
+    // Floats of moderate size in every type that reads the bytes.
     for (std::byte& one : bytes) one = static_cast<std::byte>(0x3c + random() % 4);
     here.write_page(group, page, bytes);
     there.write_page(group, page, bytes);
@@ -76,7 +76,7 @@ TEST_P(DevicePageStores, HaveTheBytesOfTheMachinesStore) {
     for (const int n : {0, 1, 3, 17, 64}) {
       stores.here.copy_first_slots(0, 2, 4, n);
       stores.there.copy_first_slots(0, 2, 4, n);
-      stores.expect_same(4, 0, n);  // what stands behind them is nobody's
+      stores.expect_same(4, 0, n);  // the slots after them are unused
       stores.here.copy_first_slots(1, 3, 5, n);
       stores.there.copy_first_slots(1, 3, 5, n);
       stores.expect_same(5, 1, n);
@@ -86,7 +86,7 @@ TEST_P(DevicePageStores, HaveTheBytesOfTheMachinesStore) {
     for (int page = 0; page < 40; ++page) (void)pool.acquire(page % 2);
     PageTable table(pool, 0);
     for (std::size_t i = 0; i < 10; ++i) table.put(i, static_cast<PageId>(4 * i));
-    // More than go together, towards the beginning, as a kept path's.
+    // More moves than one submission holds, towards the beginning, as for a kept path.
     std::vector<SlotMove> moves;
     int from = 61;
     for (int to = 60; moves.size() < 300; ++to) {

@@ -9,11 +9,11 @@
 namespace outrider {
 namespace {
 
-// The most that is asked for at once: several huge pages, of which no more than the last one stands
-// half empty.
+// The largest allocation: several huge pages, of which at most the last one is partly unused.
 constexpr std::size_t kMostAtOnce_bytes = std::size_t{16} << 20;
 
-// use(byte offset of a head's block, layout) for the keys and the values of every head of a layer.
+// Calls use(byte offset of a head's block, layout) for the keys and the values of every head of a
+// layer.
 template <typename UseKeys, typename UseValues>
 void for_blocks(const KvShape& shape, const UseKeys& use_keys, const UseValues& use_values) {
   const kernels::KvLayout layout{shape.kind, shape.head_dim};

@@ -95,8 +95,8 @@ void KvCache::own(std::span<const SlotRange> ranges, std::string_view operation)
   }
 }
 
-// A page that two of the tables share is copied once: the use of a page that is going to be copied
-// ends here, so that its last user finds it unshared.
+// If two of the tables share a page, it is copied once. The reference to a page that will be copied
+// is released here, so that the last user finds it unshared.
 void KvCache::find_steps(std::span<const SlotRange> ranges) {
   steps_.clear();
   std::fill(n_needed_.begin(), n_needed_.end(), 0);

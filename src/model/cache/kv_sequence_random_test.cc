@@ -1,5 +1,5 @@
-// Random sequences of one small cache beside what they should be: maps from positions to numbers,
-// copied whole at every fork.
+// Random operations on sequences of one small cache, compared with a model: maps from positions to
+// numbers, copied at every fork.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +21,7 @@ struct Node {
   int parent;
 };
 
-// What a sequence should hold. (n_groups) of each: the kept positions that are left, and the pages
-// that are gone.
+// The expected contents. (n_groups) of each: the kept positions that remain, and the dropped pages.
 struct Expected {
   std::vector<std::map<int, float>> there;
   std::vector<std::set<int>> gone;
@@ -32,7 +31,7 @@ struct Expected {
   void drop_unread(const std::vector<int>& windows) {
     for (std::size_t group = 0; group < windows.size(); ++group) {
       if (windows[group] == 0) continue;
-      // Page by page, while no position of it is read from n_kept - kRewindTokens on.
+      // Drops each page with no position that is read from n_kept - kRewindTokens on.
       for (int page = 0; (page + 1) * kPageTokens <= n_kept - kRewindTokens - windows[group] + 1;
            ++page) {
         gone[group].insert(page);
@@ -42,7 +41,7 @@ struct Expected {
   }
   bool can_stand_at(int n, const std::vector<int>& windows) const {
     for (std::size_t group = 0; group < windows.size(); ++group) {
-      if (gone[group].contains(n / kPageTokens)) return false;  // no place for what comes next
+      if (gone[group].contains(n / kPageTokens)) return false;  // the next token has no place
       if (windows[group] == 0) continue;
       for (int at = std::max(n - windows[group] + 1, 0); at < n; ++at) {
         if (!there[group].contains(at)) return false;
@@ -114,7 +113,7 @@ class RandomSequences {
         fork(any());
         break;
       case 9:
-        if (below(4) > 0) break;  // seldom: sequences have to grow
+        if (below(4) > 0) break;  // rarely, so that sequences grow
         pairs_.erase(pairs_.begin() + below(static_cast<int>(pairs_.size())));
         if (pairs_.empty()) open();
         break;
@@ -132,8 +131,8 @@ class RandomSequences {
     if (!reserves(blocks)) return;
     for (std::size_t i = 0; i < pairs_.size(); ++i) add_nodes(pairs_[i], blocks[i].n_new, true);
   }
-  // A refusal is right only where the pages that are asked for really do not fit: at most those of
-  // the slots and one more, which is copied.
+  // A refusal is right only if the requested pages do not fit: at most those of the slots and one
+  // more for a copy.
   bool reserves(const std::vector<KvSequence::Reservation>& blocks) {
     const std::size_t used = cache_->pool().used_bytes();
     try {
@@ -163,7 +162,7 @@ class RandomSequences {
   void keep(Pair& pair) {
     Expected& expected = pair.expected;
     std::vector<int> path;
-    // Rather a late node than an early one: sequences have to grow beyond their windows.
+    // Prefers late nodes, so that sequences grow beyond their windows.
     int node = static_cast<int>(expected.pending.size()) - 1;
     if (node >= 0 && below(3) == 0) node = below(node + 1);
     if (below(20) == 0) node = -1;
@@ -247,7 +246,7 @@ class RandomSequences {
         if (first + kPageTokens > expected.n_kept) break;
         ASSERT_EQ(chunks[page] != nullptr, there.contains(first));
       }
-      // Of a long chain some nodes will do.
+      // Checks some nodes of a long chain.
       const std::size_t stride = 1 + expected.pending.size() / 16;
       for (std::size_t node = 0; node < expected.pending.size(); node += stride) {
         check_path(pair, static_cast<int>(node), layer);
@@ -255,10 +254,10 @@ class RandomSequences {
     }
   }
 
-  // A node reads the kept tokens where they stand, its ancestors and itself.
+  // A node reads the kept tokens that remain, its ancestors and itself.
   void check_path(const Pair& pair, int node, int layer) {
     const Expected& expected = pair.expected;
-    std::vector<float> numbers;  // of its path
+    std::vector<float> numbers;  // of the node's path
     for (int at = node; at >= 0; at = expected.pending[static_cast<std::size_t>(at)].parent) {
       numbers.insert(numbers.begin(), expected.pending[static_cast<std::size_t>(at)].number);
     }
@@ -314,7 +313,7 @@ TEST(RandomSequences, HoldWhatMapsOfTheirTokensHold) {
       n_bare += sequences.n_bare();
     }
   }
-  // All of it happened, often.
+  // Every operation happened often.
   EXPECT_GT(n_refused, 100);
   EXPECT_GT(n_restarted, 20);
   EXPECT_GT(n_rewound, 200);

@@ -31,7 +31,7 @@ std::size_t PagePool::bytes_of(std::span<const int> n_pages) const {
 PageId PagePool::evict_for(int group) {
   const Group& wanting = groups_[static_cast<std::size_t>(group)];
   if (!wanting.free.empty() || wanting.page_bytes <= most_bytes_ - held_bytes_) return kNoPage;
-  if (wanting.page_bytes > most_bytes_ - used_bytes_) return kNoPage;  // it would not help
+  if (wanting.page_bytes > most_bytes_ - used_bytes_) return kNoPage;  // evicting would not suffice
   for (Group& other : groups_) {
     if (other.free.empty()) continue;
     const PageId page = pop(other.free);

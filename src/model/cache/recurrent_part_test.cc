@@ -1,5 +1,5 @@
-// Sequences with recurrent layers under random reservations, keeps, rewindings and forks, with and
-// without enough memory, beside a list of what each one has kept.
+// Sequences with recurrent layers under random reservations, keeps, rewinds and forks, with and
+// without enough memory, compared with a list of each one's kept tokens.
 #include "model/cache/recurrent_part.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@
 namespace outrider {
 namespace {
 
-// Two convolutions over four tokens of three channels around an attention.
+// Two convolutions over four tokens of three channels, around an attention layer.
 constexpr int kWidth = 3;
-constexpr int kWindow = 3;  // tokens of a state
+constexpr int kWindow = 3;  // tokens held by a state
 
 std::vector<LayerCache> layers() {
   const RecurrentShape shape{.recurrence = Recurrence::convolution,
@@ -28,14 +28,14 @@ std::vector<LayerCache> layers() {
   return {{.recurrent = shape}, {.n_heads = 1, .head_dim = 4}, {.recurrent = shape}};
 }
 
-// What the inputs of a token are, in one layer and channel.
+// A token's input in one layer and channel.
 float input_of(int token, int layer, int channel) {
   return static_cast<float>(token * 16 + layer * 4 + channel);
 }
 
 struct Kept {
   std::unique_ptr<KvSequence> sequence;
-  std::vector<int> tokens;  // kept
+  std::vector<int> tokens;  // the kept ones
 };
 
 void expect_state(const Kept& kept) {
@@ -54,7 +54,7 @@ void expect_state(const Kept& kept) {
   }
 }
 
-// Random trees behind a sequence, and a random path of each.
+// Adds random trees to sequences and keeps a random path of each.
 class RandomTexts {
  public:
   RandomTexts(unsigned seed, std::size_t most_bytes)
@@ -80,7 +80,7 @@ class RandomTexts {
   void expect_states() const {
     for (const Kept& kept : texts_) expect_state(kept);
   }
-  // Nothing is left behind.
+  // All memory is free again.
   void end() {
     texts_.clear();
     EXPECT_EQ(cache_->pool().n_used(), 0);
@@ -121,7 +121,7 @@ class RandomTexts {
          node = sequence.parent(node)) {
       path.insert(path.begin(), node);
     }
-    // What fits can be kept, too: fit() counts the copy of a state that a fork shares.
+    // If fit() says yes, keep() works too: fit() counts the copy of a state shared with a fork.
     try {
       sequence.keep(path);
     } catch (const Error&) {
@@ -177,7 +177,7 @@ TEST(RecurrentPart, KeepsThemWhereMemoryIsShort) {
       try {
         texts.step();
       } catch (const Error&) {
-        ++n_refused;  // keep(), which reserve() does not promise behind a fork
+        ++n_refused;  // from keep(): reserve() does not include the copy of a forked state
         break;
       }
       texts.expect_states();
@@ -191,7 +191,7 @@ TEST(RecurrentPart, KeepsThemWhereMemoryIsShort) {
   EXPECT_GT(n_grown, n_refused);
 }
 
-// What pending nodes keep is needed for a pass, not for all of a text that is run in several.
+// Inputs of pending nodes need memory for one pass, not for a long text run in several.
 TEST(RecurrentPart, RoomForALongTextIsRoomForItsPasses) {
   constexpr int kTokens = 2000;
   const KvCache cache(layers(), kernels::KvKind::f32);
@@ -217,7 +217,8 @@ TEST(RecurrentPart, RoomForALongTextIsRoomForItsPasses) {
   }
 }
 
-// Behind a rewinding the state is a snapshot's: fit() counts a copy, reserve() takes the page.
+// After a rewind the state is shared with a snapshot: fit() counts a copy, while reserve() takes
+// the snapshot's page.
 TEST(RecurrentPart, RoomBehindARewindingMayBeMoreThanIsSaid) {
   const KvCache cache(layers(), kernels::KvKind::f32);
   const auto bounded = std::make_shared<KvCache>(
@@ -238,7 +239,7 @@ TEST(RecurrentPart, RoomBehindARewindingMayBeMoreThanIsSaid) {
   EXPECT_FALSE(KvSequence::fit(*bounded, {&growth, 1}));
   sequence.reserve(4);
   EXPECT_TRUE(KvSequence::fit(*bounded, {&growth, 1}));
-  EXPECT_EQ(sequence.rewind(63), 0);  // the snapshot is gone
+  EXPECT_EQ(sequence.rewind(63), 0);  // the snapshot was dropped
 }
 
 TEST(RecurrentPart, LayersOfOtherShapesAreRefused) {

@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-// Powers of two among the borders of the longest context, 2^24 tokens.
+// The number of powers of two among the page boundaries of the longest context, 2^24 tokens.
 constexpr std::size_t kMostSnapshots = 19;
 static_assert((1 << (kMostSnapshots - 1)) * kPageTokens == 1 << 24);
 

@@ -51,7 +51,7 @@ TEST(TokenTree, NothingMovesWhereThePathIsTheFirstNodes) {
   EXPECT_EQ(tree.n_pending(), 0);
 }
 
-// Labels in an array of slots, moved as the tree says, beside lists of labels that need no moves.
+// Labels in an array of slots, moved as the tree says, compared with lists that need no moves.
 TEST(TokenTree, MovesLeaveThePathBehindTheKeptTokens) {
   std::mt19937 random(1);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };

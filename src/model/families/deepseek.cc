@@ -12,18 +12,18 @@
 namespace outrider {
 namespace {
 
-// Of the norms of latents and of what queries are made of, whatever rms_norm_eps says: that of the
-// models' own code, and of transformers.
+// The epsilon of the norms of latents and of low-rank queries, whatever rms_norm_eps says: that of
+// the models' own code, and of transformers.
 constexpr float kLatentEpsilon = 1e-6F;
-// Far above any model's, within which no width overflows.
+// Far above any model's; no width overflows within it.
 constexpr int kMostWidth = 1 << 12;
-constexpr int kMostQueryRank = 1 << 20;  // as dim's
+constexpr int kMostQueryRank = 1 << 20;  // as for dim
 
 constexpr ConfigKey kRopeDim = {"qk_rope_head_dim", "rope.dimension_count"};
 constexpr ConfigKey kLatentDim = {"kv_lora_rank", "attention.kv_lora_rank"};
 
-// Widths of heads. Files of GGUF call the key's width a head's, and say the heads' own beside; old
-// ones, which join the two halves of what a latent becomes, the heads' alone.
+// Widths of heads. GGUF files give the latent key's width as the head's, and the heads' own under
+// other keys. Old ones, which store kv_b as one matrix, give only the heads' own.
 void read_heads_of_gguf(const ConfigSource& source, DeepSeekConfig& config, int rope_dim) {
   constexpr ConfigKey kKey = {nullptr, "attention.key_length"};
   constexpr ConfigKey kValue = {nullptr, "attention.value_length"};
@@ -65,7 +65,7 @@ void read_heads(const ConfigSource& source, DeepSeekConfig& config) {
     require_range(source, kPlain, config.plain_dim, 1, kMostWidth - rope_dim);
     config.value_dim = source.required_whole(kValue);
     require_range(source, kValue, config.value_dim, 1, kMostWidth);
-    // transformers writes them beside.
+    // transformers writes them as well.
     (void)source.whole({"head_dim", nullptr});
     constexpr ConfigKey kWhole = {"qk_head_dim", nullptr};
     const int whole = source.whole(kWhole).value_or(config.plain_dim + rope_dim);
@@ -78,9 +78,9 @@ void read_heads(const ConfigSource& source, DeepSeekConfig& config) {
   decoder.n_kv_heads = 1;
 }
 
-// Of YaRN, the square of 1 + w log(factor) / 10 with w = mscale_all_dim, as the models' own code
-// has it for V2, too (transformers leaves it out there). The factor of what turns is the quotient
-// of two of these; GGUF stores w / 10, and nothing of the quotient: it is 1 in all published files.
+// For YaRN, the square of 1 + w log(factor) / 10 with w = mscale_all_dim, as in the models' own
+// code, also for V2 (transformers omits it there). The magnitude of rotated parts is the quotient
+// of two such factors. GGUF stores w / 10 but not the quotient, which is 1 in all published files.
 float read_score_scale(const ConfigSource& source, ModelConfig& config) {
   constexpr ConfigKey kWeight = {nullptr, "rope.scaling.yarn_log_multiplier"};
   constexpr ConfigKey kFactor = {nullptr, "rope.scaling.attn_factor"};
@@ -92,11 +92,11 @@ float read_score_scale(const ConfigSource& source, ModelConfig& config) {
       source.fail(kFactor, "1", fmt::format("{}", factor));
     }
   }
-  if (!(weight >= 0 && weight <= 100)) {  // far beyond any there is
+  if (!(weight >= 0 && weight <= 100)) {  // far beyond any real one
     source.fail(source.is_gguf() ? kWeight : ConfigKey{"mscale_all_dim", nullptr}, "0 to 100",
                 fmt::format("{}", weight));
   }
-  weight = double{static_cast<float>(weight)};  // GGUF's, times 10, is off by its last bits
+  weight = double{static_cast<float>(weight)};  // GGUF's value times 10 has wrong last bits
   double factor = 1;
   if (rope.scaling == RopeConfig::Scaling::yarn) {
     if (!source.is_gguf()) rope.magnitude = static_cast<float>(rope.attention_factor);
@@ -106,8 +106,8 @@ float read_score_scale(const ConfigSource& source, ModelConfig& config) {
   return static_cast<float>(factor * factor / std::sqrt(static_cast<double>(config.head_dim)));
 }
 
-// DeepSeek-V2 (160 experts) and V3 (256) have eight groups; V2-Lite and Moonlight (64) have none,
-// nor have Kimi K2 (384) and GLM-4.7-Flash (64), whose GGUF files are of this kind.
+// DeepSeek-V2 (160 experts) and V3 (256) have eight groups. V2-Lite and Moonlight (64), Kimi K2
+// (384) and GLM-4.7-Flash (64), whose GGUF files have this architecture, have none.
 void warn_of_missing_groups(const ConfigSource& source, ModelConfig& decoder) {
   const bool is_grouped = decoder.n_experts == 160 || decoder.n_experts == 256;
   if (!is_grouped || source.has({nullptr, "expert_group_count"})) return;
@@ -117,7 +117,7 @@ void warn_of_missing_groups(const ConfigSource& source, ModelConfig& decoder) {
       source.description(), decoder.n_experts));
 }
 
-// What files say of training and of where experts run.
+// Keys about training and about where experts run.
 void read_other_keys(const ConfigSource& source, bool is_v3) {
   constexpr ConfigKey kEvery = {"moe_layer_freq", nullptr};
   if (const int every = source.whole(kEvery).value_or(1); every != 1) {

@@ -1,5 +1,5 @@
-// What is particular to the files of DeepSeek-V2 and V3: widths of latents and heads, routing, what
-// is kept and how, and which variants are refused.
+// Particulars of DeepSeek-V2's and V3's files: widths of latents and heads, routing, the cache's
+// contents, and refused variants.
 #include "model/families/deepseek.h"
 
 #include <gtest/gtest.h>
@@ -51,13 +51,13 @@ TEST(DeepSeekConfig, HasTheWidthsOfBothFormats) {
   EXPECT_NEAR(stacked.rope.magnitude, (0.1 * log_factor + 1) / (0.04 * log_factor + 1), 1e-6);
 }
 
-// A token keeps its latent and one turned part: 28 elements, which lie in rows of 32.
+// A token keeps its latent and one rotated part: 28 elements, in rows of 32.
 TEST(DeepSeekCache, KeepsNothingForHeads) {
   const auto model = testing::load_f32(golden_directory("deepseek_v3_plain"));
   EXPECT_EQ(model->footprint().kv_bytes_per_token, 2 * 32 * 4);
 }
 
-// The halves of kv_b_proj are f32 in a model of integers, whatever --weights says.
+// The halves of kv_b_proj are f32 in an integer model, whatever --weights says.
 TEST(DeepSeekWeights, KeepWhatIsTurnedInFloats) {
   for (const auto kind : {WeightKind::int8, WeightKind::int4}) {
     const auto model = load_model(golden_directory("deepseek_v3_plain"), {.weights = kind});
@@ -65,7 +65,7 @@ TEST(DeepSeekWeights, KeepWhatIsTurnedInFloats) {
     for (const Footprint::Share& share : model->footprint().shares) {
       if (std::string(share.kind) == "f32") n_f32 += share.n_weights;
     }
-    // Two layers' halves, (12 + 12) * 20 of each of four heads; a router.
+    // Two layers' halves, (12 + 12) * 20 of each of four heads; and a router.
     EXPECT_EQ(n_f32, 2 * 4 * 24 * 20 + 8 * 32);
   }
 }
@@ -79,7 +79,7 @@ TEST(DeepSeekConfig, MeansWhatItSays) {
                              json{{"routed_scaling_factor", 1.0}}}) {
     EXPECT_FALSE(testing::same_bits(right.back(), logits_with(change).back())) << change;
   }
-  // Greedy choice looks at no groups.
+  // A greedy choice ignores groups.
   testing::expect_same_bits(
       testing::logits_of_changed("deepseek_v2_plain", json::object()), 0,
       testing::logits_of_changed("deepseek_v2_plain", {{"n_group", 3}, {"topk_group", 1}}));

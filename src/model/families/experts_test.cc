@@ -1,4 +1,4 @@
-// Mixtures of experts as files have them: the same numbers in every form, and what is refused.
+// Mixtures of experts in files: the same numbers in every form, and refusals.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ std::string load_error(const testing::TinyModel& model) {
   return error_of([&] { (void)load_model(directory.path()); });
 }
 
-// GGUF's first files of Mixtral name every expert's matrices; later ones stack them.
+// Mixtral's first GGUF files name every expert's matrices; later ones stack them.
 TEST(ExpertFiles, OfBothKindsOfGgufHaveTheBitsOfTheDirectory) {
   const testing::TinyModel model = tiny_mixtral();
   const testing::TemporaryDirectory directory;
@@ -83,7 +83,7 @@ TEST(ExpertFiles, OfBothKindsOfGgufHaveTheBitsOfTheDirectory) {
   testing::expect_same_bits(expected, 0, logits_of(directory.path() / "each.gguf", tokens));
 }
 
-// Routers are f32 under every --weights: a row's experts do not hang on it.
+// Routers are f32 under every --weights, so that it does not change a row's experts.
 TEST(ExpertFiles, KeepTheRouterInF32) {
   const testing::TinyModel model = tiny_mixtral();
   const testing::TemporaryDirectory directory;
@@ -116,12 +116,12 @@ TEST(ExpertFiles, WithOtherNumbersOfExpertsAreRefused) {
   gate.shape[0] = 4;
   gate.values.resize(256);
   EXPECT_NE(load_error(router).find("shape (3, 64)"), std::string::npos) << load_error(router);
-  // Of stacked ones, each tensor has a number of its own.
+  // Each stacked tensor has its own count.
   testing::TinyModel stacked = tiny_mixtral();
   const testing::TemporaryDirectory directory;
   testing::write_gguf(stacked, directory.path() / "right.gguf");
   EXPECT_EQ(error_of([&] { (void)load_model(directory.path() / "right.gguf"); }), "");
-  stacked.shape.n_experts = 2;  // what the metadata says, and how many are stacked
+  stacked.shape.n_experts = 2;  // the metadata's number, and the number of stacked experts
   testing::write_gguf(stacked, directory.path() / "router.gguf");
   const std::string error = error_of([&] { (void)load_model(directory.path() / "router.gguf"); });
   EXPECT_NE(error.find("blk.0.ffn_gate_inp.weight of shape (2, 64)"), std::string::npos) << error;
@@ -149,7 +149,7 @@ TEST(ExpertConfig, NumbersOutOfBoundsAreNamed) {
   }
 }
 
-// What other mixtures say, and these do not know.
+// Keys of other mixtures, which these families do not know.
 TEST(ExpertConfig, UnknownVariantsAreNamed) {
   for (const char* name : {"mixtral_plain", "qwen3_moe_plain", "olmoe_plain", "gpt_oss_plain"}) {
     for (const auto& [key, value] :
@@ -165,7 +165,7 @@ TEST(ExpertConfig, UnknownVariantsAreNamed) {
   }
 }
 
-// Which layers have experts, and how their weights are made, change what a model says.
+// Which layers have experts, and how weights are computed, change the logits.
 TEST(ExpertConfig, MeansWhatItSays) {
   const auto logits = [](bool sums_to_one) {
     return testing::logits_of_changed("qwen3_moe_plain", {{"norm_topk_prob", sums_to_one}});
@@ -179,7 +179,7 @@ TEST(ExpertConfig, MeansWhatItSays) {
   EXPECT_EQ(mixed.hidden_dim, 28);
 }
 
-// Where no layer has experts, nothing says that some have.
+// If no layer has experts, the model does not report any.
 TEST(ExpertConfig, OfDenseLayersAloneIsThatOfADenseModel) {
   const testing::TemporaryDirectory directory;
   testing::write_changed_config("qwen3_moe_mixed", {{"decoder_sparse_step", 99}}, directory.path());

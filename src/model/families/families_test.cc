@@ -1,5 +1,6 @@
-// Every family against Hugging Face transformers (tests/golden/make_family_models.py), its two file
-// forms against one another, its bits against how a row came, and keys that it does not know.
+// Every family: compared with Hugging Face transformers (tests/golden/make_family_models.py), its
+// two file formats with each other, its bits for different ways of computing a row, and unknown
+// keys.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,8 +38,9 @@ using testing::Rows;
 
 class FamilyGolden : public ::testing::TestWithParam<std::string> {};
 
-// The other engine computes in f32 as well, in other orders: logits of a few units differ by some
-// 1e-5; 2e-4 is far below what a wrong window, base, norm or scale does (the script asserts 1e-2).
+// The other engine also computes in f32, in other orders: logits of a few units differ by about
+// 1e-5. 2e-4 is far below the effect of a wrong window, base, norm or scale (the script asserts
+// 1e-2).
 TEST_P(FamilyGolden, HasTheLogitsOfTransformers) {
   const GoldenModel golden(GetParam());
   const auto model = testing::load_f32(golden.directory);
@@ -50,7 +52,7 @@ TEST_P(FamilyGolden, HasTheLogitsOfTransformers) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (std::size_t j = 0; j < rows[i].size(); ++j) {
       const double difference = std::fabs(rows[i][j] - golden.logits[i][j]);
-      if (!(difference <= largest)) largest = difference;  // NaN stays
+      if (!(difference <= largest)) largest = difference;  // NaN is kept
     }
   }
   EXPECT_LE(largest, 2e-4);
@@ -78,7 +80,7 @@ TEST_P(FamilyGolden, ChoosesTheTokensOfTransformers) {
 INSTANTIATE_TEST_SUITE_P(All, FamilyGolden, ::testing::ValuesIn(testing::golden_names()),
                          [](const auto& info) { return info.param; });
 
-// The GGUF of the same numbers: permuted rows, folded norms and keys are the family's to know.
+// The GGUF file of the same numbers: the family handles permuted rows, folded norms and other keys.
 class FamilyGguf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FamilyGguf, HasTheBitsOfTheDirectory) {
@@ -96,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(All, FamilyGguf, ::testing::ValuesIn(testing::golden_na
                          [](const auto& info) { return info.param; });
 
 // Windows, head norms, GELU, caps and two RoPE tables keep the promise: a row's bits do not depend
-// on how it came.
+// on how it was computed.
 class FamilyBits
     : public ::testing::TestWithParam<std::tuple<std::string, test_support::NamedTable, KvKind>> {};
 
@@ -104,7 +106,7 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
   const auto& [name, table, kv] = GetParam();
   const GoldenModel golden(name);
   std::vector<TokenId> tokens = golden.ids;
-  // Far beyond one window, over chunk and page borders.
+  // Far beyond one window, across chunk and page boundaries.
   for (int copy = 0; copy < 2; ++copy) {
     tokens.insert(tokens.end(), golden.ids.begin(), golden.ids.end());
   }
@@ -118,7 +120,7 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
     ASSERT_FALSE(testing::same_bits(expected[0], expected[1]));
     const auto fast = two->open({.encoder_tokens = golden.encoder_ids});
     testing::expect_same_bits(expected, 0, testing::run_block(*two, *fast, tokens));
-    // A tree behind a prefix that ends within a chunk: wrong siblings, then the right path.
+    // A tree after a prefix that ends within a chunk: wrong siblings first, then the right path.
     const auto drafted = two->open({.encoder_tokens = golden.encoder_ids});
     constexpr std::size_t kStart = 75;
     testing::run_and_keep(*two, *drafted, testing::part(tokens, 0, kStart));
@@ -169,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(KvKind::bf16)),
     case_name);
 
-// Early files of Phi-3 call longrope "su", or "yarn" with longrope's factors; transformers reads
+// Early files of Phi-3 name longrope "su", or "yarn" with longrope's factors; transformers reads
 // both.
 TEST(PhiConfig, KnowsLongropeByItsEarlyNames) {
   const GoldenModel golden("phi3_long");
@@ -189,10 +191,10 @@ TEST(PhiConfig, KnowsLongropeByItsEarlyNames) {
   }
 }
 
-// Nothing of meaning is ignored in silence: each family names the field it does not know.
+// No meaningful key is silently ignored: each family names the field that it does not know.
 class UnknownField : public ::testing::TestWithParam<std::string> {
  protected:
-  // read_family() of the golden's config.json with one more key.
+  // The error of read_family() for the golden's config.json with one more key.
   static std::string message(const std::string& name, const char* key,
                              const nlohmann::json& value) {
     return testing::read_changed(name, {{key, value}}).refusal;
@@ -208,7 +210,7 @@ TEST_P(UnknownField, IsNamed) {
     EXPECT_NE(error.find(key), std::string::npos) << error;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
-  EXPECT_EQ(message(GetParam(), "use_alibi", false), "");  // off
+  EXPECT_EQ(message(GetParam(), "use_alibi", false), "");  // switched off
 }
 
 class UnknownRope : public UnknownField {};
@@ -230,7 +232,7 @@ const std::vector<std::string> kOneOfEachWithRope = {
     "deepseek_v3_plain", "kimi_k2_plain",     "glm4_moe_plain",       "glm4_moe_lite_plain"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
-// Without RoPE, or with one of a kind of its own.
+// Without RoPE, or with another kind of it.
 INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField,
                          ::testing::Values("gpt2_plain", "gemma4_shared", "t5_plain",
                                            "nemotron_h_plain", "nemotron_h_moe"),
@@ -238,8 +240,8 @@ INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField,
 INSTANTIATE_TEST_SUITE_P(All, UnknownRope, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 
-// What scales queries is Ministral 3's: another family's file that has it is refused, and one of
-// Ministral 3 that lacks its scaling, which transformers would fill in.
+// Scaled queries belong to Ministral 3. Another family's file with that scale is refused, and so is
+// one of Ministral 3 without it, which transformers would fill in.
 TEST(MinistralConfig, ScalesQueriesOfItsOwnFamily) {
   const auto read_with = [](const std::string& name, const nlohmann::json& rope) {
     const testing::TemporaryDirectory directory;
@@ -276,7 +278,7 @@ TEST(MinistralConfig, ScalesQueriesOfItsOwnFamily) {
   }
 }
 
-// Qwen's windows as transformers reads them: from max_window_layers on, where they are in use.
+// Qwen's windows as transformers reads them: from max_window_layers on, if enabled.
 TEST(QwenConfig, WindowsBeginAtTheirLayer) {
   const auto logits = [](bool used, int first) {
     return testing::logits_of_changed("qwen2_untied", {{"layer_types", testing::kNoKey},
@@ -293,7 +295,7 @@ TEST(QwenConfig, WindowsBeginAtTheirLayer) {
   EXPECT_FALSE(testing::same_bits(second.back(), both.back()));
 }
 
-// As above, of GGUF: a metadata entry in place of another one of the same length.
+// The same for GGUF: a metadata entry replaces another one of the same length.
 TEST(UnknownField, IsNamedInGguf) {
   struct Change {
     const char* name;
@@ -369,8 +371,7 @@ TEST(Families, UnknownOnesAreNamedBesideTheKnownOnes) {
   }
 }
 
-// One class may stand under several model types; the type decides, and the class alone where there
-// is none.
+// One class may belong to several model types. The type decides; without a type, the class does.
 TEST(Families, AreKnownByTypeAndClassTogether) {
   const auto refusal = [](const char* golden, const nlohmann::json& changes) {
     return testing::read_changed(golden, changes).refusal;

@@ -29,7 +29,7 @@ std::vector<int> read_windows(const ConfigSource& source, const GemmaForm& form,
   constexpr ConfigKey kWindow = {"sliding_window", "attention.sliding_window"};
   if (source.has(kWindow) && !source.whole(kWindow)) source.fail(kWindow, "a number", "null");
   const int window = read_window(source, kWindow, 4096);
-  // Some files of Gemma 2 have it twice. transformers reads the other one.
+  // Some files of Gemma 2 have the key twice; transformers reads the other one.
   constexpr ConfigKey kTwin = {"sliding_window_size", nullptr};
   if (const int twin = source.whole(kTwin).value_or(window); twin != window) {
     source.fail(kTwin, fmt::format("{}, as sliding_window", window), fmt::format("{}", twin));
@@ -45,8 +45,8 @@ std::vector<int> read_windows(const ConfigSource& source, const GemmaForm& form,
   return windows;
 }
 
-// GGUF files do not store it. Models of 27B divide by the width of a head if heads were as wide as
-// dim / n_heads, the others by the head dimension.
+// Missing in GGUF files. Models of 27B divide by the width that heads of dim / n_heads would have,
+// the others by the head dimension.
 double read_query_scalar(const ConfigSource& source, const GemmaForm& form,
                          const ModelConfig& config) {
   const double of_heads = config.n_layers == form.layers_of_27b && source.is_gguf()
@@ -64,7 +64,7 @@ double read_query_scalar(const ConfigSource& source, const GemmaForm& form,
 
 float read_soft_cap(const ConfigSource& source, const ConfigKey& key, double otherwise) {
   const double cap = source.real(key).value_or(source.has(key) ? 0 : otherwise);
-  // Far beyond any there is, and far from where the cap or its inverse leaves f32's range.
+  // Far beyond real ones; neither the cap nor its inverse leaves f32's range.
   if (cap != 0 && !(cap >= 1e-3 && cap <= 1e6)) {
     source.fail(key, "1e-3 to 1e6, or 0 (no cap)", fmt::format("{}", cap));
   }
@@ -89,7 +89,7 @@ float Gemma::attention_scale(const RopeConfig& rope) const {
                             std::sqrt(query_scalar_));
 }
 
-// Norms are offsets from 1; the converter to GGUF adds it.
+// Norm weights are stored as offsets from 1; the converter to GGUF adds the 1.
 Norm Gemma::load_norm(const LayerLoader& from, const TensorName& name, int width) const {
   Norm norm = Family::load_norm(from, name, width);
   if (!from.is_gguf()) {

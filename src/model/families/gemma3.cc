@@ -29,7 +29,7 @@ RopeConfig read_local_rope(const ConfigSource& source, const ModelConfig& config
 
 Gemma3::Gemma3(const ConfigSource& source)
     : Gemma(source, kGemma3), local_rope_(read_local_rope(source, config())) {
-  // transformers and llama.cpp both leave it out of Gemma 3, whatever a file says.
+  // transformers and llama.cpp both ignore it for Gemma 3, whatever a file says.
   constexpr ConfigKey kCap = {"attn_logit_softcapping", "attn_logit_softcapping"};
   if (const double cap = source.real(kCap).value_or(0); cap != 0) {
     source.fail(kCap, "absent (Gemma 3 does not cap scores)", fmt::format("{}", cap));

@@ -19,10 +19,10 @@ namespace {
 
 constexpr ConfigKey kWholeHeadDim = {"global_head_dim", "attention.key_length"};
 constexpr ConfigKey kBorrowing = {"num_kv_shared_layers", "attention.shared_kv_layers"};
-// Far above any model's: n_layers of it are the width of a table's rows.
+// Far above any model's; a table's rows have n_layers times this width.
 constexpr int kMostInputDim = 1 << 12;
 
-// A number that GGUF repeats for a value, and for what turns of a head.
+// Checks a number that GGUF repeats for values and for the rotated part of a head.
 void require_same(const ConfigSource& source, const ConfigKey& key, int right) {
   const int said = source.whole(key).value_or(right);
   if (said != right) source.fail(key, fmt::format("{}", right), fmt::format("{}", said));
@@ -32,7 +32,7 @@ ModelConfig read_decoder(const ConfigSource& source) {
   DecoderKeys keys;
   keys.head_dim.gguf = "attention.key_length_swa";
   keys.value_dim.gguf = "attention.value_length_swa";
-  // A number for each layer, in some files.
+  // Some files have a number for each layer.
   keys.n_kv_heads.gguf = nullptr;
   keys.hidden_dim.gguf = nullptr;
   DecoderDefaults defaults = {.architecture = "gemma4",
@@ -71,7 +71,7 @@ std::vector<int> read_windows(const ConfigSource& source, int n_layers) {
   return windows;
 }
 
-// The one number of layers of a kind. `otherwise` where there is no such layer.
+// The one number shared by all layers of a kind; `otherwise` if there is no such layer.
 int of_kind(const ConfigSource& source, const ConfigKey& key, const std::vector<int>& numbers,
             const std::vector<int>& windows, bool is_whole, int otherwise) {
   std::optional<int> known;
@@ -90,7 +90,7 @@ void read_heads(const ConfigSource& source, Gemma4Config& config) {
   constexpr ConfigKey kSameKeys = {"attention_k_eq_v", nullptr};
   constexpr ConfigKey kWholeHeads = {"num_global_key_value_heads", nullptr};
   constexpr ConfigKey kHeads = {nullptr, "attention.head_count_kv"};
-  constexpr int kTransformers = 512;  // where config.json does not say
+  constexpr int kTransformers = 512;  // transformers' default
   ModelConfig& decoder = config.decoder;
   const int said =
       source.is_gguf()
@@ -107,7 +107,7 @@ void read_heads(const ConfigSource& source, Gemma4Config& config) {
     require_same(source, {nullptr, "rope.dimension_count"}, decoder.whole_head_dim);
     require_same(source, {nullptr, "rope.dimension_count_swa"}, decoder.head_dim);
   } else {
-    // transformers looks at the number of heads where values are keys alone.
+    // transformers reads the number of heads only if values are keys.
     config.values_are_keys = source.flag(kSameKeys).value_or(false);
     const std::optional<int> heads = source.whole(kWholeHeads);
     if (config.values_are_keys && !heads) {
@@ -143,7 +143,7 @@ void read_ropes(const ConfigSource& source, Gemma4Config& config) {
   check_config(config.whole, kReadConfig, source.description());
 }
 
-// The last layers read what the last layer of their kind before them has stored.
+// The last layers read the keys of the last layer of their kind that stores its own.
 void read_lenders(const ConfigSource& source, Gemma4Config& config) {
   ModelConfig& decoder = config.decoder;
   const int n_layers = decoder.n_layers;
@@ -187,7 +187,7 @@ void lend(const ConfigSource& source, const LentLayers& lent, Gemma4Config& conf
 void read_hidden_dims(const ConfigSource& source, Gemma4Config& config) {
   constexpr ConfigKey kDouble = {"use_double_wide_mlp", nullptr};
   constexpr ConfigKey kWidths = {nullptr, "feed_forward_length"};
-  constexpr int kMostWidth = 1 << 22;  // as check_config has it
+  constexpr int kMostWidth = 1 << 22;  // as in check_config
   ModelConfig& decoder = config.decoder;
   if (source.is_gguf()) {
     auto widths = source.of_layers(kWidths, decoder.n_layers);
@@ -203,11 +203,11 @@ void read_hidden_dims(const ConfigSource& source, Gemma4Config& config) {
   }
 }
 
-// is_assistant: of layers that never have any.
+// is_assistant: its layers never have any.
 void read_layer_inputs(const ConfigSource& source, bool is_assistant, ModelConfig& decoder) {
   constexpr ConfigKey kWidth = {"hidden_size_per_layer_input", "embedding_length_per_layer_input"};
   constexpr ConfigKey kVocabulary = {"vocab_size_per_layer_input", nullptr};
-  constexpr int kTransformers = 256;  // where config.json does not say
+  constexpr int kTransformers = 256;  // transformers' default
   decoder.layer_input_dim =
       source.whole(kWidth).value_or(source.is_gguf() || source.has(kWidth) ? 0 : kTransformers);
   require_range(source, kWidth, decoder.layer_input_dim, 0, is_assistant ? 0 : kMostInputDim);
@@ -236,7 +236,7 @@ void read_mixture(const ConfigSource& source, ModelConfig& decoder) {
   decoder.n_expert_layers = decoder.n_layers;
 }
 
-// What files say of a model that computes something else. "vision" is of images' tokens alone.
+// Refuses keys of models that compute something else. "vision" concerns only image tokens.
 void require_causal(const ConfigSource& source) {
   constexpr ConfigKey kBias = {"attention_bias", nullptr};
   constexpr ConfigKey kBothWays = {"use_bidirectional_attention", nullptr};
@@ -245,7 +245,7 @@ void require_causal(const ConfigSource& source) {
   if (both_ways != "vision") source.fail(kBothWays, "null or vision", both_ways);
 }
 
-// What assistants never have.
+// Refuses what assistants never have.
 void require_plain_layers(const ConfigSource& source, const Gemma4Config& config) {
   if (config.decoder.n_experts != 0) {
     source.fail({"enable_moe_block", "expert_count"},
@@ -257,7 +257,7 @@ void require_plain_layers(const ConfigSource& source, const Gemma4Config& config
   }
 }
 
-// lent: of an assistant; else null.
+// lent: the target's layers for an assistant; otherwise null.
 Gemma4Config read_gemma4(const ConfigSource& source, const LentLayers* lent) {
   Gemma4Config config;
   config.decoder = read_decoder(source);
@@ -276,7 +276,7 @@ Gemma4Config read_gemma4(const ConfigSource& source, const LentLayers* lent) {
   return config;
 }
 
-// Of queries and keys, which have a norm, transformers takes the scores as they are.
+// Queries and keys are normalised, so transformers does not scale scores.
 constexpr float kScoreScale = 1;
 
 }  // namespace
@@ -294,8 +294,8 @@ float Gemma4::embedding_scale() const {
   return static_cast<float>(std::sqrt(static_cast<double>(config().dim)));
 }
 
-// The sum of both parts is divided by sqrt(2); so are both, here. The norm reads the product times
-// 1 / sqrt(dim): it takes it as it is, with an epsilon larger by dim.
+// The sum of both parts is divided by sqrt(2); here both parts are. The norm's input should be the
+// product times 1 / sqrt(dim); instead, it reads the product, with an epsilon larger by dim.
 LayerInputs Gemma4::load_layer_inputs(LayerLoader& from) const {
   const ModelConfig& config = this->config();
   const int width = config.layer_input_dim;
@@ -333,12 +333,12 @@ Attention Gemma4::load_attention(LayerLoader& from, int layer) const {
   loaded.query_norm = load_norm(from, {"self_attn.q_norm", "attn_q_norm"}, heads.head_dim);
   loaded.output = from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, Bias::never);
   if (!loaded.has_own_keys()) {
-    // Published files have them all the same. Nobody reads them.
+    // Published files have them anyway, unused.
     for (const TensorName& name : {kKey, kValue, kKeyNorm}) from.ignore(name);
     return loaded;
   }
   loaded.key = from.linear(kKey, n_keys, dim, Bias::never);
-  // GGUF files say it by leaving the product out.
+  // GGUF files say it by omitting the matrix.
   const bool are_keys = is_whole && (from.is_gguf() ? !from.has(kValue) : own_.values_are_keys);
   if (!are_keys) loaded.value = from.linear(kValue, n_keys, dim, Bias::never);
   loaded.key_norm = load_norm(from, kKeyNorm, heads.head_dim);
@@ -347,8 +347,8 @@ Attention Gemma4::load_attention(LayerLoader& from, int layer) const {
   return loaded;
 }
 
-// Experts stand beside the MLP and read the stream behind attention, as their router does, each by
-// a norm of its own. The router's has a weight that the file stores without the 1 / sqrt(dim).
+// Experts are beside the MLP. They and their router read the stream after attention, each through a
+// norm of its own. The file stores the router norm's weight without the factor 1 / sqrt(dim).
 void Gemma4::load_experts(LayerLoader& from, DecoderLayer& layer) const {
   const ModelConfig& config = this->config();
   const int dim = config.dim;
@@ -389,7 +389,7 @@ DecoderLayer Gemma4::load_layer(LayerLoader& from, int layer) const {
     loaded.input.output = from.linear({"per_layer_projection", "proj"}, dim, width, Bias::never);
     loaded.input.after = load_norm(from, {"post_per_layer_input_norm", "post_norm"}, dim);
   }
-  // Without an ending in directories. Files without it multiply by nothing.
+  // No suffix in directories. Files without it scale by 1.
   constexpr TensorName kScale = {"layer_scalar", "layer_output_scale.weight"};
   if (from.has(kScale, "")) {
     const std::vector<float> scale = from.plain_vector(kScale, 1);

@@ -1,5 +1,5 @@
-// What is particular to the files of Gemma 4: heads of two kinds, keys that several layers read, a
-// second embedding, and which variants are refused.
+// Particulars of Gemma 4's files: two kinds of heads, keys shared by several layers, a second
+// embedding, and refused variants.
 #include "model/families/gemma4.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ using testing::kNoKey;
 using testing::logits_of;
 using testing::read_changed;
 
-// rope_parameters of the golden with these changes of one kind of layers.
+// The golden's rope_parameters with these changes for one kind of layers.
 json rope_of(const char* golden, const char* layers, const json& changes) {
   json rope = json_of(golden_directory(golden) / "config.json")["rope_parameters"];
   rope[layers].update(changes);
@@ -67,7 +67,7 @@ TEST(Gemma4Config, HasTheShapesOfBothFormats) {
   }
 }
 
-// Of 8 pairs two turn, by the frequencies that they have among eight.
+// Two of 8 pairs rotate, with the frequencies that they have among eight.
 TEST(Gemma4Config, LeavesPairsStill) {
   for (const char* file : {"", "model.gguf"}) {
     const auto model = testing::load_f32(golden_directory("gemma4_shared") / file);
@@ -83,7 +83,7 @@ TEST(Gemma4Config, LeavesPairsStill) {
   }
 }
 
-// Layers 4, 5 and 6 keep nothing: they read what layers 2 and 3 have stored.
+// Layers 4, 5 and 6 store nothing: they read the keys of layers 2 and 3.
 TEST(Gemma4Cache, IsSharedByTheLastLayers) {
   const auto model = testing::load_f32(golden_directory("gemma4_shared"));
   const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
@@ -95,7 +95,7 @@ TEST(Gemma4Cache, IsSharedByTheLastLayers) {
   EXPECT_EQ(read, (std::vector<int>{0, 1, 2, 3, 2, 2, 3}));
 }
 
-// A lender is left out with all of its readers, or not at all.
+// A layer can be skipped only together with all layers that read its keys.
 TEST(Gemma4Cache, IsNotReadWhereItsLayerIsLeftOut) {
   const auto model = testing::load_f32(golden_directory("gemma4_shared"));
   const std::vector<TokenId> ids = {5, 9, 33, 12};
@@ -119,7 +119,7 @@ TEST(Gemma4Cache, IsNotReadWhereItsLayerIsLeftOut) {
   EXPECT_EQ(run({3, 4, 5, 6}), "");
 }
 
-// Every number of the file is one of the model's, but the scale of each layer.
+// Every number of the file belongs to the model, except for each layer's scale.
 TEST(Gemma4Weights, AreAllOfTheFile) {
   for (const char* name : {"gemma4_shared", "gemma4_keys", "gemma4_moe"}) {
     const auto source = open_safetensors(golden_directory(name) / "model.safetensors");
@@ -131,8 +131,8 @@ TEST(Gemma4Weights, AreAllOfTheFile) {
   }
 }
 
-// Files with keys and values of layers that read those of others, as the published ones have them;
-// others of that layer are none that the family knows.
+// Published files hold keys and values of layers that do not use them. Other unused tensors of
+// these layers are refused.
 TEST(Gemma4Weights, LeaveOutKeysThatNobodyReads) {
   const GoldenModel golden("gemma4_shared");
   const auto source = open_safetensors(golden.directory / "model.safetensors");
@@ -163,7 +163,7 @@ TEST(Gemma4Weights, LeaveOutKeysThatNobodyReads) {
   EXPECT_THROW(testing::load_f32(with_another.path()), Error);
 }
 
-// What a file leaves out is what transformers takes.
+// Missing keys have transformers' defaults.
 TEST(Gemma4Config, HasTheDefaultsOfTransformers) {
   json changes = {{"num_hidden_layers", 14}};
   for (const char* key : {"layer_types", "rope_parameters", "global_head_dim", "attention_k_eq_v",

@@ -1,5 +1,5 @@
-// Gemma's own keys: windows, scales and caps, what is meant where a file is silent, and what heads
-// get that draft with its output matrix.
+// Gemma's own keys: windows, scales and caps, defaults of missing keys, and what drafting heads get
+// from its output matrix.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ bool same_bits(const Rows& left, const Rows& right) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end(), testing::same_bits);
 }
 
-// Numbers that no model has are refused by their key, before they size or divide anything.
+// Impossible numbers are refused by their key before they size or divide anything.
 TEST(GemmaConfig, RefusesHostileNumbers) {
   const std::vector<std::pair<const char*, json>> of_both = {
       {"sliding_window", 2147483647},      {"sliding_window", 0},
@@ -55,7 +55,7 @@ TEST(GemmaConfig, RefusesHostileNumbers) {
   const std::vector<std::pair<const char*, json>> of_gemma3 = {
       {"sliding_window_pattern", -1},
       {"rope_local_base_freq", 0.0},
-      {"attn_logit_softcapping", 50.0}};  // transformers computes without it
+      {"attn_logit_softcapping", 50.0}};  // transformers ignores it
   for (const char* name : {"gemma2_capped", "gemma3_scaled"}) {
     auto all = of_both;
     const auto& own = std::string(name) == "gemma2_capped" ? of_gemma2 : of_gemma3;
@@ -70,7 +70,7 @@ TEST(GemmaConfig, RefusesHostileNumbers) {
         (void)read_family(directory.path());
         ADD_FAILURE() << name << " was read with " << key << " " << value;
       } catch (const Error& error) {
-        // A RoPE base is named as such.
+        // The error names a RoPE base as such.
         const std::string named = std::string(key).starts_with("rope") ? "rope theta" : key;
         EXPECT_NE(std::string(error.what()).find(named), std::string::npos) << error.what();
       }
@@ -78,7 +78,8 @@ TEST(GemmaConfig, RefusesHostileNumbers) {
   }
 }
 
-// A window far beyond what is kept frees nothing, and one of a token all but the last pages.
+// A window far beyond the kept tokens frees nothing; one of a single token frees all but the last
+// pages.
 TEST(GemmaConfig, AnyWindowRuns) {
   for (const char* name : {"gemma2_capped", "gemma3_one_in_three"}) {
     const GoldenModel golden(name);
@@ -98,7 +99,7 @@ TEST(GemmaConfig, AnyWindowRuns) {
 
 constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 
-// null and 0 are no cap; what is not there is Gemma 2's own, and none in Gemma 3.
+// null and 0 mean no cap. A missing key means Gemma 2's own cap, and none in Gemma 3.
 TEST(GemmaCaps, AreTheFamilysWhereAFileIsSilent) {
   const auto with = [](const char* name, const json& of_scores, const json& of_logits) {
     return testing::logits_of_changed(name, {{kCaps[0], of_scores}, {kCaps[1], of_logits}});
@@ -128,7 +129,7 @@ TEST(GemmaCaps, AreTheFamilysInSilentGgufFiles) {
   const GoldenModel golden("gemma2_capped");
   std::string bytes = bytes_of(golden.directory / "model.gguf");
   for (const char* cap : kCaps) {
-    // Another prefix is nobody's key.
+    // A key with another prefix is unknown.
     const std::string key = std::string("gemma2.") + cap;
     const std::size_t at = bytes.find(key);
     ASSERT_NE(at, std::string::npos);
@@ -142,7 +143,7 @@ TEST(GemmaCaps, AreTheFamilysInSilentGgufFiles) {
       testing::logits_of(file, golden.ids));
 }
 
-// No logit is beyond the cap, and some come near it.
+// No logit exceeds the cap, and some come near it.
 TEST(GemmaCaps, BoundTheLogits) {
   const GoldenModel golden("gemma2_capped");
   float largest = 0;
@@ -153,15 +154,15 @@ TEST(GemmaCaps, BoundTheLogits) {
   EXPECT_GE(largest, 3.9F);
 }
 
-// The scale of scores, which GGUF files do not store: by the head dimension, but for models of as
-// many layers as those of 27B.
+// The scale of scores, which GGUF files omit: by the head dimension, except for models with as many
+// layers as those of 27B.
 TEST(GemmaConfig, ScoresOf27BAreScaledByTheWidthOfEvenHeads) {
   for (const auto& [name, n_layers_of_27b] : {std::pair{"gemma2", 46}, std::pair{"gemma3", 62}}) {
     const fs::path golden =
         golden_directory(std::string(name) == "gemma2" ? "gemma2_capped" : "gemma3_scaled");
     std::string bytes = bytes_of(golden / "model.gguf");
     const std::string key = std::string(name) + ".block_count";
-    // Behind the key, its type and then its value.
+    // After the key come its type and its value.
     const std::size_t at = bytes.find(key) + key.size() + sizeof(std::uint32_t);
     std::uint32_t n_layers = 0;
     std::memcpy(&n_layers, bytes.data() + at, sizeof n_layers);
@@ -179,14 +180,14 @@ TEST(GemmaConfig, ScoresOf27BAreScaledByTheWidthOfEvenHeads) {
         LayerLoader from(walk, "blk.0.");
         return family->load_layer(from, 0);
       });
-      // Both goldens: 24 wide, 4 heads of 8.
+      // Both goldens: width 24, 4 heads of 8.
       EXPECT_FLOAT_EQ(layer.attention.scale, 1 / std::sqrt(n == own ? 8.0F : 6.0F)) << name;
     }
   }
 }
 
-// What heads draft with is the output matrix with the cap behind it: the target's own, and a copy
-// of it in fewer bits.
+// Heads draft with the output matrix and the cap after it: the target's own, and a copy in fewer
+// bits.
 TEST(GemmaCaps, HoldForHeadsThatShareTheOutputMatrix) {
   const GoldenModel golden("gemma2_capped");
   const auto load = [&](WeightKind kind) {

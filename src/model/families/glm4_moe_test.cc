@@ -1,5 +1,5 @@
-// What is particular to the files of GLM-4.5 and GLM-4.7-Flash: heads, biases and norms, layers
-// without experts, routing, modules, and which variants are refused.
+// Particulars of GLM-4.5's and GLM-4.7-Flash's files: heads, biases and norms, layers without
+// experts, routing, modules, and refused variants.
 #include "model/families/glm4_moe.h"
 
 #include <gmock/gmock.h>
@@ -66,13 +66,13 @@ TEST(Glm4MoeConfig, MeansWhatItSays) {
         std::tuple{"glm4_moe_lite_listed", json{{"norm_topk_prob", true}}}}) {
     const Rows right = testing::logits_of_changed(name, json::object());
     const Rows other = testing::logits_of_changed(name, change);
-    // Where the last layer alone has experts, a row may choose the same ones all the same.
+    // If only the last layer has experts, a row may happen to choose the same ones.
     EXPECT_FALSE(std::equal(right.begin(), right.end(), other.begin(), testing::same_bits))
         << name << " " << change;
   }
 }
 
-// What transformers takes where a file does not say it.
+// transformers' defaults for missing keys.
 TEST(Glm4MoeConfig, HasTheDefaultsOfTransformers) {
   for (const auto& [name, keys] :
        {std::tuple{"glm4_moe_plain", json{{"partial_rotary_factor", kNoKey},
@@ -94,7 +94,7 @@ TEST(Glm4MoeConfig, HasTheDefaultsOfTransformers) {
   }
 }
 
-// The file's norms and biases have to be those that it speaks of.
+// The file's norms and biases must be those that its configuration names.
 TEST(Glm4MoeWeights, AreThoseOfTheConfiguration) {
   EXPECT_THAT(testing::refusal_to_load("glm4_moe_plain", {{"use_qk_norm", false}}),
               HasSubstr("_norm.weight"));
@@ -135,7 +135,7 @@ TEST(Glm4MoeConfig, RefusesWhatIsAnotherModel) {
   }
 }
 
-// The golden's GGUF file with one metadata key under a name that nobody reads, or another value of
+// The golden's GGUF file with one metadata key renamed to an unknown one, or with another value of
 // the same length.
 std::string changed_gguf(const char* name, const std::string& from, const std::string& to) {
   std::ifstream stream(golden_directory(name) / "model.gguf", std::ios::binary);
@@ -156,8 +156,9 @@ std::string refusal_of(const std::string& bytes) {
   return "";
 }
 
-// GLM-4.7-Flash's files are of the kind of DeepSeek-V2's, and do not say how scores are made: the
-// bias of choices does. Without it scores would be a softmax, whose weights add up to 1 in no file.
+// GLM-4.7-Flash's files have DeepSeek-V2's architecture and do not say how scores are computed: the
+// choice bias implies sigmoids. With a softmax, weights would have to sum to 1, and no file says
+// so.
 TEST(Glm4MoeGguf, KnowsSigmoidsByTheBiasOfChoices) {
   EXPECT_EQ(refusal_of(changed_gguf("glm4_moe_lite_plain", "deepseek2.expert_weights_norm",
                                     "deepseek2.expert_weights_norm")),
@@ -167,14 +168,14 @@ TEST(Glm4MoeGguf, KnowsSigmoidsByTheBiasOfChoices) {
               HasSubstr("expert_weights_norm"));
 }
 
-// Here they are what is meant where a file does not say it, as in llama.cpp.
+// Here sigmoids are the default, as in llama.cpp.
 TEST(Glm4MoeGguf, HasSigmoidsUnlessItSaysOtherwise) {
   const std::string key = "glm4moe.expert_gating_func";
   std::string bytes = changed_gguf("glm4_moe_plain", key, "general.expert_gating_func");
   const auto file = parse_gguf(std::as_bytes(std::span(bytes)), "changed.gguf");
   EXPECT_NO_THROW((void)read_family(*file));
   bytes = changed_gguf("glm4_moe_plain", key, key);
-  // Behind the key its type, four bytes, and the number.
+  // After the key come its type, four bytes, and the number.
   bytes[bytes.find(key) + key.size() + 4] = 1;
   EXPECT_THAT(refusal_of(bytes), HasSubstr("expert_weights_norm"));
 }

@@ -25,8 +25,8 @@ ModelConfig read_gpt2(const ConfigSource& source) {
                .has_rope = false});
   config.attention_bias = true;
   config.mlp_bias = true;
-  // The table of positions is as long as n_positions; how scores are rounded is nothing to a model
-  // in f32.
+  // The table of positions has n_positions rows. The others are about rounding scores, which does
+  // not matter in f32.
   (void)source.whole({"n_ctx", nullptr});
   (void)source.flag({"reorder_and_upcast_attn", nullptr});
   return config;
@@ -59,7 +59,7 @@ float Gpt2::score_scale(int layer) const {
   return static_cast<float>(scales_by_layer_ ? of_width / (layer + 1) : of_width);
 }
 
-// Hugging Face's matrices are (in, out); the converter to GGUF turns them.
+// Hugging Face stores matrices as (in, out); the converter to GGUF transposes them.
 DecoderLayer Gpt2::load_layer(LayerLoader& from, int layer) const {
   const ModelConfig& config = this->config();
   const int n_queries = config.n_heads * config.head_dim;

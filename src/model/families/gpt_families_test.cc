@@ -1,5 +1,5 @@
-// What is particular to GPT-2 and GPT-NeoX: names that may lack their prefix, features that begin
-// with positions and end with a LayerNorm, heads of which a part turns.
+// Particulars of GPT-2 and GPT-NeoX: optional name prefixes, features that begin with positions and
+// end with a LayerNorm, and partly rotated heads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class ChangedModel {
     json[key] = value;
     std::ofstream(file) << json.dump();
   }
-  // In the names of all tensors; the new text may be shorter.
+  // Replaces text in all tensor names; the new text may be shorter.
   void rename(const std::string& text, const std::string& by) const {
     const fs::path file = path() / "model.safetensors";
     std::ifstream stream(file, std::ios::binary);
@@ -87,8 +87,7 @@ class ChangedModel {
   std::vector<TokenId> ids_;
 };
 
-// Files of the model without its head, as GPT-2's first ones are, leave out what it is called
-// there.
+// Files of the model without its head, such as GPT-2's first ones, omit the prefix of names.
 TEST(GptFamilies, NamesMayLackTheirPrefix) {
   for (const auto& [name, prefix] :
        {std::pair{"gpt2_plain", "\"transformer."}, std::pair{"gpt_neox_parallel", "\"gpt_neox."}}) {
@@ -104,7 +103,7 @@ TEST(GptFamilies, AWeightOfALayerThatNothingReadsIsRefused) {
   for (const char* prefix : {"transformer.", ""}) {
     const ChangedModel model("gpt2_plain");
     if (*prefix == '\0') model.rename("\"transformer.", "\"");
-    // Of three layers the last becomes none, and leaves one of its weights to the second.
+    // Of three layers the last is renamed to nothing, and leaves one weight to the second.
     model.set("n_layer", 2);
     const auto warnings = model.load()->warnings();
     ASSERT_EQ(warnings.size(), 1U);
@@ -115,7 +114,7 @@ TEST(GptFamilies, AWeightOfALayerThatNothingReadsIsRefused) {
   }
 }
 
-// Square ones, and one as wide as three, are refused where they are stored the other way round.
+// Square matrices, and one that is three times as wide, are refused if stored transposed.
 TEST(GptFamilies, MatricesAreStoredTurned) {
   const ChangedModel model("gpt2_plain");
   model.rename("[32,96]", "[96,32]");
@@ -151,7 +150,8 @@ TEST(GptFamilies, UnknownActivationsAreNamed) {
   }
 }
 
-// The first feature has the position in it, the last the norm that the head reads, bias and all.
+// The first feature includes the position; the last is normalised as the head reads it, with the
+// bias.
 TEST(GptFamilies, FeaturesBeginWithPositionsAndEndWithTheNorm) {
   for (const auto& [name, width] :
        {std::pair{"gpt2_plain", 32}, std::pair{"gpt_neox_parallel", 48}}) {
@@ -188,7 +188,7 @@ TEST(GptFamilies, FeaturesBeginWithPositionsAndEndWithTheNorm) {
   }
 }
 
-// A pass without the last layer is the model that ends before it.
+// A pass without the last layer equals the model that ends before it.
 TEST(GptFamilies, LayersCanBeLeftOut) {
   for (const auto& [name, key] :
        {std::pair{"gpt2_plain", "n_layer"}, std::pair{"gpt_neox_parallel", "num_hidden_layers"}}) {
@@ -217,7 +217,7 @@ TEST(GptFamilies, CountEveryNumberOfTheirFiles) {
   }
 }
 
-// The share of a head that turns, in all of its spellings.
+// The share of a head that rotates, in all its spellings.
 TEST(GptFamilies, APartOfAHeadTurns) {
   const auto rotated = [](const nlohmann::json& change) {
     const ChangedModel model("gpt_neox_parallel");  // heads of 16
@@ -234,10 +234,10 @@ TEST(GptFamilies, APartOfAHeadTurns) {
       rotated({{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.75}}}}),
       12);
   EXPECT_EQ(rotated({{"partial_rotary_factor", 0.5}}), 8);
-  for (const double share : {0.0, -0.5, 1.5, 0.07, 0.2}) {  // the last two: 1 and 3 elements
+  for (const double share : {0.0, -0.5, 1.5, 0.07, 0.2}) {  // of the last two: 1 and 3 elements
     EXPECT_THROW((void)rotated({{"rotary_pct", share}}), Error) << share;
   }
-  // What yarn multiplies turns alone.
+  // yarn's magnitude scales only the rotated part.
   EXPECT_THROW((void)rotated({{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}}}), Error);
   EXPECT_EQ(rotated({{"rope_scaling",
                       {{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.0}}}}),

@@ -32,8 +32,8 @@ ModelConfig read_gpt_neox(const ConfigSource& source) {
   return config;
 }
 
-// GGUF files do not say. The 20B model, known by its 44 layers, computes GELU by tanh; Pythia and
-// what else has this form computes it by erf. (llama.cpp takes tanh for all.)
+// GGUF files do not say. The 20B model, recognised by its 44 layers, computes GELU by tanh; Pythia
+// and the others of this architecture by erf. (llama.cpp uses tanh for all.)
 Activation activation_without_name(const ConfigSource& source, const ModelConfig& config) {
   constexpr int kLayersOf20B = 44;
   return source.is_gguf() && config.n_layers == kLayersOf20B ? Activation::gelu_tanh
@@ -62,8 +62,8 @@ DecoderLayer GptNeoX::load_layer(LayerLoader& from, int) const {
   const int n_queries = config.n_heads * head_dim;
   const int n_keys = config.n_kv_heads * head_dim;
   const Bias bias = config.attention_bias ? Bias::always : Bias::never;
-  // Hugging Face stores a head's queries, keys and values one behind the other, then the next
-  // head's; the converter to GGUF puts all queries first, then all keys.
+  // Hugging Face interleaves each head's queries, keys and values; the converter to GGUF puts all
+  // queries first, then all keys.
   const auto part = [&](int number, int first, int n) {
     const StoredRows rows =
         from.is_gguf()

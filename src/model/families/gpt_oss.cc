@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-// What transformers and llama.cpp take where a file does not say: the published models' numbers.
+// Defaults of transformers and llama.cpp: the published models' numbers.
 constexpr int kDefaultWindow = 128;
 constexpr double kDefaultLimit = 7;
 
@@ -25,7 +25,7 @@ ModelConfig read_gpt_oss(const ConfigSource& source) {
   ModelConfig config =
       read_decoder_config(source, {.architecture = "gpt_oss", .rope = {.default_theta = 150000}});
   if (config.rope.scaling != RopeConfig::Scaling::yarn) {
-    // Where config.json has none, transformers takes the published models'.
+    // If config.json has none, transformers uses the published models'.
     source.fail({"rope_parameters", "rope.scaling.type"}, "yarn", "no such scaling");
   }
   config.attention_bias = source.is_gguf()
@@ -34,14 +34,15 @@ ModelConfig read_gpt_oss(const ConfigSource& source) {
   read_experts(source, {"intermediate_size", "expert_feed_forward_length"}, config);
   check_repeated(source, "experts_per_token", config.n_experts_used);
   check_repeated(source, "initial_context_length", config.rope.original_context);
-  // The first converters to GGUF wrote nothing of it: the published models' bounds are not whole.
+  // The first converters to GGUF wrote nothing about it: the published models do not round the
+  // bounds.
   if (source.is_gguf() && !source.has({nullptr, "rope.scaling.yarn_truncate"})) {
     config.rope.whole_bounds = false;
   }
   return config;
 }
 
-// Every second layer has a window, the first one too, where the file does not list them.
+// If the file does not list its layers, every second one has a window, beginning with the first.
 std::vector<int> read_windows(const ConfigSource& source, int n_layers) {
   const int window =
       read_window(source, {"sliding_window", "attention.sliding_window"}, kDefaultWindow);
@@ -58,14 +59,14 @@ float read_limit(const ConfigSource& source) {
   return static_cast<float>(limit);
 }
 
-// Of gates and ups that take turns, row by row.
+// Rows of gates, or of ups, which alternate.
 StoredRows every_second(int first, int n) {
   return {.first = first, .n = n, .run = 1, .stride = 2};
 }
 
-// GGUF stacks gate, up and down, each alone. A directory has one tensor of gates and ups that take
-// turns: in MXFP4 row by row, its blocks and scales apart; in floats turned, as transformers holds
-// them.
+// GGUF stacks gate, up and down separately. A directory has one tensor in which gates and ups
+// alternate: in MXFP4 row by row, with separate blocks and scales; in floats transposed, as in
+// transformers.
 void load_matrices(LayerLoader& from, const ModelConfig& config, Experts& experts) {
   const int n = config.n_experts;
   const int dim = config.dim;

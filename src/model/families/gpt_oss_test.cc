@@ -1,5 +1,4 @@
-// gpt-oss as files have it: experts in MXFP4 of both formats, what configurations say, and what is
-// refused.
+// gpt-oss in files: experts in MXFP4 of both formats, configurations, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +44,7 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// A copy of a golden directory with some of its config.json's keys changed (null: left out).
+// A copy of a golden directory with some keys of config.json changed (null: removed).
 class Changed {
  public:
   Changed(const std::string& name, const nlohmann::json& changes) {
@@ -59,7 +58,7 @@ class Changed {
   }
   const fs::path& path() const { return directory_.path(); }
 
-  // The same bytes but for one text in place of another one of its length, everywhere.
+  // Replaces a text by another one of the same length everywhere in the file.
   void replace(const char* file, const std::string& from, const std::string& to) const {
     std::string bytes = bytes_of(path() / file);
     ASSERT_EQ(from.size(), to.size());
@@ -84,7 +83,7 @@ auto reading(const nlohmann::json& changes) {
   return [changes] { (void)read_family(Changed("gpt_oss_plain", changes).path()); };
 }
 
-// Held as it is read from either format, in as many bits: codes and scales are the same numbers.
+// Held with the same bits from either format: codes and scales are the same numbers.
 TEST(GptOssFiles, BlocksOfMxfp4HaveTheSameBitsInBothFormats) {
   const GoldenModel golden("gpt_oss_mxfp4");
   Rows expected;
@@ -93,7 +92,7 @@ TEST(GptOssFiles, BlocksOfMxfp4HaveTheSameBitsInBothFormats) {
     LoadOptions options;
     options.table = table;
     options.n_threads = 2;
-    // What stands beside them is f32 in the GGUF and bf16, widened, in the directory.
+    // The other tensors are f32 in the GGUF file, and bf16 in the directory, which is widened.
     const Rows rows = logits_of(golden.directory, golden.ids, options);
     if (expected.empty()) expected = rows;
     testing::expect_same_bits(expected, 0, rows);
@@ -112,8 +111,8 @@ TEST(GptOssFiles, BlocksOfMxfp4HaveTheSameBitsInBothFormats) {
   }
 }
 
-// By --weights they are decoded, exactly, and rounded like any other matrix: the numbers of the
-// golden's GGUF in f32, which the other test compares, in three kinds more.
+// With --weights they are decoded exactly and rounded like any other matrix: the numbers of the
+// golden's GGUF file in f32, which the other test compares, in three more formats.
 TEST(GptOssFiles, BlocksOfMxfp4BecomeOtherKinds) {
   const GoldenModel golden("gpt_oss_mxfp4");
   for (const WeightKind kind : {WeightKind::bf16, WeightKind::int8, WeightKind::int4}) {
@@ -143,7 +142,7 @@ TEST(GptOssFiles, WithoutAPartAreRefused) {
   EXPECT_THAT(with("gpt_oss_plain", "self_attn.sinks", "self_attn.sunks"),
               fails("a tensor model.layers.0.self_attn.sinks"));
   EXPECT_THAT(with("gpt_oss_plain", "router.bias", "router.bios"), fails("mlp.router.bias"));
-  // Of another number of experts, and of rows.
+  // Another number of experts, or of rows.
   EXPECT_THAT(loading(Changed("gpt_oss_mxfp4", {{"num_local_experts", 3}}).path()),
               fails("shape (3, "));
   EXPECT_THAT(
@@ -153,7 +152,7 @@ TEST(GptOssFiles, WithoutAPartAreRefused) {
       fails("shape (4, 80, 1, 16)"));
 }
 
-// Layers take turns where the file does not list them; GGUF never does.
+// If the file does not list its layers, windows alternate; GGUF never lists them.
 TEST(GptOssConfig, ListsItsLayersOrNot) {
   const GoldenModel golden("gpt_oss_mxfp4");
   const LoadOptions options = {.n_threads = 1};
@@ -176,8 +175,8 @@ TEST(GptOssConfig, LimitsItsExperts) {
   EXPECT_TRUE(testing::same_bits(last(7), last(nullptr)));  // transformers' constant
 }
 
-// The first converters wrote nothing of yarn's bounds. A "false" is no key of meaning, so that
-// another name for it is the same as none.
+// The first converters wrote nothing about yarn's bounds. A "false" under another name has no
+// meaning, so renaming the key removes it.
 TEST(GptOssConfig, BoundsAreNotWholeWhereGgufDoesNotSay) {
   const Changed changed("gpt_oss_plain", {});
   const auto frequencies = [&] {

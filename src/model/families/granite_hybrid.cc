@@ -19,7 +19,7 @@ namespace {
 
 bool has_experts(const ConfigSource& source) {
   constexpr ConfigKey kExperts = {"num_local_experts", "expert_count"};
-  constexpr int kTransformers = 8;  // where config.json does not say
+  constexpr int kTransformers = 8;  // transformers' default
   return source.whole(kExperts).value_or(source.is_gguf() ? 0 : kTransformers) != 0;
 }
 
@@ -27,7 +27,7 @@ std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
   if (source.is_gguf()) return read_attends_by_heads(source, n_layers);
   constexpr LayerTypes kTypes = {.attends = "attention", .recurrent = "mamba"};
   auto types = read_attends_by_type(source, "layer_types", kTypes, n_layers);
-  // As transformers calls it, too.
+  // transformers' other name.
   auto same = read_attends_by_type(source, "layers_block_type", kTypes, n_layers);
   if (!types) types = std::move(same);
   return types ? *std::move(types) : std::vector<bool>(static_cast<std::size_t>(n_layers), false);
@@ -49,7 +49,7 @@ ModelConfig read_granite_hybrid(const ConfigSource& source) {
   DecoderKeys keys;
   keys.n_kv_heads.gguf = nullptr;
   keys.hidden_dim = kSharedWidth;
-  // Files without experts may have the width of MLPs under the other name alone, and mostly both.
+  // Files without experts may have the MLP's width only under the other name; most have both.
   if (!mixture && source.is_gguf() && !source.has(kSharedWidth)) keys.hidden_dim = kExpertWidth;
   ModelConfig config =
       read_decoder_config(source, {.architecture = "granitemoehybrid", .keys = keys});
@@ -72,7 +72,7 @@ ModelConfig read_granite_hybrid(const ConfigSource& source) {
   return config;
 }
 
-// The width of a head: of so many heads that together have that width.
+// The width of a head, from the width of all heads together.
 int read_head_width(const ConfigSource& source, const ModelConfig& config, int n_heads) {
   constexpr ConfigKey kExpand = {"mamba_expand", nullptr};
   constexpr ConfigKey kWidth = {"mamba_d_head", nullptr};
@@ -98,7 +98,7 @@ DeltaShape read_shape(const ConfigSource& source, const ModelConfig& config) {
   shape.key_dim = read_size(source, {"mamba_d_state", "ssm.state_size"}, 256, 1, kMostMambaDim);
   shape.value_dim = read_head_width(source, config, shape.n_value_heads);
   require_whole_groups(source, kHeads, kGroups, shape);
-  // transformers has one norm of all channels then, llama.cpp one for each group.
+  // With several groups, transformers has one norm of all channels, llama.cpp one per group.
   if (source.is_gguf() && shape.n_key_heads > 1) {
     source.fail(kGroups, "1 (readers of such files differ on norms of groups)",
                 fmt::format("{}", shape.n_key_heads));
@@ -106,8 +106,8 @@ DeltaShape read_shape(const ConfigSource& source, const ModelConfig& config) {
   return shape;
 }
 
-// What files say of a model that computes something else; how it was trained, or is run in parts,
-// changes nothing here.
+// Refuses keys of models that compute something else. Keys about training, or about running in
+// parts, have no effect here.
 void read_other_keys(const ConfigSource& source) {
   constexpr ConfigKey kNorms = {"normalization_function", nullptr};
   const std::string norms = source.text(kNorms).value_or("rmsnorm");
@@ -147,7 +147,7 @@ RecurrentLayers GraniteHybrid::recurrent_layers() const {
           .shape = shape_of_mamba(form_.shape)};
 }
 
-// GGUF calls it a shared expert where there are others.
+// GGUF names it a shared expert if there are other experts.
 GatedMlp GraniteHybrid::load_mlp(LayerLoader& from) const {
   const int dim = config().dim;
   const int hidden = config().hidden_dim;
@@ -175,7 +175,7 @@ GatedMlp GraniteHybrid::load_mlp(LayerLoader& from) const {
 DecoderLayer GraniteHybrid::load_layer(LayerLoader& from, int layer) const {
   DecoderLayer loaded;
   if (attends_[static_cast<std::size_t>(layer)]) {
-    // The converter to GGUF permutes query and key rows as a Llama's, where nothing turns, too.
+    // The converter to GGUF permutes query and key rows as for Llama, even without RoPE.
     loaded = load_llama_layer(from, config(), {.mlp = false, .interleaved = from.is_gguf()});
     const auto of_rope = static_cast<float>(config().rope.attention_factor);
     loaded.attention.scale = multipliers_.scores * of_rope * of_rope;

@@ -1,5 +1,5 @@
-// What is particular to the files of Granite 4: which layers attend, shapes of states, limits of
-// steps, and keys that make another model.
+// Particulars of Granite 4's files: which layers attend, shapes of states, limits of steps, and
+// keys of other models.
 #include "model/families/granite_hybrid.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(GraniteHybridConfig, HasTheShapeOfStates) {
   EXPECT_EQ(shape.delta.convolved_width(), 2 * 2 * 10 + 6 * 16);
   EXPECT_EQ(shape.state_width, 2 * 136 + 6 * 16 * 10);
   EXPECT_EQ(shape.input_width, 136 + 2 * 10 + 6 * 16 + 2 * 6);
-  // transformers' defaults, of a width that they divide.
+  // transformers' defaults, with a width that they divide.
   const testing::ReadConfig defaults =
       testing::read_changed("granite_hybrid_plain", {{"hidden_size", 192},
                                                      {"mamba_n_heads", "(none)"},
@@ -101,7 +101,7 @@ TEST(GraniteHybridConfig, RefusesWhatIsAnotherModel) {
         std::pair{"hidden_act", json("gelu")}}) {
     const std::string refusal =
         testing::read_changed("granite_hybrid_mixed", {{key, value}}).refusal;
-    // Both of the head's numbers are named where they do not fit together.
+    // The error names both numbers of the heads if they do not fit together.
     EXPECT_NE(refusal.find(key), std::string::npos) << refusal;
     EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
   }
@@ -113,7 +113,7 @@ TEST(GraniteHybridConfig, RefusesWhatIsAnotherModel) {
             "");
 }
 
-// A weight of the other kind of layer is refused by name, and so is one that is not there.
+// A weight of the other kind of layer is refused by name, and so is a missing one.
 TEST(GraniteHybridWeights, AreThoseOfTheConfiguration) {
   for (const auto& [key, value, named] :
        {std::tuple{"layer_types", json({"attention", "mamba", "attention", "mamba"}),
@@ -130,12 +130,12 @@ TEST(GraniteHybridWeights, AreThoseOfTheConfiguration) {
   }
 }
 
-// GGUF with several groups: transformers and llama.cpp have other norms.
+// GGUF with several groups: transformers and llama.cpp normalise differently.
 TEST(GraniteHybridWeights, GroupsOfGgufAreRefused) {
   std::ifstream stream(golden_directory("granite_hybrid_moe") / "model.gguf", std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(stream)), {});
   const std::string key = "granitehybrid.ssm.group_count";
-  bytes[bytes.find(key) + key.size() + 4] = 3;  // behind the key its type, four bytes
+  bytes[bytes.find(key) + key.size() + 4] = 3;  // after the key come its type, four bytes
   const auto file = parse_gguf(std::as_bytes(std::span(bytes)), "changed.gguf");
   try {
     (void)read_family(*file);
@@ -145,7 +145,7 @@ TEST(GraniteHybridWeights, GroupsOfGgufAreRefused) {
   }
 }
 
-// The golden's file with further entries of whole numbers, and of one flag.
+// The golden's file with further integer entries and one flag.
 std::unique_ptr<LanguageModel> granite_with(const std::vector<const char*>& numbers,
                                             const char* flag, bool value) {
   const auto source = map_gguf(golden_directory("granite_tied") / "model.gguf");
@@ -171,7 +171,7 @@ std::unique_ptr<LanguageModel> granite_with(const std::vector<const char*>& numb
   return testing::load_f32(directory.path() / "model.gguf");
 }
 
-// Files of dense Granite 4 keep the shape of Mamba-2 layers, and say by a flag whether RoPE turns.
+// Files of dense Granite 4 keep the shape of Mamba-2 layers, and a flag says whether there is RoPE.
 TEST(GraniteOfHybrids, IsReadFromGguf) {
   const testing::GoldenModel golden("granite_tied");
   const auto logits = [&](LanguageModel& model) {
@@ -188,7 +188,7 @@ TEST(GraniteOfHybrids, IsReadFromGguf) {
       expected, 0, logits(*granite_with(leftovers, "granite.rope.scaling.finetuned", true)));
   const testing::Rows still =
       logits(*granite_with(leftovers, "granite.rope.scaling.finetuned", false));
-  EXPECT_TRUE(testing::same_bits(expected[0], still[0]));  // position 0 does not turn
+  EXPECT_TRUE(testing::same_bits(expected[0], still[0]));  // position 0 is not rotated
   EXPECT_FALSE(testing::same_bits(expected[20], still[20]));
 }
 

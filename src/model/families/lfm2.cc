@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-// Files of the first release repeat some of what they say under the names of the training code.
+// Files of the first release repeat some values under the names of the training code.
 void require_repeated(const ConfigSource& source, const char* key, double expected) {
   const std::optional<double> value = source.real({key, nullptr});
   if (!value || *value == expected) return;
@@ -21,7 +21,7 @@ void require_repeated(const ConfigSource& source, const char* key, double expect
               fmt::format("{}", *value));
 }
 
-// Those files' keys that would make another model, and how that model was initialised.
+// Keys of those files that would mean another model, and keys about initialisation.
 void read_keys_of_training(const ConfigSource& source, const ModelConfig& config) {
   for (const char* key : {"block_dim", "conv_dim", "conv_dim_out"}) {
     require_repeated(source, key, config.dim);
@@ -39,8 +39,8 @@ void read_keys_of_training(const ConfigSource& source, const ModelConfig& config
   }
 }
 
-// The width that the file names is that of an MLP without a gate; as it is adjusted, three matrices
-// have as many weights as two.
+// The file names the width of an MLP without a gate. It is adjusted so that three matrices have as
+// many weights as two.
 int read_hidden_dim(const ConfigSource& source, int named) {
   constexpr ConfigKey kAdjust = {"block_auto_adjust_ff_dim", nullptr};
   constexpr ConfigKey kFactor = {"block_ffn_dim_multiplier", nullptr};
@@ -57,8 +57,8 @@ int read_hidden_dim(const ConfigSource& source, int named) {
     source.fail(kFactor, "above 0, at most 1024", fmt::format("{}", factor));
   }
   if (named < 1 || named > kMost || !adjusts || source.is_gguf()) return named;
-  // Both products are cut off, as the model's own code does. A factor of null stands for no more
-  // than the first of them.
+  // Both products are rounded down, as in the models' own code. A factor of null means the first
+  // product only.
   double width = std::floor(2.0 * named / 3);
   if (source.has(kFactor) && !source.real(kFactor)) return static_cast<int>(width);
   width = multiple * std::ceil(std::floor(factor * width) / multiple);

@@ -1,5 +1,5 @@
-// What is particular to LFM2's files: which layers attend, how wide its MLPs are, and the keys of
-// the code that it was trained with.
+// Particulars of LFM2's files: which layers attend, the width of MLPs, and the keys of the training
+// code.
 #include "model/families/lfm2.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(Lfm2Config, SaysWhichLayersAttend) {
   EXPECT_EQ(n_recurrent({}), 3);
   EXPECT_EQ(n_recurrent({{"full_attn_idxs", {0, 1, 2, 3, 4}}}), 0);
   EXPECT_EQ(n_recurrent({{"full_attn_idxs", "(none)"}}), 0);
-  // The list of types counts where there is one.
+  // The list of types counts, if present.
   const json types = {"conv", "conv", "conv", "conv", "full_attention"};
   EXPECT_EQ(n_recurrent({{"layer_types", types}}), 4);
   EXPECT_NE(read_with({{"layer_types", {"conv", "conv"}}}).refusal.find("layer_types"),
@@ -54,10 +54,10 @@ TEST(Lfm2Config, AdjustsTheFeedForwardWidth) {
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->config().hidden_dim;
   };
-  EXPECT_EQ(width({}), 48);                            // two thirds of 50 in whole sixteens
-  EXPECT_EQ(width({{"block_ff_dim", "(none)"}}), 64);  // of 96
+  EXPECT_EQ(width({}), 48);                            // two thirds of 50, in multiples of 16
+  EXPECT_EQ(width({{"block_ff_dim", "(none)"}}), 64);  // from 96
   EXPECT_EQ(width({{"block_auto_adjust_ff_dim", false}}), 50);
-  EXPECT_EQ(width({{"block_ffn_dim_multiplier", 1.5}}), 64);  // 49
+  EXPECT_EQ(width({{"block_ffn_dim_multiplier", 1.5}}), 64);  // from 49
   EXPECT_EQ(width({{"block_ffn_dim_multiplier", nullptr}}), 33);
   EXPECT_EQ(width({{"block_ffn_dim_multiplier", "(none)"}, {"block_multiple_of", "(none)"}}), 256);
   EXPECT_EQ(width({{"block_ff_dim", 6656}, {"block_multiple_of", 256}}), 4608);   // LFM2-350M

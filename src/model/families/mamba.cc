@@ -15,10 +15,10 @@
 namespace outrider {
 namespace {
 
-// Stored x, B, C, of each of n rows; here C, B, x.
+// Stored as x, B, C, n rows each; here C, B, x.
 std::vector<float> in_order_of_channels(const DeltaShape& shape, int n,
                                         const std::vector<float>& stored) {
-  if (stored.empty()) return {};  // on the walk that checks
+  if (stored.empty()) return {};  // in the first run, which only checks
   const auto keys = shape.keys_width();
   const auto values = shape.values_width();
   std::vector<float> ordered;
@@ -34,11 +34,11 @@ std::vector<float> in_order_of_channels(const DeltaShape& shape, int n,
   return ordered;
 }
 
-// Of each head a number below 0, which directories store as the logarithm of its negative.
+// A negative number per head, which directories store as the logarithm of its negative.
 std::vector<float> decay_rates(std::vector<float> stored, bool is_gguf) {
   for (float& rate : stored) {
     if (!is_gguf) rate = static_cast<float>(-portable_exp(rate));
-    if (!(rate <= 0)) {  // a state that grows with every token
+    if (!(rate <= 0)) {  // otherwise a state would grow with every token
       throw Error("load model", "ssm_a", "numbers of at most 0", fmt::format("{}", rate));
     }
   }
@@ -87,7 +87,7 @@ Mamba2 load_mamba(LayerLoader& from, const MambaForm& form, const char* block, i
   const int n_heads = shape.n_value_heads;
   const int n_taps = shape.n_taps;
   const Bias bias = form.product_bias ? Bias::always : Bias::never;
-  // Calls use(name) with the whole name, which lives as long as the call.
+  // Calls use(name) with the full name, which is valid during the call.
   const auto named = [&](const char* hugging_face, const char* gguf, const auto& use) {
     const std::string name = fmt::format("{}{}", block, hugging_face);
     return use(TensorName{name.c_str(), gguf});
@@ -113,7 +113,7 @@ Mamba2 load_mamba(LayerLoader& from, const MambaForm& form, const char* block, i
       loaded.filter_bias = in_order_of_channels(shape, 1, from.bias(name, width));
     }
   });
-  // GGUF has a column in place of a vector.
+  // GGUF has a column instead of a vector.
   const auto of_heads = [&](const TensorName& name) {
     return from.is_gguf() ? from.stacked_vectors(name, "", n_heads, 1)
                           : from.plain_vector(name, n_heads);
@@ -125,7 +125,7 @@ Mamba2 load_mamba(LayerLoader& from, const MambaForm& form, const char* block, i
   loaded.decay_rates = decay_rates(named("A_log", "ssm_a", of_heads), from.is_gguf());
   loaded.least_step = form.least_step;
   loaded.most_step = form.most_step;
-  // GGUF has a row for each group.
+  // GGUF has a row per group.
   const int n_groups = shape.n_key_heads;
   loaded.norm = {.weight = named("norm", "ssm_norm",
                                  [&](const TensorName& name) {

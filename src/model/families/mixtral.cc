@@ -21,7 +21,7 @@ Mixtral::Mixtral(const ConfigSource& source)
     : Family(read_mixtral(source)), window_(read_window(source, {"sliding_window", nullptr}, 0)) {}
 
 DecoderLayer Mixtral::load_layer(LayerLoader& from, int) const {
-  // The converter to GGUF permutes query and key rows as a Llama's.
+  // The converter to GGUF permutes query and key rows as for Llama.
   DecoderLayer loaded =
       load_llama_layer(from, config(), {.mlp = false, .interleaved = from.is_gguf()});
   loaded.attention.window = window_;

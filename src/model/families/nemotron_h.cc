@@ -21,7 +21,7 @@ namespace {
 
 using Block = NemotronHConfig::Block;
 
-// How config.json writes a layer: in a pattern of letters, or in transformers' list.
+// The names of a layer's kind in config.json: in a pattern of letters, or in transformers' list.
 struct BlockName {
   char letter;
   std::string_view word;
@@ -31,10 +31,10 @@ constexpr BlockName kBlockNames[] = {{'M', "mamba", Block::mamba},
                                      {'*', "attention", Block::attention},
                                      {'-', "mlp", Block::mlp},
                                      {'E', "moe", Block::experts}};
-// Far above any model's, as ModelConfig's own bound.
+// Far above any model's; ModelConfig's own bound.
 constexpr int kMostLayers = 1 << 12;
 
-// Of hybrid_override_pattern, or of layers_block_type, which counts where a file has both, as in
+// Reads hybrid_override_pattern, or layers_block_type, which counts if a file has both, as in
 // transformers.
 std::vector<Block> read_blocks_of_directory(const ConfigSource& source) {
   constexpr ConfigKey kPattern = {"hybrid_override_pattern", nullptr};
@@ -71,9 +71,9 @@ std::vector<Block> read_blocks_of_directory(const ConfigSource& source) {
   return blocks;
 }
 
-// GGUF says it by two lists: heads of keys and values of layers that attend, widths of those that
-// have an MLP, or experts; 0 elsewhere. Sets both numbers of the config. A module behind the layers
-// is listed, too, and is both.
+// GGUF has two lists: key-value heads, nonzero for layers that attend, and widths, nonzero for
+// layers with an MLP or experts. Sets both numbers of the config. A module after the layers is
+// listed too, with both.
 std::vector<Block> read_blocks_of_gguf(const ConfigSource& source, int n_modules, bool has_experts,
                                        ModelConfig& config) {
   constexpr ConfigKey kHeads = {nullptr, "attention.head_count_kv"};
@@ -86,7 +86,7 @@ std::vector<Block> read_blocks_of_gguf(const ConfigSource& source, int n_modules
   };
   const std::vector<int> heads = list_of(kHeads);
   const std::vector<int> widths = list_of(kWidths);
-  // The one number beside 0.
+  // The one number besides 0.
   const auto note = [&](const ConfigKey& key, int value, std::optional<int>& known) {
     if (value != known.value_or(value)) {
       source.fail(key, fmt::format("0 or {}, as the first", *known), fmt::format("{}", value));
@@ -117,7 +117,7 @@ std::vector<Block> read_blocks_of_gguf(const ConfigSource& source, int n_modules
 
 constexpr ConfigKey kEpsilon = {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon"};
 
-// Files have the epsilon under other names, too, which transformers and llama.cpp do not read.
+// Files also have the epsilon under names that transformers and llama.cpp do not read.
 void require_one_epsilon(const ConfigSource& source) {
   constexpr ConfigKey kOthers[] = {{"rms_norm_eps", "attention.layer_norm_epsilon"},
                                    {"norm_eps", nullptr}};
@@ -129,7 +129,7 @@ void require_one_epsilon(const ConfigSource& source) {
   }
 }
 
-// The hub's first files have the width of a head under the second name alone.
+// The hub's first files have a head's width under the second name only.
 ConfigKey head_dim_key(const ConfigSource& source) {
   constexpr ConfigKey kHead = {"head_dim", "attention.key_length"};
   constexpr ConfigKey kOther = {"attention_head_dim", nullptr};
@@ -142,7 +142,7 @@ ConfigKey head_dim_key(const ConfigSource& source) {
   return key;
 }
 
-// What changes nothing: numbers of training, how others compute, and RoPE's, which no layer has.
+// Keys without effect: about training, about other programs, and about RoPE, which no layer has.
 void note_other_keys(const ConfigSource& source) {
   for (const char* name : {"expand", "chunk_size", "num_logits_to_keep", "time_step_rank"}) {
     (void)source.whole({name, nullptr});
@@ -158,7 +158,7 @@ void note_other_keys(const ConfigSource& source) {
   (void)source.real({"rope_theta", "rope.freq_base"});
   (void)source.real({"partial_rotary_factor", nullptr});
   (void)source.whole({nullptr, "rope.dimension_count"});
-  // Of modules behind the layers.
+  // About modules after the layers.
   (void)source.text({"mtp_hybrid_override_pattern", nullptr});
   (void)source.texts({"mtp_layers_block_type", nullptr});
 }
@@ -208,11 +208,11 @@ void read_mixture(const ConfigSource& source, NemotronHConfig& config) {
   config.routed = read_routed(
       source, {.n_dense = 0, .by_sigmoid_in_gguf = true, .shared_width = kSharedWidth.hugging_face},
       decoder);
-  if (config.routed.n_dense != 0) {  // layers are what their list says
+  if (config.routed.n_dense != 0) {  // the list gives the layers' kinds
     source.fail(kDense, "0", fmt::format("{}", config.routed.n_dense));
   }
   if (config.routed.weights == ExpertWeights::softmax) source.fail(kScores, "2 (sigmoid)", "1");
-  // One, as wide as it says: another number of them would change nothing in transformers.
+  // One shared expert of the given width: in transformers the number has no effect.
   if (const int n_shared = source.whole(kShared).value_or(1); n_shared != 1) {
     source.fail(kShared, "1", fmt::format("{}", n_shared));
   }
@@ -221,14 +221,14 @@ void read_mixture(const ConfigSource& source, NemotronHConfig& config) {
   }
   const std::optional<int> latent_dim = source.whole(kLatent);
   config.latent_dim = latent_dim.value_or(0);
-  // GGUF files may say 0 for none; to transformers that is a width.
+  // GGUF files may write 0 for none; for transformers 0 would be a width.
   const int least = latent_dim && !source.is_gguf() ? 1 : 0;
   require_range(source, kLatent, config.latent_dim, least, decoder.dim - 1);
   decoder.n_expert_layers =
       static_cast<int>(std::count(config.blocks.begin(), config.blocks.end(), Block::experts));
 }
 
-// Directories have keys of experts where no layer has any, too.
+// Directories have keys about experts even if no layer has any.
 void note_keys_of_experts(const ConfigSource& source) {
   for (const char* name : {"n_routed_experts", "n_shared_experts", "moe_intermediate_size",
                            "moe_shared_expert_intermediate_size", "moe_latent_size",
@@ -251,7 +251,7 @@ NemotronHConfig read_nemotron_h(const ConfigSource& source) {
   const bool is_gguf = source.is_gguf();
   if (!is_gguf) {
     config.blocks = read_blocks_of_directory(source);
-    // transformers has a number of its own there.
+    // transformers has a default of its own there.
     if (!source.has(kKvHeads)) source.fail(kKvHeads, "there", "no such key");
   }
   config.decoder = read_decoder_config(source, {.architecture = "nemotron_h",
@@ -275,7 +275,7 @@ NemotronHConfig read_nemotron_h(const ConfigSource& source) {
       std::find(config.blocks.begin(), config.blocks.end(), Block::mlp) - config.blocks.begin();
   config.decoder.mlp_bias =
       source.has_bias("mlp_bias", fmt::format("blk.{}.ffn_up.bias", first_mlp).c_str());
-  if (!is_gguf) require_off(source, "attention_bias");  // transformers reads none
+  if (!is_gguf) require_off(source, "attention_bias");  // transformers reads no biases
   config.mamba = read_mamba(source, config.blocks);
   if (count(Block::experts) > 0) {
     read_mixture(source, config);
@@ -283,7 +283,7 @@ NemotronHConfig read_nemotron_h(const ConfigSource& source) {
     note_keys_of_experts(source);
   }
   note_other_keys(source);
-  // As others read it; here it would be passed over.
+  // Other programs read it; here it would be ignored.
   constexpr ConfigKey kOtherBias = {"mamba_conv_bias", nullptr};
   if (source.has(kOtherBias)) source.fail(kOtherBias, "use_conv_bias in its place", "both or none");
   if (count(Block::mamba) + count(Block::attention) == 0) {
@@ -303,7 +303,7 @@ RecurrentLayers NemotronH::recurrent_layers() const {
           .shape = shape_of_mamba(own_.mamba.shape)};
 }
 
-// The hub's names; those that transformers 5 writes, and those that it holds in memory.
+// Names in the hub's files, in those of transformers 5, and in its memory.
 DecoderNames NemotronH::names() const {
   return {.embedding = {"backbone.embeddings", "token_embd"},
           .final_norm = {"backbone.norm_f", "output_norm"},
@@ -317,7 +317,7 @@ Attention NemotronH::load_attention(LayerLoader& from) const {
   const int dim = config().dim;
   const int n_queries = config().n_heads * config().head_dim;
   const int n_keys = config().n_kv_heads * config().head_dim;
-  // The converter to GGUF permutes query and key rows as a Llama's, where nothing turns, too.
+  // The converter to GGUF permutes query and key rows as for Llama, even without RoPE.
   const int interleaved = from.is_gguf() ? config().head_dim : 0;
   Attention loaded = attention_of(config());
   loaded.rope = kNoRope;

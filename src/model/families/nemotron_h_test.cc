@@ -1,5 +1,5 @@
-// What is particular to the files of Nemotron-H and Nemotron 3: which block each layer is, names of
-// keys and tensors, modules behind the layers, and keys that make another model.
+// Particulars of Nemotron-H's and Nemotron 3's files: the kind of each layer, names of keys and
+// tensors, modules after the layers, and keys of other models.
 #include "model/families/nemotron_h.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,8 @@ TEST(NemotronHConfig, SaysWhatEachLayerIs) {
   EXPECT_EQ(n_recurrent({{"hybrid_override_pattern", "*--"}, {"num_hidden_layers", kNoKey}}), 0);
   const json list = {"mamba", "attention", "mlp", "mlp", "mlp", "mlp"};
   EXPECT_EQ(n_recurrent({{"hybrid_override_pattern", kNoKey}, {"layers_block_type", list}}), 1);
-  EXPECT_EQ(n_recurrent({{"layers_block_type", list}}), 1);  // of both, as in transformers
+  // It counts if both are present, as in transformers.
+  EXPECT_EQ(n_recurrent({{"layers_block_type", list}}), 1);
   for (const auto& [changes, named] :
        {std::pair{json{{"hybrid_override_pattern", "M-MM*+"}}, "moe (E), got +"},
         std::pair{json{{"hybrid_override_pattern", "M-M"}}, "num_hidden_layers to be 3"},
@@ -64,7 +65,7 @@ TEST(NemotronHConfig, SaysWhatEachLayerIs) {
   }
 }
 
-// Of experts one number says how many there are where a layer has them, and none where none has.
+// The number of experts is reported if a layer has them, and 0 if none has.
 TEST(NemotronHConfig, IsTheSameInBothForms) {
   for (const auto& [name, n_experts, n_expert_layers] :
        {std::tuple{"nemotron_h_plain", 0, 0}, std::tuple{"nemotron_h_moe", 6, 2},
@@ -100,7 +101,7 @@ TEST(NemotronHConfig, HasTheShapeOfStates) {
   EXPECT_EQ(mixed.recurrence, Recurrence::mamba);
   EXPECT_EQ(mixed.delta.convolved_width(), 2 * 3 * 7 + 6 * 6);
   EXPECT_EQ(mixed.state_width, 2 * 78 + 6 * 6 * 7);
-  // transformers' defaults. Nothing has to do with the stream's width.
+  // transformers' defaults do not depend on the stream's width.
   const json absent = {{"mamba_num_heads", kNoKey}, {"mamba_head_dim", kNoKey},
                        {"ssm_state_size", kNoKey},  {"conv_kernel", kNoKey},
                        {"n_groups", kNoKey},        {"expand", kNoKey}};
@@ -108,7 +109,7 @@ TEST(NemotronHConfig, HasTheShapeOfStates) {
             3 * (2 * 8 * 128 + 128 * 64) + 128 * 64 * 128);
 }
 
-// The hub's first files have the second name of a head's width alone.
+// The hub's first files have a head's width under the second name only.
 TEST(NemotronHConfig, KnowsTheWidthOfHeadsByTwoNames) {
   const testing::ReadConfig read =
       testing::read_changed("nemotron_h_plain", {{"head_dim", kNoKey}});
@@ -155,13 +156,13 @@ TEST(NemotronHConfig, RefusesWhatIsAnotherModel) {
         std::tuple{"nemotron_h_moe", "topk_method", json("greedy")},
         std::tuple{"nemotron_h_moe", "first_k_dense_replace", json(1)}}) {
     const std::string refusal = refusal_of(golden, {{key, value}});
-    // check_config() has names of its own.
+    // check_config() uses names of its own.
     const std::string_view named =
         std::string_view(key) == "num_key_value_heads" && value != kNoKey ? "key-value heads" : key;
     EXPECT_THAT(refusal, HasSubstr(named)) << golden << " " << key << " " << value;
     EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
   }
-  // Of training, of how others compute, and of what there is none of.
+  // Keys about training, about other programs, and about missing parts.
   EXPECT_EQ(refusal_of("nemotron_h_moe", {{"time_step_min", 0.5},
                                           {"time_step_max", 0.6},
                                           {"time_step_limit", {0, {{"__float__", "Infinity"}}}},
@@ -174,11 +175,11 @@ TEST(NemotronHConfig, RefusesWhatIsAnotherModel) {
                                           {"expand", 5},
                                           {"chunk_size", 64}}),
             "");
-  // Without a layer of experts their numbers are nobody's.
+  // Without a layer of experts their numbers do not matter.
   EXPECT_EQ(refusal_of("nemotron_h_plain", {{"n_routed_experts", 0}, {"n_group", 3}}), "");
 }
 
-// A weight of another kind of layer is refused by name, and so is one that is not there.
+// A weight of another kind of layer is refused by name, and so is a missing one.
 TEST(NemotronHWeights, AreThoseOfTheConfiguration) {
   for (const auto& [golden, changes, named] :
        {std::tuple{"nemotron_h_plain", json{{"hybrid_override_pattern", "M-M-*-"}},
@@ -201,7 +202,7 @@ TEST(NemotronHWeights, AreThoseOfTheConfiguration) {
   }
 }
 
-// Every number of the file is one that the model has.
+// Every number of the file belongs to the model.
 TEST(NemotronHWeights, AreAllCounted) {
   for (const char* name : {"nemotron_h_moe", "nemotron_h_mixed"}) {
     const fs::path directory = golden_directory(name);
@@ -216,7 +217,7 @@ TEST(NemotronHWeights, AreAllCounted) {
   }
 }
 
-// --- GGUF: modules behind the layers ---
+// --- GGUF: modules after the layers ---
 
 template <typename T>
 void put(std::string& bytes, T value) {
@@ -226,9 +227,9 @@ void put(std::string& bytes, T value) {
   bytes.append(raw, sizeof value);
 }
 
-// The bytes of an entry: an array of integers.
+// An entry's bytes: an array of integers.
 std::string list_entry(std::string_view key, const std::vector<std::int32_t>& values) {
-  constexpr std::uint32_t kInt32 = 5;  // GGUF's types
+  constexpr std::uint32_t kInt32 = 5;  // type codes of GGUF
   constexpr std::uint32_t kArray = 9;
   std::string bytes;
   put(bytes, std::uint64_t{key.size()});
@@ -246,8 +247,7 @@ std::string_view key_of(const GgufEntry& entry) {
   return {reinterpret_cast<const char*>(entry.data()) + sizeof size, size};
 }
 
-// nemotron_h_latent's file with other entries in the place of its own, and further tensors of one
-// number.
+// nemotron_h_latent's file with some entries replaced, and additional tensors of one number.
 void write_with(const fs::path& path, const std::vector<std::string>& entries,
                 const std::vector<std::string>& tensors) {
   const auto source = map_gguf(golden_directory("nemotron_h_latent") / "model.gguf");
@@ -277,7 +277,7 @@ void write_with(const fs::path& path, const std::vector<std::string>& entries,
   writer.commit();
 }
 
-// The converter counts the module of Nemotron 3 Super as a layer that attends and has experts.
+// The converter counts Nemotron 3 Super's module as a layer that attends and has experts.
 TEST(NemotronHGguf, LeavesOutTheModuleBehindTheLayers) {
   const testing::TemporaryDirectory directory;
   const fs::path path = directory.path() / "model.gguf";
@@ -291,7 +291,7 @@ TEST(NemotronHGguf, LeavesOutTheModuleBehindTheLayers) {
   testing::expect_same_bits(testing::logits_of(golden.directory / "model.gguf", golden.ids), 0,
                             testing::logits_of(path, golden.ids));
   EXPECT_TRUE(testing::load_f32(path)->warnings().empty());
-  EXPECT_FALSE(has_mtp_modules(path));  // "auto" would ask for them
+  EXPECT_FALSE(has_mtp_modules(path));  // "auto" would use them
 }
 
 TEST(NemotronHGguf, RefusesListsOfAnotherModel) {
@@ -301,7 +301,7 @@ TEST(NemotronHGguf, RefusesListsOfAnotherModel) {
   const std::string widths = "nemotron_h_moe.feed_forward_length";
   for (const auto& [entry, named] :
        {std::pair{list_entry(heads, {0, 1, 0}), heads},
-        std::pair{list_entry(heads, {2, 1, 0, 0}), heads},   // of different numbers of heads
+        std::pair{list_entry(heads, {2, 1, 0, 0}), heads},   // differing numbers of heads
         std::pair{list_entry(heads, {0, 1, 1, 0}), widths},  // attends, and has experts
         std::pair{list_entry(widths, {0, 0, 14, 12}), widths},
         std::pair{gguf_entry("nemotron_h_moe.expert_gating_func", 1),

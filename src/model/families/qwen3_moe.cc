@@ -40,7 +40,7 @@ ModelConfig read_qwen3_moe(const ConfigSource& source) {
 
 }  // namespace
 
-// llama.cpp makes weights add up to 1 in all files of this family.
+// llama.cpp normalises weights to sum 1 in all files of this family.
 Qwen3Moe::Qwen3Moe(const ConfigSource& source)
     : Family(read_qwen3_moe(source)),
       windows_(read_qwen_windows(source, config().n_layers)),

@@ -30,7 +30,7 @@ std::vector<bool> read_attends(const ConfigSource& source, int n_layers, int n_m
   std::vector<bool> attends;
   for (int i = 1; i <= n_layers; ++i) attends.push_back(i % interval == 0);
   if (const auto recurrent = source.flags(kRecurrent)) {
-    // Modules are listed, too.
+    // Modules may be listed as well.
     if (recurrent->size() != n && recurrent->size() != n + static_cast<std::size_t>(n_modules)) {
       source.fail(kRecurrent, fmt::format("{} flags", n), fmt::format("{}", recurrent->size()));
     }
@@ -73,8 +73,8 @@ DeltaShape read_shape(const ConfigSource& source, bool is_tiled) {
   return shape;
 }
 
-// What files say of a model that computes something else; what they say of the state's type, and
-// of modules, changes nothing here.
+// Refuses keys of models that compute something else. Keys about the state's type and about modules
+// have no effect here.
 void read_other_keys(const ConfigSource& source) {
   constexpr ConfigKey kGated = {"attn_output_gate", nullptr};
   if (!source.flag(kGated).value_or(true)) source.fail(kGated, "true", "false");
@@ -88,7 +88,7 @@ void read_other_keys(const ConfigSource& source) {
   (void)source.flag({"mtp_use_dedicated_embeddings", nullptr});
   constexpr ConfigKey kWindow = {"use_sliding_window", nullptr};
   if (source.flag(kWindow).value_or(false)) source.fail(kWindow, "false", "true");
-  // Text has one position a token, and a head's sections turn alike.
+  // Text has one position per token, so all sections of a head rotate alike.
   (void)source.wholes({nullptr, "rope.dimension_sections"});
 }
 
@@ -110,7 +110,7 @@ ModelConfig read_hybrid(const ConfigSource& source, const QwenHybridForm& form) 
   return config;
 }
 
-// x / sqrt(sum of squares + 1e-6), as a norm: weight x / sqrt(mean of squares + epsilon).
+// x / sqrt(sum of squares + 1e-6), written as a norm: weight x / sqrt(mean of squares + epsilon).
 Norm division_by_length(int n, double weight) {
   return {.weight = std::vector<float>(static_cast<std::size_t>(n),
                                        static_cast<float>(weight / std::sqrt(n))),
@@ -138,13 +138,13 @@ QwenHybrid::QwenHybrid(const ConfigSource& source, const QwenHybridForm& form)
   read_other_keys(source);
   if (!form.has_experts) return;
   weights_ = read_expert_weights(source, true);
-  // transformers makes the weights of a row's experts add up to 1 in every Qwen3.5, llama.cpp in
+  // transformers normalises the weights of a row's experts to sum 1 in every Qwen3.5, llama.cpp in
   // all of these files.
   if (weights_ != ExpertWeights::softmax_used && (!form.has_mlp_width || source.is_gguf())) {
     source.fail({"norm_topk_prob", "expert_weights_norm"}, "true", "false");
   }
   if (form.has_mlp_width) has_experts_ = read_layers_with_experts(source, config().n_layers);
-  constexpr int kMostWidth = 1 << 22;  // as hidden_dim's
+  constexpr int kMostWidth = 1 << 22;  // as for hidden_dim
   shared_dim_ =
       read_size(source, {"shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
                 512, 1, kMostWidth);
@@ -155,7 +155,7 @@ RecurrentLayers QwenHybrid::recurrent_layers() const {
           .shape = shape_of_delta(shape_)};
 }
 
-// GGUF has 1 added already.
+// GGUF has the 1 added already.
 Norm QwenHybrid::load_norm(const LayerLoader& from, const TensorName& name, int width) const {
   Norm norm = Family::load_norm(from, name, width);
   if (from.is_gguf()) return norm;
@@ -181,7 +181,7 @@ void QwenHybrid::load_products(LayerLoader& from, DeltaNet& net) const {
     net.beta = from.linear({"linear_attn.in_proj_b", "ssm_beta"}, n_heads, dim, Bias::never);
     net.decay = from.linear({"linear_attn.in_proj_a", "ssm_alpha"}, n_heads, dim, Bias::never);
   }
-  // The first GGUF files of Qwen3-Next have them joined, too.
+  // Qwen3-Next's first GGUF files have them joined as well.
   constexpr TensorName kJoined = {"linear_attn.in_proj_qkvz", "ssm_in"};
   if (form_.has_joined_products && (!from.is_gguf() || from.has(kJoined))) {
     const int of_values = shape_.group() * shape_.value_dim;
@@ -214,20 +214,20 @@ DeltaNet QwenHybrid::load_delta_net(LayerLoader& from) const {
   net.decay_rates = from.plain_vector({"linear_attn.A_log", "ssm_a"}, shape_.n_value_heads);
   for (float& rate : net.decay_rates) {
     if (!from.is_gguf()) rate = static_cast<float>(-portable_exp(rate));
-    if (!(rate <= 0)) {  // a state that grows with every token
+    if (!(rate <= 0)) {  // otherwise a state would grow with every token
       throw Error("load model", "ssm_a", "numbers of at most 0", fmt::format("{}", rate));
     }
   }
   net.query_norm = division_by_length(shape_.key_dim, 1 / std::sqrt(shape_.key_dim));
   net.key_norm = division_by_length(shape_.key_dim, 1);
-  // The one norm that is stored as it is.
+  // The one norm whose weight is stored without offset.
   net.norm = Family::load_norm(from, {"linear_attn.norm", "ssm_norm"}, shape_.value_dim);
   net.output = from.linear({"linear_attn.out_proj", "ssm_out"}, config().dim, shape_.values_width(),
                            Bias::never);
   return net;
 }
 
-// Rows of queries and of their gates take turns, head by head.
+// Rows of queries and of their gates alternate, head by head.
 Attention QwenHybrid::load_attention(LayerLoader& from) const {
   const ModelConfig& config = this->config();
   const Bias bias = config.attention_bias ? Bias::always : Bias::never;

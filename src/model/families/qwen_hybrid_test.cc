@@ -1,5 +1,5 @@
-// What is particular to the files of Qwen3-Next and Qwen3.5: which layers attend, shapes of states,
-// GGUF's order of value heads, modules behind the layers, and keys that make another model.
+// Particulars of Qwen3-Next's and Qwen3.5's files: which layers attend, shapes of states, GGUF's
+// order of value heads, modules after the layers, and keys of other models.
 #include "model/families/qwen_hybrid.h"
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ TEST(QwenHybridConfig, SaysWhichLayersAttend) {
   EXPECT_EQ(n_recurrent("qwen3_next_plain", {{"full_attention_interval", 2}}), 2);
   EXPECT_EQ(n_recurrent("qwen3_next_plain", {{"full_attention_interval", "(none)"}}), 3);
   EXPECT_EQ(n_recurrent("qwen3_next_plain", {{"full_attention_interval", 1}}), 0);
-  // The list of types counts where there is one.
+  // The list of types counts, if present.
   EXPECT_EQ(n_recurrent("qwen3_5_grouped", {}), 4);
   EXPECT_EQ(n_recurrent("qwen3_5_grouped", {{"full_attention_interval", 1}}), 4);
   for (const auto& [key, value, named] :
@@ -58,8 +58,8 @@ TEST(QwenHybridConfig, SaysWhichLayersAttend) {
   }
 }
 
-// Of a GGUF file with these layers, flags of recurrent ones (or none) and modules: what attends, as
-// a text of 0 and 1.
+// For a GGUF file with these layers, flags of recurrent ones (or none) and modules: describes which
+// layers attend.
 std::string layers_of_gguf(unsigned n_layers, const std::vector<std::uint8_t>& recurrent,
                            unsigned n_modules) {
   const testing::TemporaryDirectory directory;
@@ -101,7 +101,7 @@ TEST(QwenHybridConfig, ReadsFlagsAndModulesOfGguf) {
   EXPECT_EQ(layers_of_gguf(8, {}, 0), "8 layers, 6 recurrent");
   EXPECT_EQ(layers_of_gguf(9, {}, 1), "8 layers, 6 recurrent");
   EXPECT_EQ(layers_of_gguf(3, {1, 0, 0}, 0), "3 layers, 1 recurrent");
-  // A module's flag may stand in the list, or not.
+  // A module's flag may be in the list, or not.
   EXPECT_EQ(layers_of_gguf(4, {1, 0, 0, 1}, 1), "3 layers, 1 recurrent");
   EXPECT_EQ(layers_of_gguf(4, {1, 0, 0}, 1), "3 layers, 1 recurrent");
   for (const auto& [text, key] :
@@ -112,7 +112,7 @@ TEST(QwenHybridConfig, ReadsFlagsAndModulesOfGguf) {
   }
 }
 
-// transformers knows no other weights in Qwen3.5, and llama.cpp in no file of these families.
+// transformers has no other weights in Qwen3.5, and llama.cpp in no file of these families.
 TEST(QwenHybridConfig, MakesWeightsOfExpertsAddUp) {
   const json off = {{"norm_topk_prob", false}};
   EXPECT_EQ(testing::read_changed("qwen3_next_plain", off).refusal, "");
@@ -162,7 +162,7 @@ TEST(QwenHybridConfig, RefusesWhatIsAnotherModel) {
     const std::string refusal = testing::read_changed("qwen3_5_grouped", {{key, value}}).refusal;
     EXPECT_NE(refusal.find(key), std::string::npos) << refusal;
   }
-  // What published files say beside.
+  // Keys that published files have as well.
   EXPECT_EQ(testing::read_changed("qwen3_5_grouped", {{"attn_output_gate", true},
                                                       {"output_gate_type", "swish"},
                                                       {"mamba_ssm_dtype", "float32"},
@@ -170,7 +170,7 @@ TEST(QwenHybridConfig, RefusesWhatIsAnotherModel) {
                                                       {"mtp_use_dedicated_embeddings", false}})
                 .refusal,
             "");
-  // Sections of RoPE are Qwen3.5's.
+  // RoPE sections belong to Qwen3.5.
   json rope = json_of(golden_directory("qwen3_5_grouped") / "config.json").at("rope_parameters");
   rope.erase("mrope_interleaved");
   const std::string refusal =
@@ -178,7 +178,7 @@ TEST(QwenHybridConfig, RefusesWhatIsAnotherModel) {
   EXPECT_NE(refusal.find("mrope_section"), std::string::npos) << refusal;
 }
 
-// A weight of the other kind of layer is refused by name, and so is one that is not there.
+// A weight of the other kind of layer is refused by name, and so is a missing one.
 TEST(QwenHybridWeights, AreThoseOfTheConfiguration) {
   const std::string kind =
       testing::refusal_to_load("qwen3_next_plain", {{"full_attention_interval", 2}});
@@ -191,9 +191,9 @@ TEST(QwenHybridWeights, AreThoseOfTheConfiguration) {
   EXPECT_NE(shared.find("shared_expert.gate_proj"), std::string::npos) << shared;
 }
 
-// Where a key head has several value heads, Qwen3.5's GGUF files have these in another order, and
-// the output product adds them up in that order: not the same bits as the directory's, but as near
-// to transformers.
+// If a key head has several value heads, Qwen3.5's GGUF files order these differently, and the
+// output product sums them in that order. The bits differ from the directory's, but are as close to
+// transformers.
 class TiledGguf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TiledGguf, HasTheLogitsOfTransformers) {
@@ -206,7 +206,7 @@ TEST_P(TiledGguf, HasTheLogitsOfTransformers) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (std::size_t j = 0; j < rows[i].size(); ++j) {
       const double difference = std::fabs(rows[i][j] - golden.logits[i][j]);
-      if (!(difference <= largest)) largest = difference;  // NaN stays
+      if (!(difference <= largest)) largest = difference;  // NaN is kept
     }
   }
   EXPECT_LE(largest, 2e-4);

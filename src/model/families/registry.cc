@@ -51,7 +51,7 @@ std::unique_ptr<const Family> read(const ConfigSource& source) {
   return std::make_unique<Model>(source);
 }
 
-// GGUF files of Mixtral call themselves Llamas.
+// Mixtral's GGUF files name the architecture llama.
 std::unique_ptr<const Family> read_llama(const ConfigSource& source) {
   return is_mixtral(source) ? read<Mixtral>(source) : read<Llama>(source);
 }
@@ -90,7 +90,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"T5ForConditionalGeneration", "t5", "t5", read<T5>},
 };
 
-// Each once, in the order of the table.
+// Each name once, in the table's order.
 std::string names(const char* FamilyEntry::*name) {
   std::vector<std::string_view> all;
   for (const FamilyEntry& family : kFamilies) {
@@ -108,8 +108,8 @@ const FamilyEntry* find(const char* FamilyEntry::*name, std::string_view wanted)
   return found == std::end(kFamilies) ? nullptr : found;
 }
 
-// By model_type, and by the first known of the classes that the file names, which must be the
-// family's; two model types may have one class. Without a model_type, the class alone decides.
+// Found by model_type and by the first known class that the file names, which must be of that
+// family; two model types may share a class. Without a model_type, the class decides.
 const FamilyEntry& entry_of(const ConfigSection& config) {
   const std::string type = config.text_or("model_type", "");
   const FamilyEntry* family = find(&FamilyEntry::model_type, type);
@@ -186,7 +186,7 @@ ModelConfig read_head_config(nlohmann::json json, const std::filesystem::path& f
       read_decoder_config(source, {.architecture = "llama", .has_special_tokens = false});
   config.attention_bias = source.has_bias("attention_bias", nullptr);
   config.mlp_bias = source.has_bias("mlp_bias", nullptr);
-  (void)read_layer_windows(source, config.n_layers, 0);  // all of them full
+  (void)read_layer_windows(source, config.n_layers, 0);  // checks that all are full
   source.refuse_unread();
   return config;
 }

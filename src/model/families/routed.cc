@@ -14,7 +14,7 @@
 namespace outrider {
 namespace {
 
-// Far above any model's, within which no width overflows.
+// Far above any model's; no width overflows within it.
 constexpr int kMostDense = 1 << 12;
 constexpr int kMostSharedWidth = 1 << 24;
 
@@ -24,7 +24,7 @@ void read_groups(const ConfigSource& source, const ModelConfig& decoder, const R
   constexpr ConfigKey kUsed = {"topk_group", "expert_group_used_count"};
   const bool is_gguf = source.is_gguf();
   groups.n = source.whole(kGroups).value_or(is_gguf ? 1 : form.n_groups);
-  if (is_gguf && groups.n == 0) groups.n = 1;  // of none
+  if (is_gguf && groups.n == 0) groups.n = 1;  // 0 means no groups
   require_range(source, kGroups, groups.n, 1, decoder.n_experts);
   groups.n_used = source.whole(kUsed).value_or(is_gguf ? 1 : form.n_groups_used);
   if (groups.n == 1) groups.n_used = 1;
@@ -55,8 +55,8 @@ void read_routing_of_gguf(const ConfigSource& source, const RoutedForm& form,
   constexpr ConfigKey kSumToOne = {nullptr, "expert_weights_norm"};
   constexpr int kSoftmax = 1;
   constexpr int kSigmoid = 2;
-  // A bias of choices stands beside sigmoids alone. The first files of GLM-4.7-Flash have one and
-  // do not say how scores are made.
+  // A choice bias occurs only with sigmoids. GLM-4.7-Flash's first files have one and do not say
+  // how scores are computed.
   const std::string bias = fmt::format("blk.{}.exp_probs_b.bias", routed.n_dense);
   const bool by_sigmoid = form.by_sigmoid_in_gguf || source.has_bias("", bias.c_str());
   const int scores = source.whole(kScores).value_or(by_sigmoid ? kSigmoid : kSoftmax);
@@ -78,7 +78,7 @@ void read_text(const ConfigSource& source, const char* name, const char* right) 
   }
 }
 
-// Whether the experts of a row are of its best groups alone.
+// Whether a row's experts come from its best groups only.
 bool read_routing(const ConfigSource& source, const RoutedForm& form, RoutedConfig& routed) {
   constexpr ConfigKey kMethod = {"topk_method", nullptr};
   constexpr ConfigKey kSumToOne = {"norm_topk_prob", nullptr};
@@ -94,13 +94,13 @@ bool read_routing(const ConfigSource& source, const RoutedForm& form, RoutedConf
   const std::string method = source.text(kMethod).value_or("greedy");
   if (method == "group_limited_greedy") return true;
   if (method != "greedy") source.fail(kMethod, "greedy or group_limited_greedy", method);
-  // Named there, and not in use.
+  // Present there, but unused.
   (void)source.whole({"n_group", nullptr});
   (void)source.whole({"topk_group", nullptr});
   return false;
 }
 
-// mlp_layer_types, where the file lists them, and the number beside, where there is one.
+// From mlp_layer_types, if the file lists them, and the separate number, if present.
 int read_n_dense(const ConfigSource& source, const RoutedForm& form, int n_layers) {
   constexpr ConfigKey kDense = {"first_k_dense_replace", "leading_dense_block_count"};
   constexpr ConfigKey kList = {"mlp_layer_types", nullptr};
@@ -125,7 +125,7 @@ int read_n_dense(const ConfigSource& source, const RoutedForm& form, int n_layer
   return listed;
 }
 
-// Of all shared experts together.
+// The width of all shared experts together.
 int read_shared_dim(const ConfigSource& source, const RoutedForm& form, int expert_dim) {
   constexpr ConfigKey kShared = {"n_shared_experts", "expert_shared_count"};
   const ConfigKey width_key = {form.shared_width, "expert_shared_feed_forward_length"};
@@ -157,8 +157,8 @@ Experts load_own_experts(LayerLoader& from, const ModelConfig& config, const Rou
                    {.block = "mlp.", .gate = "gate_proj", .up = "up_proj", .down = "down_proj"});
   experts.groups = routed.groups;
   experts.scale = routed.scale;
-  // Beside a softmax it would be added to probabilities, which no published file does: there it is
-  // a weight that nobody reads, which is refused.
+  // With a softmax the bias would be added to probabilities, which no published file does. There it
+  // counts as an unused weight and is refused.
   const bool is_softmax = routed.weights == ExpertWeights::softmax;
   if (!is_softmax && (from.is_gguf() ? from.has(kBias, "") : routed.has_choice_bias)) {
     experts.choice_bias = from.plain_vector(kBias, config.n_experts);
@@ -183,7 +183,7 @@ RoutedConfig read_routed(const ConfigSource& source, const RoutedForm& form, Mod
   routed.n_dense = read_n_dense(source, form, decoder.n_layers);
   const double scale = source.real(kScale).value_or(is_gguf ? 1 : form.scale);
   if (!(scale >= 0 && scale <= 1e6)) source.fail(kScale, "0 to 1e6", fmt::format("{}", scale));
-  routed.scale = is_gguf && scale == 0 ? 1 : static_cast<float>(scale);  // as llama.cpp
+  routed.scale = is_gguf && scale == 0 ? 1 : static_cast<float>(scale);  // as in llama.cpp
   routed.shared_dim = read_shared_dim(source, form, decoder.expert_dim);
   bool has_groups = true;
   if (is_gguf) {

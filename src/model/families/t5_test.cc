@@ -1,5 +1,5 @@
-// T5's buckets, what its encoder reads and keeps, and what is refused. (families_test.cc has its
-// logits, both file forms and trees on every kernel table.)
+// T5's buckets, what its encoder reads and keeps, and refusals. (families_test.cc tests its logits,
+// both file formats, and trees on every kernel table.)
 #include "model/families/t5.h"
 
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ using testing::GoldenModel;
 using testing::Row;
 using testing::Rows;
 
-// Where a bucket begins, from -200 to 200, as T5Attention._relative_position_bucket of transformers
-// 5.12.1 has it.
+// The beginnings of buckets from -200 to 200, by T5Attention._relative_position_bucket of
+// transformers 5.12.1.
 using Borders = std::vector<std::pair<int, int>>;  // distance, bucket
 
 Borders borders_of(const RelativeBuckets& buckets) {
@@ -73,8 +73,8 @@ TEST(RelativeBuckets, AreThoseOfTransformers) {
 
 class T5Bits : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, KvKind>> {};
 
-// Eight texts of different lengths behind different encoder prompts in one pass, some with a tree
-// of 25 nodes; forks and what is taken back: rows have the bits of one token a pass, alone.
+// Eight texts of different lengths with different encoder prompts in one pass, some with a tree of
+// 25 nodes; forks and rewinds. Rows have the bits of one token per pass, alone.
 TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
   const auto& [table, kv] = GetParam();
   const auto directory = golden_directory("t5_far");
@@ -102,10 +102,10 @@ TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
         testing::run_and_keep(*two, *text.sequence, testing::part(text.tokens, 0, text.n_kept));
       }
     }
-    // The same tokens say something else behind another encoder's prompt.
+    // The same tokens give other logits with another encoder prompt.
     ASSERT_FALSE(testing::same_bits(texts[1].expected[0], texts[2].expected[0]));
 
-    // Of each level a wrong node and the right one, behind the root.
+    // On each level a wrong node and the right one, after the root.
     std::vector<std::vector<TokenId>> nodes(texts.size());
     std::vector<int> parents = {-1};
     for (int level = 0; level < static_cast<int>(kDepth); ++level) {
@@ -138,7 +138,7 @@ TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
       }
       text.sequence->keep(path);
       const auto fork = text.sequence->fork();
-      text.sequence.reset();  // the fork has the encoder's keys and values to itself
+      text.sequence.reset();  // the fork is now the only owner of the encoder's keys and values
       const auto n_left = static_cast<int>(text.n_kept + 3);
       fork->truncate(n_left);
       testing::expect_same_bits(
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(All, T5Bits,
                            return name;
                          });
 
-// Quantised products are exact, and attention with its biases has one order of sums.
+// Quantised products are exact, and attention with biases has one order of sums.
 TEST(T5AcrossTables, QuantisedModelsHaveOneLogit) {
   const GoldenModel golden("t5_tied");
   for (const KvKind kv : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
@@ -175,7 +175,8 @@ TEST(T5AcrossTables, QuantisedModelsHaveOneLogit) {
   }
 }
 
-// A page of text for each layer is as large as one of cross keys; the encoder's go when it ran.
+// A text page of each layer is as large as one of cross keys; the encoder's own pages are freed
+// after its run.
 std::unique_ptr<LanguageModel> load_for_pages(const GoldenModel& golden, int n_pages) {
   LoadOptions options{.weights = WeightKind::f32, .kv = KvKind::f32, .n_threads = 1};
   const auto token_bytes = static_cast<std::uint64_t>(
@@ -184,7 +185,7 @@ std::unique_ptr<LanguageModel> load_for_pages(const GoldenModel& golden, int n_p
   return load_model(golden.directory, options);
 }
 
-// What the encoder leaves counts, once for all forks, and is given back with the last of them.
+// The encoder's output counts once for all forks, and is freed with the last of them.
 TEST(T5Memory, HoldsWhatTheEncoderRead) {
   const GoldenModel golden("t5_plain");
   const auto model = load_for_pages(golden, 3);
@@ -198,7 +199,7 @@ TEST(T5Memory, HoldsWhatTheEncoderRead) {
   (void)testing::run_and_keep(*model, *first, start);
   auto second = model->open({.encoder_tokens = other});
   growth.sequence = second.get();
-  EXPECT_FALSE(model->fits({&growth, 1}));  // two pages are in use, and it takes three
+  EXPECT_FALSE(model->fits({&growth, 1}));  // two pages are in use, and it needs three
   EXPECT_THROW(testing::run_block(*model, *second, start), Error);
   auto fork = first->fork();
   first.reset();
@@ -208,7 +209,7 @@ TEST(T5Memory, HoldsWhatTheEncoderRead) {
   testing::expect_same_bits(rows, 0, testing::run_block(*model, *second, start));
 }
 
-// Once for all texts whose encoder reads the same, too, as long as one of them is there.
+// Texts with the same encoder input share it, as long as one of them exists.
 TEST(T5Memory, TextsWhoseEncoderReadsTheSameShareIt) {
   const GoldenModel golden("t5_plain");
   const auto model = load_for_pages(golden, 3);
@@ -217,7 +218,8 @@ TEST(T5Memory, TextsWhoseEncoderReadsTheSameShareIt) {
   };
   const std::vector<TokenId> start = {0};
   auto first = model->open({.encoder_tokens = golden.encoder_ids});
-  const auto before = model->open({.encoder_tokens = golden.encoder_ids});  // it has not run
+  // Its encoder has not run.
+  const auto before = model->open({.encoder_tokens = golden.encoder_ids});
   const Rows rows = testing::run_and_keep(*model, *first, start);
   auto behind = model->open({.encoder_tokens = golden.encoder_ids});
   EXPECT_EQ(encoder_of(*before), encoder_of(*first));

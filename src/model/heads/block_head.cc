@@ -101,7 +101,7 @@ void BlockHead::remember(std::span<const Known> known) {
   const auto width = static_cast<std::size_t>(dim());
   std::size_t n_most = 0;
   for (const Known& one : known) n_most = std::max(n_most, one.states.size() / width);
-  tokens_.assign(n_most, 0);  // what stands for a token is its state
+  tokens_.assign(n_most, 0);  // a token's input is its state, so ids are dummies
   blocks_.clear();
   for (const Known& one : known) {
     blocks_.push_back({.sequence = one.sequence,
@@ -123,7 +123,7 @@ void BlockHead::remember(std::span<const Known> known) {
   }
 }
 
-// What the slots read, to embeddings_: each block's anchor and masks.
+// Writes the slots' embeddings to embeddings_: each block's anchor and masks.
 void BlockHead::embed_slots(std::span<const Block> blocks) {
   const auto n_slots = static_cast<std::size_t>(parts_.config.n_slots);
   tokens_.clear();
@@ -158,7 +158,7 @@ void BlockHead::draft(std::span<const Block> blocks, std::span<float> given) {
   outputs_.resize(embeddings_.size());
   const int layer[] = {parts_.config.layers.n_layers};
   block_->run({.feature_layers = layer, .features = outputs_.data()});
-  // Without gives_next, the anchor's slot says nothing.
+  // Without gives_next, the anchor's slot predicts nothing.
   const auto n_drafted = static_cast<std::size_t>(parts_.config.n_drafted());
   float* to = given.data();
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -198,7 +198,7 @@ DecoderLayer load_layer(WeightLoader& walk, const BlockHeadConfig& config,
   return layer;
 }
 
-// But for the ids of what it drafts from, n_drafted of them.
+// Loads all of it except the ids of the draft vocabulary, which has n_drafted of them.
 MarkovHead::Parts load_markov(WeightLoader& walk, const BlockHeadConfig& config,
                               const std::string& prefix, int n_drafted) {
   using Form = BlockHeadConfig::Markov::Form;
@@ -227,7 +227,7 @@ MarkovHead::Parts load_markov(WeightLoader& walk, const BlockHeadConfig& config,
     parts.confidence.resize(static_cast<std::size_t>(width));
     decode_rows(weight, 0, 1, parts.confidence);
     const std::vector<float> bias = walk.vector(prefix + "confidence_head.proj.bias", 1);
-    parts.confidence_bias = bias.empty() ? 0 : bias.front();  // none before the weights are read
+    parts.confidence_bias = bias.empty() ? 0 : bias.front();  // empty before the weights are read
   }
   return parts;
 }
@@ -285,7 +285,7 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
     if (kind == BlockHeadKind::dspark) {
       read.markov = load_markov(walk, parts.config, prefix, static_cast<int>(vocabulary.size()));
     }
-    // Copies of the target's, and tables of ids.
+    // Copies of the target's matrices, and tables of ids.
     for (const std::string& name : {embedding, output, std::string("d2t"), std::string("t2d")}) {
       walk.ignore(name);
     }

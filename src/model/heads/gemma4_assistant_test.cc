@@ -1,6 +1,6 @@
-// Assistants of Gemma 4 against transformers (tests/golden/make_assistant_golden.py): what their
-// rows say and give; that rows leave the target's sequence as it is, and see nothing of each other;
-// and files and targets that are refused.
+// Assistants of Gemma 4 against transformers (tests/golden/make_assistant_golden.py): their rows'
+// logits and states. Rows leave the target's sequence unchanged and do not read each other. Unfit
+// files and targets are refused.
 #include "model/heads/gemma4_assistant.h"
 
 #include <gmock/gmock.h>
@@ -41,15 +41,15 @@ using testing::Rows;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 const LoadOptions kF32 = {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2};
 
-// A target that has run a text but for its last token.
+// A target that has run a text except for its last token.
 struct Loaded {
   std::unique_ptr<LanguageModel> target;
   std::unique_ptr<Gemma4Assistant> assistant;
   std::unique_ptr<Sequence> sequence;
-  std::vector<float> states;  // (n, dim): behind each place that was run
+  std::vector<float> states;  // (n, dim): the state after each place that was run
 };
 
-// path: of the assistant; empty: the golden's directory.
+// path: the assistant's; empty: the golden's directory.
 Loaded load(const GoldenAssistant& golden, const LoadOptions& options = kF32,
             const fs::path& path = {}) {
   Loaded loaded;
@@ -95,7 +95,7 @@ std::span<const float> last_state(const Loaded& loaded) {
       .last(static_cast<std::size_t>(loaded.assistant->state_dim()));
 }
 
-// The golden's rows: each a pass, behind what the one before gave.
+// The golden's rows, one pass each, from the state that the previous one gave.
 Given draft(Loaded& loaded, const GoldenAssistant& golden) {
   Given all;
   const std::span<const float> last = last_state(loaded);
@@ -112,8 +112,8 @@ Given draft(Loaded& loaded, const GoldenAssistant& golden) {
 
 class Gemma4AssistantGolden : public ::testing::TestWithParam<std::string> {};
 
-// As families_test.cc has the bound; the script asserts that mistakes move logits by 0.3 and more.
-// Tokens of clusters that are not read have there what is 1 below the least that is.
+// The bound is that of families_test.cc; the script asserts that mistakes move logits by 0.3 and
+// more. Tokens of clusters that are not read have the least logit minus 1.
 TEST_P(Gemma4AssistantGolden, HasTheLogitsOfTransformers) {
   const GoldenAssistant golden(GetParam());
   Loaded loaded = load(golden);
@@ -132,7 +132,7 @@ TEST_P(Gemma4AssistantGolden, HasTheLogitsOfTransformers) {
         continue;
       }
       const double difference = std::fabs(row[token] - expected[token]);
-      if (!(difference <= largest)) largest = difference;  // NaN stays
+      if (!(difference <= largest)) largest = difference;  // NaN is kept
     }
     EXPECT_LE(largest, 2e-4);
     // Seven of twelve clusters of eight tokens each.
@@ -142,8 +142,8 @@ TEST_P(Gemma4AssistantGolden, HasTheLogitsOfTransformers) {
   }
 }
 
-// On every table: in whatever pass, beside whatever rows, on however many threads; and the target's
-// next pass has the bits that it has without the head.
+// On every table, in any pass, beside any rows, on any number of threads. The target's next pass
+// has the same bits as without the head.
 TEST_P(Gemma4AssistantGolden, RowsAreTheirOwnAndLeaveNothing) {
   const GoldenAssistant golden(GetParam());
   const std::span<const TokenId> next = std::span(golden.tokens).subspan(golden.n_text - 1, 3);
@@ -183,7 +183,7 @@ TEST_P(Gemma4AssistantGolden, RowsAreTheirOwnAndLeaveNothing) {
   }
 }
 
-// Rejected nodes leave nothing that a row reads: they stand in the same pages for a while.
+// Rows read nothing of rejected nodes, which remain in the same pages for a while.
 TEST_P(Gemma4AssistantGolden, ReadsNothingOfRejectedNodes) {
   const GoldenAssistant golden(GetParam());
   Loaded loaded = load(golden);
@@ -195,7 +195,7 @@ TEST_P(Gemma4AssistantGolden, ReadsNothingOfRejectedNodes) {
   testing::expect_same_bits(before.states, 0, behind.states);
 }
 
-// Sequences of other lengths in one pass.
+// Sequences of different lengths in one pass.
 TEST_P(Gemma4AssistantGolden, ReadsEachTextsOwnKeys) {
   const GoldenAssistant golden(GetParam());
   Loaded loaded = load(golden);
@@ -253,7 +253,7 @@ TEST(Gemma4Assistant, RefusesSequencesThatItCannotRead) {
       Error);
 }
 
-// The golden's files with config.json changed: of the whole, and of its text_config.
+// The golden's files with config.json changed, at the top level and in its text_config.
 std::string refusal_of(const char* name, const json& changes, const json& of_text = json::object(),
                        const fs::path& target = {}) {
   const GoldenAssistant golden(name);
@@ -317,7 +317,7 @@ TEST(Gemma4Assistant, RefusesWhatIsNotDone) {
   for (const auto& [changes, of_text, named] : cases) {
     EXPECT_THAT(refusal_of("ordered", changes, of_text), HasSubstr(named)) << changes << of_text;
   }
-  // 0, as the configuration has it before transformers looks at it.
+  // 0 as in the configuration, before transformers computes it.
   EXPECT_EQ(refusal_of("ordered", json::object(), {{"num_kv_shared_layers", 0}}), "");
 }
 
@@ -325,13 +325,13 @@ TEST(Gemma4Assistant, RefusesTargetsThatItDoesNotFit) {
   EXPECT_THAT(refusal_of("whole", json::object(), json::object(),
                          testing::golden_directory("gemma4_shared")),
               HasSubstr("the target's width of 24, got 32"));
-  // Of that width and vocabulary, without a window.
+  // A target with that width and vocabulary, but without a window.
   EXPECT_THAT(
       refusal_of("whole", json::object(), json::object(), testing::golden_directory("llama_plain")),
       HasSubstr("layer_types to be of kinds of which the target has a layer, got sliding"));
 }
 
-// A tensor that is missing, and an order of tokens that is none.
+// A missing tensor, and an invalid order of tokens.
 TEST(Gemma4Assistant, RefusesOtherTensors) {
   const GoldenAssistant golden("ordered");
   const auto target = load_model(golden.target, {.n_threads = 1});
@@ -364,7 +364,7 @@ TEST(Gemma4Assistant, RefusesOtherTensors) {
               HasSubstr("token_ordering of 96 i64 numbers, got none"));
   EXPECT_THAT(refusal(rename("layers.1.mlp.up_proj.weight", "layers.4.mlp.up_proj.weight")),
               HasSubstr("up_proj.weight"));
-  // The first token of the order twice.
+  // The order's first token occurs twice.
   const auto source = open_safetensors(golden.folder / "model.safetensors");
   const TensorView* const order = source->find("masked_embedding.token_ordering");
   ASSERT_NE(order, nullptr);
@@ -377,7 +377,7 @@ TEST(Gemma4Assistant, RefusesOtherTensors) {
               HasSubstr("to name each token below 96 once"));
 }
 
-// A file of llama.cpp's converter has no clusters, so that every token has its logit.
+// A file of llama.cpp's converter has no clusters, so every token has its logit.
 TEST_P(Gemma4AssistantGolden, HasTheBitsOfTheDirectoryFromGguf) {
   const GoldenAssistant golden(GetParam());
   Loaded of_directory = load(golden);

@@ -81,7 +81,7 @@ void LayeredHead::forward(std::span<const TokenBlock> blocks, const ForwardReque
     }
   }
 
-  // The stream behind the last layer, as feature layers are numbered.
+  // The stream after the last layer, in the numbering of feature layers.
   const int given[] = {static_cast<int>(parts_.layers.size())};
   pass_->run({.feature_layers = given, .features = output.features.data()});
   asked_states_.clear();

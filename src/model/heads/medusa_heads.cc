@@ -73,7 +73,7 @@ std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& give
   MedusaHeads::Parts parts;
   parts.heads = loader.run([&](WeightLoader& walk) {
     std::vector<MedusaHeads::Head> heads;
-    // The first head is read in any case: without it, its absence is the error.
+    // The first head is always read: if it is missing, that is the error.
     for (int k = 0; k == 0 || walk.has(fmt::format("{}.0.linear.weight", k)); ++k) {
       MedusaHeads::Head head;
       int j = 0;

@@ -26,10 +26,10 @@ namespace {
 
 constexpr const char* kOperation = "load MTP modules";
 constexpr const char* kKey = "num_nextn_predict_layers";
-// Far more than anybody trains; what asks for more is no such file.
+// Far more than any model has; a larger number is no such file.
 constexpr int kMostModules = 64;
 
-// What modules are made of: published ones of the parts of their own family, ours of a Llama's.
+// The parts of modules: published ones use those of their own family, ours those of a Llama.
 class TrainedModules final : public Family {
  public:
   explicit TrainedModules(const ModelConfig& config) : Family(config) {}
@@ -52,8 +52,8 @@ struct ModuleWeights {
 
 class MtpModule final : public LayeredHead {
  public:
-  // The weights but those of the layer, which are among the parts. runs_on: the states that rows
-  // give are behind the norm.
+  // All weights but those of the layer, which are in `parts`. runs_on: the rows' states are those
+  // after the norm.
   MtpModule(Parts parts, ModuleWeights weights, const Family& family,
             std::shared_ptr<SharedOutput> output, bool runs_on)
       : LayeredHead(std::move(parts)),
@@ -91,13 +91,13 @@ class MtpModule final : public LayeredHead {
   }
 
   ModuleWeights weights_;
-  std::shared_ptr<SharedOutput> output_;  // of all modules
+  std::shared_ptr<SharedOutput> output_;  // shared by all modules
   bool runs_on_;
   std::array<int, 1> feature_layers_;
   std::vector<float> normed_;  // (n_asked, dim)
 };
 
-// Where the tensors of module k stand.
+// The names of module k's tensors.
 struct ModulePlace {
   std::string parts;
   std::string layer;
@@ -121,7 +121,7 @@ std::string join_of(const OpenedModel& opened, const ModuleNames& names, int k) 
       opened.names == NamingScheme::gguf ? names.join.gguf : names.join.hugging_face);
 }
 
-// Of the family's own kind, by their tensors; 0: none.
+// The number of modules in the family's own format, by their tensors; 0: none.
 int count_own_modules(const OpenedModel& opened, const ModuleNames& names) {
   int n_modules = 0;
   while (n_modules <= kMostModules &&
@@ -132,7 +132,7 @@ int count_own_modules(const OpenedModel& opened, const ModuleNames& names) {
   return n_modules;
 }
 
-// What a directory's config.json says of modules behind its layers.
+// The number of modules that a directory's config.json gives.
 int read_n_modules(const std::filesystem::path& path) {
   const std::filesystem::path file = path / "config.json";
   const nlohmann::json json = parse_config(file);
@@ -168,8 +168,8 @@ bool is_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
-// How many modules there are; where they are ours, the family of these takes the place of the one
-// that the files name.
+// Returns the number of modules. For modules of ours, their family replaces the one that the files
+// name.
 int find_modules(const std::filesystem::path& path, const ModelConfig& target,
                  OpenedModel& opened) {
   const std::optional<ModuleNames> own = opened.family->module_names();
@@ -235,7 +235,7 @@ int count_mtp_modules(const TensorSource& source) {
 
 bool has_mtp_modules(const std::filesystem::path& path) {
   if (!is_folder(path)) {
-    // GGUF has a family's own modules alone.
+    // GGUF files hold a family's own modules only.
     const auto file = open_gguf(path);
     return count_mtp_modules(*file) > 0 && read_family(*file)->module_names().has_value();
   }
@@ -246,11 +246,11 @@ bool has_mtp_modules(const std::filesystem::path& path) {
   try {
     const auto source = open_safetensors_directory(path);
     if (source->find("mtp.fc.weight") != nullptr) return true;
-    // Files are passed on without the modules that their configuration speaks of.
+    // Files are sometimes published without the modules that their configuration announces.
     return is_announced && count_mtp_modules(*source) > 0;
   } catch (const Error&) {
     if (is_announced) throw;
-    return false;  // who loads the model says what is wrong with it
+    return false;  // loading the model reports what is wrong with it
   }
 }
 
@@ -268,7 +268,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
   WeightOptions weight_options = make_weight_options(options);
   weight_options.names = opened.names;
   weight_options.quantisation = opened.quantisation;
-  weight_options.experts_in_file = false;  // one layer's, read in every draft
+  weight_options.experts_in_file = false;  // its one layer is read in every draft
   WeightLoader loader(*opened.source, weight_options);
   std::vector<ModuleWeights> all = loader.run([&](WeightLoader& walk) {
     std::vector<ModuleWeights> modules;

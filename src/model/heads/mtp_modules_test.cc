@@ -1,6 +1,6 @@
 // Modules of published checkpoints against a program written from their descriptions
-// (tests/golden/make_mtp_golden.py): their logits and what they give, in both forms of file, and
-// files that have none, or others.
+// (tests/golden/make_mtp_golden.py): their logits and states, in both file formats. Also files
+// without modules, and with other ones.
 #include "model/heads/mtp_modules.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 using testing::Row;
 using testing::Rows;
 
-// A target and its one module, which outlives nothing.
+// A target and its one module.
 struct Loaded {
   std::unique_ptr<LanguageModel> target;
   std::unique_ptr<FeatureHead> module;
@@ -65,7 +65,7 @@ struct Given {
   std::vector<float> states;
 };
 
-// One pass of the module over a chain, kept.
+// One pass of the module over a chain, whose nodes are kept.
 Given run(FeatureHead& module, Sequence& sequence, std::span<const TokenId> tokens,
           std::span<const float> states) {
   const TokenBlock block{
@@ -78,7 +78,7 @@ Given run(FeatureHead& module, Sequence& sequence, std::span<const TokenId> toke
            output.features.begin() + static_cast<std::ptrdiff_t>(states.size())}};
 }
 
-// Logits of the text's rows, and of those that run on behind them, a pass each.
+// Logits of the text's rows in one pass, and of the rows after them, one pass each.
 Rows logits_of(Loaded& loaded, const GoldenModule& golden) {
   const std::span<const TokenId> tokens = golden.tokens;
   const std::size_t n_known = golden.n_text - 1;
@@ -99,7 +99,7 @@ Rows logits_of(Loaded& loaded, const GoldenModule& golden) {
 
 class MtpModulesGolden : public ::testing::TestWithParam<std::string> {};
 
-// As families_test.cc has the bound; the script asserts that a mistake moves logits by 1e-3.
+// The bound is that of families_test.cc; the script asserts that a mistake moves logits by 1e-3.
 TEST_P(MtpModulesGolden, HaveTheLogitsOfTheProgram) {
   const GoldenModule golden(GetParam());
   const testing::TemporaryDirectory directory;
@@ -111,11 +111,11 @@ TEST_P(MtpModulesGolden, HaveTheLogitsOfTheProgram) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
     for (std::size_t j = 0; j < logits[i].size(); ++j) {
       const double difference = std::fabs(logits[i][j] - golden.logits[i][j]);
-      if (!(difference <= largest)) largest = difference;  // NaN stays
+      if (!(difference <= largest)) largest = difference;  // NaN is kept
     }
   }
   EXPECT_LE(largest, 2e-4);
-  // What it drafts behind the text.
+  // The drafted tokens after the text.
   for (std::size_t at = golden.n_text; at < golden.tokens.size(); ++at) {
     const Row& row = logits.at(at - 2);
     EXPECT_EQ(std::max_element(row.begin(), row.end()) - row.begin(), golden.tokens[at]);
@@ -131,7 +131,8 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfTheDirectoryInGguf) {
   testing::expect_same_bits(logits_of(left, golden), 0, logits_of(right, golden));
 }
 
-// A row's bits do not depend on how it came: in one pass, a token a pass, or as a node of a tree.
+// A row's bits do not depend on how it was computed: in one pass, one token per pass, or as a
+// tree's node.
 TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
   const GoldenModule golden(GetParam());
   const std::span<const TokenId> tokens = std::span(golden.tokens).first(golden.n_text);
@@ -155,7 +156,7 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
         EXPECT_TRUE(std::equal(given.states.begin(), given.states.end(),
                                expected.states.begin() + static_cast<std::ptrdiff_t>(i * dim)));
       }
-      // The last two rows below a wrong sibling each.
+      // The last two rows each come after a wrong sibling.
       const auto tree = loaded.module->open({});
       (void)run(*loaded.module, *tree, tokens.subspan(1, n - 2),
                 std::span(states).first((n - 2) * dim));
@@ -177,7 +178,7 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
   }
 }
 
-// The plain model reads no weight of the module, and misses none.
+// The plain model reads no weight of the module and misses none.
 TEST_P(MtpModulesGolden, LeaveTheTargetAsItIs) {
   const GoldenModule golden(GetParam());
   const testing::TemporaryDirectory directory;
@@ -201,7 +202,8 @@ TEST_P(MtpModulesGolden, LeaveTheTargetAsItIs) {
 INSTANTIATE_TEST_SUITE_P(All, MtpModulesGolden, ::testing::ValuesIn(testing::golden_modules()),
                          [](const auto& info) { return info.param; });
 
-// As Qwen3.5 is published: the text model's tensors below another name, the module's beside them.
+// As Qwen3.5 is published: the text model's tensors have another prefix, the module's are beside
+// them.
 TEST(MtpModules, StandBesideATextPart) {
   const GoldenModule golden("qwen3_5");
   const testing::TemporaryDirectory directory;
@@ -260,7 +262,7 @@ TEST(MtpModules, AreMissedByName) {
   }
 }
 
-// A part that is missing, one that nobody knows, and a module of another model.
+// A missing part, an unknown one, and a module of another model.
 TEST(MtpModules, RefuseOthersByName) {
   const GoldenModule golden("qwen3_5");
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -280,7 +282,7 @@ TEST(MtpModules, RefuseOthersByName) {
     return refusal(directory.path(), *target);
   };
   EXPECT_THAT(with("mtp.norm.weight", "mtp.mean.weight"), HasSubstr("mtp.norm.weight"));
-  // Two layers in one module are read by nobody.
+  // A second layer in a module is not supported.
   EXPECT_THAT(with("mtp.layers.0.self_attn.q_norm.weight", "mtp.layers.1.self_attn.q_norm.weight"),
               HasSubstr("q_norm.weight"));
   const auto other = load_model(testing::golden_directory("qwen3_5_grouped"), {.n_threads = 1});

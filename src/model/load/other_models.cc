@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kOperation = "load model";
 
-// Files by which a directory shows what it is.
+// Files that show what a directory contains.
 struct Sign {
   const char* file;
   const char* meaning;

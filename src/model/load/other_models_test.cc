@@ -1,6 +1,6 @@
-// What is no model is called what it is. The marks are what PEFT (adapter_config.json),
-// Meta's releases (params.json), transformers (quantization_config), mlx-lm (quantization) and the
-// converters of llama.cpp 0.7.0 (general.type, clip) write.
+// Errors name what a file is if it is no model. The marks are those of PEFT (adapter_config.json),
+// Meta's releases (params.json), transformers (quantization_config), mlx-lm (quantization) and
+// llama.cpp 0.7.0's converters (general.type, clip).
 #include "model/load/other_models.h"
 
 #include <gmock/gmock.h>

@@ -6,7 +6,7 @@
 namespace outrider {
 namespace {
 
-// Passes of more rows have parts enough without splits, and would need much room to be merged.
+// Passes with more rows have enough units without splits, and merging would need much memory.
 constexpr int kMostSharedRows = 64;
 
 template <typename T>
@@ -14,7 +14,7 @@ void grow(std::vector<T>& values, std::size_t n) {
   if (values.size() < n) values.resize(n);
 }
 
-// The same, doubling: for what grows by a little with every pass.
+// The same, doubling: for buffers that grow a little with every pass.
 template <typename T>
 void grow_ahead(std::vector<T>& values, std::size_t n) {
   if (values.size() < n) values.resize(std::max(n, 2 * values.size()));
@@ -66,8 +66,8 @@ void AttentionWork::make_room(const PassPlan& plan) {
   make_room_for_splits(plan);
 }
 
-// For whatever pass of so many rows may share them, on however many threads: a prompt's passes,
-// which do not, make room for the drafts behind it.
+// Sized for any pass of this many rows that may share splits, on any number of threads: a prompt's
+// passes, which do not share them, allocate for the drafts that follow.
 void AttentionWork::make_room_for_splits(const PassPlan& plan) {
   const int n_splits = kernels::splits_of(std::max(plan.n_slots(), longest_expected_));
   if (!may_share_splits_ || n_splits == 1) return;
@@ -88,7 +88,7 @@ void AttentionWork::find_whereabouts() {
   int n_slots = 0;
   for (int i = 0; i < plan_->n_rows(); ++i) {
     const PassRow& its = row(i);
-    // A reader's keys are all of kept tokens.
+    // All keys of a reader belong to kept tokens.
     const int n_in_place = its.node < 0 ? its.n_keys : its.sequence->n_in_place(its.node);
     whereabouts_[static_cast<std::size_t>(i)] = {
         .n_in_place = n_in_place, .first_slot = n_slots, .last_of_block = i};
@@ -105,9 +105,9 @@ void AttentionWork::find_whereabouts() {
   }
 }
 
-// Rows attend together if they follow one another in one sequence. All that may, where the heads
-// alone share out evenly over the threads; else few enough in a block that every thread gets
-// several and what a thread has over is a block's time at the most.
+// Groups consecutive rows of one sequence into blocks that attend together. If the heads alone
+// divide evenly among the threads, a block takes all rows that it may. Otherwise blocks are small
+// enough that each thread gets several, so that threads finish within one block's time.
 void AttentionWork::share_out(int n_threads) {
   constexpr int kPartsPerThread = 4;
   const int n_rows = plan_->n_rows();
@@ -118,7 +118,7 @@ void AttentionWork::share_out(int n_threads) {
   int together = kernels::kMostAttendRows;
   if (!evenly) {
     const int n_parts = kPartsPerThread * n_threads;
-    int n_least = 0;  // parts, if each row attended by itself
+    int n_least = 0;  // units if each row attended by itself
     for (const PassRow& its : plan_->rows()) {
       n_least += n_head_units() * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.n_keys));
     }
@@ -162,8 +162,8 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
       .states = whole_states_.data() + thread * 2 * most_walks()};
 
   const KvSequence* gathered = nullptr;
-  // A head's splits one behind the other: each calls for what the next one reads first.
-  // A window is a split or two, which one thread takes; what an encoder read is, as a rule.
+  // A head's splits are consecutive, so each prefetches the next one's first keys. A window has one
+  // or two splits, which one thread takes; an encoder's input usually does as well.
   const int n_shared_splits = layer.window == 0 && !layer.reads_encoder ? n_shared_splits_ : 1;
   const std::int64_t n_block_units = std::int64_t{n_head_units()} * n_shared_splits;
   const std::int64_t n_units = static_cast<std::int64_t>(blocks_.size()) * n_block_units;

@@ -13,8 +13,8 @@
 namespace outrider {
 namespace {
 
-// Calls use(row, first, n) for this thread's share of the elements of n_rows rows: of each row
-// whole units, or all up to its end. So a single row is every thread's work, too.
+// Calls use(row, first, n) for this thread's share of n_rows rows, in whole units or up to a row's
+// end. So all threads share even a single row.
 template <typename Use>
 void for_parts(const Team& team, int n_rows, int width, int unit, const Use& use) {
   const std::int64_t n_groups = (width + unit - 1) / unit;
@@ -45,7 +45,7 @@ T* row_of(std::vector<T>& values, std::int64_t row, int width) {
   return values.data() + static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
 }
 
-// y = norm(x), of n elements. y may be x.
+// y = norm(x), n elements. y may be x.
 void normalise(const KernelTable& table, const Norm& norm, const float* x, int n, float* y) {
   if (norm.removes_mean) {
     const float* const bias = norm.bias.empty() ? nullptr : norm.bias.data();
@@ -58,7 +58,7 @@ void normalise(const KernelTable& table, const Norm& norm, const float* x, int n
   }
 }
 
-// One of n experts' numbers among those of all, (n, width); null where there are none.
+// One expert's row of values (n, width); null if there are none.
 const float* of_expert(const std::vector<float>& values, int expert, int width) {
   if (values.empty()) return nullptr;
   return values.data() + static_cast<std::size_t>(expert) * static_cast<std::size_t>(width);
@@ -77,10 +77,10 @@ void activate(const KernelTable& table, const op::Gate& op, const float* gate, c
       return table.sigmoid_multiply(gate, up, n, out);
     case Activation::clamped_swish:
       return table.clamped_swish_multiply(gate, up, n, op.limit, out);
-    case Activation::relu:  // NaN stays
+    case Activation::relu:  // NaN is kept
       for (int i = 0; i < n; ++i) out[i] = (gate[i] < 0 ? 0.0F : gate[i]) * up[i];
       return;
-    case Activation::relu_squared:  // likewise
+    case Activation::relu_squared:  // NaN is kept
       for (int i = 0; i < n; ++i) {
         const float positive = gate[i] < 0 ? 0.0F : gate[i];
         out[i] = positive * positive * up[i];
@@ -89,7 +89,7 @@ void activate(const KernelTable& table, const op::Gate& op, const float* gate, c
   }
 }
 
-// Weights that are bf16 bring their own arithmetic, where the table has one, to keys and values.
+// bf16 weights use bf16 arithmetic for keys and values too, if the table has it.
 kernels::Attend attend_of(const KernelTable& table, const Attention& attention,
                           kernels::KvKind kv) {
   const bool pairs =
@@ -174,7 +174,7 @@ void CpuOps::operator()(const op::Multiply& op) const {
   }
 }
 
-// Head by head, all rows: the tokens of a block of keys share its cache lines.
+// Head by head over all rows: the tokens of a block of keys share its cache lines.
 void CpuOps::operator()(const op::PlaceHeads& op) const {
   const KernelTable& table = *pass.machine_.table;
   const Attention& attention = *op.attention;
@@ -183,12 +183,12 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
   const CpuPass::Angles* const angles =
       attention.rope == kNoRope ? nullptr : &pass.angles_[static_cast<std::size_t>(attention.rope)];
   const int n_rows = pass.plan_.n_rows();
-  // use(row, x): one head of every row, x (head_dim), with its bias and norm.
+  // Calls use(row, x) for one head of every row, x (head_dim), after its bias and norm.
   const auto for_rows = [&](const Rows& heads, const std::vector<float>& bias, const Norm* norm,
                             int head, const auto& use) {
     for (int i = 0; i < n_rows; ++i) {
       float* x = row(heads, i) + head * head_dim;
-      // Where all heads have a norm together, it took the bias in.
+      // A norm over all heads together has added the bias already.
       if (norm != nullptr && attention.norms_all_heads) {
         use(i, x);
         continue;
@@ -226,9 +226,9 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
     });
   };
 
-  // Of each head of keys and values its queries, its keys, its values: to store, a cache line an
-  // element, is dearer than to rotate, and so is every thread's work. Values that are made of what
-  // keys are made of have the same thread, before the keys turn.
+  // Units per key-value head: its queries, its keys, its values. Storing takes a cache line per
+  // element and costs more than rotating, so all threads share it. Values computed from the keys'
+  // product are stored by the keys' thread, before the keys rotate.
   const int group = op.query.buffer < 0 ? 0 : attention.queries_per_key();
   const int n_units = group + (op.key.buffer < 0 ? 0 : 2);
   const Range mine = team.share(std::int64_t{attention.n_kv_heads} * n_units);
@@ -237,7 +237,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
     const int unit = static_cast<int>(at) % n_units;
     if (unit < group) {
       const int query = head * group + unit - attention.first_in_group;
-      if (query < 0 || query >= attention.n_heads) continue;  // another rank's
+      if (query < 0 || query >= attention.n_heads) continue;  // on another rank
       for_rows(op.query, attention.query.bias, &attention.query_norm, query, rotate_query);
     } else if (unit == group) {
       if (attention.values_are_keys()) {
@@ -393,7 +393,7 @@ void CpuOps::operator()(const op::MultiplyExperts& op) const {
   }
 }
 
-// Whoever is free takes the next tiles of whichever expert.
+// Free threads take the next tiles of any expert.
 void CpuOps::multiply_experts(const op::MultiplyExperts& op, std::span<const int> ids) const {
   const auto n_products = static_cast<std::size_t>(op.n_products);
   multiply_each(team, ids.size() * n_products, [&](std::size_t i) {

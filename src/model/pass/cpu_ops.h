@@ -1,4 +1,4 @@
-// What each op does on the CPU: one thread's share of it.
+// Each op on the CPU: one thread's share of it.
 #ifndef OUTRIDER_MODEL_PASS_CPU_OPS_H_
 #define OUTRIDER_MODEL_PASS_CPU_OPS_H_
 
@@ -20,8 +20,8 @@ struct CpuOps {
   void operator()(const op::PlaceHeads& op) const;
   void operator()(const op::Attend& op) const;
   void operator()(const op::PlaceLatents& op) const;   // latent_on_cpu.cc
-  void operator()(const op::SplitHeads& op) const;     // likewise
-  void operator()(const op::MultiplyHeads& op) const;  // likewise
+  void operator()(const op::SplitHeads& op) const;     // latent_on_cpu.cc
+  void operator()(const op::MultiplyHeads& op) const;  // latent_on_cpu.cc
   void operator()(const op::Recur& op) const;          // recur_on_cpu.cc
   void operator()(const op::Prepare& op) const;
   void operator()(const op::Gate& op) const;
@@ -33,7 +33,7 @@ struct CpuOps {
   void operator()(const op::MultiplyExperts& op) const;
   void operator()(const op::SumExperts& op) const;
   void operator()(const op::Gather& op) const;         // gather_on_cpu.cc
-  void operator()(const op::GatherExperts& op) const;  // likewise
+  void operator()(const op::GatherExperts& op) const;  // gather_on_cpu.cc
 
  private:
   void recur(const op::Recur& op, const op::Recur::Convolution& layer) const;
@@ -42,7 +42,7 @@ struct CpuOps {
                          int key_head) const;
   void recur(const op::Recur& op, const op::Recur::MambaInputs& layer) const;  // mamba_on_cpu.cc
   void recur(const op::Recur& op, const op::Recur::Mamba& layer) const;
-  // A convolution whose inputs stay with nodes.
+  // A convolution whose inputs are kept with nodes.
   struct Filter {
     const std::vector<float>& weights;  // (n_taps, width)
     const std::vector<float>& bias;     // (width), or empty
@@ -52,7 +52,7 @@ struct CpuOps {
   void convolve_channels(const Filter& filter, const ConvolutionWindow& window,
                          const float* product, int channel, int n, float* inputs,
                          float* to) const;  // walk_on_cpu.cc
-  // States that go over the nodes of a pass.
+  // States that are updated over the nodes of a pass.
   struct States {
     const DeltaShape& shape;
     int cache_layer;
@@ -62,9 +62,9 @@ struct CpuOps {
   void walk_states(const States& states, int head) const;
   void walk_columns(const States& states, const StateWalks::Walk& walk, int head, int first) const;
   Activations& buffer(const Rows& rows) const;
-  float* row(const Rows& rows, std::int64_t i) const;  // logits, too
+  float* row(const Rows& rows, std::int64_t i) const;  // also logits
   void add_bias(const Rows& rows, std::int64_t i) const;
-  // Of experts that rows use, those in memory.
+  // For those of the experts in use that are in memory.
   void multiply_experts(const op::MultiplyExperts& op, std::span<const int> ids) const;
 };
 

@@ -1,8 +1,8 @@
-// What op::Recur does of a gated delta rule on the CPU: one thread's share of it.
+// op::Recur for a gated delta rule on the CPU: one thread's share.
 //
-// A thread has key heads, each with its value heads, for all rows: nobody else writes or reads
-// their channels. For each head, it first makes the inputs of all rows; then the state goes over
-// the pass's nodes, some of its columns at a time, then the outputs are normalised.
+// A thread owns key heads with their value heads for all rows: no other thread reads or writes
+// their channels. For each head it first computes the inputs of all rows. Then the state passes
+// over the nodes, some columns at a time, and the outputs are normalised.
 #include <cstddef>
 #include <vector>
 
@@ -11,9 +11,8 @@
 
 namespace outrider {
 
-// The convolution's inputs of one row, in the channels of a key head and its value heads, and what
-// comes of them: the query in place of its product, key, values, beta and decay among the node's
-// inputs.
+// Convolves one row's channels of a key head and its value heads. The query replaces its product;
+// key, values, beta and decay go to the node's inputs.
 void CpuOps::make_delta_inputs(const op::Recur& op, const op::Recur::Delta& layer, int i,
                                int key_head) const {
   const KernelTable& table = *pass.machine_.table;

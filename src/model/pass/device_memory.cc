@@ -47,7 +47,7 @@ void DeviceRoom::require(std::size_t piece, std::size_t n_bytes) {
   std::shared_ptr<device::Buffer>& its = pieces_[piece];
   if (its != nullptr && its->n_bytes() >= n_bytes) return;
   ++generation_;
-  its = nullptr;  // before the larger one is there
+  its = nullptr;  // frees the old one before allocating the larger one
   its = device_->allocate(n_bytes);
 }
 

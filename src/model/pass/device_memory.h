@@ -1,5 +1,4 @@
-// What a list of ops needs of a device's memory: its weights, once, and room for the rows of a
-// pass.
+// A list of ops' memory on a device: its weights, once, and buffers for the rows of a pass.
 #ifndef OUTRIDER_MODEL_PASS_DEVICE_MEMORY_H_
 #define OUTRIDER_MODEL_PASS_DEVICE_MEMORY_H_
 
@@ -39,13 +38,13 @@ class DeviceWeights {
   std::unordered_map<const float*, Buffers> vectors_;
 };
 
-// Memory that is used anew in every pass: it grows, and what it held is gone then.
+// Memory that is reused in every pass. When it grows, its contents are lost.
 class DeviceRoom {
  public:
   explicit DeviceRoom(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
 
-  // Pieces have numbers, in the order in which they are first asked for. Throws Error where the
-  // device has no room; the piece is gone then.
+  // Pieces are numbered in the order of their first request. Throws Error if the device's memory is
+  // full; the piece is freed then.
   void require(std::size_t piece, std::size_t n_bytes);
   // The first n_bytes of a piece.
   device::Range of(std::size_t piece, std::size_t n_bytes) const {

@@ -17,7 +17,7 @@ namespace {
 std::size_t size(int n) { return static_cast<std::size_t>(n); }
 std::uint32_t word(int n) { return static_cast<std::uint32_t>(n); }
 
-// Pieces of room: of each buffer its floats and four of its quantised form; then these.
+// Pieces of memory: per buffer its floats and four of its quantised form; then these.
 constexpr std::size_t kPiecesOfBuffer = 5;
 enum Piece {
   kLogitPiece,
@@ -150,7 +150,7 @@ device::Range DeviceRows::states(const DeviceRoom& room) const {
 
 namespace {
 
-// Appends the steps of one op after another.
+// Appends the steps of each op in order.
 class Recorder {
  public:
   Recorder(const DeviceRecording& from, std::span<const int> feature_layers)
@@ -176,7 +176,7 @@ class Recorder {
     }
   }
 
-  // The rows are uploaded before the program runs: a step that wrote to them would come too late.
+  // The rows are uploaded before the program runs: an earlier step's output would be overwritten.
   void operator()(const op::Embed& op) {
     if (written_.contains(op.to.buffer)) refuse("embeddings in rows that are filled before");
   }
@@ -407,7 +407,7 @@ class Recorder {
   void operator()(const op::GatherExperts&) { refuse("a model over several processes"); }
 
  private:
-  // A part of the model that devices cannot run.
+  // Refuses a part of the model that devices cannot run.
   [[noreturn]] void refuse(std::string_view part) const {
     fail(fmt::format("a model without {} (on a device)", part), "one that has it");
   }
@@ -451,7 +451,8 @@ class Recorder {
   void add_bias(const Rows& rows) {
     if (rows.bias != nullptr) add_bias(rows, *rows.bias);
   }
-  // n_pieces parts of the rows, n floats each; the weights are as wide as a part or as all of them.
+  // n_pieces parts of the rows, n floats each; the weights are as wide as one part or as all of
+  // them.
   void normalise(const Rows& rows, const Norm& norm, int n, int n_pieces) {
     const bool has_own = norm.weight.size() > size(n);
     append(device::norm_in_place(rows_of(rows.buffer), floats(rows), weights(norm.weight),
@@ -476,8 +477,8 @@ class Recorder {
     if (norm.removes_mean || norm.n_groups != 1) refuse("norms of heads that remove the mean");
     normalise(heads, norm, attention.head_dim, heads.width / attention.head_dim);
   }
-  // Bias, norm and RoPE of queries or keys. Where all heads have a norm together, it took the bias
-  // in.
+  // Bias, norm and RoPE of queries or keys. A norm over all heads together has added the bias
+  // already.
   void prepare_heads(const Rows& heads, const std::vector<float>& bias, const Norm* norm,
                      const Attention& attention) {
     if (!attention.norms_all_heads) {
@@ -495,7 +496,7 @@ class Recorder {
                            .half = static_cast<std::uint32_t>(half),
                            .most_rows = 0}));
   }
-  // The forms of finished rows that products read.
+  // Writes the forms of finished rows that products read.
   void finish(const Rows& rows) {
     written_.insert(rows.buffer);
     const Buffer& buffer = from_.list->buffers[size(rows.buffer)];
@@ -507,7 +508,7 @@ class Recorder {
   const DeviceRecording& from_;
   std::span<const int> feature_layers_;
   std::vector<device::Step> steps_;
-  std::set<int> written_;  // buffers, so far
+  std::set<int> written_;  // buffers written so far
 };
 
 }  // namespace

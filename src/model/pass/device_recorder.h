@@ -1,5 +1,4 @@
-// The ops of a pass as steps of a device (device/step.h): what each op means there. Barriers are
-// the device's business.
+// Translates a pass's ops into steps of a device (device/step.h). The device derives barriers.
 #ifndef OUTRIDER_MODEL_PASS_DEVICE_RECORDER_H_
 #define OUTRIDER_MODEL_PASS_DEVICE_RECORDER_H_
 
@@ -19,17 +18,17 @@
 
 namespace outrider {
 
-// Where rows stand on the device in passes of one shape.
+// The places of rows on the device, for passes of one shape.
 class DeviceRows {
  public:
   // skips_layers: such passes leave their logits beside those of whole ones, so that a drafter that
   // is a part of its target does not overwrite the target's.
   DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features, bool skips_layers);
 
-  // Room for them. Throws Error where the device has none.
+  // Allocates them. Throws Error if the device's memory is full.
   void require(DeviceRoom& room) const;
 
-  // Of a buffer of the list, or kLogits: its floats, and the forms that products read.
+  // For a buffer of the list, or kLogits: its floats, and the forms that products read.
   device::Range floats(const DeviceRoom& room, int buffer) const;
   device::QuantizedRanges quantized(const DeviceRoom& room, int buffer) const;
   int most_rows(int buffer) const;
@@ -40,7 +39,7 @@ class DeviceRows {
   device::Range best_parts(const DeviceRoom& room) const;
   // The rows of a feature, (most_rows, width of the stream).
   device::Range feature(const DeviceRoom& room, int place) const;
-  // Between the two steps of an attention, for all of them.
+  // Intermediate results of an attention, shared by all of them.
   device::Range sums(const DeviceRoom& room) const;
   device::Range states(const DeviceRoom& room) const;
 
@@ -49,18 +48,18 @@ class DeviceRows {
   std::size_t best_bytes() const;
   std::size_t best_part_bytes() const;
   std::size_t float_bytes(int buffer) const;
-  std::size_t feature_bytes() const;  // of one, and what stands behind it
+  std::size_t feature_bytes() const;  // of one feature and its padding
 
   const PassList* list_;
   DevicePassShape shape_;
   int n_features_;
   bool skips_layers_;
   std::size_t logit_width_ = 0;
-  std::size_t n_sum_floats_ = 0;    // of the widest attention
-  std::size_t n_state_floats_ = 0;  // likewise
+  std::size_t n_sum_floats_ = 0;    // for the widest attention
+  std::size_t n_state_floats_ = 0;  // for the widest attention
 };
 
-// All of a program. What the list refers to is uploaded where it is not there yet.
+// The input of recording. Whatever the list refers to is uploaded, if it is not there yet.
 struct DeviceRecording {
   const PassList* list;
   const KvCache* cache;
@@ -74,8 +73,8 @@ struct DeviceRecording {
   int most_splits = 1;
   std::string device_name;  // for messages
 
-  // Throws UsageError on an op that devices cannot do, naming what it is; Error where the device
-  // has no room for weights.
+  // Throws UsageError, which names the op, for one that devices cannot run; Error if the device's
+  // memory cannot hold the weights.
   std::vector<device::Step> steps_of(const std::vector<Step>& ops,
                                      std::span<const int> feature_layers) const;
 };

@@ -23,7 +23,7 @@ void put(std::vector<std::byte>& bytes, std::size_t at, std::size_t index, const
 
 }  // namespace
 
-// Of nodes that may stand elsewhere all positions behind the kept tokens are counted.
+// For nodes that may be out of place, counts all positions after the kept tokens.
 DevicePassShape DevicePassShape::of(const PassPlan& plan) {
   int n_slots = kLeastSlots;
   for (const PassRow& row : plan.rows()) {
@@ -130,7 +130,7 @@ void DeviceWords::write(const PassPlan& plan, const PassList& list, const Device
       const std::size_t n_pages = std::min(row.sequence->n_pages(its.cache_layer), most_pages);
       for (std::size_t page = 0; page < n_pages; ++page) {
         const PageId id = row.sequence->page(its.cache_layer, page);
-        // A window has left it behind: nobody reads it.
+        // Dropped by a window: nothing reads it.
         const std::uint32_t at = id == kNoPage ? 0 : store.page_at(id);
         put(bytes, its.pages.at, i * most_pages + page, at);
       }

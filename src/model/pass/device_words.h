@@ -1,6 +1,6 @@
-// The small buffer that says what varies from pass to pass: how many rows there are, where their
-// keys and values stand, what they read, by which angles they turn. Programs are recorded once for
-// a shape and find everything in the same places.
+// The small buffer with what varies from pass to pass: the number of rows, the places of their keys
+// and values, what they read, and their angles. Programs are recorded once per shape and find
+// everything at fixed places.
 #ifndef OUTRIDER_MODEL_PASS_DEVICE_WORDS_H_
 #define OUTRIDER_MODEL_PASS_DEVICE_WORDS_H_
 
@@ -18,8 +18,8 @@
 
 namespace outrider {
 
-// What a program is recorded for: passes of at most so many rows, asked rows, pages of a sequence
-// and slots that are not in place. Powers of two, so that few programs do for all passes.
+// The limits for which a program is recorded: rows, rows with logits, pages of a sequence, and
+// slots that are not in place. Powers of two, so that few programs serve all passes.
 struct DevicePassShape {
   int most_rows = 1;
   int most_asked = 1;
@@ -31,14 +31,14 @@ struct DevicePassShape {
   bool operator==(const DevicePassShape&) const = default;
 };
 
-// Where everything stands, in bytes; each place begins where a range may. Of the list's windows,
-// groups of the cache and RoPE tables, in their order.
+// The byte offset of everything, aligned for ranges; for the list's windows, the cache's groups and
+// the RoPE tables, in order.
 class DeviceWords {
  public:
   DeviceWords(const PassList& list, const KvCache& cache, const DevicePassShape& shape);
 
   std::size_t n_bytes() const { return n_bytes_; }
-  // Of the buffer that holds them. The window is an attention's.
+  // Ranges within the buffer. The window is an attention's.
   device::Rows rows(const device::Buffer& buffer) const;
   device::Rows asked_rows(const device::Buffer& buffer) const;
   device::Range asked(const device::Buffer& buffer) const;
@@ -49,8 +49,8 @@ class DeviceWords {
   device::Range cosines(const device::Buffer& buffer, int rope) const;
   device::Range sines(const device::Buffer& buffer, int rope) const;
 
-  // What they are in this pass, whose nodes are appended: the first bytes of the buffer, as many as
-  // matter. Allocates only while passes grow.
+  // Writes the values for this pass, whose nodes are appended: the used beginning of the buffer.
+  // Allocates only while passes grow.
   void write(const PassPlan& plan, const PassList& list, const DevicePageStore& store,
              std::vector<std::byte>& bytes) const;
 

@@ -13,7 +13,7 @@ namespace outrider {
 ExpertMemory::ExpertMemory(std::span<const Matrices* const> all, std::uint64_t most_bytes,
                            int n_threads)
     : rows_(static_cast<std::size_t>(n_threads)) {
-  // By the bytes of a matrix, how many there are.
+  // The number of matrices of each size in bytes.
   std::map<std::size_t, std::uint64_t> sizes;
   double all_bytes = 0;
   for (const Matrices* const matrices : all) {
@@ -32,7 +32,7 @@ ExpertMemory::ExpertMemory(std::span<const Matrices* const> all, std::uint64_t m
         fmt::format("{}", most_bytes));
   }
   pools_.reserve(sizes.size());
-  // What is above the least is shared out.
+  // Shares out the memory above the minimum.
   const double share = static_cast<double>(most_bytes - least_bytes) / all_bytes;
   for (const auto& [bytes, n] : sizes) {
     const auto least = std::min<std::uint64_t>(n, kMostTogether);
@@ -66,7 +66,7 @@ bool ExpertMemory::is_here(int id) const {
 void ExpertMemory::begin(std::span<const Matrices* const> kinds, std::span<const int> ids) {
   kinds_.clear();
   for (const Matrices* const kind : kinds) kinds_.push_back(&shelves_.find(kind)->second);
-  // First what nothing has to give way for, or it would give way to the others.
+  // Experts in memory come first; otherwise loading others would evict them.
   ids_.clear();
   for (const bool here : {true, false}) {
     for (const int id : ids) {
@@ -76,7 +76,7 @@ void ExpertMemory::begin(std::span<const Matrices* const> kinds, std::span<const
   n_done_ = n_claimed_ = 0;
 }
 
-// A pool has places for one expert of this op at least.
+// A pool has places for at least one expert of this op.
 bool ExpertMemory::has_room() const {
   return std::all_of(kinds_.begin(), kinds_.end(), [this](const Shelf* shelf) {
     const auto n = std::count_if(kinds_.begin(), kinds_.end(),
@@ -101,7 +101,7 @@ void ExpertMemory::claim_one(Shelf& shelf, int id) {
   int& its = shelf.places[static_cast<std::size_t>(id)];
   ++shelf.pool->n_claimed;
   if (its < 0) {
-    // Beside packing, looking at all places is nothing.
+    // Scanning all places is cheap compared with packing.
     const auto oldest =
         std::min_element(places.begin(), places.end(),
                          [](const Place& a, const Place& b) { return a.used < b.used; });

@@ -1,5 +1,5 @@
-// The ops that bring together what ranks have of a pass's rows. One thread talks to the other
-// ranks; all of them put what came in its place.
+// The ops that gather the ranks' parts of a pass's rows. One thread exchanges data; all threads
+// distribute what was received.
 #include <algorithm>
 #include <cstddef>
 
@@ -9,8 +9,8 @@
 namespace outrider {
 namespace {
 
-// Row i of what ranks sent, (n_rows, parts[rank]) one behind the other, to its columns side by
-// side.
+// Copies row i of the ranks' parts, (n_rows, parts[rank]) one after the other, into contiguous
+// columns.
 void put_together(const float* received, int n_rows, std::span<const int> parts, std::int64_t i,
                   float* to) {
   for (const int part : parts) {

@@ -1,4 +1,4 @@
-// Latent attention on the CPU (LatentAttention, blocks.h): what stands around the attention itself.
+// Latent attention on the CPU (LatentAttention, blocks.h): the steps around the attention itself.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// Head by head, all rows, and the key as one head more.
+// Head by head over all rows, with the key as an additional head.
 void CpuOps::operator()(const op::PlaceLatents& op) const {
   const KernelTable& table = *pass.machine_.table;
   const LatentAttention& latent = *op.latent;
@@ -16,8 +16,8 @@ void CpuOps::operator()(const op::PlaceLatents& op) const {
   const int width = latent.plain_dim + latent.rope_dim;
   const CpuPass::Angles& angles = pass.angles_[static_cast<std::size_t>(latent.attention.rope)];
   const KvShape& shape = pass.cache_->shape(op.cache_layer);
-  // to (rope_dim) = from, of which pairs lie side by side, turned: the halves of pairs apart, in
-  // queries and keys alike, so that scores are the same.
+  // to (rope_dim) = from, rotated. In `from` a pair's elements are adjacent; in `to` they are in
+  // separate halves, for queries and keys alike, so scores are unchanged.
   const auto turn = [&](int i, const float* from, float* to) {
     const int half = angles.half;
     for (int pair = 0; pair < half; ++pair) {
@@ -65,7 +65,7 @@ void CpuOps::operator()(const op::SplitHeads& op) const {
   }
 }
 
-// Whoever is free takes the next tiles of whichever head.
+// Free threads take the next tiles of any head.
 void CpuOps::operator()(const op::MultiplyHeads& op) const {
   const std::int64_t n_rows = pass.plan_.n_rows();
   multiply_each(team, op.matrices->size(), [&](std::size_t head) {

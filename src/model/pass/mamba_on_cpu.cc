@@ -1,8 +1,8 @@
-// What op::Recur does of Mamba-2 on the CPU: one thread's share of it.
+// op::Recur for Mamba-2 on the CPU: one thread's share.
 //
-// The heads of a group share B and C, and Granite 4 has one group of all. So two ops do it. The
-// first convolves, a thread some channels of all rows. Behind a barrier the second has the states
-// go over the pass's nodes, a thread some heads.
+// The heads of a group share B and C, and in Granite 4 all heads form one group. So there are two
+// ops. The first convolves: each thread some channels of all rows. After a barrier, the second
+// passes the states over the nodes: each thread some heads.
 #include <algorithm>
 #include <cstddef>
 
@@ -21,12 +21,12 @@ void CpuOps::recur(const op::Recur& op, const op::Recur::MambaInputs& layer) con
   const auto begin = static_cast<int>(mine.begin) * kUnit;
   const int end = std::min(static_cast<int>(mine.end) * kUnit, width);
   const Filter filter{mamba.filter, mamba.filter_bias, shape.n_taps, width};
-  // A row's ancestors in the pass are rows before it.
+  // A row's ancestors in the pass are earlier rows.
   for (int i = 0; i < pass.plan_.n_rows(); ++i) {
     const PassRow& its = pass.plan_.rows()[static_cast<std::size_t>(i)];
     float* const inputs = its.sequence->inputs(its.node, op.cache_layer);
     const ConvolutionWindow window = find_window(its, op.cache_layer, shape.n_taps, width);
-    // Of the rows' channels, which begin at `channel`, the thread's: into what stands at `to`.
+    // Convolves the thread's part of the rows' channels, which begin at `channel`, into `to`.
     const auto convolve_part = [&](const Rows& rows, int channel, float* to) {
       const int first = std::max(begin, channel);
       const int n = std::min(end, channel + rows.width) - first;

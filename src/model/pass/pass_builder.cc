@@ -6,7 +6,7 @@
 namespace outrider {
 namespace {
 
-// What buffers are for. Two roles never share one, so that a block's reads stay what they were.
+// The roles of buffers. Two roles never share one, so that a block's inputs are not overwritten.
 enum Role {
   kNormed,
   kAside,
@@ -44,7 +44,7 @@ enum Role {
   kOfTokens,
   kLayerInputs,
   kLogitsPart,
-  kWhole  // and behind it, one for each buffer that is split
+  kWhole  // from here on, one for each split buffer
 };
 
 }  // namespace
@@ -208,7 +208,7 @@ void PassBuilder::norm_in_place(const Rows& rows, const std::vector<float>& bias
   append(op::Normalise{.parts = {{{from, &norm}, {}}}, .n_parts = 1, .to = rows});
 }
 
-// The cache layer of the next attention.
+// Adds the cache layer of the next attention.
 int PassBuilder::add_cache(const Attention& attention) {
   list_.caches.push_back({.n_heads = attention.n_kv_heads,
                           .head_dim = attention.head_dim,
@@ -424,7 +424,7 @@ void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
   for (const op::MultiplyExperts::Product& product : products) {
     what.products[static_cast<std::size_t>(what.n_products++)] = product;
     for (const Matrix& matrix : *product.matrices) {
-      if (matrix.n_columns() == 0) continue;  // another rank's
+      if (matrix.n_columns() == 0) continue;  // on another rank
       list_.buffers[static_cast<std::size_t>(read.buffer)].forms |= matrix.reads();
     }
   }
@@ -434,7 +434,7 @@ void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
 Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
   route(read, experts);
   if (experts.narrow.empty()) return routed(read, experts);
-  // With its bias: several slots read a row.
+  // With the bias added now, since several slots read a row.
   const Rows narrowed = scratch(kNarrowed, experts.narrow.matrix.n_columns());
   linear_into(narrowed, read, experts.narrow);
   const Rows sum = routed(narrowed, experts);
@@ -544,7 +544,8 @@ void PassBuilder::copy(const Rows& from, const Rows& to) {
 }
 
 void PassBuilder::leave_feature(int n_layers_done, const Norm* norm) {
-  // No op of a layer: where the layer is left out, its feature is what went past it.
+  // The op belongs to no layer: if the layer is skipped, the feature is the stream that bypassed
+  // it.
   const int layer = std::exchange(layer_, -1);
   append(op::LeaveFeature{.n_layers_done = n_layers_done, .from = stream_, .norm = norm});
   layer_ = layer;
@@ -556,7 +557,7 @@ void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head,
   const Rows asked = scratch(kAsked, rows.width, true);
   const Rows logits = parts.empty() ? Rows{.buffer = kLogits, .width = head.n_columns()}
                                     : split_scratch(kLogitsPart, head.n_columns(), parts, true);
-  // What a product reads is narrower than what it gives: it is the one that is scaled.
+  // A product's input is narrower than its output, so the input is scaled.
   append(op::Normalise{.parts = {{{rows, norm}, {}}},
                        .n_parts = 1,
                        .to = asked,

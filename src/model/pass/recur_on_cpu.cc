@@ -1,4 +1,4 @@
-// What op::Recur does on the CPU: one thread's share of it. Of a delta rule: delta_on_cpu.cc.
+// op::Recur on the CPU: one thread's share. Delta rules: delta_on_cpu.cc.
 #include <algorithm>
 
 #include "model/pass/convolution_window.h"
@@ -18,7 +18,7 @@ void CpuOps::operator()(const op::Recur& op) const {
   std::visit([&](const auto& layer) { recur(op, layer); }, op.layer);
 }
 
-// Row by row, all channels of the thread: a row's ancestors in the pass are rows before it.
+// Row by row, all channels of the thread: a row's ancestors in the pass are earlier rows.
 void CpuOps::recur(const op::Recur& op, const op::Recur::Convolution& layer) const {
   const ShortConvolution& convolution = *layer.convolution;
   const int width = op.to.width;

@@ -10,12 +10,12 @@
 namespace outrider {
 namespace {
 
-// What is no number comes first, so that it shows in the weights.
+// NaN comes first, so that it shows in the weights.
 bool is_better(float score, float other) {
   return score > other || (std::isnan(score) && !std::isnan(other));
 }
 
-// The n_used best of n scores, best first, into ids.
+// Writes the ids of the n_used best of n scores, best first.
 void choose_best(const float* scores, int n, int n_used, int* ids) {
   int n_chosen = 0;
   for (int id = 0; id < n; ++id) {
@@ -41,7 +41,7 @@ double total_of(const float* scores, float largest, int n) {
   return total;
 }
 
-// DeepSeek's: what keeps a sum of sigmoids from being 0.
+// DeepSeek's: keeps a sum of sigmoids above 0.
 constexpr double kLeastSum = 1e-20;
 
 bool is_sigmoid(ExpertWeights weights) {
@@ -61,7 +61,7 @@ void weigh_by_sigmoids(const Experts& experts, const float* sigmoids, std::span<
   }
 }
 
-// What a group's experts, n of them, make it worth. A worth that is no number comes first, too.
+// A group's worth from the merits of its n experts. A NaN comes first here as well.
 float worth_of(const float* merits, int n, ExpertGroups::Worth worth) {
   std::array<int, 2> best;
   const int n_best = worth == ExpertGroups::Worth::best_two ? std::min(n, 2) : 1;
@@ -69,7 +69,8 @@ float worth_of(const float* merits, int n, ExpertGroups::Worth worth) {
   return n_best == 2 ? merits[best[0]] + merits[best[1]] : merits[best[0]];
 }
 
-// Experts of other groups than the best ones are worth nothing. groups.n is at most kMostExperts.
+// Sets the merits of experts outside the best groups to -infinity. groups.n is at most
+// kMostExperts.
 void leave_best_groups(const ExpertGroups& groups, int n, float* merits) {
   const int size = n / groups.n;
   std::array<float, kMostExperts> worths;
@@ -157,7 +158,7 @@ std::span<const int> Routing::touched_of(const Experts& experts) const {
   return {begin, end};
 }
 
-// Every thread counts for itself: that takes less than a barrier more.
+// Every thread counts for itself: that is cheaper than another barrier.
 void Routing::place(const Team& team, const Experts& experts, const Range& slots) {
   const std::size_t n = index(experts, n_rows_, 0);
   std::array<int, kMostExperts + 1> next;  // slot of each expert's next row

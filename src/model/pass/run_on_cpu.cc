@@ -16,7 +16,7 @@
 namespace outrider {
 namespace {
 
-// Of an op that has a state of its own for each node; else null.
+// The shape of an op with a state per node; otherwise null.
 const DeltaShape* shape_of_states(const Op& op) {
   const auto* const recur = std::get_if<op::Recur>(&op.what);
   if (recur == nullptr) return nullptr;
@@ -146,7 +146,7 @@ bool CpuPass::has_keys_for_readers(const Sequence& sequence) const {
   for (const Op& op : list_.ops) {
     const auto* const attend = std::get_if<op::Attend>(&op.what);
     if (attend == nullptr || attend->attention->window == 0) continue;
-    // The window counts the row's own place, which is behind the kept tokens.
+    // The window includes the row's own place, which is after the kept tokens.
     if (!of_text->holds_last(attend->attention->window - 1, attend->cache_layer)) return false;
   }
   return true;

@@ -1,4 +1,4 @@
-// Runs a list of ops on the CPU: its buffers, its KV cache, and one team of threads a pass.
+// Runs a list of ops on the CPU: its buffers, its KV cache, and one team of threads per pass.
 #ifndef OUTRIDER_MODEL_PASS_RUN_ON_CPU_H_
 #define OUTRIDER_MODEL_PASS_RUN_ON_CPU_H_
 
@@ -28,26 +28,26 @@
 
 namespace outrider {
 
-// As PassExecutor says; rows of the list's inputs are filled before run(). A row's bits do not
-// depend on the number of threads.
+// See PassExecutor; rows of the list's inputs are filled before run(). A row's bits do not depend
+// on the number of threads.
 class CpuPass final : public PassExecutor {
  public:
   struct Machine {
-    const KernelTable* table = nullptr;  // the one the weights are packed for
+    const KernelTable* table = nullptr;  // the one for which the weights are packed
     kernels::KvKind kv = kernels::KvKind::f32;
     std::size_t most_cache_bytes = PagePool::kUnbounded;
     std::string cache_limit = KvCache::kLimit;  // what most_cache_bytes are, for messages
     int n_threads = 1;
-    // Of a list that has a rank's part of the columns alone: what gathers them. Outlives the pass.
+    // For a list with only a rank's part of the columns: gathers them. Must outlive the pass.
     Communicator* ranks = nullptr;
   };
 
-  // config outlives the pass, and so do the weights that the list refers to. Throws UsageError
-  // where the cache's type does not fit the heads.
+  // config and the weights that the list refers to must outlive the pass. Throws UsageError if the
+  // cache's type does not fit the heads.
   CpuPass(PassList list, const ModelConfig& config, const Machine& machine);
   // A second pass over another's sequences: its list has the same caches.
   CpuPass(PassList list, const CpuPass& other);
-  // For lists without embeddings and attention, run with lay_out_rows alone.
+  // For lists without embeddings and attention; used with lay_out_rows only.
   CpuPass(PassList list, const Machine& machine);
 
   void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) override {
@@ -55,19 +55,19 @@ class CpuPass final : public PassExecutor {
   }
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers = {});
-  // Rows that attend to sequences of this cache and leave nothing there (PassPlan). For lists whose
-  // attentions all read the keys of other layers. Throws Error, too, where has_keys_for_readers()
-  // says no.
+  // Rows that attend to sequences of this cache and store nothing (PassPlan). For lists whose
+  // attentions all read the keys of other layers. Throws Error also if has_keys_for_readers() is
+  // false.
   void lay_out_readers(std::span<const KeyReaders> readers);
   // Whether it is a sequence of this cache and has the keys that such rows read. A window of the
-  // list may be longer than that of the layer whose keys it reads: these are gone in part where the
-  // sequence was rewound as far as its own windows allow.
+  // list may be longer than that of the layer whose keys it reads. Then some keys are missing after
+  // a rewind as far as the sequence's own windows allow.
   bool has_keys_for_readers(const Sequence& sequence) const;
-  // n_rows rows of no sequence, all of them asked for.
+  // n_rows rows without sequence, all with logits.
   void lay_out_rows(int n_rows);
   // Row i of one of the list's buffers: (rows.width).
   float* row(const Rows& rows, std::int64_t i);
-  // Throws LostRank where a rank is lost, and then alone; this one is of no use then.
+  // Throws LostRank, and nothing else, if a rank is lost; this object is unusable then.
   void run(const Outputs& outputs) override;
 
   const KernelTable& table() const { return *machine_.table; }
@@ -78,7 +78,7 @@ class CpuPass final : public PassExecutor {
   // (attention_work.h).
   int n_barriers() const { return count_barriers(schedule(list_, {}, false)); }
 
-  // A pass runs on no more threads than leave each this long a share of every layer, by estimate
+  // A pass uses only as many threads as leave each at least this share of every layer, by estimate
   // (thread_share.h derives the default). Bits do not depend on it; 0: always all threads, for
   // tests.
   void set_least_share_ns(std::int64_t share_ns) { least_share_ns_ = share_ns; }
@@ -88,14 +88,14 @@ class CpuPass final : public PassExecutor {
   }
 
  private:
-  friend struct CpuOps;  // cpu_ops.cc: what each op does
+  friend struct CpuOps;  // cpu_ops.cc: the ops
 
-  // The angles of one RoPE table: a row for each row of the pass.
+  // The angles of one RoPE table, for each row of the pass.
   struct Angles {
-    int half = 0;                // pairs that turn
+    int half = 0;                // rotated pairs
     std::vector<float> cosines;  // (n_rows, half)
     std::vector<float> sines;    // (n_rows, half)
-    // (n_rows): what turned queries are multiplied by; empty where the table has no such scaling.
+    // (n_rows): the scale of rotated queries; empty if the table has none.
     std::vector<float> query_scales;
   };
 
@@ -111,10 +111,10 @@ class CpuPass final : public PassExecutor {
 
   Machine machine_;
   Schedules schedules_;
-  // One for each form of heads, and whose each layer of the cache is; null: no op reads it.
+  // One per shape of heads, and which one each cache layer uses; null: no op reads it.
   std::vector<std::unique_ptr<AttentionWork>> attention_;
   std::vector<AttentionWork*> attention_of_;  // (n_layers of the cache)
-  // Of one layer on average; without layers, of the list. Of experts, those of one row.
+  // Per layer on average; of the list, if it has no layers. Experts count as for one row.
   std::int64_t weight_bytes_ = 0;
   std::int64_t products_per_row_ = 0;
   std::int64_t least_share_ns_;
@@ -123,14 +123,14 @@ class CpuPass final : public PassExecutor {
   std::vector<Angles> angles_;
   Routing routing_;
   RankGather gather_;
-  int most_experts_ = 0;  // of the list's layers; 0: no experts
+  int most_experts_ = 0;  // the most of a layer; 0: no experts
   int most_used_ = 0;
-  std::vector<float> ones_;  // as wide as the widest gate without a second factor, and as channels
-  // Of lists with states of nodes: a delta rule's, Mamba-2's.
+  std::vector<float> ones_;  // as wide as the widest single-factor gate, and as channels
+  // For lists with a state per node: a delta rule's, Mamba-2's.
   StateWalks walks_;
-  std::size_t slot_floats_ = 0;               // of a state's columns, alike in all layers; or 0
-  std::vector<float> delta_slots_;            // (n_threads, walks_.n_slots(), slot_floats_)
-  const std::vector<Step>* steps_ = nullptr;  // of this pass
+  std::size_t slot_floats_ = 0;     // of some of a state's columns, equal in all layers; or 0
+  std::vector<float> delta_slots_;  // (n_threads, walks_.n_slots(), slot_floats_)
+  const std::vector<Step>* steps_ = nullptr;  // for this pass
   Outputs outputs_;
   std::function<void(int, const Step&)> before_op_;  // may be empty
 };

@@ -12,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// Of a long text each doubling of its pages brings new ones; older ones are not taken again.
+// Each doubling of a text's pages needs new programs; the older ones are not used again.
 constexpr std::size_t kMostPrograms = 64;
 
 }  // namespace
@@ -34,7 +34,7 @@ DevicePass::DevicePass(PassList list, const ModelConfig& config, const Machine& 
   cache_ = std::make_shared<KvCache>(
       list_.caches, machine.kv, machine.most_cache_bytes,
       [this](std::span<const CacheGroup> groups) { return make_store(groups); });
-  // All weights go there now, and what cannot be done is refused.
+  // All weights are uploaded now, and unsupported ops refused.
   for (int group = 0; group < static_cast<int>(cache_->groups().size()); ++group) {
     store_->begin(group);
   }

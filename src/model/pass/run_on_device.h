@@ -1,4 +1,4 @@
-// Runs a list of ops on a device: the list is recorded as steps once for passes of one size, and
+// Runs a list of ops on a device: the list is recorded as steps once per size of pass, and
 // submitted for each pass.
 #ifndef OUTRIDER_MODEL_PASS_RUN_ON_DEVICE_H_
 #define OUTRIDER_MODEL_PASS_RUN_ON_DEVICE_H_
@@ -24,8 +24,8 @@
 
 namespace outrider {
 
-// As PassExecutor says. Rows have the bits of CpuPass with any kernel table, for weights in int8
-// and int4.
+// See PassExecutor. Rows have the bits of CpuPass with any kernel table, for weights in int8 and
+// int4.
 //
 // Weights and pages of the cache stand in the device's memory. Rows' embeddings are looked up here
 // and go there with what else varies. Of logits the likeliest token of each row comes back, and
@@ -49,11 +49,11 @@ class DevicePass final : public PassExecutor {
   void run(const Outputs& outputs) override;
   std::string failure() const override { return machine_.device->failure(); }
 
-  // Of programs that are recorded at the moment, for tests.
+  // The number of currently recorded programs, for tests.
   std::size_t n_programs() const { return programs_.size(); }
 
  private:
-  // Which program a pass takes.
+  // The program that a pass uses.
   struct Kind {
     DevicePassShape shape;
     bool without_output = false;
@@ -75,12 +75,12 @@ class DevicePass final : public PassExecutor {
 
   Machine machine_;
   Schedules schedules_;
-  DevicePageStore* store_ = nullptr;  // cache_'s
+  DevicePageStore* store_ = nullptr;  // owned by cache_
   DeviceWeights weights_;
   DeviceRoom room_;
   std::unique_ptr<device::Buffer> word_buffer_;
   std::vector<std::unique_ptr<Recorded>> programs_;
-  // Of what the programs were recorded with.
+  // The generation with which the programs were recorded.
   std::uint64_t room_generation_ = 0;
   std::uint64_t store_generation_ = 0;
 

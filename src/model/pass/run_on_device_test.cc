@@ -1,5 +1,6 @@
-// Passes on devices against passes on the processor by the table `scalar`: every row by memcmp, of
-// chains, trees, batches, forks and windows, whatever order the device runs its steps in.
+// Compares passes on devices with passes on the processor by the table `scalar`: every row by
+// memcmp, for chains, trees, batches, forks and windows, whatever order the device runs its steps
+// in.
 #include "model/pass/run_on_device.h"
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ using testing::Rows;
 
 enum class Where { host, host_reversed, vulkan };
 
-// Null where there is none.
+// Null if there is none.
 std::shared_ptr<device::Device> open(Where where) {
   using device::HostDevice;
   switch (where) {
@@ -56,7 +57,7 @@ std::shared_ptr<device::Device> open(Where where) {
       return std::make_shared<HostDevice>(HostDevice::Order::reversed);
     case Where::vulkan: {
 #if defined(OUTRIDER_HAS_VULKAN)
-      // One for all models: its driver takes long to compile kernels.
+      // One device for all models: its driver takes long to compile kernels.
       static const std::shared_ptr<device::Device> kDevice = device::test_device();
       return kDevice;
 #endif
@@ -91,7 +92,7 @@ std::unique_ptr<LanguageModel> load(const fs::path& path, const Form& form,
   return load_model(path, options);
 }
 
-// A family's golden model or a tiny Llama's files, written once.
+// The files of a family's golden model or of a tiny Llama, written once.
 fs::path files_of(const std::string& name) {
   static const testing::TemporaryDirectory kDirectory;
   static std::set<std::string> written;
@@ -100,7 +101,7 @@ fs::path files_of(const std::string& name) {
   if (!written.insert(name).second) return path;
   testing::TinyShape shape;
   shape.seed = 5;
-  if (name == "tiny_ragged") {  // nothing divides anything
+  if (name == "tiny_ragged") {  // no size divides another
     shape.vocabulary_size = 131;
     shape.dim = 72;
     shape.n_heads = 6;
@@ -128,7 +129,7 @@ class DevicePasses : public ::testing::TestWithParam<Where> {
     if (open(GetParam()) == nullptr) GTEST_SKIP() << why_none();
   }
 
-  // Runs a script on both and compares all the rows that it gives.
+  // Runs a script on both and compares all its rows.
   template <typename Script>
   void expect_same_bits(const std::string& name, const Form& form, const Script& script) {
     SCOPED_TRACE(fmt::format("{}, {}, {}", name, kernels::name_of(form.weights), name_of(form.kv)));
@@ -149,7 +150,7 @@ std::vector<TokenId> tokens_for(LanguageModel& model, std::size_t n, unsigned st
                                          static_cast<unsigned>(model.config().vocabulary_size));
 }
 
-// Chunks of many sizes, from one page into the next, then token by token.
+// Chunks of many sizes, across a page boundary, then token by token.
 Rows chains(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 150, 1);
   const auto sequence = model.open({});
@@ -163,7 +164,7 @@ Rows chains(LanguageModel& model) {
   return rows;
 }
 
-// Nodes among wrong siblings over two passes, some of which are kept and so move; then further on.
+// Nodes among wrong siblings over two passes, some of which are kept and so move; then more tokens.
 Rows trees(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 100, 7);
   Rows rows;
@@ -223,7 +224,7 @@ Rows batches(LanguageModel& model) {
   return rows;
 }
 
-// What passes without some layers, and with features, leave.
+// Passes without some layers, and with features.
 Rows features(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 40, 9);
   const int last = model.config().n_layers;
@@ -386,7 +387,7 @@ TEST_P(DevicePasses, RunDenseFamilies) {
   for (const std::string& name : testing::golden_names()) {
     ++turn;
     for (std::size_t i = 0; i < std::size(kForms); ++i) {
-      // Elsewhere one form of each: families differ in their ops, not in how these are done.
+      // On other devices one form of each: families differ in their ops, not in how these run.
       if (GetParam() != Where::host && i != turn % std::size(kForms)) continue;
       const Form& form = kForms[i];
       try {
@@ -418,7 +419,7 @@ TEST_P(DevicePasses, TakeFewProgramsForPassesOfAllSizes) {
     }
   };
   run_all();
-  run_all();  // the first time rooms grow, and programs go with them
+  run_all();  // the first time buffers grow, and programs are dropped with them
   const std::size_t n_programs = pass.n_programs();
   EXPECT_LE(n_programs, 8U);
   run_all();

@@ -1,4 +1,4 @@
-// Walks over random trees, followed with a slot that remembers which node's state it holds.
+// Follows traversals of random trees with slots that remember which node's state they hold.
 #include "model/pass/state_walk.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::shared_ptr<KvCache> cache() {
   return std::make_shared<KvCache>(layers, kernels::KvKind::f32);
 }
 
-// Rows behind the sequence's pending nodes; parents below their own numbers.
+// Adds rows after the sequence's pending nodes; a parent's number is below its children's.
 void add_rows(KvSequence& sequence, const std::vector<int>& parents, std::vector<PassRow>& rows) {
   int node = sequence.n_pending();
   for (const int parent : parents) {
@@ -25,8 +25,8 @@ void add_rows(KvSequence& sequence, const std::vector<int>& parents, std::vector
   }
 }
 
-// Every row once, in whatever order finds its parent's state in its slot; ancestors as well, and
-// nobody else. Returns the number of nodes visited.
+// Visits every row once, and ancestors, in an order in which each finds its parent's state in its
+// slot. Returns the number of nodes visited.
 int follow(const StateWalks& walks, int index, const std::vector<PassRow>& rows) {
   const StateWalks::Walk walk = walks.walk(index);
   std::vector<int> holds(static_cast<std::size_t>(walks.n_slots()), -2);

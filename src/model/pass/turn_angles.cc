@@ -9,7 +9,7 @@
 namespace outrider {
 
 void turn_angles(const RopeTable& rope, const PassRow& row, float* cosines, float* sines) {
-  // A caller that goes on behind context_of() gets what a pass over that token alone would give.
+  // A caller that continues beyond context_of() gets the same as a pass over that token alone.
   const int n_tokens = std::max(row.position + 1, row.sequence->prompt_length());
   const std::vector<double>& frequencies = rope.long_frequencies.empty() || rope.is_short(n_tokens)
                                                ? rope.frequencies

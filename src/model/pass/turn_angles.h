@@ -1,4 +1,4 @@
-// By which angles RoPE turns the rows of a pass.
+// The angles by which RoPE rotates the rows of a pass.
 #ifndef OUTRIDER_MODEL_PASS_TURN_ANGLES_H_
 #define OUTRIDER_MODEL_PASS_TURN_ANGLES_H_
 
@@ -7,7 +7,8 @@
 
 namespace outrider {
 
-// Of a row at its position: the cosine and sine of each pair, as many as the table has frequencies.
+// For a row at its position: the cosine and sine of each pair, as many as the table has
+// frequencies.
 void turn_angles(const RopeTable& rope, const PassRow& row, float* cosines, float* sines);
 
 }  // namespace outrider

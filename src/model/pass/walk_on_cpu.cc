@@ -1,5 +1,5 @@
-// What layers share on the CPU whose nodes each have a state of their own (a gated delta rule,
-// Mamba-2): the convolution before it, and the states' way over the nodes of a pass.
+// Code shared by CPU layers with a state per node (gated delta rule, Mamba-2): the convolution
+// before it, and the update of states over the nodes of a pass.
 #include <algorithm>
 #include <cstddef>
 
@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// product (n) of one row becomes the node's inputs of channels [channel, channel + n); to (n),
-// which may be product, silu of their convolution.
+// A row's product (n) becomes the node's inputs of channels [channel, channel + n). Writes silu of
+// their convolution to `to` (n), which may be product.
 void CpuOps::convolve_channels(const Filter& filter, const ConvolutionWindow& window,
                                const float* product, int channel, int n, float* inputs,
                                float* to) const {
@@ -27,8 +27,8 @@ void CpuOps::walk_states(const States& states, int head) const {
   }
 }
 
-// Columns [first, first + n) of a value head's state over the nodes of one sequence: read once from
-// the page, then in this thread's slots.
+// Updates columns [first, first + n) of a value head's state over the nodes of one sequence: reads
+// them once from the page, then uses this thread's slots.
 void CpuOps::walk_columns(const States& states, const StateWalks::Walk& walk, int head,
                           int first) const {
   const DeltaShape& shape = states.shape;

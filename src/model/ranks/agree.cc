@@ -17,7 +17,7 @@
 namespace outrider {
 namespace {
 
-// What stands before the tensors of a GGUF file, as a rule: its metadata.
+// The part before the tensors of a GGUF file, usually: its metadata.
 constexpr std::size_t kBeginning_bytes = std::size_t{1} << 20;
 // Of a tensor's bytes, where there are not too many tensors.
 constexpr std::size_t kSamplesOfTensor = 8;
@@ -48,7 +48,7 @@ std::uint64_t checksum_of_samples(std::span<const std::byte> data, std::size_t n
   return sum;
 }
 
-// One fact a line.
+// One fact per line.
 std::string text_of(const std::vector<RankFact>& facts) {
   std::string text;
   for (const RankFact& fact : facts) text += fact.value + "\n";

@@ -15,14 +15,14 @@ namespace outrider {
 namespace {
 
 constexpr const char* kOperation = "run ranks";
-// What begins the words of a rank about itself.
+// The prefix of a message in which a rank reports its own failure.
 constexpr const char* kGaveUp = "gave up: ";
-// A rank that reads its part from a slow disk while others have theirs cached.
+// Waits for a rank that reads its part from a slow disk while others have theirs cached.
 constexpr double kLoading_seconds = 3600;
-// What an end may take; where others are lost already, not long.
+// The longest time to finish; shorter if other ranks are lost already.
 constexpr double kFinish_seconds = 10;
 constexpr double kLostFinish_seconds = 2;
-// How long rank 0 may live on without its model.
+// How long rank 0 may continue without using its model.
 constexpr double kLeader_seconds = 86400;
 
 }  // namespace
@@ -107,7 +107,7 @@ void Communicator::gather(std::span<const std::byte> mine, std::span<const std::
     exchange.to = Exchange::Peers::first;
   }
   exchange.received = pieces_.data();
-  // A transport counts in ints: what is longer goes in pieces, the same number on every rank.
+  // A transport counts bytes in ints: longer parts are sent in pieces, equally many on every rank.
   const std::size_t most = transport_->most_bytes();
   const std::size_t longest =
       n_bytes.empty() ? 0 : *std::max_element(n_bytes.begin(), n_bytes.end());
@@ -216,7 +216,7 @@ void Communicator::give_up(std::string_view why) noexcept {
     std::string words;
     {
       const std::lock_guard lock(mutex_);
-      // Everybody knows. (Of a rank that was silent perhaps this one alone.)
+      // All ranks know. (Of a silent rank, perhaps only this one does.)
       if (gave_up_ || has_told_) return;
       has_told_ = true;
       if (failure_.empty()) {

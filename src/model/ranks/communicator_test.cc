@@ -27,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::run_ranks;
 
-// Rank r's part: r + 1 times as many bytes as the first's, all of them told apart.
+// Rank r's part: r + 1 times as many bytes as the first's, with distinct values.
 std::vector<std::byte> part_of_rank(int rank, std::size_t n) {
   std::vector<std::byte> bytes(n * static_cast<std::size_t>(rank + 1));
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -48,7 +48,7 @@ struct Parts {
   std::vector<std::byte> all;
 };
 
-// Parts of several lengths, in one piece and cut: pieces that divide a part, that do not, of one
+// Parts of several lengths, whole and in pieces: pieces that divide a part, that do not, and of one
 // byte.
 TEST(Communicator, GathersInTheOrderOfRanksHoweverPartsAreCut) {
   for (const int n_ranks : {1, 2, 4}) {
@@ -224,8 +224,8 @@ TEST(Communicator, AStoppedRankBehindTheFirstFollowsItInAPass) {
 
 TEST(Communicator, ARankThatIsSilentForTooLongIsNamed) {
   run_ranks(2, {.timeout_seconds = 0.05}, [](Communicator& ranks) {
-    if (!ranks.leads()) return;             // it never comes
-    for (int time = 0; time < 2; ++time) {  // and so it stays
+    if (!ranks.leads()) return;             // this rank never arrives
+    for (int time = 0; time < 2; ++time) {  // the failure persists
       try {
         ranks.barrier();
         FAIL() << "nobody else was there";
@@ -236,7 +236,7 @@ TEST(Communicator, ARankThatIsSilentForTooLongIsNamed) {
   });
 }
 
-// The others wait for very long, and hear of it all the same.
+// The others wait very long, and still get the message.
 TEST(Communicator, WhoGivesUpIsHeardByWhoWaits) {
   run_ranks(3, {}, [](Communicator& ranks) {
     if (ranks.rank() == 2) return ranks.give_up("its disk is full");
@@ -249,14 +249,14 @@ TEST(Communicator, WhoGivesUpIsHeardByWhoWaits) {
   });
 }
 
-// Ranks 0 and 1 miss rank 2 at the same time. Rank 1 must not blame rank 0, which waits like it,
-// and says what rank 0 found, as that said it.
+// Ranks 0 and 1 miss rank 2 at the same time. Rank 1 must not blame rank 0, which waits as well,
+// but repeat rank 0's finding.
 TEST(Communicator, TheVerdictOfTheFirstRankIsEverybodys) {
   const auto problem_of = [](Communicator& ranks) -> std::string {
     try {
       ranks.barrier();
     } catch (const LostRank& error) {
-      ranks.give_up(error.what());  // as whoever runs passes does
+      ranks.give_up(error.what());  // as the code that runs passes does
       return error.what();
     }
     return {};
@@ -270,13 +270,13 @@ TEST(Communicator, TheVerdictOfTheFirstRankIsEverybodys) {
   EXPECT_EQ(problems[1], problems[0]);
 }
 
-// A rank that comes too late is lost all the same, and giving up then does not hide who was.
+// A rank that arrives too late is still lost, and giving up afterwards does not hide that.
 TEST(Communicator, TheFirstFailureStays) {
   std::promise<void> is_late, has_come;
   run_ranks(2, {.timeout_seconds = 0.05}, [&](Communicator& ranks) {
     if (!ranks.leads()) {
       is_late.get_future().wait();
-      ranks.barrier();  // what the first one sent is there
+      ranks.barrier();  // the first rank's message has arrived
       has_come.set_value();
       return;
     }
@@ -289,7 +289,7 @@ TEST(Communicator, TheFirstFailureStays) {
   });
 }
 
-// Who follows says it itself where the first one is lost, and not where that one has said why.
+// A follower reports the loss of rank 0 itself, unless rank 0 gave up and said why.
 TEST(Communicator, ALostLeaderIsToldFromOneThatGivesUp) {
   for (const bool says_why : {false, true}) {
     run_ranks(2, {.timeout_seconds = says_why ? 60 : 0.05}, [&](Communicator& ranks) {

@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sleep may last that much longer than it was asked for; what is left is waited for awake.
+// A sleep may last this much too long, so the rest is waited for actively.
 constexpr std::chrono::microseconds kSleepSlack(100);
 
 void wait_until(Clock::time_point end) {

@@ -1,4 +1,4 @@
-// What passes over a model of two ranks send, and who receives it.
+// What passes of a model on two ranks send, and to whom.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Sent {
   Peers from = Peers::none;
 };
 
-// Notes every exchange.
+// Records every exchange.
 class NotingTransport final : public Transport {
  public:
   NotingTransport(std::unique_ptr<Transport> inner, std::vector<Sent>& notes)
@@ -54,8 +54,8 @@ class NotingTransport final : public Transport {
 constexpr int kLayers = 2;
 constexpr int kVocabulary = 320;
 
-// Three passes with logits of every row (three rows, one, one), one without any, and one of four
-// rows of which two have some. What each rank sent meanwhile.
+// Three passes with logits of every row (three rows, one, one), one pass without, and one of four
+// rows with logits for two. Records what each rank sent meanwhile.
 struct Notes {
   std::vector<Sent> leader, follower;
 };
@@ -102,7 +102,7 @@ Notes notes_of_five_passes() {
     options[0].ranks->give_up(error.what());
   }
   follower.join();
-  // Loading is the same on both.
+  // Loading sends the same on both ranks.
   for (std::vector<Sent>& its : notes) {
     its.erase(its.begin(),
               its.begin() + static_cast<std::ptrdiff_t>(std::min(n_loading, its.size())));
@@ -110,7 +110,7 @@ Notes notes_of_five_passes() {
   return {notes[0], notes[1]};
 }
 
-// The latency of a token: one message that says what to run, four gathers a layer, the logits.
+// The exchanges per token: one message that says what to run, four gathers per layer, the logits.
 TEST(RanksExchange, AsFewTimesAsAPassNeeds) {
   const Notes notes = notes_of_five_passes();
   constexpr std::size_t kOfLayers = 4 * kLayers;
@@ -120,8 +120,7 @@ TEST(RanksExchange, AsFewTimesAsAPassNeeds) {
   EXPECT_EQ(notes.follower.size(), expected);
 }
 
-// Logits are most of what is sent: they come to the first rank alone, and of no row that nobody
-// asked for.
+// Logits are most of the bytes sent: only rank 0 receives them, and only for requested rows.
 TEST(RanksExchange, LogitsOfTheRowsAskedForWithTheFirstAlone) {
   const Notes notes = notes_of_five_passes();
   std::vector<std::size_t> n_bytes;

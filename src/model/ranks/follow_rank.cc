@@ -15,7 +15,7 @@ class Follower {
  public:
   Follower(DecoderModel& part, Communicator& ranks) : part_(part), ranks_(ranks) {}
 
-  // False: it was the last one.
+  // Returns false after the last command.
   bool run(CommandReader& reader) {
     switch (reader.command()) {
       case RankCommand::open: {

@@ -9,9 +9,9 @@
 namespace outrider {
 namespace {
 
-// The others wait for follower_seconds(), 1.5 time-outs and more: three of these and a half.
+// The others wait for follower_seconds(), at least 1.5 time-outs: 4.5 of these periods.
 constexpr double kOfTimeout = 1.0 / 3;
-// Of short time-outs: the others wait for a second at least.
+// For short time-outs: the others wait for at least a second.
 constexpr double kLeast_seconds = 0.1;
 
 }  // namespace

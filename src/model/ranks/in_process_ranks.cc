@@ -16,7 +16,7 @@ namespace {
 
 using Message = std::vector<std::byte>;
 
-// What the ends share.
+// State shared by all ranks.
 struct Room {
   explicit Room(int n_ranks)
       : n_ranks(n_ranks),
@@ -30,7 +30,7 @@ struct Room {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::deque<Message>> mail;
-  // Of the first rank that gave up.
+  // set by the first rank that gave up
   bool is_given_up = false;
   int culprit = -1;
   std::string why;
@@ -96,7 +96,8 @@ class InProcessTransport final : public Transport {
     std::deque<Message>& mail = room_->from_to(peer, rank_);
     const bool is_stopped = wait(lock, limit, [&] { return !mail.empty() || room_->is_given_up; });
     culprit_ = peer;
-    // What was sent before a rank gave up counts: whoever can go on finds its own reason to stop.
+    // Messages sent before a rank gave up still count: a rank that can continue finds its own
+    // error.
     if (mail.empty() && room_->is_given_up) {
       culprit_ = room_->culprit;
       reason_ = room_->why;

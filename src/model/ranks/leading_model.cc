@@ -94,7 +94,7 @@ LeadingModel::~LeadingModel() {
     commands_->writer.put(RankCommand::end);
     commands_->writer.send(*ranks_);
   } catch (const std::exception&) {
-    // Who is lost needs no end.
+    // A lost rank needs no end command.
   }
 }
 
@@ -159,7 +159,7 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
   numbers_.clear();
   for (TokenBlock& block : blocks_) {
     const OnAllRanks* const its = OnAllRanks::of(block.sequence, *commands_);
-    // What is none of this model's the part refuses.
+    // The local part refuses sequences of other models.
     if (its != nullptr) block.sequence = its->part();
     numbers_.push_back(its == nullptr ? -1 : its->number());
   }

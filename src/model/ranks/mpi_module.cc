@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOperation = "start ranks";
 constexpr const char* kFile = "outrider_mpi.so";
 
-// In the build beside the program; installed in lib/outrider, beside bin.
+// In a build, beside the program; installed, in lib/outrider beside bin.
 fs::path find_module() {
   std::error_code failed;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
@@ -42,7 +42,7 @@ std::unique_ptr<Transport> start_mpi() {
     throw Error(kOperation, kFile,
                 "the MPI module beside the program (scripts/install-deps mpi, then build)", "none");
   }
-  // Open MPI's own modules look for its symbols among the process's.
+  // Open MPI's own modules look up its symbols globally.
   void* const module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr) {
     const char* const why = ::dlerror();

@@ -11,8 +11,8 @@
 namespace outrider {
 namespace {
 
-// A message begins with the number of its words. So many words go in any case: a decoding step of
-// a few texts fits, and whatever is longer takes a second message.
+// A message begins with the number of its words. This many words are always sent: enough for a
+// decoding step of a few texts. Longer messages take a second one.
 constexpr std::size_t kFirstWords = 256;
 
 }  // namespace

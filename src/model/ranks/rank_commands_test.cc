@@ -1,4 +1,4 @@
-// Commands reach the other ranks as they were put, however many words a message has.
+// Commands arrive at the other ranks unchanged, whatever their length.
 #include "model/ranks/rank_commands.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::run_ranks;
 
-// What fits the first message (255 words) and what takes a second one, on both sides of the border;
-// one message behind the other through the same ends.
+// Lengths that fit into the first message (255 words) and that take a second one, around that
+// limit, one after the other.
 TEST(RankCommands, MessagesOfEveryLengthArriveWhole) {
   run_ranks(2, {.timeout_seconds = 5}, [](Communicator& ranks) {
     CommandWriter writer;
@@ -104,7 +104,7 @@ TEST(RankCommands, APartOfACommandIsRefused) {
   run_ranks(2, {}, [](Communicator& ranks) {
     if (ranks.leads()) {
       CommandWriter writer;
-      writer.put_int(5);  // five values, it says, and there is one
+      writer.put_int(5);  // announces five values but sends one
       writer.put_int(1);
       writer.send(ranks);
       return;

@@ -1,6 +1,5 @@
-// What ranks must have in common, how many of them a model takes, and that what one of them cannot
-// go on from reaches the others by the model's own doing: here nothing but the code under test
-// tells other ranks of a failure.
+// What ranks must have in common, how many of them a model allows, and that a failure of one
+// reaches the others through the code under test alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +39,7 @@ using ::testing::HasSubstr;
 using testing::run_ranks;
 using testing::ThreadRanks;
 
-// What each rank's body threw; empty: nothing.
+// The error of each rank's body; empty if none.
 std::vector<std::string> failures_of(
     int n_ranks, const ThreadRanks& form,
     const std::function<void(Communicator&, const LoadOptions&)>& body) {
@@ -77,7 +76,7 @@ class RanksAgree : public ::testing::Test {
   testing::TemporaryDirectory directory_;
 };
 
-// The same names, types and shapes, and other numbers.
+// The same names, types and shapes, but other numbers.
 TEST_F(RanksAgree, AnotherFineTuneIsRefused) {
   testing::TinyShape other;
   other.seed = 2;
@@ -90,7 +89,7 @@ TEST_F(RanksAgree, AnotherFineTuneIsRefused) {
               Each(HasSubstr("model (a checksum of its files): expected ")));
 }
 
-// The same tensors, read in another way.
+// The same tensors with another configuration.
 TEST_F(RanksAgree, AnotherConfigurationIsRefused) {
   testing::TinyShape other;
   other.rope.theta = 20000;
@@ -206,7 +205,7 @@ TEST_F(RanksAgree, AModelInMemoryIsRefused) {
               Each(HasSubstr("one in files, which every rank reads")));
 }
 
-// A rank may take longer to load than it may be silent in a pass.
+// Loading may take a rank longer than it may be silent in a pass.
 TEST_F(RanksAgree, WhoLoadsSlowlyIsWaitedFor) {
   const fs::path path = write("model", {});
   EXPECT_THAT(failures_of(2, {.timeout_seconds = 1.5},

@@ -1,4 +1,4 @@
-// The promise of ranks: whatever their number, logits and features have the bits of one process.
+// The promise of ranks: for any number of them, logits and features have the bits of one process.
 // Ranks are threads here. Every comparison is memcmp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ using testing::ThreadRanks;
 
 namespace fs = std::filesystem;
 
-// Models of shapes that no golden one has, written once for all tests.
+// Models with shapes that no golden one has, written once for all tests.
 class OwnModels {
  public:
   static const fs::path& wide() { return get().wide_; }
@@ -51,14 +51,15 @@ class OwnModels {
     return models;
   }
   OwnModels() {
-    // Splits at multiples of 32 of every product over up to four ranks.
+    // Every product splits at multiples of 32 over up to four ranks.
     testing::TinyShape wide;
     wide.dim = 128;
     wide.n_heads = 8;
     wide.n_kv_heads = 2;
     wide.hidden_dim = 288;
     wide_ = write("wide", wide);
-    // Nothing divides anything; heads go 3 + 3, 2 + 2 + 2 and 1 + 2 + 1 + 2 over groups of three.
+    // No size divides another; heads split as 3 + 3, 2 + 2 + 2 and 1 + 2 + 1 + 2 over groups of
+    // three.
     testing::TinyShape ragged;
     ragged.seed = 3;
     ragged.vocabulary_size = 131;
@@ -102,7 +103,7 @@ LoadOptions options_of(const Form& form) {
   return options;
 }
 
-// use(model) of the whole model.
+// Calls use(model) with the whole model.
 void on_one(const fs::path& path, const Form& form,
             const std::function<void(LanguageModel&)>& use) {
   const auto model = load_part(path, options_of(form));
@@ -110,7 +111,7 @@ void on_one(const fs::path& path, const Form& form,
   use(*model);
 }
 
-// The same of one that so many ranks hold together.
+// The same with a model split over n_ranks ranks.
 void on_ranks(const fs::path& path, const Form& form, int n_ranks,
               const std::function<void(LanguageModel&)>& use) {
   run_ranks(n_ranks, {}, [&](Communicator& ranks) {
@@ -134,7 +135,7 @@ Rows features_of(const ForwardOutput& output, int n_rows) {
   return rows;
 }
 
-// Passes that leave the last layer out: over a text of their own, and behind a whole one.
+// Passes without the last layer: over a text of their own, and after a whole one.
 Rows say_without_last_layer(LanguageModel& model, const std::vector<TokenId>& tokens,
                             const Sequence& whole) {
   const std::array skipped = {model.config().n_layers - 1};
@@ -151,9 +152,9 @@ Rows say_without_last_layer(LanguageModel& model, const std::vector<TokenId>& to
   return testing::rows_of(output);
 }
 
-// What texts of all sorts make a model say: a prompt over more than a page, a tree and what is kept
-// of it, single tokens, forks in one pass, a rewinding, a text that ends meanwhile, rows without
-// logits, an early exit, and the output matrix by itself.
+// Logits and features of many kinds of use: a prompt longer than a page, a tree and its kept path,
+// single tokens, forks in one pass, a rewind, a text that ends meanwhile, rows without logits, an
+// early exit, and the output matrix alone.
 Rows say(LanguageModel& model) {
   const ModelConfig& config = model.config();
   const auto vocabulary_size = static_cast<unsigned>(config.vocabulary_size);
@@ -261,7 +262,7 @@ TEST(Ranks, SeveralThreadsEach) {
   expect_ranks_say_the_same(OwnModels::experts(), form, {2});
 }
 
-// GGUF's own blocks, and query and key rows in another order than heads have them here.
+// GGUF's own blocks, with query and key rows in GGUF's order.
 TEST(Ranks, QuantisedGguf) {
   const testing::TemporaryDirectory directory;
   testing::TinyShape shape;
@@ -278,10 +279,10 @@ TEST(Ranks, QuantisedGguf) {
   }
 }
 
-// A prompt that is going to be long has other angles from its first token on (LongRoPE): every rank
-// must know how long it will be.
+// LongRoPE uses other angles from the first token on if a prompt is going to be long: every rank
+// must know its length.
 TEST(Ranks, KnowHowLongAPromptWillBe) {
-  const fs::path path = testing::golden_directory("phi3_long");  // 48 positions at first
+  const fs::path path = testing::golden_directory("phi3_long");  // original context: 48 positions
   const auto run = [](LanguageModel& model, int n_tokens) {
     const auto sequence = model.open({.n_tokens = n_tokens});
     const std::vector<TokenId> tokens = testing::tokens_without_pattern(
@@ -306,8 +307,8 @@ bool starts_with_one_of(const std::string& name, std::initializer_list<const cha
                      [&](const char* beginning) { return name.starts_with(beginning); });
 }
 
-// Every family in every form that there is a golden file of: it has the bits of one process, or is
-// refused, and which are refused is listed here.
+// Every family in every golden form has the bits of one process, or is refused; the refused ones
+// are listed here.
 TEST(Ranks, EveryFamilyIsTheSameOrRefused) {
   int n_same = 0;
   for (const auto& entry : fs::directory_iterator(testing::golden_directory(""))) {
@@ -339,10 +340,10 @@ TEST(Ranks, EveryFamilyIsTheSameOrRefused) {
   EXPECT_GT(n_same, 30);
 }
 
-// Ranks with more heads of keys than others hold as many tokens as these: all of them refuse the
-// same passes, and go on.
+// Ranks with more key heads hold as many tokens as the others: all refuse the same passes, and
+// continue.
 TEST(Ranks, RefuseThePassThatTheMemoryDoesNotHold) {
-  // Two heads of keys on the second of three ranks, as many as the model has; one on the others.
+  // The second of three ranks has two key heads, as many as the model; the others have one.
   std::uint64_t page_bytes = 0;
   on_one(OwnModels::ragged(), {.weights = WeightKind::f32, .kv = KvKind::f32},
          [&](LanguageModel& model) {
@@ -442,7 +443,7 @@ TEST(Ranks, GoOnBehindARequestThatIsRefused) {
   });
 }
 
-// Matrices, not what is kept whole on every rank: the router, norms, biases.
+// Counts matrices, but not what every rank holds whole: the router, norms, biases.
 TEST(Ranks, HoldPartsThatAreAsLargeAsTheyShould) {
   Footprint whole;
   on_one(OwnModels::wide(), {}, [&](LanguageModel& model) { whole = model.footprint(); });
@@ -462,7 +463,7 @@ TEST(Ranks, HoldPartsThatAreAsLargeAsTheyShould) {
   });
 }
 
-// Attention's rows, its output's, the MLP's hidden ones, its output's; and the logits.
+// Gathers of attention's rows, its output, the MLP's hidden values and its output; and the logits.
 TEST(Ranks, GatherFourTimesALayer) {
   run_ranks(2, {}, [](Communicator& ranks) {
     LoadOptions options;
@@ -473,7 +474,7 @@ TEST(Ranks, GatherFourTimesALayer) {
       return std::holds_alternative<op::Gather>(op.what);
     });
     EXPECT_EQ(n_gathers, 4 * list.n_layers + 1);
-    // Whoever reads more than single columns reads no split buffer.
+    // Ops that read whole rows read no split buffer.
     for (const Op& op : list.ops) {
       const auto* const product = std::get_if<op::Multiply>(&op.what);
       if (product == nullptr) continue;
@@ -483,7 +484,7 @@ TEST(Ranks, GatherFourTimesALayer) {
   });
 }
 
-// What run_ranks throws is the lowest rank's: what rank 0 says.
+// run_ranks throws the lowest rank's error, here rank 0's.
 std::string failure_of(int n_ranks, const ThreadRanks& form,
                        const std::function<void(Communicator&, LoadOptions&)>& body) {
   try {
@@ -510,8 +511,8 @@ TEST(Ranks, ALostRankIsAnErrorAndStaysOne) {
   const std::string failure =
       failure_of(3, {.timeout_seconds = 3}, [](Communicator& ranks, LoadOptions& options) {
         const fs::path& path = OwnModels::wide();
-        if (ranks.rank() == 1) return follow_model(path, options);     // hears it from rank 0
-        if (ranks.rank() == 2) return (void)load_part(path, options);  // and is never heard again
+        if (ranks.rank() == 1) return follow_model(path, options);     // learns it from rank 0
+        if (ranks.rank() == 2) return (void)load_part(path, options);  // and is silent afterwards
         const auto model = load_model(path, options);
         const auto sequence = model->open({});
         const std::vector<TokenId> tokens = {1, 2, 3};

@@ -16,7 +16,7 @@ namespace {
   throw UsageError("split model", object, expected, got);
 }
 
-// Rows of the product and numbers of its bias.
+// Takes those rows of the product and of its bias.
 void take_rows(const Range& rows, int n_threads, Linear& linear) {
   if (linear.empty()) return;
   linear.matrix = linear.matrix.pack_rows(rows, n_threads);

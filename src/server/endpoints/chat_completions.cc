@@ -11,7 +11,7 @@
 namespace outrider::server {
 namespace {
 
-constexpr int kMostTopLogProbs = 20;  // OpenAI's
+constexpr int kMostTopLogProbs = 20;  // OpenAI's limit
 
 // "auto", "none", "required", or {"type": "function", "function": {"name": NAME}}.
 ToolChoice read_tool_choice(JsonFields& body) {

@@ -19,7 +19,7 @@ constexpr int kMostTokens = 16;  // OpenAI's default for this endpoint
 // A text, or a list of token ids.
 std::vector<TokenId> prompt_of(JsonFields& body, const ServedModel& model, std::string& text) {
   const Json* prompt = &body.require("prompt");
-  // One prompt in a list is that prompt.
+  // A list of one prompt is that prompt.
   if (prompt->is_array() && prompt->size() == 1 && !prompt->front().is_number()) {
     prompt = &prompt->front();
   }

@@ -21,7 +21,7 @@
 namespace outrider::server {
 namespace {
 
-constexpr std::size_t kMostTexts = 2048;  // OpenAI's
+constexpr std::size_t kMostTexts = 2048;  // OpenAI's limit
 
 using Ids = std::vector<TokenId>;
 
@@ -38,7 +38,7 @@ Ids ids_of(const JsonFields& body, const ServedModel& model, const Json& list) {
   return ids;
 }
 
-// A text, a list of texts, a list of tokens, or a list of such lists.
+// A text, a list of texts, a list of tokens, or a list of token lists.
 std::vector<Ids> texts_of(JsonFields& body, const ServedModel& model) {
   const Json& input = body.require("input");
   const auto encode = [&](const Json& text) {
@@ -66,7 +66,7 @@ std::vector<Ids> texts_of(JsonFields& body, const ServedModel& model) {
   return texts;
 }
 
-// Little-endian floats in base 64, as OpenAI's clients ask for them.
+// Little-endian floats in base 64, as OpenAI's clients request.
 std::string base64_of(const std::vector<float>& vector) {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::string_view kDigits =
@@ -90,8 +90,8 @@ std::string base64_of(const std::vector<float>& vector) {
 
 // Before anything gives way to a text that the KV cache could never hold.
 void require_memory(const ServedModel& model, std::size_t n_tokens) {
-  constexpr std::size_t kPage = 64;   // pages of keys hold so many
-  constexpr std::size_t kNodes = 8;   // those of what tokens of a pass keep beside a state
+  constexpr std::size_t kPage = 64;   // tokens per page of keys
+  constexpr std::size_t kNodes = 8;   // nodes per page of the inputs of recurrent layers
   constexpr std::size_t kPass = 256;  // tokens of a step (outrider/embed.h)
   const ModelSummary& summary = model.model().summary();
   const auto whole = [](std::size_t n, std::size_t page) { return (n + page - 1) / page * page; };
@@ -111,7 +111,7 @@ void require_memory(const ServedModel& model, std::size_t n_tokens) {
                  "input");
 }
 
-// The texts of a request, one after the other.
+// Embeds the texts of a request, one after the other.
 class Embeddings {
  public:
   Embeddings(const Call& call, std::vector<Ids> texts, bool in_base64)
@@ -119,12 +119,12 @@ class Embeddings {
     for (const Ids& text : texts_) n_tokens_ += text.size();
   }
 
-  // false: all is done, and answered. Where the KV cache's memory is bounded, the batch's texts
-  // give way, and a text is run all at once: it holds nothing while they go on.
+  // Returns false once all is done and answered. If the KV cache's memory is bounded, the batch's
+  // texts give way, and a text is run completely: it holds nothing between steps.
   bool step(Batch& batch) {
     try {
       if (gone_) {
-        current_.reset();  // here: its memory is the loop's
+        current_.reset();  // freed here: its memory belongs to the loop's thread
         return false;
       }
       if (current_ == nullptr) {

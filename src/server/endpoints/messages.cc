@@ -23,7 +23,7 @@ void refuse_type(const JsonFields& block, const std::string& type, const char* e
   block.refuse("type", expected, fmt::format("'{}'", type));
 }
 
-// A text, or a list of text blocks: a line each.
+// A text, or a list of text blocks, joined by line ends.
 std::string text_of(JsonFields& fields, std::string_view name) {
   const Json* const content = fields.find(name);
   if (content == nullptr) return "";
@@ -42,8 +42,8 @@ std::string text_of(JsonFields& fields, std::string_view name) {
   return text;
 }
 
-// One message of theirs as one or several of the template's: results of tools stand alone, before
-// what else the message says.
+// Converts one message into one or several of the template's: tool results come first, as separate
+// messages.
 class MessageReader {
  public:
   explicit MessageReader(Json& messages) : messages_(messages) {}
@@ -111,7 +111,7 @@ class MessageReader {
   }
 
   Json& messages_;
-  std::map<std::string, std::string> names_;  // of tools, by the id of the call
+  std::map<std::string, std::string> names_;  // names of tools, by the call's id
   std::string text_;
   std::string reasoning_;
   Json calls_;
@@ -152,7 +152,7 @@ void read_tool_choice(JsonFields& body, ChatRequest& request) {
   choice->finish();
 }
 
-// {"type": "enabled", "budget_tokens": N}, or disabled: what templates call enable_thinking.
+// {"type": "enabled", "budget_tokens": N}, or disabled: the variable enable_thinking of templates.
 void read_thinking(JsonFields& body, ChatRequest& request) {
   auto thinking = body.object("thinking");
   if (!thinking) return;
@@ -208,7 +208,7 @@ void messages(const Call& call) {
   ChatRequest request;
   request.conversation = read_messages(body);
   body.require("max_tokens");
-  for (const char* const name : {"n", "stop"}) {  // of other interfaces
+  for (const char* const name : {"n", "stop"}) {  // fields of other interfaces
     if (body.has(name)) body.refuse(name, "nothing by that name here", "a value");
   }
   request.fields = read_generation_fields(body, *call.model);

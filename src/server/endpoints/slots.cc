@@ -1,5 +1,5 @@
-// /slots/N?action=save|restore|erase, in llama-server's form: an ended text with its keys and
-// values, to a file and from one.
+// /slots/N?action=save|restore|erase, in llama-server's form: saves an ended text with its keys and
+// values to a file, and restores it.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -31,9 +31,9 @@ int read_slot(const Call& call) {
   return slot;
 }
 
-// Of names alone: nothing outside the folder, and nothing that is hidden in it.
+// Only a name: nothing outside the folder, and no hidden file.
 std::filesystem::path read_file(JsonFields& body, const std::string& folder) {
-  constexpr std::size_t kMostBytes = 200;  // file systems take 255, and a suffix is added
+  constexpr std::size_t kMostBytes = 200;  // file systems allow 255, and a suffix is added
   const std::string name = body.require_text("filename");
   const bool is_bare = !name.empty() && name.size() <= kMostBytes && name.front() != '.' &&
                        !name.ends_with(AtomicFile::kPartialSuffix) &&
@@ -46,7 +46,7 @@ std::filesystem::path read_file(JsonFields& body, const std::string& folder) {
   return std::filesystem::path(folder) / name;
 }
 
-// Runs `work` beside the batch's texts, and answers with what it gives.
+// Runs `work` between the batch's steps, and answers with its result.
 void answer_with(const Call& call, std::function<Json(Batch&)> work) {
   call.model->loop().post([reply = call.reply, work = std::move(work)](Batch& batch) {
     try {

@@ -1,4 +1,4 @@
-// Sizes and times that a client may take, and what becomes of one that takes more.
+// Limits on sizes and times, and what happens to a client that exceeds them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,7 +119,7 @@ TEST(HttpLimits, AnImpossibleLengthIsNoMemory) {
   EXPECT_EQ(other.receive().status, 413);
 }
 
-// Sends a byte now and then: no single read takes long.
+// Sends a byte now and then, so that no single read takes long.
 bool ends_while_dripping(HttpClient& client, const std::string& text) {
   for (const char byte : text) {
     if (!client.send(std::string(1, byte))) return true;
@@ -226,7 +226,7 @@ TEST(HttpLimits, AClientThatDoesNotReadAStreamIsCutOff) {
   EXPECT_EQ(n_told, 1);
 }
 
-// The time-out of writes is too long to help here.
+// The time-out for writes is too long to matter here.
 TEST(HttpLimits, WhatWaitsForASlowClientIsBounded) {
   HttpLimits limits = short_limits();
   limits.write_time = kLong;
@@ -246,7 +246,7 @@ TEST(HttpLimits, WhatWaitsForASlowClientIsBounded) {
   kept->begin_stream({});
   const std::string part(16 * 1024, 's');
   std::size_t n_written = 0;
-  constexpr std::size_t kMost = std::size_t{64} << 20;  // far more than sockets hold
+  constexpr std::size_t kMost = std::size_t{64} << 20;  // far more than socket buffers hold
   while (n_told == 0 && n_written < kMost) {
     kept->write(part);
     n_written += part.size();

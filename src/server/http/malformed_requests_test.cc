@@ -1,5 +1,5 @@
-// Bytes that are no HTTP: each is answered with an error or not at all, never handled, and the
-// server goes on.
+// Bytes that are not HTTP: each gets an error or no answer and is never handled, and the server
+// continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,7 +142,7 @@ TEST(MalformedRequests, AreRefusedAndNothingElseSuffers) {
   }
 }
 
-// What follows a refused request is not read as one: it may be a body that was meant to be read.
+// What follows a refused request is not read as a request: it may have been meant as a body.
 TEST(MalformedRequests, NothingIsSmuggledBehindThem) {
   std::atomic<int> n_handled{0};
   RunningHttpServer server([&](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
@@ -162,8 +162,8 @@ TEST(MalformedRequests, NothingIsSmuggledBehindThem) {
   }
 }
 
-// Mutations of requests that are valid. Some are valid, too: those must be answered as the server
-// answers requests. Whatever comes, each connection ends and the server goes on.
+// Mutations of valid requests. Some are valid as well and get normal answers. In all cases each
+// connection ends and the server continues.
 TEST(MalformedRequests, MutationsEndWithAnAnswerOrTheConnection) {
   RunningHttpServer server([](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
     if (request.path != "/stream") return reply->send({.body = request.body});

@@ -12,8 +12,8 @@ AssistantDrafter::~AssistantDrafter() = default;
 
 void AssistantDrafter::begin(const Context& context) { states_[context.id] = {}; }
 
-// What is known of an earlier text is the state at its last place. Before that, a token is left to
-// be run, which shows the state that goes with it.
+// Of an earlier text only the state at its last place is known. For a shorter prefix the target
+// runs one token again, which gives the state there.
 std::size_t AssistantDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
   const auto n_run = static_cast<std::size_t>(states_.at(earlier).n_run);
   return n_run <= n_common ? n_run : n_common - std::min<std::size_t>(n_common, 1);
@@ -27,7 +27,7 @@ void AssistantDrafter::begin_behind(const Context& context, SequenceId earlier, 
   states_[context.id] = std::move(state);
 }
 
-// Of the next n places the target has left these.
+// Takes the last of the n new feature rows.
 void AssistantDrafter::take_features(State& state, const FeatureRows& features, int n) {
   if (n <= 0) return;
   const std::span<const float> last = features.row(n - 1);
@@ -63,7 +63,7 @@ void AssistantDrafter::clear_rows() {
   row_states_.clear();
 }
 
-// Rows of nodes whose parents have been run.
+// Adds the rows of nodes whose parents have been run.
 void AssistantDrafter::add_rows(State& state, const DraftTree& tree, std::span<const int> nodes) {
   readers_.push_back({.sequence = state.judged, .n_rows = static_cast<int>(nodes.size())});
   for (const int node : nodes) {
@@ -107,7 +107,7 @@ void AssistantDrafter::complete(const Growing& draft) {
   state.judged = nullptr;
 }
 
-// The rows of nodes that have none yet: behind each of them a rule may ask for a law.
+// Runs the nodes without rows: a rule may ask for the distribution after each of them.
 void AssistantDrafter::run_leaves(State& state, const DraftTree& tree) {
   state.row_of.resize(static_cast<std::size_t>(tree.n_nodes()), -1);
   for (int node = 0; node < tree.n_nodes(); ++node) {
@@ -140,10 +140,10 @@ void AssistantDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     State& state = states_.at(result.context->id);
     state.judged = nullptr;
-    state.leaves.clear();  // another text's from here on
+    state.leaves.clear();  // they belong to the old text
     state.leaf_logits.clear();
-    // The root and the accepted tokens, as far as they were committed. Where features were left out
-    // before, the place of these is not known.
+    // The root and the accepted tokens, as far as they were committed. If earlier features were
+    // left out, the position of these is unknown.
     const int n_new = static_cast<int>(result.context->tokens.size()) - 1 - state.n_run;
     if (n_new <= result.features.n_rows()) take_features(state, result.features, n_new);
   }

@@ -9,7 +9,8 @@
 namespace outrider {
 namespace {
 
-// What it catches up with in the target's own cache, no round would have room for.
+// Whether a part must see every token: one round could not make up for a backlog in the target's
+// own cache.
 bool must_be_shown(const Drafter& part) {
   return part.traits().reads_features || (part.catches_up() && part.uses_target_cache());
 }
@@ -60,7 +61,7 @@ void AutoDrafter::propose(std::span<DraftJob> jobs) {
   finish(jobs);
 }
 
-// Lets the parts that cost next to nothing say what they have.
+// Asks the lookup parts, which cost next to nothing, for their drafts.
 void AutoDrafter::look_up(std::span<DraftJob> jobs) {
   asked_.clear();
   for (DraftJob& job : jobs) {
@@ -105,7 +106,7 @@ void AutoDrafter::take_first(std::span<DraftJob> jobs) {
   }
 }
 
-// false: there is no draft.
+// Returns false if there is no draft.
 bool AutoDrafter::take(std::size_t index, DraftJob& job) {
   if (drafted(index, job.context->id).n_drafted() == 0) return false;
   graft(index, job, /*share_named=*/false);
@@ -123,7 +124,7 @@ DrafterTraits traits_of(std::span<const DrafterPlan> plans) {
   return traits;
 }
 
-// Room for drafts that end where they do not pay.
+// A shape large enough for drafts that end where they do not pay.
 std::shared_ptr<const TreeShape> shape_over_deepest(std::vector<DrafterPlan> plans) {
   for (DrafterPlan& plan : plans) {
     if (plan.deepest != nullptr) plan.shape = plan.deepest;
@@ -150,7 +151,7 @@ std::vector<DrafterPlan> read_all(std::span<const std::string> specs) {
   return plans;
 }
 
-// "auto": which parts there are is known when the target is.
+// "auto": its parts are known once the target is.
 DrafterPlan plan_own_parts() {
   const std::vector<DrafterPlan> possible = read_all(every_own_part());
   const auto shape = shape_over_deepest(possible);

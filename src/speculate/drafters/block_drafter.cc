@@ -17,8 +17,8 @@ BlockDrafter::BlockDrafter(std::unique_ptr<BlockHead> head, double least_confide
       least_confidence_(least_confidence) {}
 BlockDrafter::~BlockDrafter() = default;
 
-// Whether a block behind a text of n tokens lies within the head's context. A text beyond it is
-// left to plain decoding, for good: texts only grow.
+// Whether a block after a text of n tokens lies within the head's context. A text beyond it gets
+// plain decoding for good, since texts only grow.
 bool BlockDrafter::has_room(std::size_t n_tokens) const {
   const BlockHeadConfig& config = head_->config();
   return n_tokens + static_cast<std::size_t>(config.n_slots) <=
@@ -32,7 +32,7 @@ bool BlockDrafter::is_ready(const Context& context, const State& state) const {
   return n_known > 0 && n_known + 1 == n_tokens && has_room(context.tokens.size());
 }
 
-// The states of the next n tokens join the queue. Many at once are run in passes of bounded size.
+// Queues the states of the next n tokens. Many at once are run in passes of bounded size.
 void BlockDrafter::add_features(State& state, const FeatureRows& features, int n) {
   features_.clear();
   for (int i = 0; i < n; ++i) {
@@ -53,7 +53,7 @@ void BlockDrafter::begin(const Context& context) {
   states_[context.id] = {.states = QueuedStates(head_->open(), dim_), .given = {}, .markov = {}};
 }
 
-// A token's keys and values depend on its own state and position.
+// A token's keys and values depend on its own state and position only.
 std::size_t BlockDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
   return std::min(n_common, static_cast<std::size_t>(states_.at(earlier).states.n_known()));
 }
@@ -82,7 +82,7 @@ int BlockDrafter::prepare(const DraftJob& job) {
   return state.n_wanted;
 }
 
-// The queued states of these texts, and then a block of each.
+// Runs the queued states of these texts, then one block for each.
 void BlockDrafter::run_blocks(std::span<const Context* const> contexts) {
   known_.clear();
   blocks_.clear();
@@ -104,7 +104,7 @@ void BlockDrafter::run_blocks(std::span<const Context* const> contexts) {
   }
 }
 
-// The logits of all levels that are wanted, with one walk through the output matrix.
+// Computes the logits of all requested levels in one product with the output matrix.
 void BlockDrafter::project_blocks(std::span<const Growing> drafts, ForwardOutput& output) {
   given_.clear();
   int row = 0;
@@ -118,7 +118,7 @@ void BlockDrafter::project_blocks(std::span<const Growing> drafts, ForwardOutput
   head_->project(given_, output);
 }
 
-// The first level runs the blocks; the others look up their rows and, of dspark, run the Markov
+// The first level runs the blocks. The others look up their rows and, for dspark, run the Markov
 // head, which is no pass.
 LevelwiseDrafter::RowPer BlockDrafter::run_level(int level, std::span<const Growing> drafts) {
   const bool follows = head_->markov() != nullptr;
@@ -139,7 +139,7 @@ LevelwiseDrafter::RowPer BlockDrafter::run_level(int level, std::span<const Grow
   });
 }
 
-// Without a state: in front of the first slot.
+// The node without its Markov state, which is zero at the first slot.
 MarkovHead::Node BlockDrafter::markov_node(const Context& context, const State& state,
                                            const DraftTree& tree, int node) const {
   const auto slot = static_cast<std::size_t>(tree.node(node).depth);
@@ -148,7 +148,7 @@ MarkovHead::Node BlockDrafter::markov_node(const Context& context, const State& 
           .state = {}};
 }
 
-// That the token drawn behind a node will be accepted, if the node is.
+// The probability that the token drawn after a node will be accepted, if the node is.
 double BlockDrafter::confidence(const Growing& draft, int node) const {
   const State& state = states_.at(draft.context().id);
   return head_->markov()->confidence(markov_node(draft.context(), state, draft.tree(), node));
@@ -164,7 +164,7 @@ double BlockDrafter::log_trust(const Growing& draft, int node) {
   return portable_log(confidence(draft, node));
 }
 
-// output() of a node = what its slot gives + what the Markov head adds.
+// output() of a node = its slot's logits + the Markov head's logits.
 void BlockDrafter::add_markov(std::size_t row, std::span<const float> slot) {
   const std::size_t first = row * slot.size();
   const std::span<const float> added = added_.logits.values().subspan(first, slot.size());
@@ -178,7 +178,7 @@ void BlockDrafter::run_markov_level(std::span<const Growing> drafts) {
   nodes_.clear();
   for (const Growing& draft : drafts) {
     State& state = states_.at(draft.context().id);
-    // Before spans into it are taken.
+    // Resized before spans into it are taken.
     state.markov.resize(static_cast<std::size_t>(draft.tree().n_nodes()) * rank);
     for (const int node : draft.frontier()) {
       if (ends_path(draft, node)) continue;
@@ -211,8 +211,8 @@ void BlockDrafter::run_markov_level(std::span<const Growing> drafts) {
   }
 }
 
-// The logits behind one node to output(), from those of its slot: the path to it is read again,
-// since its nodes may have other numbers than while they grew.
+// Writes the logits after one node to output(), from those of its slot. The Markov head reads the
+// node's whole path again, since nodes may have been renumbered after they grew.
 void BlockDrafter::run_markov_path(const Context& context, const DraftTree& tree, int node) {
   MarkovHead& markov = *head_->markov();
   const auto rank = static_cast<std::size_t>(markov.rank());
@@ -222,7 +222,7 @@ void BlockDrafter::run_markov_path(const Context& context, const DraftTree& tree
   path_.push_back(0);
   std::reverse(path_.begin(), path_.end());
   latents_.resize(rank);
-  states_of_nodes_.assign(2 * rank, 0);  // before a node and behind it
+  states_of_nodes_.assign(2 * rank, 0);  // before a node and after it
   const std::span<float> before = std::span(states_of_nodes_).first(rank);
   const std::span<float> behind = std::span(states_of_nodes_).subspan(rank);
   for (const int at : path_) {
@@ -264,8 +264,8 @@ void BlockDrafter::observe(std::span<const RoundResult> results) {
       state.states.clear();
       continue;
     }
-    // The root and the accepted tokens but the newest one, which is the next anchor. Where features
-    // were left out before, they do not help.
+    // The root and the accepted tokens but the newest, which is the next anchor. If earlier
+    // features were left out, these are useless.
     const int n_new = static_cast<int>(n_tokens) - 1 - state.states.n_known();
     if (n_new > 0 && n_new <= result.features.n_rows()) {
       add_features(state, result.features, n_new);

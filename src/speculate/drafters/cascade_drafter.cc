@@ -20,7 +20,7 @@ constexpr const char* kForm = "cascade:RULE+model:PATH+B";
   throw UsageError("read drafter", "cascade", expected, got);
 }
 
-// Refuses what would make the drafts' law depend on where a round began.
+// Refuses rules that would make the drafts' distribution depend on where a round began.
 void require_function_of_prefix(const Rule& rule, const std::string& spec) {
   const RuleNeeds needs = rule.needs();
   if (needs.greedy) refuse("a rule that means something at every temperature", spec);
@@ -33,7 +33,7 @@ void require_function_of_prefix(const Rule& rule, const std::string& spec) {
 void require_fitting_drafter(const Rule& rule, const DrafterPlan& cheaper,
                              const std::string& spec) {
   const std::string_view name = std::string_view(spec).substr(0, spec.find(':'));
-  // The inner draws' keys leave room for drafts of drafts, and no further (staged_drafter.cc).
+  // The keys of inner draws have bits for one level of nesting only (staged_drafter.cc).
   if (name == "staged" || name == "cascade") refuse("a drafter that has none of its own", spec);
   if (cheaper.traits.reads_features) {
     refuse("a cheaper drafter that reads no features of the target", spec);

@@ -58,7 +58,7 @@ void CompositeDrafter::prefill_part(std::size_t part, const Context& context,
 
 std::size_t CompositeDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
   std::size_t n_run = n_common;
-  // What one part can take over may be less where another has lowered it.
+  // A part may reuse less once another has lowered n_run, so this repeats until nothing changes.
   for (std::size_t before = n_run + 1; n_run < before;) {
     before = n_run;
     for (const Part& part : parts_) n_run = std::min(n_run, part.drafter->reusable(earlier, n_run));

@@ -16,7 +16,7 @@ std::uint64_t hash_of(std::span<const TokenId> tokens) {
 }  // namespace
 
 std::size_t ContinuationTable::place_of(std::uint64_t hash) const {
-  // The high half as a fraction of all places.
+  // The hash's high half as a fraction of all places.
   return static_cast<std::size_t>(((hash >> 32) * places_.size()) >> 32);
 }
 

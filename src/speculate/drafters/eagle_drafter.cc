@@ -16,22 +16,22 @@ EagleDrafter::EagleDrafter(std::unique_ptr<FeatureHead> head)
     : head_(std::move(head)), dim_(static_cast<std::size_t>(head_->config().dim)), blocks_(dim_) {}
 EagleDrafter::~EagleDrafter() = default;
 
-// Whether the rows of a text of n tokens lie within the head's context. A text beyond it is left to
-// plain decoding, for good: texts only grow.
+// Whether the rows of a text of n tokens lie within the head's context. A text beyond it gets plain
+// decoding for good, since texts only grow.
 bool EagleDrafter::has_room(std::size_t n_tokens) const {
   return n_tokens <= static_cast<std::size_t>(head_->config().context_length) + 1;
 }
 
-// Whether the states of all rows are known, and the last of them, which gives the distribution
-// behind the root, is queued.
+// Whether the states of all rows are known and the last is queued; it gives the distribution after
+// the root.
 bool EagleDrafter::is_ready(const Context& context, const State& state) const {
   const std::size_t n_tokens = context.tokens.size();
   return state.states.n_queued() > 0 && state.states.n_known() + 1 == static_cast<int>(n_tokens) &&
          has_room(n_tokens);
 }
 
-// The features of the next n places join the queue. Rows stay in it until a draft needs the last of
-// them; many at once are run in passes of bounded size.
+// Queues the features of the next n places. Rows stay queued until a draft needs the last of them;
+// many at once are run in passes of bounded size.
 void EagleDrafter::add_features(const Context& context, State& state, const FeatureRows& features,
                                 int n) {
   features_.clear();
@@ -43,7 +43,7 @@ void EagleDrafter::add_features(const Context& context, State& state, const Feat
   while (state.states.n_queued() > kPrefillRows) run_known(context, state, kPrefillRows);
 }
 
-// Adds the next n_rows rows of the text, whose states are queued, as a block.
+// Adds the text's next n_rows rows, whose states are queued, as a block.
 void EagleDrafter::add_known(const Context& context, const State& state, int n_rows) {
   const auto n_kept = static_cast<std::size_t>(state.states.sequence().n_kept());
   const auto n = static_cast<std::size_t>(n_rows);
@@ -52,7 +52,7 @@ void EagleDrafter::add_known(const Context& context, const State& state, int n_r
   blocks_.add_states(state.states.first(n_rows));
 }
 
-// Adds the rows of nodes whose parents have been run, as a block that is asked for all logits.
+// Adds the rows of nodes whose parents have been run, as a block with logits for every row.
 void EagleDrafter::add_nodes(const DraftTree& tree, std::span<const int> nodes, State& state) {
   blocks_.begin_block(state.states.sequence());
   blocks_.add_nodes(tree, nodes, state.pending);
@@ -115,8 +115,8 @@ int EagleDrafter::prepare(const DraftJob& job) {
   return head_->config().context_length - static_cast<int>(job.context->tokens.size()) + 2;
 }
 
-// The first level runs the rows of what was committed since the last draft, the root's last; every
-// further one its frontier, behind the pending rows of the levels before.
+// The first level runs the rows of tokens committed since the last draft; the root's is the last.
+// Every further level runs its frontier, after the pending rows of the levels before.
 LevelwiseDrafter::RowPer EagleDrafter::run_level(int level, std::span<const Growing> drafts) {
   blocks_.clear();
   for (const Growing& draft : drafts) {
@@ -161,7 +161,7 @@ bool EagleDrafter::run_node(const Context& context, const DraftTree& tree, int n
     blocks_.ask();
     run_blocks();
     keep_rows(state, n_rows);
-  } else {  // the draft's beginning has been run; what is missing is its last token
+  } else {  // the draft's beginning has been run; only its last token is missing
     add_nodes(tree, {&node, 1}, state);
     run_blocks();
   }
@@ -171,15 +171,15 @@ bool EagleDrafter::run_node(const Context& context, const DraftTree& tree, int n
 void EagleDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     State& state = states_.at(result.context->id);
-    state.states.sequence().keep({});  // those rows read predictions
+    state.states.sequence().keep({});  // those rows were computed from predicted states
     state.pending.clear();
     const std::size_t n_tokens = result.context->tokens.size();
     if (!has_room(n_tokens)) {
       state.states.clear();
       continue;
     }
-    // The root and the accepted tokens, as far as they were committed: each has a token behind it
-    // now, so that its row can be run. Where features were left out before, they do not help.
+    // The root and the accepted tokens, as far as they were committed. Each now has a token after
+    // it, so its row can be run. If earlier features were left out, these are useless.
     const int n_new = static_cast<int>(n_tokens) - 1 - state.states.n_known();
     if (n_new <= result.features.n_rows()) {
       add_features(*result.context, state, result.features, n_new);

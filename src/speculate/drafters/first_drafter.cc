@@ -24,13 +24,13 @@ void FirstDrafter::propose(std::span<DraftJob> jobs) {
 
 DrafterPlan read_first_drafter(std::span<const std::string> parts) {
   const std::vector<DrafterPlan> plans = read_parts("first", "first:A,B,...", parts);
-  // Which part drafts, and so which distribution a position has, depends on where the round begins.
+  // Which part drafts, and so a position's distribution, depends on where the round begins.
   DrafterTraits traits{.has_draft_prob = true, .prefix_determined = false};
   for (const DrafterPlan& plan : plans) {
     traits.has_draft_prob = traits.has_draft_prob && plan.traits.has_draft_prob;
     traits.reads_features = traits.reads_features || plan.traits.reads_features;
   }
-  // One part's draft at a time: of chains it is a chain.
+  // Only one part drafts at a time, so chains give a chain.
   int length = 0;
   bool chains = true;
   for (const DrafterPlan& plan : plans) {

@@ -18,7 +18,7 @@ int GraftedDraft::own_node(int whole) const {
 }
 
 void GraftedDraft::graft(DraftTree& whole, bool share_named, bool with_laws) {
-  // Laws are copied once each, since siblings drawn without replacement share one.
+  // Distributions are copied once each, since siblings drawn without replacement share one.
   std::vector<int> laws;
   const auto copied = [&](int law) {
     if (law < 0) return law;

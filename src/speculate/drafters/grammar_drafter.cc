@@ -20,7 +20,7 @@ void GrammarDrafter::propose_one(const DraftJob& job) {
   GrammarMatcher& matcher = job.context->history->matcher();
   matcher.forced(job.context->history->state_behind({}), most, tokens_);
   const int state = job.context->history->state_behind(tokens_);
-  // Tokens of no more than four bytes on average.
+  // Assumes at most four bytes per token on average.
   matcher.certain_text(state, 4 * (most - tokens_.size()), text_);
   for (std::string_view rest = text_; !rest.empty() && tokens_.size() < most;) {
     const TokenId token = matcher.trie().longest(rest);

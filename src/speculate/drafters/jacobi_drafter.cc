@@ -24,8 +24,8 @@ void JacobiDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     std::vector<TokenId>& block = blocks_.at(result.context->id);
     block.clear();
-    // The verifier's own token stands in place of the first node that does not; what follows that
-    // node is the guess at what follows the text.
+    // The verifier's token replaces the first rejected node. What followed that node is the next
+    // guess.
     const auto n_accepted = static_cast<int>(result.verdict->path.size());
     for (int node = n_accepted + 1; node <= result.tree->n_drafted(); ++node) {
       block.push_back(guesses_.behind(result, node, n_accepted));

@@ -28,7 +28,7 @@ void JacobiWindow::add_to(DraftTree& tree, std::vector<int>& newest) {
 
 void JacobiWindow::advance(std::span<const TokenId> results, const TakeNgram& take) {
   if (!full()) {
-    // What stood one column to the right guesses at the same position, now that the root has moved.
+    // The root has moved by one, so each column's right neighbour now guesses its position.
     for (std::vector<TokenId>& level : levels_) level.erase(level.begin());
     levels_.emplace_back(results.begin() + 1, results.end());
     return;
@@ -41,7 +41,7 @@ void JacobiWindow::advance(std::span<const TokenId> results, const TakeNgram& ta
     others.back() = results[column];
     take(levels_.front()[column], others);
   }
-  // The levels move up instead.
+  // The levels move up instead of being replaced.
   levels_.erase(levels_.begin());
   levels_.emplace_back(results.begin(), results.end());
 }

@@ -16,7 +16,7 @@ namespace outrider {
 namespace {
 
 constexpr const char* kOperation = "read drafter";
-constexpr int kMostLayers = 10'000;  // far beyond any model: a bound for numbers that are typed
+constexpr int kMostLayers = 10'000;  // far beyond any model; bounds what a user types
 
 std::vector<int> read_layers(const std::string& text) {
   std::vector<int> layers;
@@ -82,7 +82,7 @@ DrafterPlan read_layerskip_drafter(const Spec& spec) {
                                    keys->lender, keys->layer),
                        fmt::format("skip={}", fmt::join(skip_layers, "+")));
     }
-    // An early exit goes on from the target's own keys and values, and never runs a prompt.
+    // An early exit continues from the target's own keys and values and never runs a prompt.
     const bool exits_early = skip_layers.front() == n_layers - n_skipped;
     FollowSequence follow;
     if (exits_early) {

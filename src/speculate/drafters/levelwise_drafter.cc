@@ -34,7 +34,7 @@ void LevelwiseDrafter::propose(std::span<DraftJob> jobs) {
   }
 }
 
-// The children of all frontiers, from the rows of the level's pass.
+// Adds the children of all frontiers from the rows of the level's pass.
 void LevelwiseDrafter::grow(RowPer row_per) {
   int row = 0;
   std::size_t listed = 0;

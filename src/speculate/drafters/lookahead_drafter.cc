@@ -15,8 +15,8 @@
 namespace outrider {
 namespace {
 
-// A token of the text, chosen by its length and the column. The counter's last word is no
-// Purpose's: no draw of any request uses this block.
+// Chooses a token of the text by the text's length and the column. The counter's last word is that
+// of no Purpose, so no draw of a request uses this block.
 TokenId borrowed_token(std::span<const TokenId> text, std::size_t column) {
   constexpr std::uint32_t kNoPurpose = 1U << 30;
   const auto length = static_cast<std::uint64_t>(text.size());
@@ -27,7 +27,7 @@ TokenId borrowed_token(std::span<const TokenId> text, std::size_t column) {
   return text[static_cast<std::size_t>(std::uint64_t{block[0]} * length >> 32)];
 }
 
-// Adds the path as children of the root, as far as it is not there yet.
+// Adds the missing part of the path below the root.
 void add_path(DraftTree& tree, std::span<const TokenId> path, const Budget& budget) {
   int node = 0;
   for (const TokenId token : path) {
@@ -53,7 +53,7 @@ void LookaheadDrafter::propose(std::span<DraftJob> jobs) {
   for (DraftJob& job : jobs) {
     Text& text = texts_.at(job.context->id);
     text.newest.clear();
-    if (job.budget.depth == 0) continue;  // nothing will be guessed after this round either
+    if (job.budget.depth == 0) continue;  // no guesses after this round either
     DraftTree& tree = *job.tree;
     const auto guesses = text.pool.guesses(tree.node(0).token);
     for (auto guess = guesses.rbegin(); guess != guesses.rend(); ++guess) {
@@ -75,7 +75,7 @@ void LookaheadDrafter::propose(std::span<DraftJob> jobs) {
 void LookaheadDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     Text& text = texts_.at(result.context->id);
-    // A drafter of which this is a part may have had no room for the window.
+    // An enclosing drafter may have had no nodes left for the window.
     const bool ran = !text.newest.empty() && text.newest.back() < result.tree->n_nodes();
     tokens_.clear();
     for (const int node : text.newest) {

@@ -18,7 +18,7 @@ bool MedusaDrafter::is_ready(const State& state, const Context& context) {
 
 void MedusaDrafter::begin(const Context& context) { states_[context.id] = {}; }
 
-// One token is always run again: the heads read what the target's pass leaves at the last of them.
+// The target always runs one token again: the heads read its hidden state at the last token.
 std::size_t MedusaDrafter::reusable(SequenceId /*earlier*/, std::size_t n_common) const {
   return n_common - std::min<std::size_t>(n_common, 1);
 }
@@ -62,8 +62,8 @@ bool MedusaDrafter::run_node(const Context& context, const DraftTree& tree, int 
 void MedusaDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     State& state = states_.at(result.context->id);
-    // Of the root and the accepted tokens, the last that has a token behind it. Where features were
-    // left out before, the text is left to plain decoding.
+    // Takes the last row, among the root and the accepted tokens, that has a token after it. If
+    // earlier features were left out, the text gets plain decoding.
     const int n_new = static_cast<int>(result.context->tokens.size()) - 1 - state.n_known;
     if (n_new <= 0 || n_new > result.features.n_rows()) continue;
     state.n_known += n_new;

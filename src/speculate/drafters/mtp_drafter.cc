@@ -54,9 +54,9 @@ std::size_t MtpDrafter::n_behind(const Context& context) const {
   return static_cast<std::size_t>(std::max(n_queued(states_.at(context.id).front()) - 1, 0));
 }
 
-// Row i of module k reads token i + k + 1 and what module k - 1 gave at row i, which is not kept.
-// Behind all rows that module 0 has run, a text goes on with the states that wait for it; before
-// them, all modules go on from the row where the last of them has to.
+// Row i of module k reads token i + k + 1 and the output of module k - 1 at row i, which is not
+// kept. If the common text includes all rows that module 0 has run, the text continues with the
+// queued states. Otherwise all modules restart at the lowest row that any of them needs.
 std::size_t MtpDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
   const State& state = states_.at(earlier);
   const Progress& first = state.front();
@@ -76,8 +76,8 @@ void MtpDrafter::begin_behind(const Context& context, SequenceId earlier, std::s
   for (std::size_t module = 0; module < state.size(); ++module) {
     state[module].sequence = kept[module].sequence->fork();
     if (n_run < n_kept) {
-      // Where a window has lost the place, or a module has fewer rows, rows are missing, and the
-      // text is left to plain decoding.
+      // If a window has dropped that place, or a module has fewer rows, rows are missing and the
+      // text gets plain decoding.
       state[module].sequence->rewind(static_cast<int>(n_run));
     } else {
       const auto queued = std::span<const float>(kept[module].queued_features);
@@ -96,8 +96,8 @@ void MtpDrafter::add_features(State& state, const FeatureRows& features, int n) 
   }
 }
 
-// Every module's rows of committed tokens but the last whose state is queued: module 0 is asked for
-// its logits when a draft begins, and the others lack the token.
+// Runs every module's rows of committed tokens except the last one with a queued state. A draft
+// asks for module 0's logits there; the other modules lack that row's token.
 void MtpDrafter::run_known(const Context& context, State& state) {
   for (std::size_t module = 0; module < modules_.size(); ++module) {
     for (int n; (n = std::min(n_queued(state[module]) - 1, kPrefillRows)) > 0;) {
@@ -119,8 +119,8 @@ void MtpDrafter::prefill(const Context& context, std::span<const TokenId> /*toke
   if (n_queued(state.front()) > kPrefillRows) run_known(context, state);
 }
 
-// What a module has to run for the logits behind these nodes of level `module`: the nodes and all
-// before them but the root, in order, and the known rows up to its last.
+// Lists what a module runs to get the logits after the nodes `wanted`, which are of level `module`:
+// these nodes and their ancestors but the root, in order, and the known rows up to its last.
 MtpDrafter::Running MtpDrafter::to_run(int module, const Context& context, State& state,
                                        const DraftTree& tree, std::span<const int> wanted) const {
   Running running{.context = &context,
@@ -136,15 +136,15 @@ MtpDrafter::Running MtpDrafter::to_run(int module, const Context& context, State
   }
   std::sort(running.nodes.begin(), running.nodes.end());
   running.nodes.erase(std::unique(running.nodes.begin(), running.nodes.end()), running.nodes.end());
-  // The beginning of a short text has fewer places than the draft has levels.
+  // At the beginning of a short text there are fewer places than draft levels.
   const auto n_tokens = static_cast<int>(context.tokens.size());
   std::erase_if(running.nodes,
                 [&](int node) { return n_tokens - 2 - module + tree.node(node).depth < 0; });
   return running;
 }
 
-// A text's rows in a pass of a module. Node rows of module k stand at the places n - 1 - k to n - 2
-// of a text of n tokens.
+// Adds a text's rows to a module's pass. For a text of n tokens, node rows of module k are at
+// places n - 1 - k to n - 2.
 void MtpDrafter::add_block(int module, const Running& running) {
   Progress& progress = (*running.state)[static_cast<std::size_t>(module)];
   blocks_.begin_block(*progress.sequence);
@@ -155,13 +155,14 @@ void MtpDrafter::add_block(int module, const Running& running) {
   }
   blocks_.add_states(std::span<const float>(progress.queued_features)
                          .first(static_cast<std::size_t>(running.n_known) * dim_));
-  if (module == 0 && !running.wanted.empty()) blocks_.ask();  // behind the root
+  if (module == 0 && !running.wanted.empty()) blocks_.ask();  // after the root
   if (running.tree == nullptr) return;
   const DraftTree& tree = *running.tree;
   progress.row_of.assign(static_cast<std::size_t>(tree.n_nodes()), -1);
   for (const int node : running.nodes) {
     const int parent = tree.node(node).parent;
-    const int above = progress.row_of[static_cast<std::size_t>(parent)];  // -1: no node's row
+    // -1: the parent has no row.
+    const int above = progress.row_of[static_cast<std::size_t>(parent)];
     const int row = blocks_.add(tree.node(node).token, running.n_known + above);
     blocks_.add_states(predicted_at(*running.state, module - 1, parent));
     progress.row_of[static_cast<std::size_t>(node)] = row - running.n_known;
@@ -177,8 +178,8 @@ void MtpDrafter::run(int module, std::span<const Running> all) {
   for (std::size_t i = 0; i < all.size(); ++i) take_predicted(module, all[i], blocks_.first_row(i));
 }
 
-// After a pass of a module: what the known rows give is queued for the next module, and these rows
-// are kept; what a node's row gives is for its children there.
+// After a module's pass: outputs of known rows are queued for the next module, and these rows are
+// kept. A node's output serves its children in the next module.
 void MtpDrafter::take_predicted(int module, const Running& running, int first_row) {
   const auto index = static_cast<std::size_t>(module);
   Progress& progress = (*running.state)[index];
@@ -199,8 +200,7 @@ void MtpDrafter::take_predicted(int module, const Running& running, int first_ro
   keep_chain(*progress.sequence, n_known);
 }
 
-// What a module gave at a node of the draft; at the root it is the last state queued for the
-// next module.
+// A module's output at a node of the draft; at the root, the last state queued for the next module.
 std::span<const float> MtpDrafter::predicted_at(const State& state, int module, int node) const {
   if (node == 0) {
     return std::span<const float>(state[static_cast<std::size_t>(module) + 1].queued_features)
@@ -246,8 +246,8 @@ bool MtpDrafter::run_node(const Context& context, const DraftTree& tree, int nod
 void MtpDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     State& state = states_.at(result.context->id);
-    // Of the root and the accepted tokens, those that have a token behind them. Where features were
-    // left out before, the text is left to plain decoding.
+    // The root and the accepted tokens that have a token after them. If earlier features were left
+    // out, the text gets plain decoding.
     const int n_known = state.front().sequence->n_kept() + n_queued(state.front());
     const int n_new = static_cast<int>(result.context->tokens.size()) - 1 - n_known;
     if (n_new > result.features.n_rows()) continue;

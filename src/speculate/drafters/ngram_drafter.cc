@@ -38,14 +38,14 @@ void NgramDrafter::propose(std::span<DraftJob> jobs) {
     while (state != SuffixAutomaton::kRoot && index.state(state).previous_end < 0) {
       state = index.state(state).link;
     }
-    // A state whose longest string is longer than `longest` was matched by that many tokens of it.
+    // A state whose longest string exceeds `longest` was matched by `longest` tokens of it.
     const int length = std::min(index.state(state).length, options_.longest);
     if (length < options_.longest && earlier_ && draft_from_earlier(job)) continue;
     if (length >= options_.shortest) draft_from_text(job, index, state);
   }
 }
 
-// Copies what stands behind the state's strings.
+// Copies what followed the state's strings.
 void NgramDrafter::draft_from_text(const DraftJob& job, const SuffixAutomaton& index,
                                    int state) const {
   const std::span<const TokenId> tokens = job.context->tokens;
@@ -64,7 +64,8 @@ void NgramDrafter::draft_from_text(const DraftJob& job, const SuffixAutomaton& i
   }
 }
 
-// What ended texts have had behind the last tokens, those drafted among them. False: nothing.
+// Drafts what followed the last tokens (drafted ones included) in ended texts. Returns false if
+// nothing did.
 bool NgramDrafter::draft_from_earlier(const DraftJob& job) {
   const std::span<const TokenId> tokens = job.context->tokens;
   const std::span<const TokenId> last =
@@ -94,7 +95,7 @@ void NgramDrafter::end(SequenceId id) {
 }
 
 DrafterPlan read_ngram_drafter(const Spec& spec) {
-  // An n-gram that long has one continuation in any text that is not made of copies.
+  // An n-gram of this length has a single continuation in any text that is not made of copies.
   constexpr int kLongest = 64;
   spec.require_no_value();
   NgramDrafter::Options options;

@@ -17,13 +17,12 @@ namespace {
 
 constexpr const char* kOperation = "own drafter";
 
-// A sum of probabilities beyond 1 by more than this is no rounding. bfloat16, the coarsest type
-// that probabilities come in, has 8 significant bits: rounding to nearest makes a number larger by
-// at most the share 2^-8, and so their sum, which stays below 1 + 2^-8 = 1.00391 but for the
-// rounding of the softmax in float32 before it (parts in 10^7 each).
+// A sum of probabilities may exceed 1 by this much through rounding. bfloat16, the coarsest type in
+// use, has 8 significant bits. Rounding to nearest enlarges a number by at most the factor 1 +
+// 2^-8, so the sum stays below 1.00391, plus parts in 10^7 from a float32 softmax.
 constexpr double kMostOverOne = 0.004;
 
-// The law as a Distribution: ids ascending, what has no probability left out, its sum 1.
+// Converts to a Distribution: ids ascending, tokens without probability dropped, sum 1.
 void read_law(const TokenLaw& law, int vocabulary_size, Distribution& out) {
   if (law.ids.size() != law.probs.size()) {
     throw Error(kOperation, "law", fmt::format("as many probabilities as ids, {}", law.ids.size()),
@@ -58,7 +57,7 @@ void read_law(const TokenLaw& law, int vocabulary_size, Distribution& out) {
       throw Error(kOperation, "law", "each token once", fmt::format("token {} twice", id));
     }
     last = id;
-    if (!(prob / sum > 0)) continue;  // so small that nothing is left of it
+    if (!(prob / sum > 0)) continue;  // so small that the quotient is 0
     out.ids.push_back(id);
     out.probs.push_back(prob / sum);
   }
@@ -100,7 +99,7 @@ class Draft final : public OwnDraft {
     read_law(law, vocabulary_size_, law_);
     DraftTree& tree = *job_->tree;
     const int root = parent + 1;
-    // As tree_growth.h draws: siblings that shared their noise would all be the same token.
+    // As in tree_growth.h: with shared noise all siblings would be the same token.
     const bool is_coupled = job_->noise == DraftNoise::coupled && tree.next_child(root, root) < 0;
     const Draw key = is_coupled
                          ? Draw{tree.n_committed() + tree.node(root).depth, 0, Purpose::token}
@@ -154,10 +153,10 @@ class Draft final : public OwnDraft {
   int most_depth_;
   int most_nodes_;
   int vocabulary_size_;
-  Distribution law_;  // of the token in hand
+  Distribution law_;  // the distribution being added
 };
 
-// Texts of several generators that share a drafter are told apart, too.
+// Also distinguishes texts of several generators that share a drafter.
 std::int64_t new_id() {
   static std::atomic<std::int64_t> next{0};
   return next++;
@@ -203,7 +202,7 @@ void OwnDrafterAdapter::observe(std::span<const RoundResult> results) {
 
 void OwnDrafterAdapter::end(SequenceId id) {
   const auto text = texts_.find(id);
-  if (text == texts_.end()) return;  // it never began: begin() threw
+  if (text == texts_.end()) return;  // begin() threw, so it never began
   own_->end(text->second.id);
   texts_.erase(text);
 }
@@ -214,7 +213,7 @@ std::exception_ptr OwnDrafterAdapter::failure(SequenceId id) const {
 }
 
 DrafterPlan read_own_drafter(const Spec& spec, const std::shared_ptr<OwnDrafter>& own) {
-  (void)spec.value();  // a name, or none
+  (void)spec.value();  // a name, or nothing
   spec.require_keys({"length", "total"});
   const auto total = spec.integer("total", 1, kMostDraftNodes);
   const int length =

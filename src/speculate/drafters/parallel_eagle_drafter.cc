@@ -22,8 +22,8 @@ int ParallelEagleDrafter::prepare(const DraftJob& job) {
   return rows_.want(job, EagleDrafter::prepare(job));
 }
 
-// No pass is wider than one of prefill: where the masks have no room beside what is known, that is
-// run before, but for the root's row.
+// No pass is wider than one of prefill. If the masks and the known rows exceed that, the known rows
+// but the root's run in passes before.
 void ParallelEagleDrafter::catch_up(const Context& context, State& state, int n_masks) {
   const int n_known = state.states.n_queued();
   if (n_known + n_masks <= kPrefillRows) return;
@@ -31,7 +31,7 @@ void ParallelEagleDrafter::catch_up(const Context& context, State& state, int n_
   count_passes(1);
 }
 
-// The rows that are known, and the masks behind them.
+// Adds the known rows and the masks after them.
 void ParallelEagleDrafter::add_block(const Context& context, const State& state, int n_masks) {
   const auto n = static_cast<std::size_t>(n_masks);
   const std::size_t dim = states_.size() / masks_.size();
@@ -45,7 +45,7 @@ void ParallelEagleDrafter::run_masked() {
   output().logits.forbid(masks_.front());
 }
 
-// The first level runs the drafts; the others look up their rows, which is no pass.
+// The first level runs the drafts; the others look up their rows, without a pass.
 LevelwiseDrafter::RowPer ParallelEagleDrafter::run_level(int level,
                                                          std::span<const Growing> drafts) {
   if (level == 0) {
@@ -73,7 +73,7 @@ LevelwiseDrafter::RowPer ParallelEagleDrafter::run_level(int level,
                    [this](const Context& context, int depth) { return rows_.row(context, depth); });
 }
 
-// Masks once more, behind a draft that was run, up to the node's place.
+// Runs masks again, after the draft's own tokens, up to the node's place.
 bool ParallelEagleDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   State& state = state_of(context);
   const std::size_t n_tokens = context.tokens.size();

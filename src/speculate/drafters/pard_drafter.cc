@@ -17,7 +17,7 @@ namespace outrider {
 
 PardDrafter::PardDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
                          TokenId mask)
-    // Which row a position gets depends on where the round began.
+    // A position's row depends on where the round began.
     : ModelDrafter(std::move(model), target_vocabulary_size,
                    {.name = "pard", .prefix_determined = false}),
       masks_(kMostDraftNodes, mask) {}
@@ -27,7 +27,7 @@ int PardDrafter::prepare(const DraftJob& job) {
   return rows_.want(job, ModelDrafter::prepare(job));
 }
 
-// What is missing of the text, and the masks behind it.
+// Adds the text's tokens that were not run and the masks after them.
 void PardDrafter::add_block(const Context& context, const State& state, int n_masks) {
   blocks().begin_block(*state.sequence);
   blocks().add_chain(unseen(context, state));
@@ -39,7 +39,7 @@ void PardDrafter::run_blocks() {
   output().logits.forbid(masks_.front());
 }
 
-// The first level runs the drafts; the others look up their rows, which is no pass.
+// The first level runs the drafts; the others look up their rows, without a pass.
 LevelwiseDrafter::RowPer PardDrafter::run_level(int level, std::span<const Growing> drafts) {
   if (level == 0) {
     for (const Growing& draft : drafts) {
@@ -69,7 +69,7 @@ LevelwiseDrafter::RowPer PardDrafter::run_level(int level, std::span<const Growi
                    [this](const Context& context, int depth) { return rows_.row(context, depth); });
 }
 
-// Masks once more, behind a draft that was run, up to the node's place.
+// Runs masks again, after the draft's own tokens, up to the node's place.
 bool PardDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   State& state = state_of(context);
   const int n_masks = tree.node(node).depth;
@@ -95,7 +95,7 @@ void PardDrafter::end(SequenceId id) {
 
 namespace {
 
-// The spec's, or else the file's.
+// The spec's mask token, or else the file's.
 TokenId mask_of(const std::string& path, const LanguageModel& model, std::optional<TokenId> named) {
   const std::optional<TokenId> mask = named ? named : model.config().mask_token;
   const auto refuse = [&path](const std::string& expected, const std::string& got) {

@@ -64,8 +64,8 @@ void RecyclingDrafter::add_children(const DraftJob& job, int node, std::span<con
   }
 }
 
-// The likeliest first; of equals the shallower, then the one behind the earlier node, then that of
-// the lower rank: the order must not depend on how a heap is made.
+// Orders by probability; ties go to the shallower node, then to the earlier parent, then to the
+// lower rank. The order must not depend on how a heap is built.
 bool RecyclingDrafter::is_worse(const Node& a, const Node& b) {
   if (a.prob != b.prob) return a.prob < b.prob;
   if (a.depth != b.depth) return a.depth > b.depth;
@@ -95,7 +95,7 @@ void RecyclingDrafter::grow_what_pays(const DraftJob& job, const CandidateMatrix
   }
 }
 
-// The candidates behind a node that is drafted, `parent` before it was.
+// Adds the candidates after a drafted node; `parent` is its state as a candidate.
 void RecyclingDrafter::push_children(const DraftJob& job, const Node& parent, int node,
                                      std::span<const Candidate> row) {
   const std::size_t count =
@@ -123,7 +123,7 @@ void RecyclingDrafter::observe(std::span<const RoundResult> results) {
     }
     for (int node = 1; node < tree.n_nodes(); ++node) {
       int& n_standing = n_standing_[static_cast<std::size_t>(node)];
-      if (n_standing > 0) continue;  // it stands itself
+      if (n_standing > 0) continue;  // it was accepted itself
       n_standing = n_standing_[static_cast<std::size_t>(tree.node(node).parent)];
       recycle(result, node, n_standing, own);
     }
@@ -132,18 +132,18 @@ void RecyclingDrafter::observe(std::span<const RoundResult> results) {
   }
 }
 
-// Writes the row of a node's token by what the target said behind the node.
+// Writes the row of a node's token from the target's logits after the node.
 void RecyclingDrafter::recycle(const RoundResult& result, int node, int n_standing,
                                CandidateMatrix& own) {
   const std::span<const TokenLogit> likeliest =
       guesses_.likeliest_behind(result, node, n_standing, options_.n_candidates);
   const float largest = likeliest.front().logit;
-  // Nothing may stand there by the grammar, whose state is the one behind the round.
+  // The grammar allows nothing here; its state is the one after the round.
   if (largest == -std::numeric_limits<float>::infinity()) return;
   row_.clear();
   double total = 0;
   for (const TokenLogit& one : likeliest) {
-    // The first and its equals weigh 1, also where the logits are no finite numbers.
+    // The first one and its ties weigh 1, also if the logits are not finite.
     const bool is_first = row_.empty() || one.logit == largest;
     const double weight = is_first ? 1 : portable_exp(static_cast<double>(one.logit) - largest);
     total += weight;

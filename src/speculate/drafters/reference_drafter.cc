@@ -65,9 +65,9 @@ ReferenceDrafter::ReferenceDrafter(const std::vector<std::vector<TokenId>>& docu
   for (const TokenId token : tokens_) index_.append(token);
 }
 
-// Where the first occurrence that does not end its document goes on.
+// The position after the first occurrence that does not end its document.
 std::size_t ReferenceDrafter::continuation(int state) const {
-  // Every document ends with kNoToken, so that there is always something behind an occurrence.
+  // Every document ends with kNoToken, so every occurrence has a next entry.
   const auto first = static_cast<std::size_t>(index_.state(state).first_end) + 1;
   if (tokens_[first] != kNoToken) return first;
   std::size_t earliest = kNowhere;

@@ -55,10 +55,10 @@ void RelayDrafter::prefill(const Context& context, std::span<const TokenId> toke
   }
 }
 
-// Lets a part take the text as far as a node of the draft for its own.
+// Sets a part's own text to the text plus the draft's path to `leaf`.
 void RelayDrafter::show(std::size_t part, PartOfText& own, const DraftJob& job, int leaf) {
   own.context = *job.context;
-  if (part == 0) return;  // whose text is the real one
+  if (part == 0) return;  // its text is the real one
   const std::span<const TokenId> text = job.context->tokens;
   job.tree->path_tokens(leaf, path_);
   std::size_t n_common = 0;
@@ -78,7 +78,7 @@ void RelayDrafter::show(std::size_t part, PartOfText& own, const DraftJob& job, 
   if (!as_it_was || !path_.empty()) parts_[part].drafter->rewind(own.context, n_common);
 }
 
-// Adds to jobs_ what a part is to draft for a text; false if there is no room for anything.
+// Adds a part's job for a text to jobs_. Returns false if the budget is used up.
 bool RelayDrafter::ask(std::size_t part, DraftJob& whole) {
   const CompositeDrafter::Part& drafting = parts_[part];
   const int leaf = deepest(*whole.tree);
@@ -90,14 +90,14 @@ bool RelayDrafter::ask(std::size_t part, DraftJob& whole) {
       .depth = std::min(whole.budget.depth - depth, shape.depth()),
       .n_nodes = std::min(whole.budget.n_nodes - whole.tree->n_drafted(), shape.n_nodes()),
       .scratch_depth = whole.budget.scratch_depth - depth};
-  // The first part is asked in any case: it may have something to say of the root (draft_at).
+  // The first part is always asked: it may be asked for the root's distribution later (draft_at).
   if (part > 0 && (job.budget.depth <= 0 || job.budget.n_nodes <= 0)) return false;
   PartOfText& own = texts_.at(whole.context->id).parts[part];
   show(part, own, whole, leaf);
   const std::span<const TokenId> tokens = own.context.tokens;
   own.draft.reset(tokens.back(), static_cast<std::int64_t>(tokens.size()), leaf);
   own.asked = true;
-  // The round's own position: a later round may begin where this part does.
+  // Keys use the round's position: a later round may begin where this part does.
   own.chance.reset(*whole.chance, {.stride = static_cast<int>(parts_.size()),
                                    .lane = static_cast<int>(part),
                                    .position = whole.tree->n_committed()});
@@ -107,7 +107,7 @@ bool RelayDrafter::ask(std::size_t part, DraftJob& whole) {
   job.stop = &*own.stop;
   job.chance = &own.chance;
   job.tree = &own.draft.tree();
-  if (part > 0) job.judged = nullptr;  // which has not run the tokens of the parts before
+  if (part > 0) job.judged = nullptr;  // it has not run the earlier parts' tokens
   jobs_.push_back(job);
   return true;
 }
@@ -147,7 +147,7 @@ bool RelayDrafter::draft_at(const Context& context, const DraftTree& tree, int n
                             Distribution& draft_prob, Distribution* raw_draft) {
   Text& text = texts_.at(context.id);
   follow(text.parts.front(), context, tree);
-  // The part whose turn it was there: the last that has the node.
+  // Asks the part that drafted there: the last one that has the node.
   for (std::size_t part = parts_.size(); part-- > 0;) {
     PartOfText& own = text.parts[part];
     if (!own.asked) continue;
@@ -161,8 +161,8 @@ bool RelayDrafter::draft_at(const Context& context, const DraftTree& tree, int n
   return false;
 }
 
-// For a part behind others: the text it took for true goes on by what stood of its own draft. Where
-// the parts before it failed, their tokens were followed, for it, by something else.
+// Extends the text of a later part by the accepted nodes of its own draft and the next token. If
+// earlier parts' tokens were rejected, another token followed in this part's view.
 void RelayDrafter::move_on(PartOfText& own, const RoundResult& result) {
   const std::size_t n_before = own.tokens.size();
   for (const int node : result.verdict->path) own.tokens.push_back(result.tree->node(node).token);
@@ -195,7 +195,7 @@ void RelayDrafter::observe(std::span<const RoundResult> results) {
 }
 
 void RelayDrafter::rewind(const Context& context, std::size_t n_common) {
-  // The others look for themselves what has changed when their turn comes.
+  // The other parts compare the texts when they are asked (show()).
   parts_.front().drafter->rewind(context, n_common);
 }
 

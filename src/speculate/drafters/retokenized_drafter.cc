@@ -13,9 +13,9 @@ namespace outrider {
 struct RetokenizedDrafter::Writing {
   DraftJob* job = nullptr;
   Sequence* sequence = nullptr;
-  std::vector<TokenId> next;     // what the model runs in the next pass
+  std::vector<TokenId> next;     // the tokens that the model runs in the next pass
   std::vector<TokenId> written;  // the draft so far
-  int n_most = 0;                // tokens of it
+  int n_most = 0;                // how many tokens it may have
 };
 
 RetokenizedDrafter::RetokenizedDrafter(std::unique_ptr<LanguageModel> model,
@@ -45,7 +45,7 @@ std::vector<TokenId> RetokenizedDrafter::read(Text& text, std::span<const TokenI
   const std::vector<TokenId>& ids = text.text.update(forth_, tokens);
   const auto [end, differs] =
       std::mismatch(text.ids.begin(), text.ids.end(), ids.begin(), ids.end());
-  // The last is always run: what follows it is asked for.
+  // The last token is always run, to get the logits after it.
   const auto n_same = std::min(static_cast<std::size_t>(end - text.ids.begin()), ids.size() - 1);
   const int n_left = text.sequence->rewind(static_cast<int>(n_same));
   text.ids = ids;
@@ -59,7 +59,7 @@ int RetokenizedDrafter::room(const Context& context, const Text& text) const {
 void RetokenizedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
                                  const FeatureRows& /*features*/) {
   Text& text = texts_.at(context.id);
-  // A prompt beyond the model's context is left to plain decoding: propose() finds no room either.
+  // A prompt beyond the model's context gets plain decoding: propose() finds it too long as well.
   if (room(context, text) < 0) return;
   text.n_seen += tokens.size();
   outrider::prefill(*model_, *text.sequence, read(text, context.tokens.first(text.n_seen)),

@@ -14,15 +14,14 @@
 namespace outrider {
 namespace {
 
-// Whether the path that ends with `left` comes before that with `right`, two candidates of one
-// depth, by their ids from the root on.
+// Compares the paths of two candidates of one depth by their ids from the root on.
 template <typename Candidate>
 bool path_precedes(const DraftTree& tree, const Candidate& left, const Candidate& right) {
   TokenId left_token = left.token;
   TokenId right_token = right.token;
   int left_parent = left.parent;
   int right_parent = right.parent;
-  while (left_parent != right_parent) {  // up to the node where the two part
+  while (left_parent != right_parent) {  // up to the node where the paths diverge
     left_token = tree.node(left_parent).token;
     right_token = tree.node(right_parent).token;
     left_parent = tree.node(left_parent).parent;
@@ -53,11 +52,12 @@ bool RetrievalDrafter::occurs(std::span<const TokenId> pattern) const {
   return false;
 }
 
-// The longest run of last tokens that occurs, and where: matches_, empty if there is none.
+// Finds the longest suffix of `tokens` that occurs, and its occurrences: matches_, empty if there
+// is none.
 void RetrievalDrafter::find_matches(std::span<const TokenId> tokens) {
   matches_.clear();
-  // If some tokens occur, so do the last of them: one less than `too_long` is the longest known to
-  // be possible, `longest` (or nothing) known to occur.
+  // Binary search: a shorter suffix occurs wherever a longer one does. Suffixes of `longest` tokens
+  // (or none) are known to occur; those of `too_long` tokens are known not to.
   std::size_t longest = kShortestPattern - 1;
   std::size_t too_long = std::min<std::size_t>(tokens.size(), Datastore::kLongestPattern) + 1;
   while (longest + 1 < too_long) {
@@ -86,8 +86,8 @@ void RetrievalDrafter::find_matches(std::span<const TokenId> tokens) {
   }
 }
 
-// The candidates behind a candidate that has become `node`. Its matches are put in the order of
-// their next tokens, so that each child's stand together.
+// Adds the candidates after a candidate that has become `node`. Its matches are sorted by their
+// next tokens, so that each child's matches are contiguous.
 void RetrievalDrafter::add_children(const Candidate& candidate, int node) {
   next_.clear();
   const auto matches = std::span(matches_).subspan(candidate.first, candidate.count);

@@ -24,7 +24,7 @@ bool SpoiledDrafter::is_spoiled(SequenceId id, std::int64_t position) const {
 }
 
 TokenId SpoiledDrafter::other_token(TokenId token, std::int64_t position) const {
-  // Knuth's multiplicative hash: neighbouring positions get tokens far apart.
+  // Knuth's multiplicative hash: neighbouring positions get distant tokens.
   const auto hash = static_cast<std::uint64_t>(position) * 2654435761U;
   const auto n_others = static_cast<std::uint64_t>(vocabulary_size_ - 1);
   const auto other = static_cast<TokenId>(hash % n_others);
@@ -49,7 +49,7 @@ void SpoiledDrafter::propose(std::span<DraftJob> jobs) {
   }
 }
 
-// To the inner drafter, what stands behind a spoiled token is none of its draft.
+// The inner drafter's draft ends before the first spoiled token.
 void SpoiledDrafter::observe(std::span<const RoundResult> results) {
   results_.assign(results.begin(), results.end());
   verdicts_.resize(results.size());

@@ -14,11 +14,12 @@
 namespace outrider {
 namespace {
 
-// Keys of inner draws. Nodes below kOuterNodes are the outer round's; inner round r takes lane r.
-// An inner round adds a token at least, so there are no more of them than a draft may have nodes.
+// Keys of inner draws. The outer round uses nodes below kOuterNodes; inner round r uses lane r.
+// Every inner round adds at least one token, so there are no more of them than a draft may have
+// nodes.
 constexpr int kOuterNodes = kMostDraftNodes + 1;
 constexpr int kRounds = kMostDraftNodes + 1;
-// Drafters of drafters of drafters would leave the 31 bits that a node has: 256^4 > 2^31.
+// Deeper nesting would exceed the 31 bits of a node: 256^4 > 2^31.
 constexpr std::size_t kMostParts = 3;
 
 }  // namespace
@@ -30,7 +31,7 @@ StagedDrafter::StagedDrafter(std::string_view name, std::unique_ptr<LanguageMode
       cheaper_(std::move(cheaper)),
       rule_(std::move(rule)),
       stop_(nullptr, cheaper_.confidence),
-      fresh_(make_traversal(rule_)),  // on chains it is block verification
+      fresh_(make_traversal(rule_)),  // on chains this is block verification
       coupled_(make_coupled(rule_)),
       decoder_(*model_) {}
 StagedDrafter::~StagedDrafter() = default;
@@ -48,7 +49,7 @@ void StagedDrafter::begin(const Context& context) {
   text.stream->encoder_tokens.assign(context.encoder_tokens.begin(), context.encoder_tokens.end());
   text.stream->sequence = model_->open({.encoder_tokens = context.encoder_tokens,
                                         .n_tokens = static_cast<int>(context.tokens.size())});
-  // Where memory does not hold it, propose() does not draft.
+  // If memory lacks, propose() does not draft.
   const SequenceGrowth growth{text.stream->sequence.get(), 1};
   if (!context.encoder_tokens.empty() && model_->fits({&growth, 1})) {
     model_->encode(*text.stream->sequence);
@@ -60,14 +61,15 @@ void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tok
                             const FeatureRows& /*features*/) {
   Stream& stream = *texts_.at(context.id).stream;
   cheaper_.drafter->prefill(stream.context(), tokens, {});
-  // A prompt beyond the model's context, or with tokens it does not know, is left alone: propose()
-  // finds the same obstacle.
+  // A prompt beyond the model's context, or with unknown tokens, is skipped: propose() finds the
+  // same obstacle.
   if (static_cast<int>(context.tokens.size()) > model_->config().context_length) return;
   if (!can_run(context.tokens.first(context.tokens.size() - 1))) return;
   outrider::prefill(*model_, *stream.sequence, tokens, output_);
 }
 
-// Runs what the model has not seen of the text but the last token, which roots the next round.
+// Runs the text as far as the model has not seen it, but for the last token, which is the next
+// round's root.
 void StagedDrafter::catch_up(Stream& stream) {
   std::span<const TokenId> missing(stream.tokens);
   missing = missing.first(missing.size() - 1)
@@ -122,7 +124,8 @@ void StagedDrafter::propose(std::span<DraftJob> jobs) {
   decoder_.run_to_end(drafting_, on_commit, hooks);
 }
 
-// The law of a token is the rule's at the node before it: without loss what the model's row said.
+// A token's proposal distribution is the rule's at the node before it: with the exact rule, that of
+// the model's row.
 bool StagedDrafter::commit(Text& text, const Committed& committed) const {
   Stream& stream = *text.stream;
   DraftTree& tree = *text.job->tree;
@@ -135,7 +138,7 @@ bool StagedDrafter::commit(Text& text, const Committed& committed) const {
     tree.distribution(raw_law) = raw;
     tree.set_raw_draft(text.leaf, raw_law);
   }
-  // At temperature 0 the law is a point mass already; naming the token says the same.
+  // At temperature 0 the distribution is a point mass already, and naming the token means the same.
   text.leaf = tree.add_child(text.leaf, committed.id, law);
   const auto at = std::find(raw.ids.begin(), raw.ids.end(), committed.id);
   const double raw_prob =
@@ -150,7 +153,8 @@ bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   const std::size_t n_tokens =
       context.tokens.size() + static_cast<std::size_t>(tree.node(node).depth);
   if (static_cast<std::int64_t>(n_tokens) > model_->config().context_length) return false;
-  stream.tokens.resize(n_tokens);  // a draft is a chain, and its end was asked for
+  // A draft is a chain, and the distribution after its end was asked for.
+  stream.tokens.resize(n_tokens);
   if (!can_run(stream.tokens)) return false;
   stream.sequence->rewind(std::min(stream.sequence->n_kept(), static_cast<int>(n_tokens) - 1));
   catch_up(stream);
@@ -160,7 +164,7 @@ bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   ++n_passes_;
   const int path[] = {0};
   stream.sequence->keep(path);
-  // A round of nothing but its root, which nobody judges.
+  // A round with a root alone and no verification.
   stream.tree.reset(stream.tokens.back(), static_cast<std::int64_t>(n_tokens));
   stream.views.reset(stream.tree, output_, 0, stream.tokens, 0);
   const RuleNeeds needs = rule_->needs();

@@ -50,8 +50,8 @@ void SuffixDrafter::propose(std::span<DraftJob> jobs) {
   }
 }
 
-// Every string of the match that is followed differently from the longer ones; a tie goes to the
-// longer.
+// Rates every suffix of the match whose continuations differ from those of the longer ones; ties go
+// to the longer.
 void SuffixDrafter::consider(const SuffixAutomaton& index, SuffixAutomaton::Match match,
                              const DraftJob& job) {
   while (match.state != SuffixAutomaton::kRoot) {
@@ -75,8 +75,8 @@ void SuffixDrafter::grow(const SuffixAutomaton& index, const SuffixAutomaton::Ma
   growing_.score = 0;
   growing_.refused = {};
   candidates_.clear();
-  // The likeliest first; of equals the shallower, then the one proposed behind the earlier node,
-  // then the lower id: the order must not depend on how a heap is made.
+  // Orders by probability; ties go to the shallower node, then to the one proposed after the
+  // earlier node, then to the lower id. The order must not depend on how a heap is built.
   const auto less = [](const Node& a, const Node& b) {
     if (a.prob != b.prob) return a.prob < b.prob;
     if (a.depth != b.depth) return a.depth > b.depth;
@@ -111,7 +111,7 @@ void SuffixDrafter::grow(const SuffixAutomaton& index, const SuffixAutomaton::Ma
   }
 }
 
-// The continuations of a node's string whose paths are likely enough; `node.depth` is theirs.
+// Adds the continuations of a node's string whose paths are likely enough; `node.depth` is theirs.
 void SuffixDrafter::push_children(const SuffixAutomaton& index, const Node& node, int place,
                                   const DraftJob& job) {
   double n_followed = 0;
@@ -154,7 +154,7 @@ void SuffixDrafter::end(SequenceId id) {
 
 void SuffixDrafter::remember(const std::vector<TokenId>& tokens) {
   const auto half = static_cast<std::size_t>(options_.across / 2);
-  // Of a text that is too long the end: it was generated.
+  // Keeps the end of a text that is too long: that part was generated.
   const std::size_t n_tokens = std::min(tokens.size() + 1, half);
   if (static_cast<std::size_t>(earlier_[0].n_tokens()) + n_tokens > half) {
     earlier_[1] = std::exchange(earlier_[0], SuffixAutomaton(kOrder));

@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// What penalties count of a node's path; nothing where there are none.
+// The tokens of a node's path that penalties count; empty without penalties.
 std::span<const TokenId> TargetGuesses::counted_path(const RoundResult& result, int node,
                                                      int n_standing) {
   if (!result.context->transform->changes_logits(*result.context->history)) return {};

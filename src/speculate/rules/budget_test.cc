@@ -18,7 +18,7 @@ using testing::FixedViews;
 using testing::random_logits;
 using testing::views_of;
 
-constexpr double kExact = 1e-12;  // the sums' own roundings, a few units of 1e-16 per token
+constexpr double kExact = 1e-12;  // roundings of the sums, a few units of 1e-16 per token
 
 FixedViews random_views(int vocabulary, std::mt19937& random) {
   const auto draft = random_logits(vocabulary, random);
@@ -43,17 +43,17 @@ TEST(Budget, IsSpentAndNeverExceeded) {
       if (all <= budget) {
         EXPECT_EQ(law.probs, views.draft_prob.probs);
       } else if (!std::isinf(all)) {
-        // 1e-9 of a budget of 1e-9 is below what sums near 1 resolve.
+        // 1e-9 of a budget of 1e-9 is below the resolution of sums near 1.
         EXPECT_NEAR(kl, budget, 1e-9 * budget + 1e-14);
         ++n_spent;
       }
     }
   }
-  EXPECT_GT(n_spent, 400);  // the others: a token that the target never takes
+  EXPECT_GT(n_spent, 400);  // in the others, the drafter has a token that the target never emits
 }
 
-// No other distribution within the budget is nearer to the drafter's: against a fine grid of all
-// distributions over three tokens.
+// No other distribution within the budget is closer to the drafter's: compares with a fine grid of
+// all distributions over three tokens.
 TEST(Budget, RejectsTheFewestOfAllWithinTheBudget) {
   std::mt19937 random(9);
   constexpr int kSteps = 120;
@@ -110,7 +110,7 @@ TEST(Budget, RejectsNoMoreThanTheBestLinearMixture) {
   EXPECT_GT(largest_gain, 0.01);
 }
 
-// What a budget decides is lossy's alpha, with beta = auto.
+// A budget determines lossy's alpha, with beta = auto.
 TEST(Budget, IsLossyWithAlphaSolved) {
   std::mt19937 random(11);
   int n_capped = 0;
@@ -135,7 +135,7 @@ TEST(Budget, Extremes) {
   const Distribution draft = Distribution::point_mass(1);
   const Distribution target = Distribution::point_mass(2);
   Distribution law;
-  fastest_within(draft, target, 100, law);  // nothing of the draft has a finite price
+  fastest_within(draft, target, 100, law);  // none of the draft's tokens has a finite price
   EXPECT_EQ(law.ids, target.ids);
   fastest_within(draft, target, std::numeric_limits<double>::infinity(), law);
   EXPECT_EQ(law.ids, draft.ids);
@@ -145,7 +145,7 @@ TEST(Budget, Extremes) {
   EXPECT_EQ(law.probs, (std::vector<double>{0.9, 0.1}));
   fastest_within({{0, 1}, {0.5, 0.5}}, {{0, 1}, {0.9, 0.1}}, -1, law);
   EXPECT_EQ(law.probs, (std::vector<double>{0.9, 0.1}));
-  // Where part of the draft cannot be had at any price, the rest can.
+  // If part of the draft cannot be had at any price, the rest can.
   fastest_within({{0, 1}, {0.5, 0.5}}, {{1, 2}, {0.5, 0.5}}, 10, law);
   EXPECT_EQ(law.prob(0), 0);
   EXPECT_GE(law.prob(1), 0.5);
@@ -162,7 +162,7 @@ TEST(Budget, OfATextIsWhatIsLeft) {
     fastest_within(views.draft_prob, views.target_prob, 0.2 - spent, expected);
     EXPECT_EQ(law.probs, expected.probs);
   }
-  // The cap per token holds besides.
+  // The cap per token holds as well.
   views.spent = 0.05;
   BudgetRule({.per_token = 0.01, .per_text = 0.2}).rule_prob(views, 0, law);
   fastest_within(views.draft_prob, views.target_prob, 0.01, expected);

@@ -84,7 +84,7 @@ class RouterReader final : public StrictJsonHandler {
     if (depth_ == 2) {
       router_.weights[feature_] = value;
     } else if (depth_ == 1 && key_ == "version" && value == 1) {
-      // The only one there is.
+      // the bias has one value
     } else if (depth_ == 1 && key_ == "bias") {
       router_.bias = value;
     } else if (depth_ == 1 && key_ == "threshold" && value >= 0 && value <= 1) {

@@ -1,4 +1,4 @@
-// Each rule against its formula, written out once more over dense vectors, and at its end points.
+// Compares each rule with its formula over dense vectors, and checks its end points.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ void for_random_views(const std::function<void(FixedViews&)>& test) {
   }
 }
 
-// A rule's formula over dense vectors: token v's weight.
+// A rule's formula over dense vectors: the weight of token v.
 using Dense = std::vector<double>;
 Dense dense(const Distribution& distribution) {
   Dense probs(kVocabulary);
@@ -325,7 +325,7 @@ TEST(Rules, LinearLenienceIsLossyWithBetaOne) {
     for (const double eps : {0.9, 0.5, 0.05}) {
       const Distribution lenient = law_of(LenienceRule(LenienceRule::Function::linear, eps), views);
       EXPECT_LT(distance(lenient, law_of(LossyRule(1 - eps, 1.0), views)), kExact);
-      // And the square with its square root.
+      // And the square loss with its square root.
       EXPECT_LT(
           distance(lenient,
                    law_of(LenienceRule(LenienceRule::Function::square, std::sqrt(eps)), views)),
@@ -334,8 +334,8 @@ TEST(Rules, LinearLenienceIsLossyWithBetaOne) {
   });
 }
 
-// What decides is raw, what is interleaved transformed: at temperature 0 a deferral rule still sees
-// how sure the models are.
+// Rules decide on raw distributions and mix transformed ones: at temperature 0 a deferral rule
+// still sees the models' confidence.
 TEST(Rules, DecideOnRawDistributions) {
   const Transform greedy({.temperature = 0}, 2);
   FixedViews views = views_of({0.0F, 0.1F}, {3.0F, 0.0F}, greedy);  // drafter 0.52, target 0.95

@@ -1,5 +1,5 @@
-// Heads that draft a block: that they compute in the engine what they computed in training, what
-// they export, and their gradients.
+// Heads that draft a block: the engine computes what training computed, what they export, and their
+// gradients.
 #include "train/objectives/block_head.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ class BlockHeads : public GoldenHeads {
   }
 };
 
-// What the engine says of every block of the text, along the text: the sums that evaluate() takes.
+// The engine's output for every block along the text: the sums that evaluate() computes.
 struct EngineFigures {
   explicit EngineFigures(const std::filesystem::path& target_path,
                          const std::filesystem::path& head_path, BlockHeadKind kind,
@@ -180,8 +180,8 @@ struct EngineFigures {
   double gamma_;
 };
 
-// A few steps of training, an export, and every figure again by what drafts in use. Weights of
-// order one and sums of a few dozen terms in f32 on both sides: golden_heads.h's bound.
+// A few training steps, an export, and every figure recomputed by drafting in the engine. Weights
+// of order one and sums of a few dozen terms in f32 on both sides: golden_heads.h's bound.
 TEST_F(BlockHeads, ATrainedHeadIsTheSameInTheEngine) {
   struct Case {
     BlockHeadKind kind;
@@ -301,8 +301,8 @@ TEST_F(BlockHeads, GradientsAreDifferences) {
         }
       };
       if (kind == BlockHeadKind::dspark) expect_differences(true);
-      // What the confidence is to be has no gradient, but moves with all other weights. A
-      // confidence of a half is as far from one goal as from another.
+      // The confidence's target has no gradient, but depends on all other weights. A confidence of
+      // one half is equally far from either target.
       const torch::NoGradGuard no_grad;
       for (const auto& parameter : module.named_parameters()) {
         if (parameter.key().starts_with("confidence_head.")) parameter.value().zero_();

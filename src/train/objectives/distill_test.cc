@@ -1,5 +1,5 @@
-// Divergences against their formulas and differences, and distillation end to end: the drafter
-// comes to agree with its target.
+// Divergences against their formulas and finite differences, and distillation end to end: the
+// drafter's agreement with its target grows.
 #include "train/objectives/distill.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST(Divergence, IsItsFormula) {
                      1e-14))
         << name;
   }
-  // What stands of a draft is what the two laws share.
+  // The acceptance rate is the overlap of the two distributions.
   EXPECT_TRUE(near(compare_laws(draft_logits, target_logits).overlap[0].item<double>(),
                    1 - by_hand(Divergence::total_variation, softmax(target), softmax(draft)),
                    1e-14));
@@ -118,7 +118,7 @@ TEST(Divergence, ATargetMayExcludeTokens) {
     kl.sum().backward();
     EXPECT_TRUE(torch::isfinite(draft_logits.grad()).all().item<bool>());
     EXPECT_FALSE(rows.overlap.requires_grad());
-    // And a drafter that excludes what the target says is infinitely far.
+    // And a drafter that excludes tokens of the target has an infinite divergence.
     const LawRows apart =
         compare_laws(target_logits.to(type), torch::tensor({{0.1, 0.2, 0.3}}, type));
     EXPECT_EQ(apart.cross_entropy[0].item<double>(), inf);
@@ -139,7 +139,7 @@ TEST(Divergence, GradientsAreDifferences) {
   }
 }
 
-// Random tokens: what they are matters little, the target's law is what is learned.
+// Random tokens, since only the target's distribution is learnt.
 std::shared_ptr<BatchSource> batches(int vocabulary) {
   std::vector<TokenId> stream;
   for (std::uint64_t i = 0; i < 4000; ++i) {
@@ -191,7 +191,7 @@ TEST(Distill, EveryDivergenceRaisesTheOverlap) {
     const double before = overlap();
     run_training(*objective, distillation.run_options(name, 150), {});
     const double after = overlap();
-    // A fresh drafter is flat; how far it gets in so short a run differs, that it gets on does not.
+    // A fresh drafter is uniform. How far it gets in such a short run varies, but it must improve.
     EXPECT_GT(after, before + 0.1) << name;
     EXPECT_LT(after, 1) << name;
   }

@@ -30,7 +30,7 @@ constexpr std::array<NamedInputs, 4> kInputs = {
      {"token", EagleInputs::token},
      {"feature", EagleInputs::feature}}};
 
-// How deep chains are looked at on held-out data: 0-alpha to 4-alpha, as in the paper.
+// The depth of chains on held-out data: 0-alpha to 4-alpha, as in the paper.
 constexpr int kMostPredicted = 4;
 
 bool reads_features(EagleInputs inputs) { return inputs != EagleInputs::token; }
@@ -46,9 +46,9 @@ class EagleHeadImpl : public torch::nn::Module {
     register_module("layers", torch::nn::ModuleList())->push_back(layer_);
   }
 
-  // The head's next time over the text: features and embeddings (n_sequences, n_rows, dim), those
-  // that belong together side by side -> predicted features of the same shape. n_predicted: how
-  // many times it was run before.
+  // The head's next run over the text. Features and embeddings (n_sequences, n_rows, dim), matching
+  // ones side by side -> predicted features of the same shape. n_predicted: the number of earlier
+  // runs.
   Tensor forward(const Tensor& features, const Tensor& embeddings, int n_predicted,
                  UnrolledKeys& unrolled) {
     Tensor read = embeddings;
@@ -99,16 +99,16 @@ class EagleObjective final : public Objective {
     return {*options_.run.target, batch, layers, head_->type()};
   }
 
-  // The embeddings of the tokens that go with the features of places n_predicted and later.
+  // The embeddings of the tokens that belong to features of places n_predicted and later.
   Tensor embeddings(const TargetTensors& seen, int n_predicted, std::int64_t n_rows) const {
     const int shift = options_.inputs == EagleInputs::feature_token ? 0 : 1;
     return shared_.embed(later(seen.tokens, n_predicted + shift, n_rows), head_->type());
   }
 
-  // What a prediction is worth, row j being that of the feature of place j + 1 + n_predicted.
+  // The quality of predictions; row j predicts the feature of place j + 1 + n_predicted.
   struct Parts {
     Tensor feature_loss, token_loss, overlap, agreement;  // means
-    Tensor weight;                                        // of all rows together
+    Tensor weight;                                        // total over all rows
   };
   Parts judge(const Tensor& predicted, const TargetTensors& seen, int n_predicted) const;
 
@@ -192,7 +192,7 @@ void EagleObjective::export_to(const std::filesystem::path& directory) {
   }
   write_tensors(directory, "model.safetensors", tensors, options_.run.export_type);
   nlohmann::ordered_json json = llama_config_json(config_, options_.run.export_type);
-  json["bias"] = true;  // of fc: what public loaders look for
+  json["bias"] = true;  // fc's bias, for which public loaders look
   json["eagle_version"] = 1;
   json["eagle_inputs"] = name_of(options_.inputs);
   write_json(directory, "config.json", json);

@@ -48,10 +48,10 @@ class Eagle3Objective final : public Objective {
  private:
   struct Parts {
     Tensor loss, weight;
-    Tensor agreement;  // of the first step, or of all with with_overlap
-    Tensor overlap;    // with_overlap alone
+    Tensor agreement;  // for the first step, or for all if with_overlap
+    Tensor overlap;    // only if with_overlap
   };
-  // Of every step. with_overlap: passes over the whole vocabulary at each of them.
+  // For every step. with_overlap needs passes over the whole vocabulary at each of them.
   std::vector<Parts> judge(const Batch& batch, bool with_overlap);
   Parts judge_step(const Tensor& logits, const DraftedTokens::Laws& laws, const Tensor& weights,
                    int step, bool with_overlap) const;
@@ -65,7 +65,7 @@ class Eagle3Objective final : public Objective {
   Eagle3Head head_{nullptr};
 };
 
-// laws, text_weights: of every place of the text, for all steps.
+// distributions, text_weights: for every place of the text, shared by all steps.
 Eagle3Objective::Parts Eagle3Objective::judge_step(const Tensor& logits,
                                                    const DraftedTokens::Laws& laws,
                                                    const Tensor& text_weights, int step,

@@ -1,5 +1,5 @@
-// What heads export: every name and shape, the values that were trained, and that the engine drafts
-// with them as the golden program does.
+// Exports of heads: every name and shape, the trained values, and the engine's drafts with them,
+// which equal the golden program's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -165,7 +165,7 @@ TEST_F(GoldenHeads, MedusaBeginsAsTheTarget) {
   }
 }
 
-// What the engine drafts with the head that was exported.
+// Checks the engine's drafts with the exported head.
 void expect_drafts(const fs::path& target_path, const std::string& spec, const Json& expected) {
   const auto target = load_model(target_path, {.n_threads = 1});
   const auto drafter = read_drafter(spec).make({.target = target.get(),
@@ -198,8 +198,8 @@ TEST_F(GoldenHeads, ExportedHeadsDraftInTheEngineAsTheGoldenProgram) {
   expect_drafts(exported(mtp(), "mtp"), "mtp", drafts["mtp"]["2"]);
 }
 
-// What a few steps have made of a head computes in the engine as in the trainer: the cross-entropy
-// of every row, both in f32.
+// After a few training steps, a head computes the same in the engine as in the trainer: the
+// cross-entropy of every row, both in f32.
 TEST_F(GoldenHeads, ATrainedHeadIsTheSameInTheEngine) {
   const auto objective = eagle(EagleInputs::feature_shifted_token);
   torch::optim::Adam optimiser(objective->trained().parameters(), torch::optim::AdamOptions(0.01));
@@ -279,11 +279,11 @@ TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
   config.erase("num_nextn_predict_layers");
   EXPECT_EQ(config, config_of(target_path()));
   for (const char* name : kBeside) EXPECT_TRUE(fs::exists(out() / name)) << name;
-  // Those who know no modules see the target.
+  // Programs that ignore modules load the target.
   EXPECT_EQ(logits_of(out()), logits_of(target_path()));
 
-  // A copy of a copy: shards and their index are read, and modules are not put on modules, which
-  // is said before anything is trained.
+  // A copy of a copy: shards and their index are read. Modules on top of modules are refused before
+  // anything is trained.
   run_.target = std::make_shared<Teacher>(out(), 1);
   try {
     make_mtp({.run = run_, .target_directory = out(), .n_modules = 1});
@@ -298,7 +298,7 @@ TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
 TEST_F(GoldenHeads, ModulesAloneDraftForATargetThatStaysWhereItIs) {
   const MtpOptions options{
       .run = run_, .target_directory = "model.gguf", .n_modules = 2, .alone = true};
-  const auto objective = make_mtp(options);  // no directory to copy is asked for
+  const auto objective = make_mtp(options);  // no directory to copy is given
   fill_with_golden_values(objective->trained());
   objective->export_to(out());
   std::map<std::string, Shape> expected = module_shapes(3);
@@ -307,7 +307,7 @@ TEST_F(GoldenHeads, ModulesAloneDraftForATargetThatStaysWhereItIs) {
   EXPECT_EQ(config_of(out())["num_nextn_predict_layers"], 2);
   EXPECT_FALSE(fs::exists(out() / "tokenizer.json"));
   expect_drafts(target_path(), "mtp:" + out().string(), testing::golden_drafts()["mtp"]["2"]);
-  objective->export_to(out());  // as a run that exports as it goes does
+  objective->export_to(out());  // as a run with exports in between does
 }
 
 TEST_F(GoldenHeads, AModelTrainedWithModulesCarriesThem) {

@@ -1,5 +1,5 @@
-// What heads learn from text of the target's own, that a stopped run goes on as if it had not been,
-// and that the text is the target's.
+// Heads learn from the target's own text, a resumed run equals an uninterrupted one, and the text
+// is the target's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,8 +111,8 @@ double figure(Objective& objective, const std::string& name) {
   return 0;
 }
 
-// Forty places can be learned by heart. What is learned must show where the head is used: on the
-// target's features at the first step, on its own predictions later.
+// Forty places can be memorised. The result must show where the head is used: on the target's
+// features at the first step, on its own predictions later.
 TEST_F(Learning, HeadsLearnAFewPlacesByHeart) {
   struct Case {
     std::string name;
@@ -152,8 +152,8 @@ TEST_F(Learning, HeadsLearnAFewPlacesByHeart) {
   }
 }
 
-// A head that knows its target's greedy text by heart drafts that text in the engine: its rows
-// there are those it was trained on.
+// A head that has memorised its target's greedy text drafts that text in the engine: its rows there
+// are those on which it was trained.
 TEST_F(Learning, AParallelHeadDraftsInTheEngineWhatItHasLearned) {
   const auto target = load_model(target_path(), {.n_threads = 1});
   const auto exact = make_judging("exact", "exact").acceptance;
@@ -183,7 +183,7 @@ TEST_F(Learning, AParallelHeadDraftsInTheEngineWhatItHasLearned) {
 
   const testing::WrittenText again = write(*objective, "trained");
   EXPECT_EQ(again.tokens, text.tokens);
-  // Forty tokens, five a pass; the prompt's own pass gives the first.
+  // Forty tokens, five per pass; the prompt's own pass gives the first.
   EXPECT_LE(again.target_passes, 10);
   EXPECT_GT(text.target_passes, 20);
 }
@@ -193,8 +193,7 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// With everything that could depend on how a run got there: noise, drawn blocks, generated text,
-// bf16.
+// With everything that could depend on a run's history: noise, drawn blocks, generated text, bf16.
 TEST_F(Learning, AStoppedRunGoesOnBitForBit) {
   run_.batches = written(1);
   run_.products = Products::bf16;
@@ -257,7 +256,7 @@ TEST_F(Learning, GeneratedTextIsTheTargets) {
   EXPECT_GT(n_written, 4);
 }
 
-// A batch depends on its number, not on those before it.
+// A batch depends on its number, not on earlier ones.
 TEST_F(Learning, GeneratedTextComesByNumber) {
   const auto one = written(1);
   const auto other = written(1);
@@ -271,8 +270,8 @@ TEST_F(Learning, GeneratedTextComesByNumber) {
   EXPECT_THROW(GeneratedSource(run_.batches, run_.target, {.n_prefix = 24}), Error);
 }
 
-// Sampling follows the target's law. The seed is fixed, so this is one draw of chi-square: five
-// standard deviations above its mean it lies with a probability below 1e-4.
+// Sampling follows the target's distribution. The seed is fixed, so this is one draw of chi-square,
+// which exceeds its mean by five standard deviations with a probability below 1e-4.
 TEST_F(Learning, SampledTextFollowsTheLaw) {
   constexpr int kDraws = 4000;
   Batch batch{.n_sequences = kDraws, .length = 3, .tokens = {}, .weights = {}};
@@ -298,7 +297,7 @@ TEST_F(Learning, SampledTextFollowsTheLaw) {
   double rest_seen = 0;
   for (std::size_t token = 0; token < logits.size(); ++token) {
     const double expected = kDraws * std::exp(logits[token] / 1.5) / sum;
-    if (expected < 10) {  // merged: the approximation wants ten in a cell
+    if (expected < 10) {  // merged: the approximation needs ten per cell
       rest_expected += expected;
       rest_seen += counts[token];
       continue;

@@ -17,7 +17,7 @@ namespace {
 
 using torch::Tensor;
 
-// A model and the modules behind it, where there are any.
+// A model with its modules, if any.
 class LmWithModulesImpl : public torch::nn::Module {
  public:
   LmWithModulesImpl(const LlamaModule& model, int n_modules) {
@@ -62,7 +62,7 @@ LmObjective::Judged LmObjective::judge(const Batch& batch) {
   const BatchTensors tensors(batch);
   const Tensor features = model_->features(tensors.inputs());
   const Tensor weights = tensors.target_weights().to(features.scalar_type());
-  // With modules the logits are judged, too; without, they are never held in f32.
+  // With modules, the logits are evaluated too; without, they are never held in f32.
   Tensor logits;
   if (with_modules_) logits = model_->logits(features);
   Judged judged{weighted_mean(with_modules_ ? cross_entropy_rows(logits, tensors.targets())

@@ -24,7 +24,7 @@ class ResidualBlockImpl : public torch::nn::Module {
   explicit ResidualBlockImpl(int dim) {
     linear = register_module("linear", torch::nn::Linear(dim, dim));
     const torch::NoGradGuard no_grad;
-    linear->weight.zero_();  // the head begins as the target's own
+    linear->weight.zero_();  // initially the head equals the target's own output
     linear->bias.zero_();
   }
   Tensor forward(const Tensor& x, Products products) {
@@ -45,7 +45,7 @@ class MedusaHeadImpl : public torch::nn::Module {
     output->weight.copy_(*lm_head);
   }
   ResidualBlock block{nullptr};
-  torch::nn::Linear output{nullptr};  // null: the target's
+  torch::nn::Linear output{nullptr};  // null: uses the target's
 };
 TORCH_MODULE(MedusaHead);
 
@@ -84,7 +84,7 @@ class MedusaObjective final : public Objective {
             heads_->heads.front()->block->linear->weight.scalar_type()};
   }
 
-  // Of head k, counted from 1.
+  // For head k, counted from 1.
   struct Parts {
     Tensor loss, overlap, agreement, weight;
   };

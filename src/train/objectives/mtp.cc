@@ -117,7 +117,7 @@ void MtpObjective::export_to(const std::filesystem::path& directory) {
   nlohmann::ordered_json json = llama_config_json(options_.run.target->config(), type);
   json[kKey] = options_.n_modules;
   write_json(directory, "config.json", json);
-  // Last: without it the directory holds no modules yet.
+  // Written last: without it the directory has no modules yet.
   write_tensors(directory, "model.safetensors", tensors, type);
 }
 

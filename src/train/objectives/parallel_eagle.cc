@@ -62,10 +62,10 @@ class ParallelEagleObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  // Of a batch's rows, the text's first: (n_sequences, n_rows, ...).
+  // For a batch's rows, the text's first: (n_sequences, n_rows, ...).
   struct Said {
     Tensor logits;             // over the draft vocabulary
-    DraftedTokens::Laws laws;  // the target's
+    DraftedTokens::Laws laws;  // of the target
     Tensor weights;
   };
   Said say(const Batch& batch, const MaskRows& rows);
@@ -90,7 +90,8 @@ ParallelEagleObjective::Said ParallelEagleObjective::say(const Batch& batch, con
   const Tensor hidden =
       torch::cat({fused, head_->fused_mask().expand({n, rows.size(), config_.dim})}, 1);
   const Tensor given = head_->forward_among(hidden, shared_.embed(read, head_->type()), places);
-  // The row at position p says the token that the target says at place p + 1, which is p + 2's.
+  // The row at position p predicts what the target predicts at place p + 1: the token of place p +
+  // 2.
   return {.logits = head_->logits(given),
           .laws = vocabulary_.laws_of(seen.logits.index_select(1, places.positions + 1)),
           .weights = later(seen.weights, 2, n_text).index_select(1, places.positions)};

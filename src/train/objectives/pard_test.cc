@@ -21,8 +21,8 @@ namespace {
 constexpr int kVocabulary = 300;
 constexpr TokenId kMask = 299;
 
-// Counting texts: each token is the one before plus three, so that every further token of a draft
-// is as sure as the first.
+// Counting texts: each token is the previous one plus three, so later tokens of a draft are as
+// certain as the first.
 std::shared_ptr<BatchSource> counting() {
   std::vector<TokenId> stream;
   for (int i = 0; i < 4000; ++i) stream.push_back(i * 3 % 60);
@@ -78,7 +78,7 @@ TEST(Pard, LearnsEveryTokenOfADraft) {
   }
   EXPECT_GT(after.at("accepted"), 3.5);
   EXPECT_LT(after.at("loss"), before.at("loss"));
-  // The figures are means of whole drafts, the first tokens of which are the text rows'.
+  // The figures are means over complete drafts, whose first tokens belong to text rows.
   double sum = 0;
   for (int k = 1; k <= 4; ++k) sum += after.at("loss_" + std::to_string(k));
   EXPECT_NEAR(after.at("loss"), sum / 4, 1e-6);

@@ -1,4 +1,4 @@
-// Some columns of all rows += bias (kernels/rows.h, add_to).
+// Adds a bias to some columns of all rows (kernels/rows.h, add_to).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"

@@ -1,11 +1,11 @@
 // Attention of one query head of one row over one split of its positions (kernels/attention.h): the
-// online softmax, chunk by chunk of 64 positions, in the processor's order. A lane has a key, and
-// then a dim. The file that includes this says how keys and values are multiplied:
+// online softmax, chunk by chunk of 64 positions, in the processor's order. Each lane handles a
+// key, later a dim. The including file defines how keys and values are multiplied:
 //   void take_query()                         once, before the first chunk
 //   float score_of(uint lane)                 of the key in that lane's slot
 //   void take_weights(uint n)                 of a chunk of n, before its sums
 //   float with_chunk(float so_far, uint dim, uint n)
-// They read slot_of[], weights[], and the query from query_at on.
+// These read slot_of[], weights[], and the query from query_at on.
 
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
@@ -15,7 +15,7 @@ layout(push_constant) uniform Numbers {
   uint most_rows;
   uint most_splits;
   uint most_pages;
-  uint block_words;  // of one head's keys, or values, of a page
+  uint block_words;  // one head's keys, or values, in a page
   float scale;
   uint first_head;  // of the row's heads
   uint heads_of_row;
@@ -37,9 +37,9 @@ const uint kVectorLanes = 16u;
 const uint kMostDims = 256u;
 const uint kDimsOfLane = kMostDims / 64u;
 
-shared float weights[kChunk];  // scores at first
-shared uint keys_at[kChunk];   // of each position of the chunk, where its page's keys stand
-shared uint tokens[kChunk];    // and its place within
+shared float weights[kChunk];  // scores before the softmax
+shared uint keys_at[kChunk];   // per position of the chunk: the beginning of its page's keys
+shared uint tokens[kChunk];    // and its place in the page
 shared float of_lanes[kVectorLanes];
 shared float shared_highest;
 shared float shared_sum;
@@ -52,10 +52,10 @@ float score_of(uint lane);
 void take_weights(uint n);
 float with_chunk(float so_far, uint dim, uint n);
 
-// The larger one as the processor's vectors have it: the second where one is NaN.
+// The larger one as in the processor's vectors: the second if one is NaN.
 float larger(float a, float b) { return a > b ? a : b; }
 
-// Over 16 lanes of numbers, by the tree of kernels/table.h; by one lane.
+// The sum over 16 lanes, by the tree of kernels/table.h; computed by one lane.
 float tree_sum() {
   float all[kVectorLanes];
   for (uint i = 0u; i < kVectorLanes; ++i) all[i] = of_lanes[i];

@@ -8,7 +8,7 @@
 
 void take_query() {}
 
-// The half of a word that an element of that number has: cells of two.
+// The half of a word with that element: cells of two.
 float half_of(uint word, uint i) { return from_bf16((word >> (i % 2u * 16u)) & 0xffffu); }
 
 float score_of(uint lane) {

@@ -1,5 +1,4 @@
-// Some columns of rows to others; of all rows, or of those that are picked. Words, whatever they
-// mean.
+// Copies some columns of rows to others, for all rows or for picked ones. Words of any type.
 #version 450
 
 layout(local_size_x = 64) in;
@@ -13,7 +12,7 @@ layout(push_constant) uniform Numbers {
   uint picks;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
-layout(std430, binding = 1) readonly buffer Picked { uint picked[]; };  // (rows), where picks is 1
+layout(std430, binding = 1) readonly buffer Picked { uint picked[]; };  // (rows), if picks is 1
 layout(std430, binding = 2) readonly buffer From { uint from[]; };      // (any, from_stride)
 layout(std430, binding = 3) buffer To { uint to[]; };                   // (rows, to_stride)
 

@@ -1,5 +1,5 @@
-// What the splits of a row's positions gave becomes its attention (kernels/attention.h, merge_split
-// and finish_attention): in their order, each lane some dims.
+// Merges the results of a row's splits into its attention (kernels/attention.h, merge_split and
+// finish_attention), in their order; each lane some dims.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"

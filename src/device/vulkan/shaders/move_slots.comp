@@ -1,6 +1,6 @@
-// Keys and values from place to place, in order (kernels/kv_layout.h, copy_key and copy_value). A
-// workgroup has one head's keys, or values, of all moves; a lane the same words of each, so that no
-// order is lost.
+// Moves keys and values from place to place, in order (kernels/kv_layout.h, copy_key and
+// copy_value). A workgroup handles one head's keys, or values, of all moves; a lane the same words
+// of each, so that the order is kept.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "cache.glsl"

@@ -1,5 +1,5 @@
-// Parts of rows by their root mean square, in place (kernels/rows.h, rms_norm): heads, groups, or
-// whole rows. As rms_norm.comp.
+// Divides parts of rows (heads, groups, or whole rows) by their root mean square, in place
+// (kernels/rows.h, rms_norm). As rms_norm.comp.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"

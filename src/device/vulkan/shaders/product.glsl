@@ -1,9 +1,9 @@
-// y = x W^T of one tile of 16 outputs and a block of rows (kernels/products.h, multiply_groups).
+// y = x W^T for one tile of 16 outputs and a block of rows (kernels/products.h, multiply_groups).
 //
-// Lanes make the exact dot products of several groups at once; then one lane an output adds them
-// group by group, each with one fused multiply-add, so that the order of float additions is the
-// processor's. Which rows go together changes nothing. The file that includes this says how a group
-// lies in a tile:
+// Lanes compute the exact dot products of several groups at once. Then one lane per output adds
+// them group by group, with one fused multiply-add each, so the order of float additions is the
+// processor's. It does not matter which rows are computed together. The including file defines a
+// group's layout in a tile:
 //   int group_dot(uint tile, uint group, uint column, uint row)   exact, below 2^24
 //   float add_group(uint tile, uint group, uint column, uint row, float dot, float sum)
 
@@ -24,12 +24,12 @@ layout(std430, binding = 3) readonly buffer Scales { float x_scales[]; };  // (g
 
 const uint kLanes = 64u;
 const uint kColumns = 16u;
-const uint kGroupWords = 8u;      // of one row's inputs
-const uint kGroupsTogether = 8u;  // in one turn
+const uint kGroupWords = 8u;      // words of one row's inputs
+const uint kGroupsTogether = 8u;  // per iteration
 shared int dots[kGroupsTogether * kColumns * kRowsTogether];
 const uint kOutputsOfLane = (kColumns * kRowsTogether + kLanes - 1u) / kLanes;
 
-// The 16 bits of a column in a row of 16 of them.
+// A column's 16 bits in a row of 16 such numbers.
 uint half_word(uint first_word, uint column) {
   return bitfieldExtract(tiles[first_word + column / 2u], int(column % 2u) * 16, 16);
 }

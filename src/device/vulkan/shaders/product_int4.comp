@@ -1,5 +1,5 @@
-// Products with int4 weights (kernels/layout.h): per group [4][16][4] bytes with quad r in their low
-// and quad r + 4 in their high halves, then f16 scales and minimums, [16] each.
+// Products with int4 weights (kernels/layout.h). Per group: [4][16][4] bytes with quad r in their
+// low and quad r + 4 in their high halves, then f16 scales and minimums, [16] each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"

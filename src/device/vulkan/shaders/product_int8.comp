@@ -1,4 +1,4 @@
-// Products with int8 weights (kernels/layout.h): per two groups 2 x [8][16][4] bytes, then their
+// Products with int8 weights (kernels/layout.h). Per two groups: 2 x [8][16][4] bytes, then their
 // f16 scales, 2 x [16].
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -9,7 +9,7 @@
 layout(std430, binding = 4) writeonly buffer Y { float y[]; };  // (rows, y_stride)
 
 const uint kPairWords = 272u;
-const uint kCodeWords = 128u;  // of one group
+const uint kCodeWords = 128u;  // per group
 const uint kScaleWords = 8u;
 
 uint pair_at(uint tile, uint group) {

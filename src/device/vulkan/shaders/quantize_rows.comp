@@ -1,5 +1,5 @@
-// Rows to int8 by groups of 32 (kernels/rows.h, quantize_row). Eight lanes work on a group, four
-// elements each: a word of its values.
+// Quantises rows to int8 by groups of 32 (kernels/rows.h, quantize_row). Eight lanes process a
+// group, four elements each: one word of its values.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -30,7 +30,7 @@ void main() {
   uint quad = lane % kLanesOfGroup;
   bool is_there = group < n_groups;
 
-  // Sizes of floats are in the order of their bits; infinity and NaN come last.
+  // Magnitudes of floats order like their bits; infinity and NaN come last.
   float elements[4];
   uint largest = 0u;
   for (uint i = 0u; i < 4u; ++i) {

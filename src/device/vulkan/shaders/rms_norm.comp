@@ -1,5 +1,5 @@
-// A row by its root mean square (kernels/rows.h, rms_norm). Sixteen lanes add the squares, each
-// those of its own elements in their order, as the processor's vectors do; then all lanes scale.
+// Divides a row by its root mean square (kernels/rows.h, rms_norm). Sixteen lanes add the squares,
+// each those of its own elements in order, like the processor's vectors; then all lanes scale.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"

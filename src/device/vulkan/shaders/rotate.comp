@@ -1,4 +1,4 @@
-// The pairs (x[i], x[i + half]) of each head by a row's angles (kernels/rows.h, rotate).
+// Rotates the pairs (x[i], x[i + half]) of each head by a row's angles (kernels/rows.h, rotate).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"

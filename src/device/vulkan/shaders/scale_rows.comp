@@ -1,4 +1,4 @@
-// Some columns of all rows by a factor.
+// Multiplies some columns of all rows by a factor.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
