@@ -41,7 +41,7 @@ format:  ## put all sources into the project's format
 format-check:  ## say which sources are not in the project's format
 	scripts/format --check
 
-lint:  ## clang-tidy over the library and the program (LINT_FILES='src/io/gguf.cc ...': only these)
+lint:  ## clang-tidy over the library and the program (LINT_FILES='src/io/gguf/gguf.cc ...': only these)
 	scripts/lint $(LINT_FILES)
 
 asan:  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer

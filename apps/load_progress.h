@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "interrupt.h"
+#include "apps/cli/interrupt.h"
 
 namespace outrider::cli {
 

@@ -1,4 +1,4 @@
-#include "logits_file.h"
+#include "apps/logits_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "own_prompts.h"
+#include "apps/own_prompts.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>

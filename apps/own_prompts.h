@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "chat_prompt.h"
+#include "apps/generate/chat_prompt.h"
 #include "outrider/chat.h"
 #include "outrider/generate.h"
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "model_flags.h"
+#include "apps/flags/model_flags.h"
 #include "outrider/batch.h"
 #include "outrider/generate.h"
 

@@ -1,4 +1,4 @@
-#include "run_on_ranks.h"
+#include "apps/run_on_ranks.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "entry.h"
-#include "interrupt.h"
-#include "one_process.h"
+#include "apps/cli/entry.h"
+#include "apps/cli/interrupt.h"
+#include "apps/cli/one_process.h"
 #include "outrider/error.h"
 
 namespace outrider::cli {

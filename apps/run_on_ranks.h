@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 
-#include "commands.h"
-#include "model_flags.h"
+#include "apps/commands.h"
+#include "apps/flags/model_flags.h"
 #include "outrider/ranks.h"
 
 namespace outrider::cli {

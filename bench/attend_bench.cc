@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bench/bench_main.h"
+#include "kernels/attention/whole_attention.h"
 #include "kernels/dispatch.h"
-#include "kernels/whole_attention.h"
 #include "measure/stream_read.h"
 #include "model/cache/kv_sequence.h"
 

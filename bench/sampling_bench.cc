@@ -23,7 +23,7 @@
 #include "model/language_model.h"
 #include "sampling/counter_chance.h"
 #include "sampling/transform.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/draft_tree.h"
 #include "speculate/logits_views.h"
 #include "speculate/rule.h"

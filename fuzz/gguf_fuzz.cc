@@ -7,7 +7,7 @@
 #include <string>
 
 #include "fuzz/walk_tensors.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "outrider/error.h"
 
 namespace {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "chat_template/characters.h"
+#include "chat_template/values/characters.h"
 #include "reply/reply_trace.h"
 
 namespace {

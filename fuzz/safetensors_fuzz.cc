@@ -4,7 +4,7 @@
 #include <span>
 
 #include "fuzz/walk_tensors.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "outrider/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,7 +6,7 @@
 
 #include "fuzz/use_tokenizer.h"
 #include "outrider/error.h"
-#include "tokenizer/sentencepiece_parts.h"
+#include "tokenizer/formats/sentencepiece_parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "eval/data_file.h"
-#include "eval/question.h"
-#include "eval/task.h"
+#include "eval/tasks/data_file.h"
+#include "eval/tasks/question.h"
+#include "eval/tasks/task.h"
 #include "outrider/error.h"
 
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "chat_template/characters.h"
 #include "chat_template/render.h"
+#include "chat_template/values/characters.h"
 #include "outrider/error.h"
 
 namespace {

@@ -10,7 +10,7 @@
 
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider::fuzz {
 

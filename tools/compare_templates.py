@@ -13,7 +13,7 @@ import subprocess
 import sys
 import warnings
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/golden"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/golden/make"))
 import make_template_goldens as goldens  # noqa: E402
 
 warnings.filterwarnings("ignore")  # Python's warnings about the templates

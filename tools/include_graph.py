@@ -21,7 +21,7 @@ import sys
 MOST_FILES = 40  # what a reader still takes in at a glance
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Where the compiler looks, beside the folder of the file itself.
-PLACES = ["src", "include", "", "apps"]
+PLACES = ["src", "include", ""]
 
 
 def files_of(root):

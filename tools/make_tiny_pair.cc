@@ -5,7 +5,7 @@
 #include <exception>
 #include <filesystem>
 
-#include "tests/support/tiny_pair.h"
+#include "tests/support/models/tiny_pair.h"
 
 int main(int n_arguments, char** arguments) {
   if (n_arguments != 2) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "outrider/chat_template.h"
-#include "tests/support/golden_time.h"
+#include "tests/support/goldens/golden_time.h"
 
 int main() {
   std::string line;

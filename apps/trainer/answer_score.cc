@@ -1,9 +1,9 @@
-#include "trainer/answer_score.h"
+#include "apps/trainer/answer_score.h"
 
 #include <vector>
 
-#include "eval/item.h"
 #include "eval/metrics/bleu.h"
+#include "eval/tasks/item.h"
 
 namespace outrider::cli {
 

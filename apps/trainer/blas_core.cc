@@ -1,4 +1,4 @@
-#include "trainer/blas_core.h"
+#include "apps/trainer/blas_core.h"
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <dlfcn.h>

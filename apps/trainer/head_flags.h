@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "apps/trainer/run_flags.h"
 #include "train/objectives/head_run.h"
-#include "trainer/run_flags.h"
 
 namespace outrider::cli {
 

@@ -1,4 +1,4 @@
-#include "trainer/heap.h"
+#include "apps/trainer/heap.h"
 
 #include <malloc.h>
 #include <unistd.h>

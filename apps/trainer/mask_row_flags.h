@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "train/mask_choice.h"
+#include "train/batches/mask_choice.h"
 
 namespace outrider::cli {
 

@@ -1,4 +1,4 @@
-#include "trainer/run_flags.h"
+#include "apps/trainer/run_flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,14 +9,14 @@
 #include <system_error>
 #include <utility>
 
-#include "commands.h"
-#include "flag_values.h"
-#include "help_format.h"
-#include "interrupt.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/interrupt.h"
+#include "apps/commands.h"
+#include "apps/trainer/heap.h"
+#include "apps/trainer/progress_line.h"
 #include "outrider/error.h"
 #include "train/device.h"
-#include "trainer/heap.h"
-#include "trainer/progress_line.h"
 
 namespace outrider::cli {
 namespace {

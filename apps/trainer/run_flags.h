@@ -11,9 +11,9 @@
 
 #include "io/tensor_source.h"
 #include "outrider/tokenizer.h"
-#include "train/corpus.h"
-#include "train/divergence.h"
-#include "train/products.h"
+#include "train/batches/corpus.h"
+#include "train/losses/divergence.h"
+#include "train/modules/products.h"
 #include "train/training_run.h"
 
 namespace outrider::cli {

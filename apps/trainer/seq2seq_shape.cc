@@ -1,13 +1,13 @@
-#include "trainer/seq2seq_shape.h"
+#include "apps/trainer/seq2seq_shape.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "flag_values.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/warnings.h"
 #include "outrider/error.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "outrider/tokenizer.h"
-#include "train/t5_config.h"
+#include "train/modules/t5_config.h"
 
 namespace outrider::cli {
 

@@ -2,7 +2,7 @@
 #ifndef OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_
 #define OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_
 
-#include "commands.h"
+#include "apps/commands.h"
 
 namespace outrider::cli {
 

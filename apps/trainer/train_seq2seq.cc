@@ -7,21 +7,21 @@
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.h"
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/state_line.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/answer_score.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/seq2seq_shape.h"
+#include "apps/trainer/train_commands.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "state_line.h"
-#include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
-#include "train/answer_batches.h"
+#include "train/batches/answer_batches.h"
 #include "train/objectives/seq2seq.h"
-#include "trainer/answer_score.h"
-#include "trainer/run_flags.h"
-#include "trainer/seq2seq_shape.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {

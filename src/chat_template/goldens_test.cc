@@ -1,4 +1,4 @@
-// Compares templates of our own with jinja2 3.1.6 (tests/golden/make_template_goldens.py), and
+// Compares templates of our own with jinja2 3.1.6 (tests/golden/make/make_template_goldens.py), and
 // those of published models with recorded renderings.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "outrider/chat_template.h"
 #include "outrider/error.h"
-#include "tests/support/golden_time.h"
+#include "tests/support/goldens/golden_time.h"
 
 namespace outrider {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "chat_template/parsing/syntax.h"
 #include "chat_template/scope.h"
-#include "chat_template/syntax.h"
-#include "chat_template/value.h"
+#include "chat_template/values/value.h"
 
 namespace outrider::jinja {
 

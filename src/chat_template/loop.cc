@@ -1,6 +1,6 @@
 #include "chat_template/loop.h"
 
-#include "chat_template/operations.h"
+#include "chat_template/values/operations.h"
 
 namespace outrider::jinja {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "chat_template/value.h"
+#include "chat_template/values/value.h"
 
 namespace outrider::jinja {
 

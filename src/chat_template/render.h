@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "chat_template/syntax.h"
+#include "chat_template/parsing/syntax.h"
 #include "outrider/chat_template.h"
 
 namespace outrider::jinja {

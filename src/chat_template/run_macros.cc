@@ -5,7 +5,7 @@
 
 #include "chat_template/interpreter.h"
 #include "chat_template/interpreter_guards.h"
-#include "chat_template/printed.h"
+#include "chat_template/values/printed.h"
 
 namespace outrider::jinja {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "chat_template/value.h"
+#include "chat_template/values/value.h"
 
 namespace outrider::jinja {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "device/make_step.h"
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider::device {

@@ -29,7 +29,7 @@ struct AttendRanges {
   Range pages;    // u32 (most rows, most_pages): the place in the cache of each 64 slots of a row's
                   // text, in words
   Range cache;    // a page has a block of keys per key-value head, then one of values per head
-                  // (kernels/kv_layout.h)
+                  // (kernels/attention/kv_layout.h)
   Range sums;     // f32 (most rows, most_splits, heads, head_dim): between the two steps
   Range states;   // f32 (most rows, most_splits, heads, 2): highest score, total
   Range out;      // f32 (most rows, heads, head_dim)

@@ -10,9 +10,9 @@
 #include <random>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/kernel_steps.h"
-#include "device/trial.h"
+#include "device/trials/trial.h"
 
 namespace outrider::device {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "device/attend_steps.h"
 #include "device/make_step.h"
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider::device {

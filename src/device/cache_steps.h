@@ -1,5 +1,5 @@
-// Steps that write to a paged KV cache (kernels/kv_layout.h): storing new tokens, and moving
-// tokens.
+// Steps that write to a paged KV cache (kernels/attention/kv_layout.h): storing new tokens, and
+// moving tokens.
 #ifndef OUTRIDER_DEVICE_CACHE_STEPS_H_
 #define OUTRIDER_DEVICE_CACHE_STEPS_H_
 

@@ -5,9 +5,9 @@
 
 #include <memory>
 
-#include "device/check.h"
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/open_device.h"
+#include "device/trials/check.h"
 #include "device/vulkan/vulkan_device.h"
 #include "outrider/error.h"
 

@@ -95,7 +95,7 @@ enum class Function : std::uint32_t {
   fused,                    // a * b + c, rounded once
   divide,                   // a / b
   root,                     // of a
-  exponential,              // e^a (kernels/vector_math.h)
+  exponential,              // e^a (kernels/vectors/vector_math.h)
   exponential_of_negative,  // the same, for a <= 0
   round_even,               // a, |a| < 2^22, to the nearest integer
   from_f16,                 // from a's low 16 bits

@@ -11,7 +11,7 @@
 #include "device/attend_steps.h"
 #include "device/cache_steps.h"
 #include "device/device.h"
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/kernel_steps.h"
 #include "outrider/error.h"
 

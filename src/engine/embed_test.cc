@@ -10,7 +10,7 @@
 #include "model/language_model.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
-#include "tests/support/drafter_worlds.h"
+#include "tests/support/proofs/drafter_worlds.h"
 
 namespace outrider {
 namespace {

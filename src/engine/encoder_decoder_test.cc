@@ -1,5 +1,5 @@
 // Generation with an encoder-decoder: prompts are not confused, and drafts do not change bits. The
-// model is a tiny T5 whose continuation transformers wrote (tests/golden/make_t5_models.py).
+// model is a tiny T5 whose continuation transformers wrote (tests/golden/make/make_t5_models.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
 
 namespace outrider {
 namespace {

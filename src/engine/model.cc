@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/file_folder.h"
-#include "engine/end_tokens.h"
+#include "base/files/file_folder.h"
+#include "engine/batch/end_tokens.h"
 #include "engine/speculation.h"
 #include "grammar/token_trie.h"
 #include "io/memory_tensors.h"
@@ -18,7 +18,7 @@
 #include "outrider/model_in_memory.h"
 #include "outrider/ranks.h"
 #include "tensor/team.h"
-#include "tokenizer/tokenizer_file.h"
+#include "tokenizer/formats/tokenizer_file.h"
 
 namespace outrider {
 

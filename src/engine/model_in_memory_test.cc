@@ -16,10 +16,10 @@
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "tests/support/memory_files.h"
+#include "tests/support/models/memory_files.h"
+#include "tests/support/models/tiny_model.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider {
 namespace {

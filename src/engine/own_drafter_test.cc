@@ -16,8 +16,8 @@
 #include "outrider/batch.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "tests/support/drafter_worlds.h"
-#include "tests/support/own_drafters.h"
+#include "tests/support/proofs/drafter_worlds.h"
+#include "tests/support/proofs/own_drafters.h"
 
 namespace outrider {
 namespace {

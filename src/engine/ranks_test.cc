@@ -1,5 +1,5 @@
 // Texts of a model that several ranks hold together: ids and logits, plain and drafted, equal those
-// of one process. Here ranks are threads; tests/mpirun_test.cc has processes.
+// of one process. Here ranks are threads; tests/commands/mpirun_test.cc has processes.
 #include "outrider/ranks.h"
 
 #include <gmock/gmock.h>
@@ -25,9 +25,9 @@
 #include "model/ranks/communicator.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
+#include "tests/support/models/thread_ranks.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thread_ranks.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {

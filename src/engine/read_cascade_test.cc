@@ -5,7 +5,7 @@
 
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "speculate/drafter_registry.h"
+#include "speculate/registry/drafter_registry.h"
 
 namespace outrider {
 namespace {

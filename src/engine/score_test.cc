@@ -17,8 +17,8 @@
 #include "model/prefill.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "tests/support/drafter_worlds.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/proofs/drafter_worlds.h"
 
 namespace outrider {
 namespace {

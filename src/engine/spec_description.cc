@@ -1,7 +1,7 @@
 #include "outrider/spec_description.h"
 
-#include "speculate/drafter_registry.h"
-#include "speculate/rule_registry.h"
+#include "speculate/registry/drafter_registry.h"
+#include "speculate/rules/rule_registry.h"
 
 namespace outrider {
 

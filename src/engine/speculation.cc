@@ -13,17 +13,17 @@
 
 #include "base/spec.h"
 #include "device/open_device.h"
-#include "engine/make_tree_shape.h"
+#include "engine/drafting/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "speculate/drafter_registry.h"
-#include "speculate/drafter_weights.h"
 #include "speculate/drafters/own_drafter.h"
-#include "speculate/make_rule.h"
+#include "speculate/registry/drafter_registry.h"
+#include "speculate/registry/drafter_weights.h"
+#include "speculate/rules/make_rule.h"
 #include "tensor/kernels_in_use.h"
+#include "tokenizer/formats/tokenizer_file.h"
 #include "tokenizer/same_vocabulary.h"
-#include "tokenizer/tokenizer_file.h"
 #include "tokenizer/translate_vocabulary.h"
 
 namespace outrider {

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "engine/speculation.h"
+#include "eval/along_texts/teacher_forced.h"
+#include "eval/along_texts/texts.h"
 #include "eval/evaluation.h"
-#include "eval/sequential_generator.h"
-#include "eval/teacher_forced.h"
-#include "eval/texts.h"
+#include "eval/frontiers/sequential_generator.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
 
 namespace outrider::eval {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "eval/text_likelihood.h"
+#include "eval/along_texts/text_likelihood.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/metric.h"
-#include "eval/question.h"
+#include "eval/metrics/metric.h"
 #include "eval/record.h"
+#include "eval/tasks/question.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"

@@ -13,9 +13,9 @@
 #include "eval/metrics/chrf.h"
 #include "eval/metrics/perplexity.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider::eval {
 namespace {

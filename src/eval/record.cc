@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "eval/json_text.h"
+#include "eval/tasks/json_text.h"
 #include "outrider/error.h"
 
 namespace outrider::eval {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "grammar/gbnf.h"
-#include "grammar/json_schema.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
-#include "grammar/schema_reference.h"
+#include "grammar/schema/json_schema.h"
+#include "grammar/schema/schema_reference.h"
 #include "grammar/texts_of.h"
 #include "outrider/error.h"
 

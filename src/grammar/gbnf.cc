@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/json_schema.h"
 #include "grammar/limits.h"
 #include "grammar/scanner.h"
+#include "grammar/schema/json_schema.h"
 
 namespace outrider {
 namespace {

@@ -3,8 +3,8 @@
 #include "grammar/byte_automaton.h"
 #include "grammar/gbnf.h"
 #include "grammar/grammar.h"
-#include "grammar/json_schema.h"
 #include "grammar/regex.h"
+#include "grammar/schema/json_schema.h"
 #include "outrider/error.h"
 #include "outrider/grammar.h"
 

@@ -39,7 +39,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "base/vocabulary_id.h"
 #include "outrider/types.h"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "base/vocabulary_id.h"
 #include "io/datastore.h"
 #include "outrider/types.h"

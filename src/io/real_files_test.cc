@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 
 namespace outrider {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/float16.h"
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 #include "outrider/error.h"
 
 namespace outrider {

@@ -219,8 +219,8 @@ class SentencePieces {
   Protobuf model_;
 };
 
-// A table of character rewrites (src/tokenizer/charsmap.h): a tree in the simplest layout, where
-// each unit's children have a separate block of 256.
+// A table of character rewrites (src/tokenizer/formats/charsmap.h): a tree in the simplest layout,
+// where each unit's children have a separate block of 256.
 inline std::string charsmap(const std::vector<std::pair<std::string, std::string>>& rules) {
   struct Node {
     std::vector<std::pair<unsigned char, std::size_t>> children;

@@ -16,8 +16,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/checksum.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 
 namespace outrider {

@@ -67,11 +67,11 @@
 #ifndef OUTRIDER_KERNELS_ALGORITHMS_H_
 #define OUTRIDER_KERNELS_ALGORITHMS_H_
 
+#include "kernels/attention/float_attention.h"
+#include "kernels/attention/int8_attention.h"
 #include "kernels/delta_rule.h"
 #include "kernels/double_functions.h"
-#include "kernels/float_attention.h"
 #include "kernels/formats/block_formats.h"
-#include "kernels/int8_attention.h"
 #include "kernels/philox.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"

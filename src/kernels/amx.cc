@@ -12,8 +12,8 @@
 #include "kernels/algorithms.h"
 #include "kernels/amx_block_product.h"
 #include "kernels/amx_product.h"
-#include "kernels/tile_shape.h"
-#include "kernels/vector512.h"
+#include "kernels/vectors/tile_shape.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {

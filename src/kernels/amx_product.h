@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/bytes512.h"
 #include "kernels/formats/block_formats.h"
 #include "kernels/products.h"
-#include "kernels/tile_shape.h"
-#include "kernels/vector512.h"
+#include "kernels/vectors/bytes512.h"
+#include "kernels/vectors/tile_shape.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {

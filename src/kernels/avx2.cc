@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #include "kernels/algorithms.h"
-#include "kernels/bytes256.h"
+#include "kernels/vectors/bytes256.h"
 
 namespace outrider::kernels {
 namespace {

@@ -2,9 +2,9 @@
 // by those of avx512_vnni.cc and avx512_bf16.cc.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
-#include "kernels/bytes256.h"
-#include "kernels/vector512.h"
-#include "kernels/words512.h"
+#include "kernels/vectors/bytes256.h"
+#include "kernels/vectors/vector512.h"
+#include "kernels/vectors/words512.h"
 
 namespace outrider::kernels {
 namespace {

@@ -5,10 +5,10 @@
 // in the order of K, for any number of rows.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
-#include "kernels/bf16_attention.h"
-#include "kernels/kv_layout.h"
-#include "kernels/pairs512.h"
-#include "kernels/vector512.h"
+#include "kernels/attention/bf16_attention.h"
+#include "kernels/attention/kv_layout.h"
+#include "kernels/vectors/pairs512.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {

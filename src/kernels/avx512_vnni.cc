@@ -4,9 +4,9 @@
 #include <type_traits>
 
 #include "kernels/algorithms.h"
-#include "kernels/bytes512.h"
-#include "kernels/vector512.h"
-#include "kernels/words512.h"
+#include "kernels/vectors/bytes512.h"
+#include "kernels/vectors/vector512.h"
+#include "kernels/vectors/words512.h"
 
 namespace outrider::kernels {
 namespace {

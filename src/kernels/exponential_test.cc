@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "kernels/algorithms.h"
-#include "kernels/vector_scalar.h"
+#include "kernels/vectors/vector_scalar.h"
 #include "tests/support/near.h"
 
 namespace outrider::kernels {

@@ -6,7 +6,7 @@
 // is that of avx2.cc.
 #if defined(__aarch64__)
 #include "kernels/algorithms.h"
-#include "kernels/vector_neon.h"
+#include "kernels/vectors/vector_neon.h"
 
 namespace outrider::kernels {
 namespace {

@@ -11,7 +11,7 @@
 #include "kernels/formats/scales.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
-#include "kernels/vector_math.h"
+#include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
 namespace {

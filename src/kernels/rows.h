@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
-#include "kernels/vector_math.h"
+#include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
 namespace {

@@ -17,7 +17,7 @@
 #include "model/language_model.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 namespace {

@@ -17,8 +17,8 @@
 #include "measure/arbitrary_tokens.h"
 #include "measure/spread.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider {
 namespace {

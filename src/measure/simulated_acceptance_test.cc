@@ -16,8 +16,8 @@
 #include "measure/simulated_drafter.h"
 #include "outrider/error.h"
 #include "outrider/measure.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/big_memory.h"
+#include "base/memory/big_memory.h"
 
 namespace outrider {
 

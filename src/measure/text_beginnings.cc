@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "engine/text_documents.h"
+#include "engine/files/text_documents.h"
 #include "outrider/error.h"
 
 namespace outrider {

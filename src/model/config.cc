@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "model/config_section.h"
 #include "outrider/error.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "outrider/types.h"
 
 namespace outrider {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file_folder.h"
+#include "base/files/file_folder.h"
 #include "outrider/error.h"
 
 namespace outrider {

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "model/pass/on_device/run_on_device.h"
 #include "model/pass/pass_builder.h"
-#include "model/pass/run_on_device.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
 

@@ -17,8 +17,8 @@
 #include "model/language_model.h"
 #include "model/load/decoder_weights.h"
 #include "model/pass/expert_memory.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/pass/pass_executor.h"
-#include "model/pass/run_on_cpu.h"
 #include "model/shared_output.h"
 #include "tensor/matrix.h"
 

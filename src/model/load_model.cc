@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/hub_cache.h"
-#include "base/machine_memory.h"
-#include "base/mapped_file.h"
-#include "io/gguf.h"
+#include "base/files/hub_cache.h"
+#include "base/files/mapped_file.h"
+#include "base/memory/machine_memory.h"
+#include "io/gguf/gguf.h"
 #include "io/memory_tensors.h"
 #include "model/cache/page_pool.h"
 #include "model/decoder_model.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file_folder.h"
+#include "base/files/file_folder.h"
 #include "device/device.h"
 #include "io/tensor_source.h"
 #include "kernels/table.h"
@@ -32,7 +32,7 @@ struct LoadOptions {
   // more throws Error. 0: no limit.
   std::uint64_t kv_memory_bytes = 0;
   // Experts stay in their file, and those in use are packed into expert_memory_bytes; 0: half of
-  // the machine's memory (base/machine_memory.h). Ignored for models without experts.
+  // the machine's memory (base/memory/machine_memory.h). Ignored for models without experts.
   bool experts_in_file = false;
   std::uint64_t expert_memory_bytes = 0;
   const kernels::KernelTable* table = nullptr;  // null: choose_kernels()

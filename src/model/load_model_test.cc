@@ -13,9 +13,9 @@
 #include "base/float16.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/resident_bytes.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "model/language_model.h"
 #include "model/logit_form.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/weight_loader.h"
 #include "tensor/matrix.h"
 

@@ -16,9 +16,9 @@
 #include "model/heads/mtp_modules.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_heads.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_heads.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {

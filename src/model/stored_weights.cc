@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 
 namespace outrider {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 #include "outrider/error.h"
 #include "tensor/matrix.h"
 #include "tests/support/kernel_tables.h"
@@ -24,7 +24,7 @@ struct StoredBlocks {
   std::vector<std::byte> bytes;
 };
 
-// Random blocks of every type (tests/golden/make_block_formats_golden.py).
+// Random blocks of every type (tests/golden/make/make_block_formats_golden.py).
 std::vector<StoredBlocks> stored_blocks() {
   const auto golden =
       nlohmann::json::parse(std::ifstream(OUTRIDER_SOURCE_DIR "/tests/golden/block_formats.json"));

@@ -10,7 +10,7 @@
 
 #include "model/prefill.h"
 #include "outrider/error.h"
-#include "tests/support/table_model.h"
+#include "tests/support/models/table_model.h"
 
 namespace outrider {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "grammar/schema_reference.h"
+#include "grammar/schema/schema_reference.h"
+#include "reply/calls/python_literals.h"
 #include "reply/json_words.h"
-#include "reply/python_literals.h"
 
 namespace outrider {
 namespace {

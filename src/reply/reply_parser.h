@@ -23,7 +23,7 @@
 #include <string_view>
 
 #include "outrider/reply_reader.h"
-#include "reply/call_reader.h"
+#include "reply/calls/call_reader.h"
 #include "reply/marker_finder.h"
 #include "reply/reply_format.h"
 #include "reply/tool_set.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 
 namespace outrider::server {
 namespace {

@@ -13,7 +13,7 @@
 #include "outrider/model.h"
 #include "server/server.h"
 #include "tests/support/http_client.h"
-#include "tests/support/served_models.h"
+#include "tests/support/models/served_models.h"
 #include "tests/support/vulkan_faults.h"
 
 namespace outrider::server {

@@ -1,5 +1,5 @@
 // An encoder-decoder in the server: the prompt goes only to the encoder, and so do its limits. The
-// model is a tiny T5 with a vocabulary of characters (tests/golden/make_t5_models.py).
+// model is a tiny T5 with a vocabulary of characters (tests/golden/make/make_t5_models.py).
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/served_models.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tests/support/served_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider::server {
 namespace {

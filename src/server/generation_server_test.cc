@@ -17,9 +17,9 @@
 #include "outrider/generate.h"
 #include "outrider/grammar.h"
 #include "outrider/round_observer.h"
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 
 namespace outrider::server {
 namespace {

@@ -13,10 +13,10 @@
 #include "outrider/ranks.h"
 #include "server/server.h"
 #include "tests/support/http_client.h"
-#include "tests/support/lost_rank.h"
-#include "tests/support/served_models.h"
+#include "tests/support/models/lost_rank.h"
+#include "tests/support/models/served_models.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider::server {
 namespace {

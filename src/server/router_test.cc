@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "server/api_error.h"
-#include "tests/support/served_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider::server {
 namespace {

@@ -16,8 +16,8 @@
 #include "outrider/generate.h"
 #include "reply/reply_format.h"
 #include "server/engine_loop.h"
-#include "server/history_form.h"
 #include "server/metrics.h"
+#include "server/requests/history_form.h"
 #include "server/slots.h"
 
 namespace outrider::server {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider::server {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tests/support/table_model.h"
+#include "tests/support/models/table_model.h"
 
 namespace outrider {
 namespace {

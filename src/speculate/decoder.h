@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "model/language_model.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/block_builder.h"
 #include "speculate/drafter.h"
 #include "speculate/stream.h"

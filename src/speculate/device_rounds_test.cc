@@ -11,7 +11,7 @@
 #include <numeric>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "kernels/tables.h"
 #include "model/load_model.h"
 #include "sampling/counter_chance.h"
@@ -19,8 +19,8 @@
 #include "speculate/decoder.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 #include "tests/support/watched_device.h"
 
 namespace outrider {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sampling/counter_chance.h"
-#include "speculate/drafters/ngram_drafter.h"
-#include "speculate/drafters/suffix_drafter.h"
+#include "speculate/drafters/lookup/ngram_drafter.h"
+#include "speculate/drafters/lookup/suffix_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
-#include "tests/support/listed_worth.h"
+#include "tests/support/proofs/listed_worth.h"
 
 namespace outrider {
 namespace {

@@ -13,11 +13,11 @@
 #include "outrider/types.h"
 #include "sampling/chance.h"
 #include "sampling/transform.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/draft_choice.h"
 #include "speculate/draft_tree.h"
 #include "speculate/draft_worth.h"
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 

@@ -12,7 +12,7 @@
 #include "model/language_model.h"
 #include "sampling/chance.h"
 #include "sampling/transform.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/draft_tree.h"
 #include "speculate/drafter.h"
 #include "speculate/logits_views.h"

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "base/pooled_memory.h"
+#include "base/memory/pooled_memory.h"
 #include "kernels/table.h"
 #include "tensor/team.h"
 

@@ -13,8 +13,8 @@
 #include "base/float16.h"
 #include "kernels/dispatch.h"
 #include "outrider/error.h"
-#include "tests/support/float_weight_reader.h"
 #include "tests/support/kernel_tables.h"
+#include "tests/support/models/float_weight_reader.h"
 #include "tests/support/near.h"
 
 namespace outrider {

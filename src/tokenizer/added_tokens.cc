@@ -4,7 +4,7 @@
 #include <deque>
 #include <numeric>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tokenizer/test_tokenizers.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "tokenizer/byte_level.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/byte_level.h"
+#include "tokenizer/texts/normalizer.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "tokenizer/pattern.h"
+#include "tokenizer/patterns/pattern.h"
 
 namespace outrider {
 

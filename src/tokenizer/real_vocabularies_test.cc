@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/formats/gguf_vocabulary.h"
 #include "tokenizer/test_tokenizers.h"
 
 namespace outrider {

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "outrider/error.h"
-#include "tokenizer/byte_level.h"
+#include "tokenizer/formats/tokenizer_json.h"
 #include "tokenizer/pipeline_tokenizer.h"
-#include "tokenizer/tokenizer_json.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/byte_level.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider::test_tokenizers {
 

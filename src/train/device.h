@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "train/products.h"
+#include "train/modules/products.h"
 
 namespace outrider::train {
 

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "train/batch_tensors.h"
-#include "train/llama_module.h"
-#include "train/target_tensors.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/target_tensors.h"
+#include "train/modules/llama_module.h"
 #include "train/teacher.h"
 #include "train/training_device.h"
 

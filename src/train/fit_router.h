@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "speculate/rules/router.h"
-#include "train/corpus.h"
+#include "train/batches/corpus.h"
 #include "train/teacher.h"
 
 namespace outrider::train {

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider::train {
 namespace {

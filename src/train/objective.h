@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "train/metric.h"
+#include "train/output/metric.h"
 
 namespace outrider::train {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "train/metric.h"
+#include "train/output/metric.h"
 #include "train/schedule.h"
 
 namespace outrider::train {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/merging/bpe.h"
 #include "vocabulary_training/learn_pieces.h"
 
 namespace outrider {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

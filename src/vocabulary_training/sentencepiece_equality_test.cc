@@ -5,9 +5,9 @@
 #include <random>
 
 #include "tests/support/temporary_directory.h"
+#include "tokenizer/formats/tokenizer_json.h"
 #include "tokenizer/pipeline_tokenizer.h"
-#include "tokenizer/tokenizer_json.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 #include "vocabulary_training/test_texts.h"
 #include "vocabulary_training/train_vocabulary.h"
 

@@ -9,8 +9,8 @@
 #include <unordered_map>
 
 #include "tests/support/temporary_directory.h"
-#include "tokenizer/sentencepiece_parts.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/formats/sentencepiece_parts.h"
+#include "tokenizer/texts/utf8.h"
 #include "vocabulary_training/test_texts.h"
 
 namespace outrider {
@@ -69,7 +69,7 @@ const char* const kOddTexts[] = {
     "<",          "'\"`\\/",    "aaaaaaaaaaaa", "\ufeff",     "é\u0301\u0302"};
 
 // A text's tokens combined: the sum of their scores, and their spelling. Among equal sums, releases
-// of SentencePiece choose differently (tokenizer/unigram.h).
+// of SentencePiece choose differently (tokenizer/merging/unigram.h).
 struct Way {
   double sum = 0;
   std::string spelled;

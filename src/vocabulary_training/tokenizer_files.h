@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/merging/bpe.h"
 #include "vocabulary_training/learn_pieces.h"
 
 namespace outrider {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 #include "vocabulary_training/derive_merges.h"
 #include "vocabulary_training/tokenizer_files.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "outrider/error.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 #include "vocabulary_training/train_vocabulary.h"
 

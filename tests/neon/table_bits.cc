@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "kernels/table.h"
 #include "kernels/tables.h"
 #include "tests/support/kernel_tables.h"

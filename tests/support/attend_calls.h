@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
+#include "kernels/attention/whole_attention.h"
 #include "kernels/table.h"
-#include "kernels/whole_attention.h"
 #include "tests/support/kernel_tables.h"
 
 namespace outrider::kernels {

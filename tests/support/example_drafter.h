@@ -8,8 +8,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "speculate/drafter_plan.h"
-#include "speculate/drafters/index_drafter.h"
+#include "speculate/drafters/lookup/index_drafter.h"
+#include "speculate/registry/drafter_plan.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {

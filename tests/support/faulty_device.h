@@ -1,5 +1,5 @@
 // Devices that fail: whose memory is out at some call, that get lost, or that leave wrong bits.
-// They stand in front of the host device (device/host_device.h), which does the work.
+// They stand in front of the host device (device/host/host_device.h), which does the work.
 #ifndef OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
 #define OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "outrider/error.h"
 
 namespace outrider::testing {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "model/cache/kv_sequence.h"
 
 namespace outrider::testing {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "train/corpus.h"
+#include "train/batches/corpus.h"
 
 namespace outrider::testing {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "device/trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/test_devices.h"
 
 namespace outrider::device {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "device/barriers.h"
-#include "device/check.h"
-#include "device/known_answers.h"
-#include "device/row_trials.h"
+#include "device/trials/check.h"
+#include "device/trials/known_answers.h"
+#include "device/trials/row_trials.h"
 #include "device/vulkan/test_devices.h"
 #include "outrider/error.h"
 #include "tests/support/vulkan_faults.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "device/attend_trial.h"
-#include "device/cache_trials.h"
-#include "device/row_trials.h"
-#include "device/trials.h"
+#include "device/trials/attend_trial.h"
+#include "device/trials/cache_trials.h"
+#include "device/trials/row_trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/test_devices.h"
 
 namespace outrider::device {

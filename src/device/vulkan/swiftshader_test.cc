@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "device/attend_trial.h"
-#include "device/cache_trials.h"
-#include "device/check.h"
-#include "device/known_answers.h"
-#include "device/row_trials.h"
-#include "device/trials.h"
+#include "device/trials/attend_trial.h"
+#include "device/trials/cache_trials.h"
+#include "device/trials/check.h"
+#include "device/trials/known_answers.h"
+#include "device/trials/row_trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/test_devices.h"
 #include "outrider/error.h"
 #include "tests/support/vulkan_faults.h"

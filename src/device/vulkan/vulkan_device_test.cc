@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "device/check.h"
-#include "device/host_device.h"
-#include "device/row_trials.h"
-#include "device/trials.h"
+#include "device/host/host_device.h"
+#include "device/trials/check.h"
+#include "device/trials/row_trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/shader_code.h"
 #include "device/vulkan/test_devices.h"
 #include "outrider/error.h"

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/item.h"
-#include "eval/metric.h"
-#include "eval/python_runner.h"
+#include "eval/metrics/metric.h"
+#include "eval/tasks/item.h"
+#include "eval/tasks/python_runner.h"
 
 namespace outrider::eval {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "model/cache/host_page_store.h"
 #include "outrider/error.h"
 #include "tests/support/watched_device.h"

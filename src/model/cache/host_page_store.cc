@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/big_memory.h"
-#include "kernels/kv_layout.h"
+#include "base/memory/big_memory.h"
+#include "kernels/attention/kv_layout.h"
 #include "model/cache/grow_ahead.h"
 
 namespace outrider {

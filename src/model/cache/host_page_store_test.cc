@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 
 namespace outrider {
 namespace {

@@ -1,5 +1,5 @@
-// Every family: compared with Hugging Face transformers (tests/golden/make_family_models.py), its
-// two file formats with each other, its bits for different ways of computing a row, and unknown
+// Every family: compared with Hugging Face transformers (tests/golden/make/make_family_models.py),
+// its two file formats with each other, its bits for different ways of computing a row, and unknown
 // keys.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "model/families/registry.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "tests/support/changed_golden.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/identity_model.h"
+#include "tests/support/goldens/changed_golden.h"
+#include "tests/support/goldens/golden_models.h"
 #include "tests/support/kernel_tables.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/identity_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {

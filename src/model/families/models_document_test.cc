@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "io/block_formats.h"
-#include "io/safetensors.h"
+#include "io/blocks/block_formats.h"
+#include "io/safetensors/safetensors.h"
 #include "model/families/registry.h"
 #include "model/quantised/quantised_matrix.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
 
 namespace outrider {
 namespace {

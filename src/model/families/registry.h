@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "base/file_folder.h"
-#include "io/gguf.h"
+#include "base/files/file_folder.h"
+#include "io/gguf/gguf.h"
 #include "model/families/family.h"
 #include "model/load/config_source.h"
 

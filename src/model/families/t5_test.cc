@@ -19,11 +19,11 @@
 
 #include "model/families/registry.h"
 #include "outrider/error.h"
-#include "tests/support/changed_golden.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/identity_model.h"
+#include "tests/support/goldens/changed_golden.h"
+#include "tests/support/goldens/golden_models.h"
 #include "tests/support/kernel_tables.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/identity_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {

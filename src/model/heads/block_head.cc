@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/safetensors/safetensors.h"
 #include "model/families/llama.h"
 #include "model/heads/draft_vocabulary.h"
 #include "model/heads/head_weights.h"

@@ -16,7 +16,7 @@
 #include "model/language_model.h"
 #include "model/load_model.h"
 #include "model/pass/blocks.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/shared_output.h"
 
 namespace outrider {

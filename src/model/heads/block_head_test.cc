@@ -1,6 +1,6 @@
 // Heads that draft a block. Compares their forward pass with a program written from the public ones
-// (tests/golden/make_block_heads_golden.py), in every file format. A block's bits must depend only
-// on its text.
+// (tests/golden/make/make_block_heads_golden.py), in every file format. A block's bits must depend
+// only on its text.
 #include "model/heads/block_head.h"
 
 #include <gtest/gtest.h>
@@ -21,9 +21,9 @@
 #include "kernels/table.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_heads.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_heads.h"
 
 namespace outrider {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/hub_cache.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/safetensors/safetensors.h"
 #include "model/heads/draft_vocabulary.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/head_weights.h"

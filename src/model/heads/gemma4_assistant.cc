@@ -16,9 +16,9 @@
 #include <utility>
 #include <variant>
 
-#include "base/hub_cache.h"
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 #include "model/config_section.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"

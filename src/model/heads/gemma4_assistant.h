@@ -10,11 +10,11 @@
 #include <span>
 #include <vector>
 
-#include "model/families/gemma4.h"
+#include "model/families/gemma/gemma4.h"
 #include "model/language_model.h"
 #include "model/load_model.h"
 #include "model/pass/blocks.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "outrider/types.h"
 
 namespace outrider {

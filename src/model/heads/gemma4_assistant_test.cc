@@ -1,6 +1,6 @@
-// Assistants of Gemma 4 against transformers (tests/golden/make_assistant_golden.py): their rows'
-// logits and states. Rows leave the target's sequence unchanged and do not read each other. Unfit
-// files and targets are refused.
+// Assistants of Gemma 4 against transformers (tests/golden/make/make_assistant_golden.py): their
+// rows' logits and states. Rows leave the target's sequence unchanged and do not read each other.
+// Unfit files and targets are refused.
 #include "model/heads/gemma4_assistant.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +22,8 @@
 
 #include "kernels/dispatch.h"
 #include "outrider/error.h"
-#include "tests/support/changed_golden.h"
-#include "tests/support/golden_assistants.h"
+#include "tests/support/goldens/changed_golden.h"
+#include "tests/support/goldens/golden_assistants.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/temporary_directory.h"
 

@@ -11,8 +11,8 @@
 #include "io/tensor_source.h"
 #include "model/heads/feature_head.h"
 #include "model/pass/blocks.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/pass/pass_builder.h"
-#include "model/pass/run_on_cpu.h"
 
 namespace outrider {
 

@@ -12,7 +12,7 @@
 #include "model/heads/block_head_config.h"
 #include "model/language_model.h"
 #include "model/pass/blocks.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 
 namespace outrider {
 

@@ -6,8 +6,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/safetensors/safetensors.h"
 #include "model/pass/pass_builder.h"
 #include "outrider/error.h"
 

@@ -12,7 +12,7 @@
 
 #include "model/language_model.h"
 #include "model/load_model.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/shared_output.h"
 #include "model/weight_loader.h"
 

@@ -1,5 +1,5 @@
 // Modules of published checkpoints against a program written from their descriptions
-// (tests/golden/make_mtp_golden.py): their logits and states, in both file formats. Also files
+// (tests/golden/make/make_mtp_golden.py): their logits and states, in both file formats. Also files
 // without modules, and with other ones.
 #include "model/heads/mtp_modules.h"
 
@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "io/safetensors.h"
-#include "io/safetensors_writer.h"
+#include "io/safetensors/safetensors.h"
+#include "io/safetensors/safetensors_writer.h"
 #include "outrider/error.h"
-#include "tests/support/golden_modules.h"
+#include "tests/support/goldens/golden_modules.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/temporary_directory.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "model/load/config_source.h"
 
 namespace outrider {

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "base/file_folder.h"
+#include "base/files/file_folder.h"
 #include "model/config_section.h"
 #include "model/load/config_source.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/file_folder.h"
+#include "base/files/file_folder.h"
 #include "io/tensor_source.h"
 #include "model/families/family.h"
 #include "model/quantised/quantisation.h"

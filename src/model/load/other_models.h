@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 namespace outrider {
 

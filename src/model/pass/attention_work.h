@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/big_memory.h"
+#include "base/memory/big_memory.h"
+#include "kernels/attention/whole_attention.h"
 #include "kernels/table.h"
-#include "kernels/whole_attention.h"
 #include "model/cache/kv_sequence.h"
 #include "model/pass/blocks.h"
 #include "model/pass/pass_plan.h"

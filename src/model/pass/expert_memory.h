@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/pooled_memory.h"
+#include "base/memory/pooled_memory.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
 

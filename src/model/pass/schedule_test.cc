@@ -17,12 +17,12 @@
 
 #include "model/decoder_model.h"
 #include "model/load_model.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/pass/pass_builder.h"
-#include "model/pass/run_on_cpu.h"
 #include "tensor/kernels_in_use.h"
-#include "tests/support/float_weight_reader.h"
+#include "tests/support/models/float_weight_reader.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {

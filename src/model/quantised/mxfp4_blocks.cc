@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 
 namespace outrider {
 

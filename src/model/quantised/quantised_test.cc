@@ -1,5 +1,5 @@
-// Directories with quantised matrices (tests/golden/make_quantised_models.py): compares logits with
-// transformers on the dequantised model, and the two ways of holding a matrix with each other.
+// Directories with quantised matrices (tests/golden/make/make_quantised_models.py): compares logits
+// with transformers on the dequantised model, and the two ways of holding a matrix with each other.
 // Unsupported ones are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "model/load_model.h"
 #include "model/quantised/quantisation.h"
 #include "model/quantised/quantised_matrix.h"
 #include "outrider/error.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {

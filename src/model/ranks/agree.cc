@@ -10,8 +10,8 @@
 
 #include "base/bytes_of.h"
 #include "base/checksum.h"
-#include "base/hub_cache.h"
-#include "base/mapped_file.h"
+#include "base/files/hub_cache.h"
+#include "base/files/mapped_file.h"
 #include "outrider/error.h"
 
 namespace outrider {

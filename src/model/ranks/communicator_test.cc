@@ -18,7 +18,7 @@
 #include "model/ranks/delayed_transport.h"
 #include "model/ranks/in_process_ranks.h"
 #include "outrider/error.h"
-#include "tests/support/thread_ranks.h"
+#include "tests/support/models/thread_ranks.h"
 
 namespace outrider {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "outrider/error.h"
-#include "tests/support/thread_ranks.h"
+#include "tests/support/models/thread_ranks.h"
 
 namespace outrider {
 namespace {

@@ -23,12 +23,12 @@
 #include "model/ranks/leading_model.h"
 #include "model/ranks/rank_commands.h"
 #include "outrider/error.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/memory_files.h"
-#include "tests/support/run_model.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/models/memory_files.h"
+#include "tests/support/models/run_model.h"
+#include "tests/support/models/thread_ranks.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thread_ranks.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {

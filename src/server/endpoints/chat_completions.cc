@@ -3,10 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include "server/answer_form.h"
-#include "server/chat_request.h"
 #include "server/endpoints/chat_sink.h"
 #include "server/endpoints/endpoints.h"
+#include "server/requests/answer_form.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {

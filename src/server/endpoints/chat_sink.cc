@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/chat_request.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {

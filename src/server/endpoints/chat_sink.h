@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "server/answers/replies.h"
 #include "server/endpoints/openai_style.h"
-#include "server/replies.h"
 
 namespace outrider::server {
 

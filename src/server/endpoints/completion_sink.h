@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
 #include "server/endpoints/openai_style.h"
 #include "server/texts.h"
 

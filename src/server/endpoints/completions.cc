@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "server/answer_form.h"
 #include "server/api_error.h"
 #include "server/endpoints/completion_sink.h"
 #include "server/endpoints/endpoints.h"
-#include "server/generation_fields.h"
+#include "server/requests/answer_form.h"
+#include "server/requests/generation_fields.h"
 
 namespace outrider::server {
 namespace {

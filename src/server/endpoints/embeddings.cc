@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "outrider/embed.h"
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
 #include "server/api_error.h"
 #include "server/endpoints/endpoints.h"
 

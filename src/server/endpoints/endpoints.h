@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "server/http/http_server.h"
-#include "server/json_fields.h"
+#include "server/requests/json_fields.h"
 #include "server/served_model.h"
 
 namespace outrider::server {

@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
+#include "server/answers/token_trace.h"
 #include "server/api_error.h"
 #include "server/http/http_server.h"
-#include "server/json_fields.h"
-#include "server/token_trace.h"
+#include "server/requests/json_fields.h"
 
 namespace outrider::server {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "server/api_error.h"
-#include "server/chat_request.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {

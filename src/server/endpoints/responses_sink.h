@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "server/answer_json.h"
-#include "server/replies.h"
+#include "server/answers/answer_json.h"
+#include "server/answers/replies.h"
 
 namespace outrider::server {
 

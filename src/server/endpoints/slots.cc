@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/atomic_file.h"
-#include "server/answer_json.h"
+#include "base/files/atomic_file.h"
+#include "server/answers/answer_json.h"
 #include "server/api_error.h"
 #include "server/endpoints/endpoints.h"
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "server/answer_json.h"
-#include "server/conversation.h"
+#include "server/answers/answer_json.h"
 #include "server/endpoints/endpoints.h"
+#include "server/requests/conversation.h"
 
 namespace outrider::server {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "speculate/drafter_plan.h"
-#include "speculate/drafters/index_drafter.h"
+#include "speculate/drafters/lookup/index_drafter.h"
+#include "speculate/registry/drafter_plan.h"
 
 namespace outrider {
 

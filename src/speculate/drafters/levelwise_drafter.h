@@ -11,7 +11,7 @@
 
 #include "model/language_model.h"
 #include "speculate/drafter.h"
-#include "speculate/tree_growth.h"
+#include "speculate/tree_shapes/tree_growth.h"
 
 namespace outrider {
 

@@ -8,8 +8,8 @@
 #include "model/prefill.h"
 #include "model/translated_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_weights.h"
 #include "speculate/drafters/retokenized_drafter.h"
+#include "speculate/registry/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {

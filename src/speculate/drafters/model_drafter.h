@@ -14,8 +14,8 @@
 #include "model/language_model.h"
 #include "speculate/block_builder.h"
 #include "speculate/drafter.h"
-#include "speculate/drafter_plan.h"
 #include "speculate/drafters/levelwise_drafter.h"
+#include "speculate/registry/drafter_plan.h"
 
 namespace outrider {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "outrider/own_drafter.h"
-#include "speculate/drafter_plan.h"
+#include "speculate/registry/drafter_plan.h"
 
 namespace outrider {
 

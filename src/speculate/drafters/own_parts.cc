@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/hub_cache.h"
+#include "base/files/hub_cache.h"
 #include "model/config_section.h"
 #include "model/heads/gemma4_assistant.h"
 #include "model/heads/mtp_modules.h"

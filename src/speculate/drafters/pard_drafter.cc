@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "speculate/drafter_weights.h"
+#include "speculate/registry/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {

@@ -8,9 +8,9 @@
 
 #include "model/language_model.h"
 #include "speculate/drafter.h"
-#include "speculate/drafter_plan.h"
 #include "speculate/drafters/masked_rows.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/registry/drafter_plan.h"
 
 namespace outrider {
 

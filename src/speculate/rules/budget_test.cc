@@ -9,7 +9,7 @@
 
 #include "sampling/divergence.h"
 #include "speculate/rules/lossy.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 
 namespace outrider {
 namespace {

@@ -1,5 +1,5 @@
 // Compares the rules with what "Faster Cascades via Speculative Decoding" (Narasimhan et al., 2024)
-// proves about them. (Lemmas on emitted tokens: engine/rule_exactness_test.cc.)
+// proves about them. (Lemmas on emitted tokens: engine/proofs/rule_exactness_test.cc.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "speculate/rules/diff.h"
 #include "speculate/rules/lossy.h"
 #include "speculate/rules/opt.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 
 namespace outrider {
 namespace {

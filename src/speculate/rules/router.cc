@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/elementary.h"
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "io/strict_json.h"
 #include "outrider/error.h"
 #include "sampling/divergence.h"

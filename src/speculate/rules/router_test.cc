@@ -8,7 +8,7 @@
 #include <string>
 
 #include "outrider/error.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {

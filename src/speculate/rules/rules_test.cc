@@ -18,7 +18,7 @@
 #include "speculate/rules/opt.h"
 #include "speculate/rules/target_bonus.h"
 #include "speculate/rules/token_specific.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 
 namespace outrider {
 namespace {

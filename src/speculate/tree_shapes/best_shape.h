@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 

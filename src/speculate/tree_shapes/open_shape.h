@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 

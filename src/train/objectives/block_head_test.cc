@@ -13,15 +13,15 @@
 #include <string>
 #include <vector>
 
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "model/heads/block_head.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_registry.h"
-#include "tests/support/golden_heads.h"
+#include "speculate/registry/drafter_registry.h"
+#include "tests/support/goldens/golden_heads.h"
 #include "tests/support/gradient_differences.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/near.h"
-#include "tests/support/run_model.h"
 
 namespace outrider::train {
 namespace {

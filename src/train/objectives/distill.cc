@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/batch_tensors.h"
-#include "train/distillation.h"
-#include "train/llama_module.h"
-#include "train/model_directory.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/distillation.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
+#include "train/output/model_directory.h"
 
 namespace outrider::train {
 namespace {

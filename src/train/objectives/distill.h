@@ -12,9 +12,9 @@
 
 #include "io/tensor_source.h"
 #include "model/config.h"
-#include "train/corpus.h"
-#include "train/divergence.h"
-#include "train/products.h"
+#include "train/batches/corpus.h"
+#include "train/losses/divergence.h"
+#include "train/modules/products.h"
 #include "train/teacher.h"
 
 namespace outrider::train {

@@ -13,10 +13,10 @@
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/gradient_differences.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "train/losses.h"
+#include "train/losses/losses.h"
 #include "train/objective.h"
 #include "train/training_run.h"
 

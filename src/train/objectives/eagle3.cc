@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/drafted_tokens.h"
-#include "train/eagle3_module.h"
-#include "train/head_config.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/losses/drafted_tokens.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/eagle3_module.h"
+#include "train/modules/head_config.h"
 #include "train/objective.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {

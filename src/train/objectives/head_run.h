@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "io/tensor_source.h"
-#include "train/corpus.h"
-#include "train/products.h"
+#include "train/batches/corpus.h"
+#include "train/modules/products.h"
 #include "train/teacher.h"
 
 namespace outrider::train {

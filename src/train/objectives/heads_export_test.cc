@@ -14,16 +14,16 @@
 #include <string>
 #include <vector>
 
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/eagle_head.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_registry.h"
-#include "tests/support/golden_drafts.h"
-#include "tests/support/golden_heads.h"
+#include "speculate/registry/drafter_registry.h"
+#include "tests/support/goldens/golden_drafts.h"
+#include "tests/support/goldens/golden_heads.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/near.h"
-#include "tests/support/run_model.h"
 #include "train/objective.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/medusa.h"

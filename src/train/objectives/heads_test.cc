@@ -1,6 +1,6 @@
 // Heads on a frozen target: compares their losses with a program written from the papers' equations
-// (tests/golden/make_heads_golden.py) and with finite differences, and tests refusals. (Exports:
-// heads_export_test.cc; learning: heads_learning_test.cc.)
+// (tests/golden/make/make_heads_golden.py) and with finite differences, and tests refusals.
+// (Exports: heads_export_test.cc; learning: heads_learning_test.cc.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "outrider/error.h"
-#include "tests/support/golden_heads.h"
+#include "tests/support/goldens/golden_heads.h"
 #include "tests/support/gradient_differences.h"
 #include "tests/support/near.h"
 #include "tests/support/one_batch.h"
-#include "train/draft_vocabulary.h"
+#include "train/losses/draft_vocabulary.h"
 #include "train/objective.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/eagle3.h"

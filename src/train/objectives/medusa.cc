@@ -6,13 +6,13 @@
 #include <cmath>
 
 #include "outrider/error.h"
-#include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {

@@ -1,4 +1,4 @@
-// Trains multi-token prediction modules for a frozen model (train/mtp_module.h).
+// Trains multi-token prediction modules for a frozen model (train/modules/mtp_module.h).
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_MTP_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_MTP_H_
 

@@ -1,12 +1,12 @@
 #include "train/objectives/online.h"
 
 #include "model/config.h"
-#include "train/batch_tensors.h"
-#include "train/distillation.h"
-#include "train/llama_config.h"
-#include "train/llama_module.h"
-#include "train/model_directory.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/distillation.h"
+#include "train/modules/llama_config.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
 
 namespace outrider::train {

@@ -12,9 +12,9 @@
 #include <memory>
 
 #include "io/tensor_source.h"
-#include "train/divergence.h"
-#include "train/products.h"
-#include "train/verdict_texts.h"
+#include "train/batches/verdict_texts.h"
+#include "train/losses/divergence.h"
+#include "train/modules/products.h"
 
 namespace outrider::train {
 

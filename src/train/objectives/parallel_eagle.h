@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "outrider/types.h"
-#include "train/mask_choice.h"
+#include "train/batches/mask_choice.h"
 #include "train/objectives/head_run.h"
 
 namespace outrider::train {

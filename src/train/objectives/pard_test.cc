@@ -10,8 +10,8 @@
 
 #include "model/config.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 #include "train/objective.h"
 #include "train/training_run.h"
 

@@ -10,14 +10,14 @@
 
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/answer_batches.h"
-#include "train/distillation.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/batches/answer_batches.h"
+#include "train/losses/distillation.h"
+#include "train/losses/losses.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/t5_module.h"
 #include "train/objective.h"
-#include "train/t5_module.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {

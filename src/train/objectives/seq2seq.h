@@ -12,10 +12,10 @@
 
 #include "io/tensor_source.h"
 #include "outrider/types.h"
-#include "train/divergence.h"
-#include "train/pair_corpus.h"
-#include "train/products.h"
-#include "train/t5_config.h"
+#include "train/batches/pair_corpus.h"
+#include "train/losses/divergence.h"
+#include "train/modules/products.h"
+#include "train/modules/t5_config.h"
 
 namespace outrider::train {
 

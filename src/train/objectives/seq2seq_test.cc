@@ -16,9 +16,9 @@
 
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
-#include "train/model_directory.h"
+#include "train/modules/t5_module.h"
 #include "train/objective.h"
-#include "train/t5_module.h"
+#include "train/output/model_directory.h"
 #include "train/training_run.h"
 
 namespace outrider::train {

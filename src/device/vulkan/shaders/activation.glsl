@@ -5,7 +5,7 @@ layout(constant_id = 0) const uint kActivation = 0u;  // GateActivation
 const uint kGeluTanh = 1u;
 const uint kGeluErf = 2u;
 
-// erfc(x / sqrt(2)) / 2 for 0 <= x <= 15 (kernels/vector_math.h).
+// erfc(x / sqrt(2)) / 2 for 0 <= x <= 15 (kernels/vectors/vector_math.h).
 float normal_tail(float x) {
   float square = product_of(x, x);
   float lost = fused(x, x, difference_of(0.0, square));

@@ -1,4 +1,4 @@
-// Float arithmetic with the processor's bits on every driver (kernels/vector_math.h,
+// Float arithmetic with the processor's bits on every driver (kernels/vectors/vector_math.h,
 // base/float16.h). Operations that the Vulkan specification fixes are used directly: sums,
 // products, comparisons, integer conversions, and integers. Operations that it leaves free (fma,
 // division, root) are used only if the device gave the known answers at its start (check.h).
@@ -320,7 +320,7 @@ uint to_f16(float value) {
   return sign | ((rounded - 0x38000000u) >> 13);
 }
 
-// --- e^x (kernels/vector_math.h) ---------------------------------------------------------------
+// --- e^x (kernels/vectors/vector_math.h) ---------------------------------------------------------------
 
 // To the nearest integer, ties to even, for |x| < 2^22.
 float round_even(float x) {

@@ -1,4 +1,4 @@
-// Attention over keys and values in bf16 (kernels/float_attention.h): widened to floats, then as in
+// Attention over keys and values in bf16 (kernels/attention/float_attention.h): widened to floats, then as in
 // attend_f32.comp.
 #version 450
 #extension GL_GOOGLE_include_directive : require

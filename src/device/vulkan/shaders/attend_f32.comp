@@ -1,4 +1,4 @@
-// Attention over keys and values in f32 (kernels/float_attention.h): a score sums the products of
+// Attention over keys and values in f32 (kernels/attention/float_attention.h): a score sums the products of
 // its dims in order, a chunk's sum those of its tokens in order.
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,4 +1,4 @@
-// Attention over keys and values in int8 (kernels/int8_attention.h). Queries, and a chunk's weights
+// Attention over keys and values in int8 (kernels/attention/int8_attention.h). Queries, and a chunk's weights
 // times their values' scales, become 14-bit integers. So scores and sums of values are exact
 // integers, rounded to float once.
 #version 450
@@ -26,7 +26,7 @@ void word_scale(float largest, out float inverse, out float scale_of_word) {
   }
 }
 
-// Cells of four have the order 0, 2, 1, 3 (kernels/kv_layout.h).
+// Cells of four have the order 0, 2, 1, 3 (kernels/attention/kv_layout.h).
 int byte_of(uint word, uint i) {
   uint place = i % 4u;
   if (place == 1u || place == 2u) place = 3u - place;

@@ -1,4 +1,4 @@
-// The place of a token's keys and values in a page (kernels/kv_layout.h), in words and bits.
+// The place of a token's keys and values in a page (kernels/attention/kv_layout.h), in words and bits.
 
 layout(constant_id = 0) const uint kKind = 0u;  // KvKind
 layout(push_constant) uniform Numbers {

@@ -1,4 +1,4 @@
-// cap * tanh(x / cap) (kernels/vector_math.h, SoftCap). Behind arithmetic.glsl.
+// cap * tanh(x / cap) (kernels/vectors/vector_math.h, SoftCap). Behind arithmetic.glsl.
 
 float hyperbolic_tangent(float u) {
   if (is_nan_bits(floatBitsToUint(u))) return uintBitsToFloat(kNan);

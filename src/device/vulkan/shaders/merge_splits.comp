@@ -1,4 +1,4 @@
-// Merges the results of a row's splits into its attention (kernels/attention.h, merge_split and
+// Merges the results of a row's splits into its attention (kernels/attention/attention.h, merge_split and
 // finish_attention), in their order; each lane some dims.
 #version 450
 #extension GL_GOOGLE_include_directive : require

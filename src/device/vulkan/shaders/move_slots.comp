@@ -1,4 +1,4 @@
-// Moves keys and values from place to place, in order (kernels/kv_layout.h, copy_key and
+// Moves keys and values from place to place, in order (kernels/attention/kv_layout.h, copy_key and
 // copy_value). A workgroup handles one head's keys, or values, of all moves; a lane the same words
 // of each, so that the order is kept.
 #version 450

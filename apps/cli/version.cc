@@ -1,0 +1,7 @@
+#include "apps/cli/version.h"
+
+namespace outrider::cli {
+
+const char* const kVersion = OUTRIDER_VERSION;
+
+}  // namespace outrider::cli
