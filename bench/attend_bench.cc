@@ -60,7 +60,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                     .states = nullptr,
                     .n_keys = n_keys,
                     .first_key = 0,
-                    .n_in_place = n_keys,
+                    .n_contiguous = n_keys,
                     .slots = nullptr});
   }
   const double read = StreamRead(kReadBytes, 1).bytes_per_second();
@@ -81,7 +81,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                                .chunks = chunks.data(),
                                .keys_at = shape.keys_at(head),
                                .values_at = shape.values_at(head),
-                               .room = nullptr},
+                               .scratch = nullptr},
                               {sums.data(), states.data()});
       }
     }
@@ -105,7 +105,7 @@ void register_benchmarks() {
       benchmark::RegisterBenchmark(
           name.c_str(), [=](benchmark::State& state) { attend(state, *table, attend_to, kv); })
           ->ArgNames({"keys", "rows"})
-          ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
+          ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMaxAttendRows}})
           ->Unit(benchmark::kMillisecond);
     };
     for (const kernels::KvKind kv : {kernels::KvKind::bf16, kernels::KvKind::int8}) {

@@ -9,7 +9,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::AllOf;
@@ -78,4 +78,4 @@ TEST_F(IncludeGraph, WhatIsBuiltDoesNotCount) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace outrider::test_support {
+namespace outrider::test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -43,4 +43,4 @@ TEST(Near, CountsUlps) {
 }
 
 }  // namespace
-}  // namespace outrider::test_support
+}  // namespace outrider::test

@@ -13,7 +13,7 @@ int main(int n_arguments, char** arguments) {
     return 2;
   }
   try {
-    outrider::testing::write_tiny_pair(arguments[1]);
+    outrider::test::write_tiny_pair(arguments[1]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "make_tiny_pair: %s\n", error.what());
     return 1;

@@ -15,8 +15,7 @@ int main() {
     try {
       const auto asked = nlohmann::ordered_json::parse(line);
       const outrider::ChatTemplate chat_template(asked["template"].get<std::string>());
-      answer["output"] =
-          chat_template.render(asked["context"].dump(), outrider::testing::golden_time);
+      answer["output"] = chat_template.render(asked["context"].dump(), outrider::test::golden_time);
     } catch (const std::exception& error) {
       answer["error"] = error.what();
     }

@@ -160,9 +160,9 @@ void add_methods_flags(CLI::App& app, MethodsFlags& flags) {
       ->group(kGroup);
   add_reals(app, "--temperatures", flags.temperatures,
             {.least = 0,
-             .least_included = true,
+             .min_included = true,
              .most = kInfinity,
-             .most_included = false,
+             .max_included = false,
              .words = "numbers, 0 or more"},
             "Temperatures to measure at (default: 0)")
       ->group(kGroup);

@@ -272,9 +272,9 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->group(kGroup);
   add_reals(app, "--acceptance", flags.acceptance,
             {.least = 0,
-             .least_included = true,
+             .min_included = true,
              .most = 1,
-             .most_included = true,
+             .max_included = true,
              .words = "a number in [0, 1]"},
             "The probability that a drafted token stands; several: by the rank of a child, for "
             "trees (default: 0.7)")

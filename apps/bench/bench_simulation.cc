@@ -89,9 +89,9 @@ void add_simulation_flags(CLI::App& app, SimulationFlags& flags) {
   SimulationOptions& options = flags.options;
   flags.chosen = add_real(app, "--simulate-acceptance", options.acceptance,
                           {.least = 0,
-                           .least_included = true,
+                           .min_included = true,
                            .most = 1,
-                           .most_included = true,
+                           .max_included = true,
                            .words = "a number in [0, 1]"},
                           "Time decoding where drafts are accepted at the rate X. The drafter's "
                           "passes are run, its tokens replaced by the target's own, each spoiled "

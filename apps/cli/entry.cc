@@ -113,10 +113,10 @@ int refuse(const std::vector<const CLI::App*>& chosen, const std::string& proble
 
 // "--prompt: At Most 1 required but received 2", CLI11's message, in our words.
 std::string in_our_words(std::string problem) {
-  constexpr std::string_view kMost = ": At Most ";
+  constexpr std::string_view kRuleText = ": At Most ";
   constexpr std::string_view kCame = " required but received ";
-  if (const std::size_t at = problem.find(kMost); at != std::string::npos) {
-    problem.replace(at, kMost.size(), ": expected at most ");
+  if (const std::size_t at = problem.find(kRuleText); at != std::string::npos) {
+    problem.replace(at, kRuleText.size(), ": expected at most ");
     if (const std::size_t came = problem.find(kCame, at); came != std::string::npos) {
       problem.replace(came, kCame.size(), ", got ");
     }

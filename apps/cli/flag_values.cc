@@ -58,8 +58,8 @@ void parse_real(const std::string& shown, const std::string& text, const RealRan
   double number = 0;
   // Written so that NaN is refused.
   const bool in_range = parse_number(text, number) && std::isfinite(number) &&
-                        (range.least_included ? number >= range.least : number > range.least) &&
-                        (range.most_included ? number <= range.most : number < range.most);
+                        (range.min_included ? number >= range.least : number > range.least) &&
+                        (range.max_included ? number <= range.most : number < range.most);
   if (!in_range) throw UsageError(kOperation, shown, range.words, shown_value(text));
   value = number;
 }
@@ -69,7 +69,7 @@ void parse_bytes(const std::string& shown, const std::string& text, std::uint64_
   constexpr std::string_view kUnits = "KMGT";
   constexpr int kBitsPerUnit = 10;
   // Above 2^53 bytes not every integer is a double; no machine has as much memory.
-  constexpr double kMost = 9007199254740992.0;
+  constexpr double kMax = 9007199254740992.0;
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; };
   std::string_view number = text;
   const auto drop = [&number, &upper](char last) {
@@ -87,7 +87,7 @@ void parse_bytes(const std::string& shown, const std::string& text, std::uint64_
   bool is_good = parse_number(number, bytes) && (has_unit || !says_binary);
   if (has_unit) bytes = std::ldexp(bytes, kBitsPerUnit * (static_cast<int>(unit) + 1));
   // Written so that NaN is refused. A fraction of a byte is an error.
-  is_good = is_good && bytes >= 0 && bytes <= kMost && (has_unit || bytes == std::floor(bytes));
+  is_good = is_good && bytes >= 0 && bytes <= kMax && (has_unit || bytes == std::floor(bytes));
   if (!is_good) {
     throw UsageError(kOperation, shown, "bytes, as in 1048576, 512K, 64M, 1.5G or 2T", text);
   }

@@ -17,9 +17,9 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct RealRange {
   double least;
-  bool least_included;
+  bool min_included;
   double most;  // infinity: no upper bound
-  bool most_included;
+  bool max_included;
   const char* words;  // "a number in (0, 1]", for the message
 };
 

@@ -58,7 +58,7 @@ std::string describe_device(const CheckedDevice& device) {
                                  summary.is_software ? " (never chosen by itself)" : "");
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "  memory      {}, buffers of at most {}\n", mebibytes(summary.memory_bytes),
-                 mebibytes(summary.most_buffer_bytes));
+                 mebibytes(summary.max_buffer_bytes));
   if (!summary.refused.empty()) {
     fmt::format_to(out, "  refused     {}\n", one_line(summary.refused));
     return text;
@@ -86,7 +86,7 @@ DeviceJson json_of(const CheckedDevice& device) {
   object["kind"] = summary.kind;
   object["software"] = summary.is_software;
   object["memory_bytes"] = summary.memory_bytes;
-  object["most_buffer_bytes"] = summary.most_buffer_bytes;
+  object["most_buffer_bytes"] = summary.max_buffer_bytes;
   if (!summary.refused.empty()) object["refused"] = summary.refused;
   if (!summary.tier.empty()) object["arithmetic"] = summary.tier;
   if (!device.check_error.empty()) object["check_error"] = device.check_error;

@@ -44,7 +44,7 @@ struct ServeFlags {
   std::string template_file;
   std::string trace;
   std::string models;
-  int most_models = 1;
+  int max_models = 1;
 };
 
 void serve_notice(const std::string& line) { fmt::print(stderr, "outrider: {}\n", line); }
@@ -72,9 +72,9 @@ server::ServedOptions served_options(const ServeFlags& flags) {
   served.drafters.insert(served.drafters.end(), flags.further_drafters.begin(),
                          flags.further_drafters.end());
   served.sampling = flags.sampling;
-  served.batch.most_running = flags.parallel;
-  served.batch.most_kept = flags.parallel;
-  served.most_waiting = static_cast<std::size_t>(flags.queue);
+  served.batch.max_running = flags.parallel;
+  served.batch.max_kept = flags.parallel;
+  served.max_waiting = static_cast<std::size_t>(flags.queue);
   served.context = flags.context;
   served.max_seconds = flags.max_time;
   if (!flags.slot_folder.empty() && !std::filesystem::is_directory(flags.slot_folder)) {
@@ -115,7 +115,7 @@ std::shared_ptr<server::ModelShelf> shelf_of(const ServeFlags& flags,
     return std::make_shared<const server::ServedModel>(load_model(own, interrupt), options);
   };
   return std::make_shared<server::ModelShelf>(
-      std::move(names), static_cast<std::size_t>(flags.most_models), load, served.metrics);
+      std::move(names), static_cast<std::size_t>(flags.max_models), load, served.metrics);
 }
 
 int serve(const ServeFlags& flags) {
@@ -227,7 +227,7 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       ->group(kServer)
       ->excludes(model)
       ->each([model](const std::string&) { model->required(false); });
-  add_integer(*app, "--most-models", flags->most_models, 1,
+  add_integer(*app, "--most-models", flags->max_models, 1,
               "Models of --models that are loaded at a time (default: 1)")
       ->group(kServer);
   add_path(*app, "--chat-template", flags->template_file, "FILE",

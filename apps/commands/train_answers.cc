@@ -127,7 +127,7 @@ class AnswerRun {
     std::vector<std::string> drafters;
     if (speculation_.drafter != "none") drafters.push_back(speculation_.drafter);
     Batch batch(model_, drafters, speculation_.drafter_options,
-                {.most_running = flags_.batch, .most_kept = flags_.batch});
+                {.max_running = flags_.batch, .max_kept = flags_.batch});
     if (speculation_.adaptive) batch.measure_passes();
     batch_ = &batch;
     std::vector<std::size_t> open;

@@ -20,7 +20,7 @@ namespace outrider::cli {
 namespace {
 
 // <unk>, <s>, </s>, the 256 bytes, and the blank with which every text begins.
-constexpr int kLeastVocabulary = 260;
+constexpr int kMinVocabulary = 260;
 
 struct TrainTokenizerFlags {
   std::vector<std::string> texts;
@@ -115,7 +115,7 @@ CLI::App* add_train_tokenizer(CLI::App& train, Run& run_command) {
       ->group(kFiles);
 
   constexpr const char* kVocabulary = "Vocabulary";
-  add_integer(*app, "--vocabulary", flags->vocabulary, kLeastVocabulary,
+  add_integer(*app, "--vocabulary", flags->vocabulary, kMinVocabulary,
               "How many pieces, 3 special ones, 256 bytes and all characters among them (required)")
       ->group(kVocabulary)
       ->required();

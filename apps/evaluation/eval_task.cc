@@ -86,8 +86,8 @@ std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFl
 
 // If there are very many problems, shows the first ones.
 void complain_of(const std::vector<eval::Problem>& problems) {
-  constexpr std::size_t kMostShown = 20;
-  const std::size_t n_shown = std::min(problems.size(), kMostShown);
+  constexpr std::size_t kMaxShown = 20;
+  const std::size_t n_shown = std::min(problems.size(), kMaxShown);
   for (std::size_t i = 0; i < n_shown; ++i) fail(kExitError, problems[i].text);
   if (problems.size() > n_shown) {
     fail(kExitError, fmt::format("{} further items cannot be asked", problems.size() - n_shown));

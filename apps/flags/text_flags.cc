@@ -28,7 +28,7 @@ void add_text_paths(CLI::App& app, std::vector<std::filesystem::path>& texts,
       ->required();
 }
 
-void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int least_tokens) {
+void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int min_tokens) {
   constexpr const char* kGroup = "On what";
   add_text_paths(app, texts.paths, kGroup);
   add_filled_text(app, "--separator", texts.separator, "TEXT", "a text",
@@ -40,7 +40,7 @@ void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int least_tokens)
   add_integer(app, "--prompt-tokens", texts.prompt_tokens, 1,
               fmt::format("Tokens of each beginning (default: {})", texts.prompt_tokens))
       ->group(kGroup);
-  add_integer(app, "-n,--max-tokens", texts.max_tokens, least_tokens,
+  add_integer(app, "-n,--max-tokens", texts.max_tokens, min_tokens,
               fmt::format("Tokens each is continued by (default: {})", texts.max_tokens))
       ->group(kGroup);
   add_transform_flags(app, texts.sampling);

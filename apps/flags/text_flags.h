@@ -17,7 +17,7 @@ void add_text_paths(CLI::App& app, std::vector<std::filesystem::path>& texts,
 
 // --text and the other flags of texts whose beginnings are continued, in a separate group, and the
 // sampling options of the continuations. The defaults are the values of `texts`.
-void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int least_tokens);
+void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int min_tokens);
 
 }  // namespace outrider::cli
 

@@ -146,7 +146,7 @@ void add_divergence(CLI::App& command, std::string& name, const std::string& gro
   std::vector<std::string> names;
   for (const auto& known : kDivergences) names.emplace_back(known.first);
   add_choice(command, "--divergence", name, names,
-             fmt::format("From the target's law to the drafter's (default: {})", name))
+             fmt::format("From the target's distribution to the drafter's (default: {})", name))
       ->group(group);
 }
 

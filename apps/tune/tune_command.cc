@@ -189,9 +189,9 @@ void add_tune_drafters(CLI::App& tune, Run& run_command) {
       "Texts whose beginnings are continued: files and folders");
   add_reals(tune, "--temperatures", flags->options.temperatures,
             {.least = 0,
-             .least_included = true,
+             .min_included = true,
              .most = kInfinity,
-             .most_included = false,
+             .max_included = false,
              .words = "numbers, 0 or more"},
             "Temperatures to measure at (default: 0,1)")
       ->group(kOn);
@@ -203,9 +203,9 @@ void add_tune_drafters(CLI::App& tune, Run& run_command) {
   constexpr const char* kEnd = "How long, and where to";
   add_real(tune, "--seconds", flags->options.seconds,
            {.least = 0,
-            .least_included = false,
+            .min_included = false,
             .most = kInfinity,
-            .most_included = false,
+            .max_included = false,
             .words = "a number above 0"},
            "How long to measure; two prompts at least (default: 120)")
       ->group(kEnd);

@@ -153,7 +153,7 @@ CLI::App* add_tune_tree(CLI::App& tune, Run& run_command) {
   add_continued_texts(*app, options.texts, 8);
 
   constexpr const char* kTrees = "Trees";
-  add_integer(*app, "--budget", options.most_nodes, 1,
+  add_integer(*app, "--budget", options.max_nodes, 1,
               "Nodes of a tree at most, up to 255 (default: 63)")
       ->group(kTrees);
   add_integer(*app, "--ranks", options.ranks, 1, "Children of a node, up to 63 (default: 8)")

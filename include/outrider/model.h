@@ -85,7 +85,7 @@ struct ModelSummary {
   std::int64_t kv_bytes_per_token = 0;
   // Limit of the KV cache of all texts (ModelOptions::kv_memory_bytes; of several ranks the first
   // one's part of that, which may have fewer heads than others). 0: no limit.
-  std::int64_t most_kv_bytes = 0;
+  std::int64_t max_kv_bytes = 0;
   // For mixtures of experts: experts of a layer, those that a token uses (0: no experts), and the
   // packed bytes that a one-token pass does not read.
   int n_experts = 0;

@@ -286,7 +286,7 @@ void bind_generator(py::module_& module) {
             const ReleasedGil released;
             return self.rule_scope() == RuleScope::prefix ? "prefix" : "round";
           },
-          "\"prefix\" or \"round\": what the rule's law depends on.");
+          "\"prefix\" or \"round\": what the rule's distribution depends on.");
   bind_chat(module, generator);
 }
 

@@ -331,7 +331,7 @@ def test_masks_of_another_length_or_byte_order(model, plain):
             plain.generate(PROMPTS[0], max_tokens=1, mask=lambda text: wrong)
 
 
-def test_laws_rounded_to_bfloat16(model):
+def test_distributions_rounded_to_bfloat16(model):
     class Drafter:
         def propose(self, text, draft):
             draft.draw(-1, ([1, 2], [0.5 * (1 + 2**-8)] * 2))

@@ -32,7 +32,7 @@ void expect_rendering(const std::string& text, const Json& context, const Json* 
                       const std::string& error) {
   std::string got;
   try {
-    got = ChatTemplate(text).render(context.dump(), testing::golden_time);
+    got = ChatTemplate(text).render(context.dump(), test::golden_time);
   } catch (const Error& thrown) {
     ASSERT_EQ(output, nullptr) << thrown.what();
     constexpr std::string_view kRaised = "TemplateError: ";

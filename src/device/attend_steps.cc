@@ -10,8 +10,8 @@
 
 namespace outrider::device {
 Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges) {
-  if (shape.head_dim > kMostHeadDim) {
-    throw Error("record", "attention", fmt::format("heads of at most {}", kMostHeadDim),
+  if (shape.head_dim > kMaxHeadDim) {
+    throw Error("record", "attention", fmt::format("heads of at most {}", kMaxHeadDim),
                 fmt::format("{}", shape.head_dim));
   }
   Step step;
@@ -31,8 +31,8 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
       word(shape.n_kv_heads),
       word(shape.head_dim),
       word(rows.most),
-      word(shape.most_splits),
-      word(shape.most_pages),
+      word(shape.max_splits),
+      word(shape.max_pages),
       static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t)),
       shape.scale,
       word(shape.first_head),
@@ -40,7 +40,7 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
       shape.softcap,
       shape.softcap > 0 ? 1.0F / shape.softcap : 0.0F};
   std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
-  step.grid = {word(shape.n_heads), word(rows.most), word(shape.most_splits)};
+  step.grid = {word(shape.n_heads), word(rows.most), word(shape.max_splits)};
   return step;
 }
 
@@ -52,7 +52,7 @@ Step merge_splits(const Rows& rows, const AttendShape& shape, const AttendRanges
   }
   step.uses.push_back({ranges.out, Access::write});
   const MergeNumbers numbers = {word(shape.n_heads), word(shape.head_dim), word(rows.most),
-                                word(shape.most_splits)};
+                                word(shape.max_splits)};
   std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
   step.grid = {word(shape.n_heads), word(rows.most), 1};
   return step;

@@ -12,26 +12,26 @@
 
 namespace outrider::device {
 
-inline constexpr int kMostHeadDim = 256;
+inline constexpr int kMaxHeadDim = 256;
 
 // What a row reads: an element of AttendRanges::rows. Like AttendRow (kernels/table.h).
 struct AttendRowWords {
-  std::uint32_t n_keys;      // at least 1
-  std::uint32_t first_key;   // below n_keys
-  std::uint32_t n_in_place;  // at most n_keys
-  std::uint32_t slots_at;    // the first of its other slots, in AttendRanges::slots
+  std::uint32_t n_keys;        // at least 1
+  std::uint32_t first_key;     // below n_keys
+  std::uint32_t n_contiguous;  // at most n_keys
+  std::uint32_t slots_at;      // the first of its other slots, in AttendRanges::slots
 };
 
 struct AttendRanges {
   Range queries;  // f32 (most rows, heads, head_dim), after RoPE
   Range rows;     // AttendRowWords (most rows)
   Range slots;    // u32
-  Range pages;    // u32 (most rows, most_pages): the place in the cache of each 64 slots of a row's
+  Range pages;    // u32 (most rows, max_pages): the place in the cache of each 64 slots of a row's
                   // text, in words
   Range cache;    // a page has a block of keys per key-value head, then one of values per head
                   // (kernels/attention/kv_layout.h)
-  Range sums;     // f32 (most rows, most_splits, heads, head_dim): between the two steps
-  Range states;   // f32 (most rows, most_splits, heads, 2): highest score, total
+  Range sums;     // f32 (most rows, max_splits, heads, head_dim): between the two steps
+  Range states;   // f32 (most rows, max_splits, heads, 2): highest score, total
   Range out;      // f32 (most rows, heads, head_dim)
 };
 
@@ -39,9 +39,9 @@ struct AttendShape {
   kernels::KvKind kv = kernels::KvKind::f32;
   int n_heads = 1;  // a multiple of n_kv_heads
   int n_kv_heads = 1;
-  int head_dim = 1;     // at most kMostHeadDim
-  int most_splits = 1;  // of 1,024 positions each; no row may have more
-  int most_pages = 1;   // per row
+  int head_dim = 1;    // at most kMaxHeadDim
+  int max_splits = 1;  // of 1,024 positions each; no row may have more
+  int max_pages = 1;   // per row
   float scale = 1.0F;
   float softcap = 0;  // of scores, above 0 with a finite inverse; 0: none
   // Of a cache whose heads stand in several ranges: these are some of the row's heads.
@@ -50,7 +50,7 @@ struct AttendShape {
 };
 
 struct AttendNumbers {
-  std::uint32_t n_heads, n_kv_heads, head_dim, most_rows, most_splits, most_pages;
+  std::uint32_t n_heads, n_kv_heads, head_dim, max_rows, max_splits, max_pages;
   std::uint32_t block_words;  // one head's keys, or values, in a page
   float scale;
   std::uint32_t first_head, heads_of_row;
@@ -60,7 +60,7 @@ struct AttendNumbers {
 Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges);
 
 struct MergeNumbers {
-  std::uint32_t n_heads, head_dim, most_rows, most_splits;
+  std::uint32_t n_heads, head_dim, max_rows, max_splits;
 };
 // Of all heads of the row.
 Step merge_splits(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges);

@@ -11,8 +11,8 @@ namespace outrider::device {
 namespace {
 
 CacheNumbers numbers_of(const Rows& rows, const CacheShape& shape) {
-  if (shape.head_dim > kMostHeadDim) {
-    throw Error("record", "KV cache", fmt::format("heads of at most {}", kMostHeadDim),
+  if (shape.head_dim > kMaxHeadDim) {
+    throw Error("record", "KV cache", fmt::format("heads of at most {}", kMaxHeadDim),
                 fmt::format("{}", shape.head_dim));
   }
   const kernels::KvLayout layout{shape.kv, shape.head_dim};

@@ -15,14 +15,14 @@ namespace outrider::device {
 struct CacheShape {
   kernels::KvKind kv = kernels::KvKind::f32;
   int n_kv_heads = 1;
-  int head_dim = 1;  // at most kMostHeadDim (attend_steps.h)
+  int head_dim = 1;  // at most kMaxHeadDim (attend_steps.h)
   // Of a cache whose heads stand in several ranges: these are some of the row's.
   int first_head = 0;
   int heads_of_row = 0;  // 0: n_kv_heads
 };
 
 struct CacheNumbers {
-  std::uint32_t n_kv_heads, head_dim, most_rows;
+  std::uint32_t n_kv_heads, head_dim, max_rows;
   std::uint32_t block_words;  // of one head's keys, or values, in a page
   std::uint32_t first_head, heads_of_row;
 };

@@ -30,8 +30,8 @@ struct DeviceFacts {
   // The parts of its arithmetic that are used, in words.
   std::string tier;
   std::size_t memory_bytes = 0;  // of its largest heap; 0: unknown
-  std::size_t most_buffer_bytes = 0;
-  std::uint32_t most_groups = 0;  // the most workgroups along one axis of a step's grid
+  std::size_t max_buffer_bytes = 0;
+  std::uint32_t max_groups = 0;  // the most workgroups along one axis of a step's grid
 };
 
 // Recorded steps with their barriers. They may be submitted any number of times.
@@ -59,7 +59,7 @@ class Device {
   // Why it cannot be used any more; empty: it can. Thread-safe.
   virtual std::string failure() const { return {}; }
 
-  // n_bytes above 0. What it holds is not said. Throws Error beyond DeviceFacts::most_buffer_bytes,
+  // n_bytes above 0. What it holds is not said. Throws Error beyond DeviceFacts::max_buffer_bytes,
   // and NoDeviceMemory where the device's memory is out; the device is as it was then.
   virtual std::unique_ptr<Buffer> allocate(std::size_t n_bytes) = 0;
 

@@ -54,7 +54,7 @@ DeviceSummary summarise(const std::shared_ptr<device::VulkanInstance>& vulkan, s
   summary.kind = name_of(physical.facts.kind);
   summary.is_software = physical.facts.kind == DeviceKind::software;
   summary.memory_bytes = physical.facts.memory_bytes;
-  summary.most_buffer_bytes = physical.facts.most_buffer_bytes;
+  summary.max_buffer_bytes = physical.facts.max_buffer_bytes;
   summary.refused = physical.refused;
   if (!summary.refused.empty()) return summary;
   try {

@@ -10,7 +10,7 @@ namespace {
 
 // Groups of 32 elements per workgroup of quantize_rows.
 constexpr std::uint32_t kGroupsTogether = kLanesOfGroup / 8;
-constexpr std::uint32_t kMostRowsTogether = 8;
+constexpr std::uint32_t kMaxRowsTogether = 8;
 
 }  // namespace
 
@@ -45,7 +45,7 @@ Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges
       ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most),
                      word(is_whole ? weights.n_columns : weights.all_columns),
                      word(weights.first_column)});
-  while (step.variant < kMostRowsTogether && step.variant < word(rows.most)) step.variant *= 2;
+  while (step.variant < kMaxRowsTogether && step.variant < word(rows.most)) step.variant *= 2;
   step.grid = {parts_of(word(weights.n_columns), word(kernels::kTileColumns)),
                parts_of(word(rows.most), step.variant), 1};
   return step;
@@ -72,11 +72,11 @@ Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Ran
   return step;
 }
 
-Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
-            const RotateNumbers& shape) {
-  Step step = step_of(Kernel::rotate,
+Step apply_rope(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
+                const ApplyRopeNumbers& shape) {
+  Step step = step_of(Kernel::apply_rope,
                       {reads(rows.facts), {x, Access::read_write}, reads(cosines), reads(sines)},
-                      RotateNumbers{shape.n_heads, shape.head_dim, shape.half, word(rows.most)});
+                      ApplyRopeNumbers{shape.n_heads, shape.head_dim, shape.half, word(rows.most)});
   step.grid = {parts_of(shape.n_heads * shape.half, kLanesOfGroup), word(rows.most), 1};
   return step;
 }

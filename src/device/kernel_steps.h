@@ -40,7 +40,7 @@ struct QuantizedRanges {
 };
 
 struct QuantizeNumbers {
-  std::uint32_t k, slots, most_rows;
+  std::uint32_t k, slots, max_rows;
 };
 // x f32 (most, k). Rows with an infinity or a NaN are handled as in quantize_row.
 Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out);
@@ -56,14 +56,14 @@ struct WeightRange {
   int all_columns = 0;   // 0: n_columns
 };
 struct ProductNumbers {
-  std::uint32_t n_columns, k, slots, most_rows, y_stride, y_first;
+  std::uint32_t n_columns, k, slots, max_rows, y_stride, y_first;
 };
 // y f32 (most, all columns) = x W^T, these columns alone.
 Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
              const Range& y);
 
 struct NormNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
   float epsilon;
 };
 // x, y f32 (most, n); weight f32 (n).
@@ -71,7 +71,7 @@ Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormN
               const Range& y);
 
 struct LayerNormNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
   float epsilon;
   std::uint32_t has_bias, picks;
 };
@@ -80,13 +80,13 @@ struct LayerNormNumbers {
 Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
                 const Range* bias, const NormNumbers& shape, const Range& y);
 
-struct RotateNumbers {
-  std::uint32_t n_heads, head_dim, half, most_rows;
+struct ApplyRopeNumbers {
+  std::uint32_t n_heads, head_dim, half, max_rows;
 };
 // x f32 (most, n_heads, head_dim), in place; cosines and sines f32 (most, half). head_dim is at
 // least 2 half.
-Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
-            const RotateNumbers& shape);
+Step apply_rope(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
+                const ApplyRopeNumbers& shape);
 
 // Single operations, for known answers: results must have the processor's bits (any NaN equals any
 // NaN). Native ones are the driver's own, which the Vulkan specification does not fully define; the

@@ -16,7 +16,7 @@ std::array<std::uint32_t, 3> grid_over(std::uint32_t n, const Rows& rows) {
 Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
                    const PieceNumbers& shape) {
   PieceNumbers numbers = shape;
-  numbers.most_rows = word(rows.most);
+  numbers.max_rows = word(rows.most);
   Step step =
       step_of(Kernel::norm_in_place, {reads(rows.facts), changes(x), reads(weight)}, numbers);
   step.grid = {word(rows.most), shape.n_pieces, 1};
@@ -76,7 +76,7 @@ Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                                .to_stride = to_columns.stride,
                                .to_first = to_columns.first,
                                .n = from_columns.n,
-                               .most_rows = word(rows.most),
+                               .max_rows = word(rows.most),
                                .picks = picked != nullptr ? 1U : 0U};
   const Range& of_rows = picked != nullptr ? *picked : rows.facts;  // unused without `picks`
   // Columns beside these are kept, so this is not a write of the whole range.

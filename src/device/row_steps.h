@@ -19,7 +19,7 @@ struct Columns {
 };
 
 struct PieceNumbers {
-  std::uint32_t stride, first, n, n_pieces, weight_step, most_rows;
+  std::uint32_t stride, first, n, n_pieces, weight_step, max_rows;
   float epsilon;
 };
 // Applies rms_norm to each of n_pieces consecutive parts of a row, n floats each, from column
@@ -29,7 +29,7 @@ Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
 
 enum class GateActivation : std::uint32_t { silu, gelu_tanh, gelu_erf };
 struct GateNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
 };
 // y = activation(gate) * up, all f32 (most, n).
 Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
@@ -38,13 +38,13 @@ Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate,
 Step activate(const Rows& rows, GateActivation activation, int n, const Range& x);
 
 struct AddNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
 };
 // to += from, f32 (most, n) each.
 Step add_rows(const Rows& rows, int n, const Range& to, const Range& from);
 
 struct ColumnNumbers {
-  std::uint32_t stride, first, n, most_rows;
+  std::uint32_t stride, first, n, max_rows;
   float scale;
 };
 // x += bias, f32 (n).
@@ -53,14 +53,14 @@ Step add_bias(const Rows& rows, const Range& x, const Columns& columns, const Ra
 Step scale_rows(const Rows& rows, const Range& x, const Columns& columns, float scale);
 
 struct CapNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
   float cap, inverse;
 };
 // x = cap tanh(x / cap), f32 (most, n); cap above 0, with a finite inverse.
 Step cap_rows(const Rows& rows, int n, const Range& x, float cap);
 
 struct CopyNumbers {
-  std::uint32_t from_stride, from_first, to_stride, to_first, n, most_rows, picks;
+  std::uint32_t from_stride, from_first, to_stride, to_first, n, max_rows, picks;
 };
 // Row i of `to` = row i of `from`, or with `picked`, u32 (most), the row picked[i]. Both have the
 // same n.
@@ -74,7 +74,7 @@ struct BestOfRow {
   std::uint32_t bits;
 };
 struct BestNumbers {
-  std::uint32_t n, part, n_parts, most_rows;
+  std::uint32_t n, part, n_parts, max_rows;
 };
 // Numbers that a workgroup compares: thirty-two for each lane.
 inline constexpr std::uint32_t kPartOfBest = 2048;

@@ -67,7 +67,7 @@ enum class Kernel : int {
   product_int4,
   rms_norm,
   norm_in_place,
-  rotate,
+  apply_rope,
   gate,
   add_rows,
   add_bias,
@@ -85,7 +85,7 @@ enum class Kernel : int {
   merge_splits,
 };
 inline constexpr int kKernels = 22;
-inline constexpr int kMostUses = 8;  // of one step
+inline constexpr int kMaxUses = 8;  // of one step
 
 struct KernelFacts {
   const char* name;  // also its shader's name
@@ -95,12 +95,12 @@ struct KernelFacts {
 const KernelFacts& facts_of(Kernel kernel);
 
 // A kernel's parameters beside its buffers, as 32-bit words. Vulkan guarantees 128 bytes.
-inline constexpr std::size_t kMostNumbers = 16;
+inline constexpr std::size_t kMaxNumbers = 16;
 
 struct Step {
   Kernel kernel = Kernel::arithmetic;
   std::vector<Use> uses;  // in the order of the kernel's bindings
-  std::array<std::uint32_t, kMostNumbers> numbers{};
+  std::array<std::uint32_t, kMaxNumbers> numbers{};
   // Which form of the kernel, where it has several: of products how many rows a workgroup works on
   // together, of arithmetic the function, of gates the activation, of the cache its type, of the
   // best of rows what is read.

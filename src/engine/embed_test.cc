@@ -27,7 +27,7 @@ std::vector<float> embed(const std::shared_ptr<const Model>& model, const std::v
 class Embeddings : public ::testing::Test {
  protected:
   std::shared_ptr<const Model> model_ =
-      Model::load(testing::DrafterFiles::get().target(), {.threads = 1});
+      Model::load(test::DrafterFiles::get().target(), {.threads = 1});
 };
 
 // Compares with passes of one token each.

@@ -49,28 +49,28 @@ class Pairs {
     return pairs;
   }
   Pairs() {
-    testing::TinyShape llama;
+    test::TinyShape llama;
     llama.n_heads = 9;  // SmolLM2's: three query heads share each key head
     llama.n_kv_heads = 3;
     llama.dim = 96;
     write("llama", llama);
-    testing::TinyShape qwen2;
+    test::TinyShape qwen2;
     qwen2.seed = 2;
     qwen2.attention_bias = true;
     write("qwen2", qwen2);
     make_qwen2(target_of("qwen2"));
-    testing::TinyShape experts;
+    test::TinyShape experts;
     experts.seed = 3;
     experts.n_experts = 5;
     experts.n_experts_used = 2;
     write("experts", experts);
   }
   fs::path target_of(const std::string& kind) const { return directory_.path() / kind; }
-  void write(const std::string& kind, const testing::TinyShape& shape) const {
-    const testing::TinyModel model = testing::make_tiny_model(shape);
-    testing::write_hugging_face(model, target_of(kind));
-    testing::write_hugging_face(testing::with_noise(model, 0.2F, 9),
-                                directory_.path() / (kind + "_draft"));
+  void write(const std::string& kind, const test::TinyShape& shape) const {
+    const test::TinyModel model = test::make_tiny_model(shape);
+    test::write_hugging_face(model, target_of(kind));
+    test::write_hugging_face(test::with_noise(model, 0.2F, 9),
+                             directory_.path() / (kind + "_draft"));
   }
   // The same tensors as a Qwen2, whose query, key and value heads always have biases.
   static void make_qwen2(const fs::path& directory) {
@@ -82,13 +82,13 @@ class Pairs {
     std::ofstream(directory / "config.json") << config.dump();
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 // Calls use(model) with a model split over n_ranks ranks.
 void on_ranks(const fs::path& path, ModelOptions options, int n_ranks,
               const std::function<void(std::shared_ptr<const Model>)>& use) {
-  testing::run_ranks(n_ranks, {}, [&](Communicator& communicator) {
+  test::run_ranks(n_ranks, {}, [&](Communicator& communicator) {
     ModelOptions own = options;
     own.ranks = std::make_shared<Ranks>(
         std::shared_ptr<Communicator>(std::shared_ptr<void>(), &communicator));
@@ -176,7 +176,7 @@ TEST(Ranks, TheSummaryIsTheModels) {
 std::vector<std::string> failures_of(int n_ranks,
                                      const std::function<void(const ModelOptions&)>& body) {
   std::vector<std::string> failures(static_cast<std::size_t>(n_ranks));
-  testing::run_ranks(n_ranks, {}, [&](Communicator& communicator) {
+  test::run_ranks(n_ranks, {}, [&](Communicator& communicator) {
     ModelOptions options{.threads = 1};
     options.ranks = std::make_shared<Ranks>(
         std::shared_ptr<Communicator>(std::shared_ptr<void>(), &communicator));
@@ -194,9 +194,9 @@ std::vector<std::string> failures_of(int n_ranks,
 // What one rank finds before it has met the others: a tokenizer that cannot be read is rank 0's
 // alone to find, and options are read before a file is.
 TEST(Ranks, WhatIsRefusedBeforeLoadingIsHeard) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path path = directory.path() / "model";
-  testing::write_hugging_face(testing::make_tiny_model({}), path);
+  test::write_hugging_face(test::make_tiny_model({}), path);
   std::ofstream(path / "tokenizer.json") << "{";
   const std::vector<std::string> failures = failures_of(2, [&](const ModelOptions& options) {
     options.ranks->leads() ? (void)Model::load(path, options) : follow(path, options);

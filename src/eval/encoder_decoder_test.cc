@@ -24,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string path_of_model() {
-  return (outrider::testing::golden_directory("t5_plain") / "model.gguf").string();
+  return (outrider::test::golden_directory("t5_plain") / "model.gguf").string();
 }
 
 std::shared_ptr<const Model> load() {
@@ -136,7 +136,7 @@ TEST(EncoderDecoderEval, SequentialCascadesWriteWhatSpeculationDoes) {
 TEST(EncoderDecoderEval, RefusesADecoderAsDrafter) {
   const auto model = load();
   const std::string decoder =
-      (outrider::testing::golden_directory("llama_plain") / "model.gguf").string();
+      (outrider::test::golden_directory("llama_plain") / "model.gguf").string();
   try {
     const SequentialGenerator sequential(model, {.drafter = "model:" + decoder}, "oracle:exact");
     FAIL();

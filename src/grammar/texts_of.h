@@ -22,7 +22,7 @@ class TextsOf {
     int state = automaton_.start();
     for (const char c : text) {
       if (state < 0) break;
-      automaton_.allow_steps(kMostMaskSteps);
+      automaton_.allow_steps(kMaxMaskSteps);
       state = automaton_.step(state, static_cast<std::uint8_t>(c));
     }
     return state;

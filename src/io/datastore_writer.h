@@ -24,7 +24,7 @@ class DatastoreWriter {
   // query searches each.
   static constexpr std::uint32_t kDefaultSegment_tokens = 1U << 24;
 
-  // segment_tokens: 1 to Datastore::kMostSegment_tokens. Throws Error if the file cannot be
+  // segment_tokens: 1 to Datastore::kMaxSegment_tokens. Throws Error if the file cannot be
   // created.
   DatastoreWriter(std::filesystem::path path, const VocabularyId& vocabulary,
                   std::uint32_t segment_tokens = kDefaultSegment_tokens);

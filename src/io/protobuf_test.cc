@@ -12,7 +12,7 @@
 namespace outrider {
 namespace {
 
-using test_files::Protobuf;
+using test::Protobuf;
 
 TEST(Protobuf, ReadsWhatWasWritten) {
   const Protobuf inner = Protobuf().text(1, "x").real(2, -1.5f);

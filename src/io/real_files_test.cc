@@ -39,7 +39,7 @@ std::vector<float> interleave_halves(const std::vector<float>& rows, std::size_t
   return result;
 }
 
-class RealModel : public testing::TestWithParam<const char*> {};
+class RealModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RealModel, SafetensorsAndGgufHoldTheSameTensors) {
   const std::filesystem::path directory = kData / "models" / GetParam();
@@ -87,7 +87,7 @@ TEST_P(RealModel, SafetensorsAndGgufHoldTheSameTensors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stories, RealModel, testing::Values("stories260K", "weak260K"));
+INSTANTIATE_TEST_SUITE_P(Stories, RealModel, ::testing::Values("stories260K", "weak260K"));
 
 TEST(RealGguf, MetadataOfTheStoryModel) {
   const auto file = kData / "models/stories260K/stories260K-f32.gguf";

@@ -18,11 +18,11 @@
 namespace outrider {
 namespace {
 
-using test_files::append;
-using test_files::Bytes;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using test::append;
+using test::Bytes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // The data begins one byte after an aligned address: files promise no alignment.
 struct Unaligned {

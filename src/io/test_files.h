@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace outrider::test_files {
+namespace outrider::test {
 
 using Bytes = std::vector<std::byte>;
 
@@ -270,6 +270,6 @@ inline std::string charsmap(const std::vector<std::pair<std::string, std::string
   return table + texts;
 }
 
-}  // namespace outrider::test_files
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_IO_TEST_FILES_H_

@@ -82,7 +82,7 @@ class VerdictLogWriter {
 
   const VerdictLogFormat& format() const { return format_; }
   // The maximum number of generated tokens kept for a text with this prompt.
-  std::int64_t most_generated(std::int64_t n_prompt) const;
+  std::int64_t max_generated(std::int64_t n_prompt) const;
 
  private:
   struct Segment {

@@ -18,7 +18,7 @@ struct VnniDots {
   static constexpr int kMaxRows = 8;
   static constexpr int kFixedWayRows = kAnyRows;
   // (With half: one row of int8 takes as long, of int4 1.05 to 1.2 times as long.)
-  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMaxStreams;
 
   // The instruction takes one side as unsigned. Signed weights become w + 128 (the sign bit
   // flipped). The excess of a code times the sum of the inputs is subtracted at the start. All
@@ -66,7 +66,7 @@ struct VnniDots {
 
 // For Intel's processors, which have few buffers for prefetches into any cache. From three rows on,
 // four parallel prefetches, which the L2 cache's prefetcher runs ahead of, reach a higher memory
-// bandwidth than one or two streams (products.h, CallAhead).
+// bandwidth than one or two streams (products.h, PrefetchStreams).
 struct VnniDotsSideBySide : VnniDots {
   static constexpr int kFixedWayRows = 2;
 };

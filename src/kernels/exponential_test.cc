@@ -38,7 +38,7 @@ struct Worst {
   double ulps = 0;
   float at = 0;
   void see(float x, float y, double expected) {
-    const double distance = test_support::ulps_between(y, expected);
+    const double distance = test::ulps_between(y, expected);
     ASSERT_TRUE(std::isfinite(distance)) << x;
     if (distance <= ulps) return;
     ulps = distance;

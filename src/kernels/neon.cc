@@ -38,7 +38,7 @@ struct NeonDots {
   template <class Codes, int kParts, int R, class Inputs>
   [[gnu::always_inline]] static void eight(const std::byte* weights, const Inputs& inputs, int part,
                                            int32x4_t (&sums)[R][2]) {
-    static_assert(Codes::kSigned || Codes::kMost < 128);
+    static_assert(Codes::kSigned || Codes::kMax < 128);
     for (int r = 0; r < R; ++r) {
       const int off =
           Codes::kOffset == 0 ? 0 : Codes::kOffset * inputs.template sum<kParts>(r, part);

@@ -17,7 +17,7 @@ struct I8mmDots {
 
   template <class Codes, int kParts, int R, class Inputs>
   static void dots(const std::byte* weights, const Inputs& inputs, Vector (&dots)[kParts][R]) {
-    static_assert(Codes::kSigned || Codes::kMost < 128);
+    static_assert(Codes::kSigned || Codes::kMax < 128);
     constexpr int kPairs = (R + 1) / 2;
     for (int part = 0; part < kParts; ++part) {
       for (int half = 0; half < 2; ++half) {

@@ -161,7 +161,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, int n, f
 }
 
 template <class V>
-void rotate(float* x, const float* cosines, const float* sines, int half) {
+void apply_rope(float* x, const float* cosines, const float* sines, int half) {
   for (int i = 0; i < half; i += kLanes) {
     const V first = load_at<V>(x, i, half);
     const V second = load_at<V>(x + half, i, half);
@@ -314,7 +314,7 @@ template <class V, KvKind kind, class Use>
     }
     return 1.0F;
   } else {
-    std::int8_t rounded[kMostRoundedHeadDim];
+    std::int8_t rounded[kMaxRoundedHeadDim];
     float scale;
     round_to_int8<V>(x, head_dim, rounded, &scale);
     for (int dim = 0; dim < head_dim; ++dim) use(dim, rounded[dim]);

@@ -103,7 +103,7 @@ TEST(PassCosts, RefuseWhatCannotBeMeant) {
 class MeasurePasses : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     model_ = Model::load(folder_.path() / "target", {.threads = 2});
   }
   // The smallest possible measurement.
@@ -111,7 +111,7 @@ class MeasurePasses : public ::testing::Test {
     return {.rows = {2, 5}, .rounds = 1, .read_bytes = std::int64_t{1} << 20};
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> model_;
 };
 

@@ -36,7 +36,7 @@ std::string error_of(const std::function<void()>& action) {
 class SimulateAcceptance : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     target_ = Model::load(folder_.path() / "target", {.threads = 1});
     drafter_ = {.drafter = "model:" + (folder_.path() / "draft").string(),
                 .drafter_options = {.threads = 1}};
@@ -45,7 +45,7 @@ class SimulateAcceptance : public ::testing::Test {
     return simulate_acceptance(*target_, drafter_, options);
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> target_;
   SpeculationOptions drafter_;
 };

@@ -151,9 +151,9 @@ Footprint DecoderModel::footprint() const {
   if (parts_.device != nullptr) footprint.device = parts_.device->facts().name;
   footprint.kv = name_of(executor_->kv());
   footprint.kv_bytes_per_token = executor_->kv_bytes_per_token();
-  const std::size_t most_kv_bytes = parts_.machine.most_cache_bytes;
-  if (most_kv_bytes != PagePool::kUnbounded) {
-    footprint.most_kv_bytes = static_cast<std::int64_t>(most_kv_bytes);
+  const std::size_t max_kv_bytes = parts_.machine.max_cache_bytes;
+  if (max_kv_bytes != PagePool::kUnbounded) {
+    footprint.max_kv_bytes = static_cast<std::int64_t>(max_kv_bytes);
   }
   footprint.rank_threads = rank_threads_;
   footprint.state_bytes = executor_->state_bytes();

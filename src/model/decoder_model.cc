@@ -55,7 +55,7 @@ std::unique_ptr<PassExecutor> make_executor(const DecoderModel::Parts& parts) {
       DevicePass::Machine{.device = parts.device,
                           .name = parts.device_name,
                           .kv = parts.machine.kv,
-                          .most_cache_bytes = parts.machine.most_cache_bytes});
+                          .max_cache_bytes = parts.machine.max_cache_bytes});
 }
 
 }  // namespace
@@ -78,13 +78,13 @@ DecoderModel::DecoderModel(Parts parts)
   }
 }
 
-// lay_out() refuses sequences of other models.
+// prepare() refuses sequences of other models.
 void DecoderModel::encode(Sequence& sequence) {
   auto* const text = dynamic_cast<KvSequence*>(&sequence);
   KvSequence* const encoder = text == nullptr ? nullptr : text->encoder();
   if (encoder_pass_ == nullptr || encoder == nullptr || !encoder->empty()) return;
   const TokenBlock block{.sequence = encoder, .tokens = encoder->input(), .parents = {}};
-  encoder_pass_->lay_out({&block, 1}, {.kind = RowSet::Kind::none});
+  encoder_pass_->prepare({&block, 1}, {.kind = RowSet::Kind::none});
   encoder_pass_->run({});
   encoder->finish_encoder();
 }
@@ -102,11 +102,11 @@ std::vector<std::string> DecoderModel::warnings() const {
 
 void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                            ForwardOutput& output) {
-  lay_out(blocks, request);
-  run(request, make_room(request, output), output);
+  prepare(blocks, request);
+  run(request, resize_output(request, output), output);
 }
 
-void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
+void DecoderModel::prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
   const ModelConfig& config = this->config();
   for (const int layer : request.feature_layers) {
     if (layer < 0 || layer > config.n_layers) {
@@ -122,10 +122,10 @@ void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequ
   for (const TokenBlock& block : blocks) {
     if (block.sequence != nullptr) encode(*block.sequence);
   }
-  executor_->lay_out(blocks, request);
+  executor_->prepare(blocks, request);
 }
 
-float* DecoderModel::make_room(const ForwardRequest& request, ForwardOutput& output) {
+float* DecoderModel::resize_output(const ForwardRequest& request, ForwardOutput& output) {
   const ModelConfig& config = this->config();
   const PassPlan& plan = executor_->plan();
   float* logits = nullptr;

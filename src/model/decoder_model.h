@@ -66,9 +66,9 @@ class DecoderModel final : public LanguageModel {
                ForwardOutput& output) override;
   // Its parts, for ranks that hold the model together: what can be refused, and what takes memory,
   // comes in the first two, before others are asked to take part.
-  void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request);
+  void prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request);
   // Room for what comes out. Returns where the logits go; null where they stay on a device.
-  float* make_room(const ForwardRequest& request, ForwardOutput& output);
+  float* resize_output(const ForwardRequest& request, ForwardOutput& output);
   void run(const ForwardRequest& request, float* logits, ForwardOutput& output);
   // The last part on other ranks than the first: nothing comes out here.
   void run_part() { executor_->run({}); }
@@ -87,9 +87,9 @@ class DecoderModel final : public LanguageModel {
   const CpuPass* key_writer() const override { return cpu_; }
 
   // As in CpuPass.
-  void set_least_share_ns(std::int64_t share_ns) {
-    if (cpu_ != nullptr) cpu_->set_least_share_ns(share_ns);
-    if (encoder_pass_ != nullptr) encoder_pass_->set_least_share_ns(share_ns);
+  void set_min_share_ns(std::int64_t share_ns) {
+    if (cpu_ != nullptr) cpu_->set_min_share_ns(share_ns);
+    if (encoder_pass_ != nullptr) encoder_pass_->set_min_share_ns(share_ns);
   }
   const PassExecutor& executor() const { return *executor_; }
   // Of a model on the processor.

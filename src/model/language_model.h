@@ -135,9 +135,9 @@ struct Footprint {
   std::int64_t n_parameters = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;
-  std::int64_t most_kv_bytes = 0;  // of the cache of all texts, on this rank; 0: no limit
-  std::int64_t idle_bytes = 0;     // of weight_bytes: experts that a one-row pass does not read
-  std::int64_t mapped_bytes = 0;   // of weight_bytes: experts that stay in their file
+  std::int64_t max_kv_bytes = 0;  // of the cache of all texts, on this rank; 0: no limit
+  std::int64_t idle_bytes = 0;    // of weight_bytes: experts that a one-row pass does not read
+  std::int64_t mapped_bytes = 0;  // of weight_bytes: experts that stay in their file
   std::int64_t expert_memory_bytes = 0;   // memory for those of them that are packed
   std::int64_t state_bytes = 0;           // of recurrent layers: a sequence's state at one token
   std::int64_t input_bytes_per_node = 0;  // and what each of its pending nodes keeps
@@ -205,7 +205,7 @@ class LanguageModel {
 
   // The number of tokens that fit on one path after a sequence's kept tokens and `next`; below 0 if
   // these exceed the sequence's context.
-  virtual int room(const Sequence& sequence, std::span<const TokenId> next) const {
+  virtual int remaining_context(const Sequence& sequence, std::span<const TokenId> next) const {
     return context_of(sequence) - sequence.n_kept() - static_cast<int>(next.size());
   }
 

@@ -31,7 +31,7 @@ namespace outrider {
 namespace {
 
 // No machine has more; a larger number is probably a typing error, and threads cost memory.
-constexpr int kMostThreads = 1024;
+constexpr int kMaxThreads = 1024;
 
 }  // namespace
 
@@ -65,9 +65,9 @@ std::optional<kernels::WeightKind> weight_kind_named(std::string_view name) {
 }
 
 WeightOptions make_weight_options(const LoadOptions& options) {
-  if (options.n_threads < 0 || options.n_threads > kMostThreads) {
+  if (options.n_threads < 0 || options.n_threads > kMaxThreads) {
     throw UsageError("load model", "threads",
-                     fmt::format("1 to {} (0: as many as there are processors)", kMostThreads),
+                     fmt::format("1 to {} (0: as many as there are processors)", kMaxThreads),
                      fmt::format("{}", options.n_threads));
   }
   return {.names = NamingScheme::hugging_face,
@@ -83,7 +83,7 @@ kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32) {
   return options.kv.value_or(all_f32 ? kernels::KvKind::f32 : kernels::KvKind::bf16);
 }
 
-std::size_t most_cache_bytes(const LoadOptions& options) {
+std::size_t max_cache_bytes(const LoadOptions& options) {
   if (options.kv_memory_bytes == 0) return PagePool::kUnbounded;
   return static_cast<std::size_t>(
       std::min<std::uint64_t>(options.kv_memory_bytes, PagePool::kUnbounded));
@@ -101,9 +101,9 @@ std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
     }
   }
   if (!options.experts_in_file || all.empty()) return nullptr;
-  const std::uint64_t most_bytes =
+  const std::uint64_t max_bytes =
       options.expert_memory_bytes > 0 ? options.expert_memory_bytes : machine_memory() / 2;
-  auto memory = std::make_unique<ExpertMemory>(all, most_bytes, n_threads);
+  auto memory = std::make_unique<ExpertMemory>(all, max_bytes, n_threads);
   for (DecoderLayer& layer : weights.layers) layer.experts.memory = memory.get();
   return memory;
 }
@@ -143,8 +143,8 @@ std::vector<int> meet(Communicator& ranks, int n_threads) {
 // A rank's cache limit. --kv-memory applies to the ranks with most key heads; the others get memory
 // for the same number of tokens. So all refuse the same pass.
 std::size_t cache_bytes_of_rank(const ModelConfig& config, const RankShare& share,
-                                std::size_t most_bytes) {
-  if (most_bytes == PagePool::kUnbounded) return most_bytes;
+                                std::size_t max_bytes) {
+  if (max_bytes == PagePool::kUnbounded) return max_bytes;
   std::int64_t own = 0;
   std::int64_t most = 0;
   for (int rank = 0; rank < share.n_ranks; ++rank) {
@@ -154,7 +154,7 @@ std::size_t cache_bytes_of_rank(const ModelConfig& config, const RankShare& shar
     most = std::max(most, keys.end - keys.begin);
     if (rank == share.rank) own = keys.end - keys.begin;
   }
-  return static_cast<std::size_t>(static_cast<unsigned __int128>(most_bytes) *
+  return static_cast<std::size_t>(static_cast<unsigned __int128>(max_bytes) *
                                   static_cast<std::uint64_t>(own) /
                                   static_cast<std::uint64_t>(most));
 }
@@ -173,12 +173,12 @@ DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   parts.expert_memory = make_expert_memory(parts.weights, options, weight_options.n_threads);
   parts.machine = {.table = weight_options.table,
                    .kv = kv_kind(options, parts.weights.all_f32),
-                   .most_cache_bytes = most_cache_bytes(options),
+                   .max_cache_bytes = max_cache_bytes(options),
                    .n_threads = weight_options.n_threads,
                    .ranks = ranks};
   if (weight_options.share) {
-    parts.machine.most_cache_bytes = cache_bytes_of_rank(
-        opened.family->config(), *weight_options.share, parts.machine.most_cache_bytes);
+    parts.machine.max_cache_bytes = cache_bytes_of_rank(
+        opened.family->config(), *weight_options.share, parts.machine.max_cache_bytes);
     parts.machine.cache_limit = fmt::format("rank {}'s part of --kv-memory", ranks->rank());
   }
   parts.device = options.device;

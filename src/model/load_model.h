@@ -60,7 +60,7 @@ WeightOptions make_weight_options(const LoadOptions& options);
 // The cache's type for weights of these types.
 kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32);
 // The cache's limit, as for PagePool.
-std::size_t most_cache_bytes(const LoadOptions& options);
+std::size_t max_cache_bytes(const LoadOptions& options);
 
 // PATH: a Hugging Face directory or a GGUF file. Throws Error with the file, tensor or key, what
 // was expected and what was found. With several ranks, rank 0 calls this while the others call

@@ -34,7 +34,7 @@ class Projection {
   void project_part(std::span<const float> features);
 
  private:
-  int lay_out(std::span<const float> features);
+  int prepare(std::span<const float> features);
 
   const Matrix* head_;
   int n_columns_;

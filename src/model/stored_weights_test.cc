@@ -50,11 +50,11 @@ void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim
   const WeightKind kind = native_kind(view.type);
   const Matrix matrix = Matrix::pack(StoredWeights(view, kind, interleaved_head_dim), table, 1);
   Activations inputs;
-  inputs.resize(k, k, InputForms::of(kind, table));
+  inputs.resize(k, k, ActivationForms::of(kind, table));
   for (int i = 0; i < k; ++i) {
     std::fill_n(inputs.row(i), k, 0.0F);
     inputs.row(i)[i] = 127;
-    inputs.finish_row(table, i);
+    inputs.quantize_row(table, i);
   }
   std::vector<float> y(static_cast<std::size_t>(k * n_rows));
   run_team(1, [&](const Team& team) {
@@ -68,16 +68,16 @@ void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim
     double largest = 0;
     for (const float weight : decoded) largest = std::max<double>(largest, std::fabs(weight));
     for (int i = 0; i < k; ++i) {
-      ASSERT_TRUE(test_support::near(y[static_cast<std::size_t>(i * n_rows + row)],
-                                     127.0 * decoded[static_cast<std::size_t>(i)],
-                                     test_support::product_tolerance(6, 2 * 127 * largest)))
+      ASSERT_TRUE(test::near(y[static_cast<std::size_t>(i * n_rows + row)],
+                             127.0 * decoded[static_cast<std::size_t>(i)],
+                             test::product_tolerance(6, 2 * 127 * largest)))
           << trace << " row " << row << " weight " << i;
     }
   }
 }
 
 TEST(StoredBlocks, MultiplyAsTheyDecode) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     // Slow, and its vector products are the same (kernels/amx.cc).
     if (name == "amx emulated") continue;
     for (const StoredBlocks& blocks : stored_blocks()) {

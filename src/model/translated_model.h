@@ -35,7 +35,7 @@ class TranslatedModel final : public LanguageModel {
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   int context_of(const Sequence& sequence) const override;
-  int room(const Sequence& sequence, std::span<const TokenId> next) const override;
+  int remaining_context(const Sequence& sequence, std::span<const TokenId> next) const override;
 
  private:
   class TranslatedSequence;

@@ -121,7 +121,7 @@ class WeightLoader {
   const WeightOptions& options() const { return options_; }
   // Properties of all matrices in the first walk.
   bool has_quantized() const { return has_quantized_; }
-  InputForms input_forms() const { return input_forms_; }
+  ActivationForms activation_forms() const { return activation_forms_; }
   bool all_f32() const { return !has_quantized_ && !has_bf16_; }
 
  private:
@@ -152,7 +152,7 @@ class WeightLoader {
   bool reading_ = false;  // false: the first walk, which checks
   bool has_quantized_ = false;
   bool has_bf16_ = false;
-  InputForms input_forms_;
+  ActivationForms activation_forms_;
   std::unordered_set<std::string> asked_;
   std::size_t n_bytes_seen_ = 0;
   std::size_t n_bytes_total_ = 0;

@@ -63,7 +63,7 @@ std::vector<float> weights_of(const Matrix& matrix) {
   for (int i = 0; i < k; ++i) {
     std::fill_n(inputs.row(i), k, 0.0F);
     inputs.row(i)[i] = 1;
-    inputs.finish_row(kernels::kScalarTable, i);
+    inputs.quantize_row(kernels::kScalarTable, i);
   }
   std::vector<float> y(static_cast<std::size_t>(k) * n);
   run_team(1, [&](const Team& team) { matrix.multiply(team, inputs, y.data(), n); });

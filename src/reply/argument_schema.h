@@ -41,7 +41,7 @@ enum ValueKind : unsigned {
 };
 
 // The kinds that a schema allows, by type, enum, const, nullable, $ref and combinations of these;
-// all if it does not say, or has more parts than are examined (kMostSchemaParts).
+// all if it does not say, or has more parts than are examined (kMaxSchemaParts).
 unsigned value_kinds(const ArgumentSchema& schema);
 
 // Whether a schema allows texts; and whether it allows only texts. (Without a schema: true, false.)

@@ -42,7 +42,7 @@ struct Distribution {
   // provides pages only when they are written.
   void reserve(std::size_t n);
   // Copies the other distribution, and reserves as much memory.
-  void become(const Distribution& other);
+  void assign(const Distribution& other);
 
  private:
   double searched_prob(TokenId id) const;

@@ -114,7 +114,7 @@ class Transform {
   void distribution(LogitRow penalised, Distribution& out) const;
 
   // The largest support that distribution() can leave of n_logits.
-  std::size_t most_tokens(std::size_t n_logits) const;
+  std::size_t max_support(std::size_t n_logits) const;
 
   // Whether penalise may change something, so that callers need a node's path.
   bool changes_logits(const TokenHistory& history) const {

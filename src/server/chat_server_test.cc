@@ -14,13 +14,13 @@ namespace outrider::server {
 namespace {
 
 using nlohmann::json;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::RunningServer;
-using testing::ServedModels;
 
 const json kTools = json::parse(R"([
   {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}},

@@ -20,9 +20,9 @@ namespace outrider::server {
 namespace {
 
 using nlohmann::json;
+using test::HttpAnswer;
+using test::HttpClient;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
 
 std::string software_device() {
   for (const DeviceSummary& device : list_devices().devices) {
@@ -32,14 +32,14 @@ std::string software_device() {
 }
 
 TEST(DeviceServer, AnswersWhereMemoryIsOutAndWhereTheDeviceIsLost) {
-  if (!testing::VulkanFaults::are_built()) GTEST_SKIP() << "no layer that breaks drivers";
-  const testing::VulkanFaults faults;
+  if (!test::VulkanFaults::are_built()) GTEST_SKIP() << "no layer that breaks drivers";
+  const test::VulkanFaults faults;
   const std::string device = software_device();
   if (device.empty()) GTEST_SKIP() << "no Vulkan driver that computes on the processor";
   ServedOptions served;
   served.name = "tiny";
   const auto model = std::make_shared<const ServedModel>(
-      Model::load(testing::ServedModels::get().target(),
+      Model::load(test::ServedModels::get().target(),
                   {.weights = "int8", .threads = 1, .device = device}),
       served);
   Server server(model, {.port = 0});
@@ -49,7 +49,7 @@ TEST(DeviceServer, AnswersWhereMemoryIsOutAndWhereTheDeviceIsLost) {
         {"prompt", prompt}, {"max_tokens", 4}, {"temperature", 0}, {"ignore_eos", true}};
     // A software driver compiles kernels for long.
     return HttpClient(server.port(), std::chrono::minutes(5))
-        .post("/v1/completions", body.dump(), testing::kJsonFields);
+        .post("/v1/completions", body.dump(), test::kJsonFields);
   };
   const auto text_of = [](const HttpAnswer& answer) {
     EXPECT_EQ(answer.status, 200) << answer.body;

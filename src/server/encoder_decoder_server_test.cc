@@ -20,11 +20,9 @@ namespace {
 
 using nlohmann::json;
 using server::ServedOptions;
-using testing::RunningServer;
+using test::RunningServer;
 
-std::string path_of_model() {
-  return (testing::golden_directory("t5_plain") / "model.gguf").string();
-}
+std::string path_of_model() { return (test::golden_directory("t5_plain") / "model.gguf").string(); }
 
 std::vector<TokenId> some_prompt(int n_tokens, int seed) {
   std::vector<TokenId> prompt;

@@ -11,12 +11,12 @@ namespace outrider::server {
 namespace {
 
 using nlohmann::json;
+using test::RunningServer;
+using test::Scripts;
+using test::ServedModels;
+using test::TemporaryDirectory;
+using test::write_script_model;
 using ::testing::HasSubstr;
-using testing::RunningServer;
-using testing::Scripts;
-using testing::ServedModels;
-using testing::TemporaryDirectory;
-using testing::write_script_model;
 
 constexpr const char* kChat = "/v1/chat/completions";
 

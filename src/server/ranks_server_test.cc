@@ -21,12 +21,12 @@
 namespace outrider::server {
 namespace {
 
+using test::HttpAnswer;
+using test::HttpClient;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
 
 TEST(RanksServer, ALostRankIsAnUnavailableModel) {
-  testing::LostRank lost(testing::ServedModels::get().target(), 2);
+  test::LostRank lost(test::ServedModels::get().target(), 2);
   ServedOptions served;
   served.name = "tiny";
   served.sampling.temperature = 1;
@@ -35,7 +35,7 @@ TEST(RanksServer, ALostRankIsAnUnavailableModel) {
   std::thread runs([&] { server.run(); });
   const auto ask = [&] {
     return HttpClient(server.port())
-        .post("/v1/completions", R"({"prompt": "a", "max_tokens": 2})", testing::kJsonFields);
+        .post("/v1/completions", R"({"prompt": "a", "max_tokens": 2})", test::kJsonFields);
   };
   EXPECT_EQ(HttpClient(server.port()).get("/health").status, 200);
   EXPECT_EQ(ask().status, 200);
@@ -60,20 +60,20 @@ TEST(RanksServer, ALostRankIsAnUnavailableModel) {
 // part holds as many tokens, in two thirds of the bytes, and its bytes are what a text is measured
 // by: a text of three pages does not fit, though its bytes here are no more than --kv-memory.
 TEST(RanksServer, TextsToEmbedAreMeasuredByWhatTheRankHolds) {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.dim = 80;
   shape.n_heads = 5;
   shape.n_kv_heads = 5;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path());
   std::int64_t token_bytes = 0;
   {
-    testing::LostRank unbounded(directory.path(), 60);
+    test::LostRank unbounded(directory.path(), 60);
     token_bytes = unbounded.load()->summary().kv_bytes_per_token;
   }
   constexpr std::int64_t kPage = 64;
   const std::int64_t page_bytes = token_bytes * kPage;
-  testing::LostRank ranks(directory.path(), 60, static_cast<std::uint64_t>(3 * page_bytes));
+  test::LostRank ranks(directory.path(), 60, static_cast<std::uint64_t>(3 * page_bytes));
   ServedOptions served;
   served.name = "tiny";
   const auto model = std::make_shared<const ServedModel>(ranks.load(), served);
@@ -83,7 +83,7 @@ TEST(RanksServer, TextsToEmbedAreMeasuredByWhatTheRankHolds) {
     std::string tokens = "5";
     for (std::int64_t i = 1; i < n_tokens; ++i) tokens += ", 5";
     return HttpClient(server.port())
-        .post("/v1/embeddings", "{\"input\": [[" + tokens + "]]}", testing::kJsonFields);
+        .post("/v1/embeddings", "{\"input\": [[" + tokens + "]]}", test::kJsonFields);
   };
   EXPECT_EQ(embed(2 * kPage).status, 200);
   const HttpAnswer answer = embed(2 * kPage + 1);
@@ -96,7 +96,7 @@ TEST(RanksServer, TextsToEmbedAreMeasuredByWhatTheRankHolds) {
 
 // Without a request.
 TEST(RanksServer, HealthFindsALostRankByItself) {
-  testing::LostRank lost(testing::ServedModels::get().target(), 2);
+  test::LostRank lost(test::ServedModels::get().target(), 2);
   ServedOptions served;
   served.name = "tiny";
   const auto model = std::make_shared<const ServedModel>(lost.load(), served);

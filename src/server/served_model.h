@@ -29,7 +29,7 @@ struct ServedOptions {
   SpeculationOptions speculation = {};  // default rule, tree and verify
   SamplingParams sampling = {};         // default
   BatchOptions batch = {};
-  std::size_t most_waiting = 256;
+  std::size_t max_waiting = 256;
   std::shared_ptr<Metrics> metrics = nullptr;     // of the server; null: separate ones
   std::shared_ptr<StepTurn> turn = nullptr;       // shared by the models of one process
   std::function<void(Batch&)> prepare = {};       // LoopOptions::prepare

@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-using testing::TableModel;
+using test::TableModel;
 using Ids = std::vector<TokenId>;
 using Numbers = std::vector<int>;
 

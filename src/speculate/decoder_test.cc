@@ -20,7 +20,7 @@
 namespace outrider {
 namespace {
 
-using testing::TableModel;
+using test::TableModel;
 
 constexpr int kVocabulary = 6;
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();

@@ -26,21 +26,20 @@
 namespace outrider {
 namespace {
 
-using testing::WatchedDevice;
+using test::WatchedDevice;
 
 constexpr int kVocabulary = 300;
 constexpr std::size_t kBestBytes = 8;  // of a row: a token, and its logit
 constexpr std::size_t kRowBytes = kVocabulary * sizeof(float);
 
 std::filesystem::path files_of(const std::string& name) {
-  static const testing::TemporaryDirectory kDirectory;
+  static const test::TemporaryDirectory kDirectory;
   const std::filesystem::path path = std::filesystem::path(kDirectory.path()) / name;
   if (std::filesystem::exists(path)) return path;
-  testing::TinyShape shape;
+  test::TinyShape shape;
   shape.seed = 3;
-  const testing::TinyModel target = testing::make_tiny_model(shape);
-  testing::write_hugging_face(name == "target" ? target : testing::with_noise(target, 0.3F, 4),
-                              path);
+  const test::TinyModel target = test::make_tiny_model(shape);
+  test::write_hugging_face(name == "target" ? target : test::with_noise(target, 0.3F, 4), path);
   return path;
 }
 

@@ -15,9 +15,9 @@
 namespace outrider {
 namespace {
 
+using test::ListedWorth;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::ListedWorth;
 using Tokens = std::vector<TokenId>;
 
 Tokens draft(Drafter& drafter, const Tokens& text, DraftWorth* worth) {

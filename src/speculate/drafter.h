@@ -41,7 +41,7 @@ struct Budget {
   int depth = 0;    // of the deepest drafted node: what the context and the token limit leave
   int n_nodes = 0;  // drafted tokens without the root
   // Limit for the deepest scratch node: what the context leaves. Drafted and scratch nodes together
-  // are at most kMostDraftNodes (tree_shape.h).
+  // are at most kMaxDraftNodes (tree_shape.h).
   int scratch_depth = 0;
 };
 

@@ -48,7 +48,7 @@ class ExactRule final : public Rule {
  public:
   const char* name() const override { return "exact"; }
   void rule_prob(NodeViews& views, int node, Distribution& out) const override {
-    out.become(views.target(node));
+    out.assign(views.target(node));
   }
 };
 

@@ -7,13 +7,12 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Json;
+using test::Json;
 
 std::unique_ptr<PipelineTokenizer> with_added(const Json& added) {
-  Json document =
-      test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array());
+  Json document = test::byte_level_document(test::byte_vocabulary(), Json::array());
   document["added_tokens"] = added;
-  return test_tokenizers::make(document);
+  return test::make_tokenizer(document);
 }
 
 Json token(int id, const char* content, bool special) {

@@ -23,7 +23,7 @@
 #include "tokenizer/texts/byte_level.h"
 #include "tokenizer/texts/utf8.h"
 
-namespace outrider::test_tokenizers {
+namespace outrider::test {
 
 using Json = nlohmann::json;
 using Ids = std::vector<TokenId>;
@@ -36,7 +36,7 @@ inline std::string read_file(const std::filesystem::path& path) {
 
 inline std::filesystem::path shared_data() { return OUTRIDER_SHARED_DATA; }
 
-inline std::unique_ptr<PipelineTokenizer> make(const Json& document) {
+inline std::unique_ptr<PipelineTokenizer> make_tokenizer(const Json& document) {
   return std::make_unique<PipelineTokenizer>(parse_tokenizer_json(document.dump(), "test"));
 }
 
@@ -105,6 +105,6 @@ inline Json byte_level_document(const Json& vocab, const Json& merges) {
           {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}};
 }
 
-}  // namespace outrider::test_tokenizers
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_

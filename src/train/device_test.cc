@@ -73,8 +73,8 @@ TEST_F(OnMeta, BatchesAndWhatGoesWithThemAreMadeThere) {
 }
 
 TEST_F(OnMeta, WhatTheTargetSaysIsTakenThere) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   Teacher target(directory.path(), 1);
   const std::vector<int> layers = {1};
   const TargetTensors seen(target, some_batch(), layers, torch::kFloat32);

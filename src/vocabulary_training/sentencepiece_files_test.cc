@@ -113,11 +113,11 @@ void compare(const PipelineTokenizer& ours, const sentencepiece::SentencePiecePr
 }
 
 TEST(SentencePieceFiles, EqualSentencePiece) {
-  const testing::TemporaryDirectory root;
+  const test::TemporaryDirectory root;
   const fs::path file = root.path() / "text";
-  std::string text = test_texts::made_up_text(300);
+  std::string text = test::made_up_text(300);
   for (int line = 0; line < 40; ++line) text += "    ha ha haha ------ aaaa  x   000 00\n";
-  test_texts::write_file(file, text);
+  test::write_bytes(file, text);
   std::mt19937 random(5);
   for (const std::string kind : {"unigram", "bpe"}) {
     for (const Setting& setting : settings()) {

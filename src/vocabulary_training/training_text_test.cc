@@ -20,7 +20,7 @@ class TrainingTextTest : public ::testing::Test {
  protected:
   fs::path file(const std::string& name, const std::string& bytes) {
     const fs::path path = directory_.path() / name;
-    test_texts::write_file(path, bytes);
+    test::write_bytes(path, bytes);
     return path;
   }
   static Lines sample(const TrainingText& text, std::int64_t max_lines, std::uint64_t seed) {
@@ -38,7 +38,7 @@ class TrainingTextTest : public ::testing::Test {
     return "";
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(TrainingTextTest, LinesOfAllFilesInOrder) {

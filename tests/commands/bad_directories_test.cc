@@ -10,7 +10,7 @@
 
 #include "tests/support/models/broken_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 struct BadDirectory {
@@ -212,4 +212,4 @@ TEST(BadInput, DirectoriesAreRefused) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

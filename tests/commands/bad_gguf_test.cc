@@ -15,7 +15,7 @@
 
 #include "tests/support/models/broken_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 // The bytes of a good file, changed in place. Each function finds a key or a tensor by name.
@@ -56,8 +56,8 @@ class GgufBytes {
 
  private:
   std::size_t behind(const std::string& name) const {
-    test_files::Bytes wanted;
-    test_files::Gguf::append_text(wanted, name);
+    test::Bytes wanted;
+    test::Gguf::append_text(wanted, name);
     const std::size_t at = bytes_.find(as_text(wanted));
     if (at == std::string::npos) throw std::runtime_error("no " + name);
     return at + wanted.size();
@@ -88,7 +88,7 @@ std::vector<BadGguf> bad_ggufs() {
        "general.architecture"},
       {"other architecture", [](F& f) { f.set_text("general.architecture", "rwkv6"); }, "rwkv6"},
       {"no layers given", [](F& f) { f.rename("llama.block_count", 'X'); }, "llama.block_count"},
-      {"layers of a real type", [](F& f) { f.set_key_type("llama.block_count", test_files::kF32); },
+      {"layers of a real type", [](F& f) { f.set_key_type("llama.block_count", test::kF32); },
        "llama.block_count"},
       {"layers 4 thousand million", [](F& f) { f.set_value("llama.block_count", ~0U); },
        "llama.block_count"},
@@ -134,15 +134,15 @@ std::vector<BadGguf> bad_ggufs() {
       {"other tokenizer", [](F& f) { f.set_text("tokenizer.ggml.model", "bert"); }, "bert"},
       {"other pre-tokenizer", [](F& f) { f.set_text("tokenizer.ggml.pre", "magic"); }, "magic"},
       {"no tokens", [](F& f) { f.rename(kTokens, 'X'); }, kTokens},
-      {"tokens a number", [](F& f) { f.set_key_type(kTokens, test_files::kU64); }, ""},
-      {"tokens as integers", [](F& f) { f.set_element_type(kTokens, test_files::kU64); }, ""},
+      {"tokens a number", [](F& f) { f.set_key_type(kTokens, test::kU64); }, ""},
+      {"tokens as integers", [](F& f) { f.set_element_type(kTokens, test::kU64); }, ""},
       {"tokens without end", [](F& f) { f.set_array_size(kTokens, ~std::uint64_t{0} / 2); },
        kTokens},
       {"a token of other bytes", [](F& f) { f.set_first_element(kTokens, "\xff\xff"); }, "UTF-8"},
       {"no merges", [](F& f) { f.rename(kMerges, 'X'); }, kMerges},
       {"a merge of one half", [](F& f) { f.set_first_element(kMerges, "abc"); }, kMerges},
       {"end token a text",
-       [](F& f) { f.set_key_type("tokenizer.ggml.eos_token_id", test_files::kString); }, ""},
+       [](F& f) { f.set_key_type("tokenizer.ggml.eos_token_id", test::kString); }, ""},
   };
 }
 
@@ -176,4 +176,4 @@ TEST(BadInput, GgufFilesCutShortAreRefused) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

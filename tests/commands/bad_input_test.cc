@@ -17,7 +17,7 @@
 
 #include "tests/support/models/broken_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 TEST(BadInput, PathsThatAreNoModelAreRefused) {
@@ -237,7 +237,7 @@ TEST(BadInput, AnInterruptedLoadEndsQuietly) {
   add(layer + "mlp.up_proj", {kHidden, kWidth});
   add(layer + "mlp.down_proj", {kWidth, kHidden});
   const fs::path weights = directory / "model.safetensors";
-  write_text(weights, as_text(test_files::safetensors(tensors.dump(), {})));
+  write_text(weights, as_text(test::safetensors(tensors.dump(), {})));
   fs::resize_file(weights, fs::file_size(weights) + at);
 
   int n_within = 0;
@@ -327,4 +327,4 @@ TEST(BadInput, ADraftersEndedContextIsNoError) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -15,7 +15,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -205,4 +205,4 @@ TEST_F(BenchMethodsCommand, HelpHasAnExample) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -9,7 +9,7 @@
 
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using nlohmann::json;
@@ -160,4 +160,4 @@ TEST(BenchPlanCommand, RefusesInOneLine) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -8,7 +8,7 @@
 #include "tests/support/models/cli_models.h"
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -192,4 +192,4 @@ TEST(Chat, UnknownCommandsAreNotSent) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

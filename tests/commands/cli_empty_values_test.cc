@@ -9,7 +9,7 @@
 #include "tests/support/models/cli_models.h"
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST(EmptyValues, PathsOfInspectAreRefusedToo) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -16,7 +16,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -418,4 +418,4 @@ TEST(Generate, AClosedStandardOutputIsAnErrorAndNoFileGetsTheText) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

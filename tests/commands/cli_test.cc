@@ -16,7 +16,7 @@
 #include "tests/support/models/tiny_model.h"
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -437,4 +437,4 @@ TEST(Inspect, ListsKernelTables) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -13,7 +13,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -205,4 +205,4 @@ TEST(ManualPages, ReadWithoutAWarning) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

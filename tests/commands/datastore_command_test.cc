@@ -21,7 +21,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -271,4 +271,4 @@ TEST_F(DatastoreCommand, EndedInMidBuildItLeavesTheOldStoreOrNone) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -11,7 +11,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST_F(DeviceGenerate, RefusesByOneLine) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

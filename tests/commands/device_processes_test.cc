@@ -13,7 +13,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -65,4 +65,4 @@ TEST(DeviceProcesses, OneThatIsKilledLeavesTheOtherItsDevice) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

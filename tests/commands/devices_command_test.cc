@@ -7,7 +7,7 @@
 
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -59,4 +59,4 @@ TEST(DevicesCommand, RefusesANameThatIsNoDevices) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

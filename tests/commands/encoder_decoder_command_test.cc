@@ -13,7 +13,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using nlohmann::json;
@@ -152,4 +152,4 @@ TEST_F(EncoderDecoderCommand, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -17,7 +17,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -334,4 +334,4 @@ TEST_F(EvalCommand, ShippedTasksReadTheirData) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

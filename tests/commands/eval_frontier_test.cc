@@ -15,7 +15,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using nlohmann::json;
@@ -188,4 +188,4 @@ TEST_F(EvalFrontier, RefusesInOneLine) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -10,7 +10,7 @@
 
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST(EvalPerplexity, RefusesInOneLine) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -14,7 +14,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::AllOf;
@@ -176,4 +176,4 @@ TEST_F(EvalTeacherForced, RefusesInOneLine) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -32,10 +32,10 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::CliModels;
+using test::CliModels;
+using test::ProgramRun;
+using test::Words;
 using ::testing::HasSubstr;
-using testing::ProgramRun;
-using testing::Words;
 
 std::string in_path(const char* program) {
   const char* const path = std::getenv("PATH");
@@ -83,11 +83,11 @@ ProgramRun run_each(const Words& first, const Words& second) {
   all.insert(all.end(), first.begin(), first.end());
   all.insert(all.end(), {":", "-n", "1"});
   all.insert(all.end(), second.begin(), second.end());
-  return testing::run_program(all, {.program = in_path("mpirun")});
+  return test::run_program(all, {.program = in_path("mpirun")});
 }
 
 ProgramRun run_on(int n_ranks, const Words& words) {
-  return testing::run_program(launched(n_ranks, words), {.program = in_path("mpirun")});
+  return test::run_program(launched(n_ranks, words), {.program = in_path("mpirun")});
 }
 
 class Mpirun : public ::testing::Test {
@@ -118,7 +118,7 @@ TEST_F(Mpirun, IdsAreThoseOfOneProcess) {
          {Words{}, Words{"--draft", CliModels::get().draft(), "--tree", "chain:length=4"}}) {
       Words further = {"--weights", weights};
       further.insert(further.end(), drafts.begin(), drafts.end());
-      const nlohmann::json expected = ids_of(testing::run_program(generate(further)));
+      const nlohmann::json expected = ids_of(test::run_program(generate(further)));
       EXPECT_EQ(expected.size(), 24U);
       for (const int n_ranks : {2, 4}) {
         EXPECT_EQ(ids_of(run_on(n_ranks, generate(further))), expected) << n_ranks << " ranks";
@@ -134,14 +134,14 @@ TEST_F(Mpirun, LogitsAreThoseOfOneProcess) {
   };
   const fs::path one = CliModels::get().root() / "one.npy";
   const fs::path three = CliModels::get().root() / "three.npy";
-  ids_of(testing::run_program(generate({"--logits", one.string()})));
+  ids_of(test::run_program(generate({"--logits", one.string()})));
   ids_of(run_on(3, generate({"--logits", three.string()})));
   EXPECT_FALSE(bytes_of(one).empty());
   EXPECT_EQ(bytes_of(one), bytes_of(three));
 }
 
 TEST_F(Mpirun, OneRankIsAProcessByItself) {
-  EXPECT_EQ(ids_of(run_on(1, generate({}))), ids_of(testing::run_program(generate({}))));
+  EXPECT_EQ(ids_of(run_on(1, generate({}))), ids_of(test::run_program(generate({}))));
 }
 
 TEST_F(Mpirun, BenchMeasuresAndNamesTheRanks) {
@@ -202,7 +202,7 @@ ProgramRun run_apart(const Words& first, const Words& second) {
   Words words = launched(1, first);
   words.insert(words.end(), {":", "-n", "1", OUTRIDER_PROGRAM});
   words.insert(words.end(), second.begin(), second.end());
-  return testing::run_program(words, {.program = in_path("mpirun")});
+  return test::run_program(words, {.program = in_path("mpirun")});
 }
 
 // Rank 0 alone could not detect it, and would wait for rank 1 forever.
@@ -226,13 +226,13 @@ TEST_F(Mpirun, HelpAndVersionComeFromEveryRank) {
   const ProgramRun help = run_on(2, {"generate", "--help"});
   EXPECT_EQ(help.status, 0) << help.err;
   EXPECT_EQ(n_times(help.out, "--max-tokens"),
-            2 * n_times(testing::run_program({"generate", "--help"}).out, "--max-tokens"));
+            2 * n_times(test::run_program({"generate", "--help"}).out, "--max-tokens"));
 }
 
 // Only a rank started alone, without a first one, can show this: mpirun would end the run before
 // the message.
 TEST(ALaterRank, RefusesWhatIsNotForRanksWithItsNumber) {
-  const ProgramRun run = testing::run_program(
+  const ProgramRun run = test::run_program(
       {"-c", "OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=2 " OUTRIDER_PROGRAM " rules"},
       {.program = "/bin/sh"});
   EXPECT_EQ(run.status, 2);
@@ -280,7 +280,7 @@ TEST_F(Mpirun, AnotherBuildIsRefused) {
 TEST_F(Mpirun, RanksThatMpiDoesNotKnowAreRefused) {
   ASSERT_EQ(::setenv("PMI_SIZE", "2", 1), 0);
   ASSERT_EQ(::setenv("PMI_RANK", "0", 1), 0);
-  const ProgramRun run = testing::run_program(generate({}));
+  const ProgramRun run = test::run_program(generate({}));
   ::unsetenv("PMI_SIZE");
   ::unsetenv("PMI_RANK");
   expect_one_line(run, "PMI: expected 2 ranks, as it says, in MPI, too, got 1");
@@ -417,17 +417,17 @@ TEST_F(Mpirun, AServerAnswersAndSaysWhenARankIsLost) {
   const int port = server.port();
   ASSERT_GT(port, 0) << server.log();
   const auto ask = [&] {
-    return testing::HttpClient(port).post("/v1/completions", R"({"prompt": "a", "max_tokens": 4})",
-                                          {{"Content-Type", "application/json"}});
+    return test::HttpClient(port).post("/v1/completions", R"({"prompt": "a", "max_tokens": 4})",
+                                       {{"Content-Type", "application/json"}});
   };
   EXPECT_EQ(ask().status, 200);
-  EXPECT_EQ(testing::HttpClient(port).get("/health").status, 200);
+  EXPECT_EQ(test::HttpClient(port).get("/health").status, 200);
   ASSERT_TRUE(server.stop_follower()) << server.log();
-  const testing::HttpAnswer answer = ask();
+  const test::HttpAnswer answer = ask();
   EXPECT_EQ(answer.status, 503) << answer.body;
   EXPECT_THAT(answer.body, HasSubstr("rank 1 of 2: nothing came from it for 2 s"));
   EXPECT_EQ(ask().status, 503);
-  EXPECT_EQ(testing::HttpClient(port).get("/health").status, 503);
+  EXPECT_EQ(test::HttpClient(port).get("/health").status, 503);
 }
 
 // Rank 1 learns that rank 2 is lost. If it ended then, mpirun would end the server.
@@ -437,7 +437,7 @@ TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
                         3);
   const int port = server.port();
   ASSERT_GT(port, 0) << server.log();
-  const auto health = [&] { return testing::HttpClient(port).get("/health"); };
+  const auto health = [&] { return test::HttpClient(port).get("/health"); };
   ASSERT_TRUE(server.stop_follower(2)) << server.log();
   int status = 200;
   for (int i = 0; i < 600 && status == 200; ++i) {
@@ -447,7 +447,7 @@ TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
   EXPECT_EQ(status, 503);
   // Longer than any rank waits (2.5 s), and longer than a rank needs to end.
   std::this_thread::sleep_for(std::chrono::seconds(6));
-  const testing::HttpAnswer answer = health();
+  const test::HttpAnswer answer = health();
   EXPECT_EQ(answer.status, 503);
   EXPECT_THAT(answer.body, HasSubstr("rank 2 of 3: nothing came from it for 1 s"));
   ASSERT_TRUE(server.signal_rank(0, SIGTERM));
@@ -477,10 +477,10 @@ TEST_F(Mpirun, SigtermEndsTheWaitOfAServerForARankThatHangs) {
   const int port = server.port();
   ASSERT_GT(port, 0) << server.log();
   ASSERT_TRUE(server.stop_follower()) << server.log();
-  testing::HttpClient client(port);
+  test::HttpClient client(port);
   const nlohmann::json body = {{"prompt", "a"}, {"max_tokens", 4}};
-  ASSERT_TRUE(client.send(testing::request_text("POST", "/v1/completions", body.dump(),
-                                                {{"Content-Type", "application/json"}})));
+  ASSERT_TRUE(client.send(test::request_text("POST", "/v1/completions", body.dump(),
+                                             {{"Content-Type", "application/json"}})));
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   ASSERT_TRUE(server.signal_rank(0, SIGTERM));
   EXPECT_EQ(client.receive_head().status, 503);
@@ -494,15 +494,15 @@ TEST_F(Mpirun, SigtermToAllRanksLetsTextsEnd) {
                          "0", "--profile", "none"});
   const int port = server.port();
   ASSERT_GT(port, 0) << server.log();
-  testing::HttpClient client(port);
+  test::HttpClient client(port);
   constexpr int kTokens = 2000;
   const nlohmann::json body = {{"prompt", "a"},
                                {"max_tokens", kTokens},
                                {"temperature", 0},
                                {"ignore_eos", true},
                                {"stream", true}};
-  ASSERT_TRUE(client.send(testing::request_text("POST", "/v1/completions", body.dump(),
-                                                {{"Content-Type", "application/json"}})));
+  ASSERT_TRUE(client.send(test::request_text("POST", "/v1/completions", body.dump(),
+                                             {{"Content-Type", "application/json"}})));
   ASSERT_EQ(client.receive_head().status, 200);
   ASSERT_TRUE(client.next_event());
   ASSERT_TRUE(server.signal_rank(1, SIGTERM));

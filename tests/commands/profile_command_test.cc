@@ -14,7 +14,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using nlohmann::json;
@@ -59,8 +59,8 @@ TEST_F(Profile, ARunWithAnotherDrafterKeepsWhatWasKnown) {
   ASSERT_EQ(generate("suffix").status, 0);
   const json again = read();
   EXPECT_EQ(again["drafters"][0]["drafter"], "suffix");
-  for (const char* const law : {"greedy", "drawn"}) {  // Times follow the current cost of passes.
-    EXPECT_EQ(again["drafters"][1][law], both["drafters"][0][law]);
+  for (const char* const dist : {"greedy", "drawn"}) {  // Times follow the current cost of passes.
+    EXPECT_EQ(again["drafters"][1][dist], both["drafters"][0][dist]);
   }
   EXPECT_GT(again["drafters"][0]["greedy"]["depths"][0][0],
             first["drafters"][0]["greedy"]["depths"][0][0]);
@@ -111,4 +111,4 @@ TEST_F(Profile, OneFileIsNotSeveralModels) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

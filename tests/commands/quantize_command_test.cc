@@ -24,7 +24,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -158,11 +158,11 @@ TEST_F(QuantizeCommand, EndedInMidWorkItLeavesTheOldFileOrNone) {
   std::mt19937 generator(1);
   std::vector<float> values(1 << 24);
   for (float& value : values) value = static_cast<float>(generator() % 2001) - 1000;
-  test_files::Bytes bytes(values.size() * sizeof(float));
+  test::Bytes bytes(values.size() * sizeof(float));
   std::memcpy(bytes.data(), values.data(), bytes.size());
-  test_files::Gguf made;
+  test::Gguf made;
   made.text("general.architecture", "llama").tensor("a.weight", {4096, 4096}, 0, bytes);
-  const test_files::Bytes file = made.bytes();
+  const test::Bytes file = made.bytes();
   std::ofstream(model(), std::ios::binary)
       .write(reinterpret_cast<const char*>(file.data()), std::ssize(file));
   for (const bool had_one : {false, true}) {
@@ -188,4 +188,4 @@ TEST_F(QuantizeCommand, EndedInMidWorkItLeavesTheOldFileOrNone) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -10,7 +10,7 @@
 
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using nlohmann::json;
@@ -130,4 +130,4 @@ TEST(SpecCommand, HelpPointsAtThem) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

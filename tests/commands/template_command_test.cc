@@ -9,7 +9,7 @@
 #include "tests/support/models/cli_models.h"
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ TEST_F(TemplateCommand, ChatShowsWhatItsTemplateRefuses) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -12,7 +12,7 @@
 #include "tests/support/models/cli_models.h"
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ TEST(Trace, APlaceThatCannotBeWrittenIsRefused) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

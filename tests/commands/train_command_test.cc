@@ -15,7 +15,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -301,4 +301,4 @@ TEST_F(TrainerProgram, TheListOfCommandsNeedsNone) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

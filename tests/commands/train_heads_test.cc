@@ -18,7 +18,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -332,4 +332,4 @@ TEST_F(TrainHeads, AModelLearnsToDraftInOnePass) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

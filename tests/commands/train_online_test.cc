@@ -25,7 +25,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -368,4 +368,4 @@ TEST_F(ChatUpdates, TakesUpANewDrafterBetweenTwoAnswers) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

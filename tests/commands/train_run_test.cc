@@ -24,7 +24,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -394,4 +394,4 @@ TEST_F(TrainRun, GoesOnInThePrecisionItBeganIn) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

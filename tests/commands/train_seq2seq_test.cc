@@ -16,7 +16,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -264,4 +264,4 @@ TEST_F(TrainSeq2Seq, RefusesWhatCannotBeMeant) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -18,7 +18,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using nlohmann::json;
@@ -307,4 +307,4 @@ TEST_F(TuneCommand, SaysInALineWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

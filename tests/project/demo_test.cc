@@ -11,7 +11,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -81,4 +81,4 @@ TEST(Demo, FailsIfALosslessWayChangesTheText) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -14,7 +14,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -113,4 +113,4 @@ TEST_F(MeasurePasses, SaysInALineWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -12,7 +12,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(Quickstart, RefusesAPageWithoutCommandsAndAProgramThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

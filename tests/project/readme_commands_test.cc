@@ -13,7 +13,7 @@
 
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,4 +107,4 @@ TEST(ReadmeCommandsTest, FindsWhatDoesNotExist) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -10,7 +10,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST_F(SpdxScript, RefusesAnotherLicence) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -32,16 +32,15 @@ bool same_bits(const std::vector<float>& left, const std::vector<float>& right) 
 class FamilyDrafts : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const testing::GoldenModel golden(GetParam());
+    const test::GoldenModel golden(GetParam());
     fs::copy(golden.directory, directory_.path(), fs::copy_options::recursive);
     const std::size_t n_tokens = golden.logits.front().size();
-    testing::ChainVocabulary vocabulary{
-        .pieces = {"<pad>", "<bos>", "<eos>"},
-        .added = {{"<pad>", true}, {"<bos>", true}, {"<eos>", true}}};
+    test::ChainVocabulary vocabulary{.pieces = {"<pad>", "<bos>", "<eos>"},
+                                     .added = {{"<pad>", true}, {"<bos>", true}, {"<eos>", true}}};
     while (vocabulary.pieces.size() < n_tokens) {
       vocabulary.pieces.emplace_back(1, static_cast<char>('!' + vocabulary.pieces.size() - 3));
     }
-    testing::write_json(testing::tokenizer_of(vocabulary), directory_.path() / "tokenizer.json");
+    test::write_json(test::tokenizer_of(vocabulary), directory_.path() / "tokenizer.json");
     prompt_ = golden.ids;
     greedy_ = golden.greedy;
   }
@@ -58,7 +57,7 @@ class FamilyDrafts : public ::testing::TestWithParam<const char*> {
     return std::move(generator.generate({&request, 1}).front());
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::vector<TokenId> prompt_;
   std::vector<TokenId> greedy_;
 };
@@ -69,17 +68,17 @@ TEST_P(FamilyDrafts, ChangeNoIdAndNoLogit) {
   EXPECT_EQ(plain.ids, greedy_);
 
   // A head with this target's hidden states and tokens; its drafts are meaningless.
-  const testing::TemporaryDirectory head;
-  testing::write_eagle_head({.vocabulary_size = target->summary().vocabulary_size,
-                             .context_length = 256,
-                             .n_layers = 1,
-                             .dim = target->summary().dim,
-                             .n_heads = 2,
-                             .n_kv_heads = 1,
-                             .head_dim = 8,
-                             .hidden_dim = 32,
-                             .rope = {}},
-                            head.path());
+  const test::TemporaryDirectory head;
+  test::write_eagle_head({.vocabulary_size = target->summary().vocabulary_size,
+                          .context_length = 256,
+                          .n_layers = 1,
+                          .dim = target->summary().dim,
+                          .n_heads = 2,
+                          .n_kv_heads = 1,
+                          .head_dim = 8,
+                          .hidden_dim = 32,
+                          .rope = {}},
+                         head.path());
   const std::string itself = "model:" + directory_.path().string();
   const std::string as_pard = "pard:" + directory_.path().string();
   constexpr const char* kTree = "dynamic:total=25,depth=5,topk=4";

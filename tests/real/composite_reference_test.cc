@@ -62,7 +62,7 @@ class CompositeReference : public ::testing::Test {
   // Prompt lookup, with min=2,max=3.
   static Tokens lookup(const Tokens& text, std::size_t length) {
     Tokens tokens;
-    for (const testing::OracleNode& node : testing::ngram_oracle(text, 2, 3, length, false)) {
+    for (const test::OracleNode& node : test::ngram_oracle(text, 2, 3, length, false)) {
       tokens.push_back(node.token);
     }
     return tokens;

@@ -82,7 +82,7 @@ struct FamilyDrafter {
 // The share of a drafter's measured gain (tau - 1) that any table must reach. Other tables round
 // bf16 differently and write other texts, for which acceptance differs. A drafter with another
 // one's files gains nothing.
-constexpr double kLeastShare = 0.7;
+constexpr double kMinShare = 0.7;
 
 TEST(Family, DraftersChangeNoIdAndNoLogit) {
   const auto target = Model::load(family() / "target", {.threads = 1});
@@ -109,7 +109,7 @@ TEST(Family, DraftersChangeNoIdAndNoLogit) {
       passes += drafted[i].statistics.target_passes;
     }
     const double reached = static_cast<double>(emitted) / static_cast<double>(passes);
-    EXPECT_GE(reached, 1 + kLeastShare * (tau - 1)) << model << " " << tree;
+    EXPECT_GE(reached, 1 + kMinShare * (tau - 1)) << model << " " << tree;
   }
 }
 

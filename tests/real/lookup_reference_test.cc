@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::OracleDraft;
-using testing::TokenSpan;
+using test::OracleDraft;
+using test::TokenSpan;
 
 fs::path model_path() { return fs::path(OUTRIDER_SHARED_DATA) / "models" / "stories260K"; }
 bool have_model() { return fs::exists(model_path() / "golden.json"); }
@@ -106,7 +106,7 @@ struct Case {
 TEST(LookupDraftersInTheProgram, DraftWhatAnOracleDerivesFromThePlainText) {
   if (!have_model()) GTEST_SKIP() << "no model stories260K in the shared data folder";
   const auto tokenizer = Tokenizer::load(model_path());
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path story = directory.path() / "story.txt";
   std::ifstream texts(fs::path(OUTRIDER_SHARED_DATA) / "text" / "tinystories_2MiB.txt");
   std::string text{std::istreambuf_iterator<char>(texts), {}};
@@ -117,24 +117,24 @@ TEST(LookupDraftersInTheProgram, DraftWhatAnOracleDerivesFromThePlainText) {
   const std::vector<Case> cases = {
       {"ngram",
        [&](TokenSpan seen, int depth) {
-         return testing::ngram_oracle(seen, 1, 3, at_most(10, depth), false);
+         return test::ngram_oracle(seen, 1, 3, at_most(10, depth), false);
        }},
       {"ngram:min=2,max=4,length=6,match=first",
        [&](TokenSpan seen, int depth) {
-         return testing::ngram_oracle(seen, 2, 4, at_most(6, depth), true);
+         return test::ngram_oracle(seen, 2, 4, at_most(6, depth), true);
        }},
       {"reference:file=" + story.string() + ",min=3,length=8",
        [&](TokenSpan seen, int depth) {
-         return testing::reference_oracle(seen, document, 3, at_most(8, depth));
+         return test::reference_oracle(seen, document, 3, at_most(8, depth));
        }},
-      {"suffix", [](TokenSpan seen, int depth) { return testing::SuffixOracle{}(seen, depth); }}};
+      {"suffix", [](TokenSpan seen, int depth) { return test::SuffixOracle{}(seen, depth); }}};
   const json golden = json::parse(std::ifstream(model_path() / "golden.json"));
   for (const Case& each : cases) {
     int n_accepted = 0;
     for (const json& entry : golden) {
       SCOPED_TRACE(each.drafter + ": " + entry.at("prompt").get<std::string>());
       const auto ids = entry.at("greedy_ids").get<std::vector<TokenId>>();
-      const testing::ProgramRun run = testing::run_program(
+      const test::ProgramRun run = test::run_program(
           {"generate", "--model", model_path().string(), "--prompt", entry.at("prompt"),
            "--drafter", each.drafter, "--tree", "own", "--threads", "1", "--temperature", "0",
            "--weights", "f32", "--max-tokens", std::to_string(ids.size()), "--json"});

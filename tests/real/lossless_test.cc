@@ -137,7 +137,7 @@ TEST_P(Lossless, DraftedOutputIsPlainOutputBitForBit) {
       // Outside the nightly run, the verifications take turns.
       constexpr const char* kVerify[] = {"exact", "block", "coupled"};
       for (int turn = 0; turn < 3; ++turn) {
-        if (turn != length % 3 && !testing::nightly()) continue;
+        if (turn != length % 3 && !test::nightly()) continue;
         options.verify = kVerify[turn];
         EXPECT_EQ(generate_all(model, options, greedy, length % 2 == 0), plain)
             << table << " " << options.verify << " " << length;

@@ -29,11 +29,11 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterCase;
-using testing::IntegralTransform;
-using testing::kDrafterCases;
-using testing::nightly;
-using testing::RealPair;
+using test::DrafterCase;
+using test::IntegralTransform;
+using test::kDrafterCases;
+using test::nightly;
+using test::RealPair;
 
 // The files that specs name, as DrafterFiles has them for the tiny pair.
 class RealFiles {
@@ -58,7 +58,7 @@ class RealFiles {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
@@ -85,9 +85,9 @@ TEST_P(DraftersOnRealPair, EmittedTokensFollowTheTarget) {
                       std::string_view) { return files.tokenizer().encode(text, false); },
       .vocabulary_id = [&] { return vocabulary_id(files.tokenizer()); }};
   const DrafterPlan plan =
-      GetParam().own == testing::Own::none
+      GetParam().own == test::Own::none
           ? read_drafter(spec)
-          : read_own_drafter(Spec::parse("drafter", spec), testing::make_own(GetParam().own));
+          : read_own_drafter(Spec::parse("drafter", spec), test::make_own(GetParam().own));
   const std::size_t n_tokens = nightly() ? 1'000'000 : 10'000;
   std::uint64_t seed = 100;
   for (const std::string verify : {"exact", "traversal"}) {
@@ -99,12 +99,12 @@ TEST_P(DraftersOnRealPair, EmittedTokensFollowTheTarget) {
       } catch (const Error& error) {  // Heads that do not exist for this target.
         GTEST_SKIP() << error.what();
       }
-      const Judging judging = make_judging("exact", verify);
-      Decoder decoder(pair->target(), drafter.get(), *judging.acceptance,
+      const Verification verification = make_verification("exact", verify);
+      Decoder decoder(pair->target(), drafter.get(), *verification.acceptance,
                       tree.empty() ? plan.shape : make_tree_shape(tree), nullptr);
       IntegralTransform transformed(seed++);
       std::int64_t n_drafted = 0;
-      testing::continue_stories(
+      test::continue_stories(
           *pair, decoder, {.temperature = 0.8, .top_k = 40},
           [&](Stream& stream, const Committed& committed) {
             transformed.add(stream, committed);

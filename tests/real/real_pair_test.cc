@@ -38,10 +38,10 @@
 namespace outrider {
 namespace {
 
-using testing::continue_stories;
-using testing::IntegralTransform;
-using testing::nightly;
-using testing::RealPair;
+using test::continue_stories;
+using test::IntegralTransform;
+using test::nightly;
+using test::RealPair;
 
 struct Configuration {
   const char* verify;
@@ -182,7 +182,7 @@ class FirstTokens {
     return counts;
   }
 
-  testing::ChiSquare against_law(const Counts& counts) {
+  test::ChiSquare against_distribution(const Counts& counts) {
     std::vector<double> seen;
     std::vector<double> probs;
     for (const auto& [tokens, count] : counts) {
@@ -194,13 +194,13 @@ class FirstTokens {
       }
       probs.push_back(prob);
     }
-    return testing::chi_square_one_sample(seen, probs);
+    return test::chi_square_one_sample(seen, probs);
   }
 
  private:
   // The distribution after the prompt and `begun`, from a pass of its own.
   const Distribution& next(const Tokens& begun) {
-    const auto [entry, is_new] = laws_.try_emplace(begun);
+    const auto [entry, is_new] = dists_.try_emplace(begun);
     if (!is_new) return entry->second;
     Tokens tokens = kPrompt;
     tokens.insert(tokens.end(), begun.begin(), begun.end());
@@ -221,23 +221,23 @@ class FirstTokens {
   static inline const Tokens kPrompt = {1, 291};  // "The": the continuation is open.
   RealPair* pair_;
   Transform transform_;
-  std::map<Tokens, Distribution> laws_;
+  std::map<Tokens, Distribution> dists_;
 };
 
 constexpr double kFirstTokensLevel = 1e-4;
-constexpr double kLeastDegrees = 10;  // With fewer there would be nothing to distinguish.
+constexpr double kMinDegrees = 10;  // With fewer there would be nothing to distinguish.
 
 class PlainFirstTokensOnRealPair : public ::testing::TestWithParam<bool> {};
 
-TEST_P(PlainFirstTokensOnRealPair, JointLawIsTheTargets) {
+TEST_P(PlainFirstTokensOnRealPair, JointDistributionIsTheTargets) {
   RealPair* pair = RealPair::load();
   if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
   FirstTokens first_tokens(*pair, GetParam());
   const auto plain = make_coupled(std::make_shared<ExactRule>());
-  const testing::ChiSquare result = first_tokens.against_law(first_tokens.draw(*plain, 0, 1));
+  const test::ChiSquare result = first_tokens.against_distribution(first_tokens.draw(*plain, 0, 1));
   EXPECT_GT(result.tail, kFirstTokensLevel)
       << "chi-square " << result.statistic << " with " << result.degrees << " degrees of freedom";
-  EXPECT_GE(result.degrees, kLeastDegrees);
+  EXPECT_GE(result.degrees, kMinDegrees);
   RecordProperty("tail", std::to_string(result.tail));
 }
 
@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(, PlainFirstTokensOnRealPair, ::testing::Bool(), [](con
 class FirstTokensOnRealPair : public ::testing::TestWithParam<std::tuple<const char*, int, bool>> {
 };
 
-TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
+TEST_P(FirstTokensOnRealPair, JointDistributionIsPlainSamplings) {
   RealPair* pair = RealPair::load();
   if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
   const char* const verify = std::get<0>(GetParam());
@@ -261,10 +261,10 @@ TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
   const auto plain =
       first_tokens.draw(*make_coupled(std::make_shared<ExactRule>()), 0, seed + 1'000'000'000ULL);
 
-  const testing::ChiSquare to_law = first_tokens.against_law(drafted);
-  EXPECT_GT(to_law.tail, kFirstTokensLevel)
-      << "chi-square " << to_law.statistic << " with " << to_law.degrees << " degrees of freedom";
-  EXPECT_GE(to_law.degrees, kLeastDegrees);
+  const test::ChiSquare to_dist = first_tokens.against_distribution(drafted);
+  EXPECT_GT(to_dist.tail, kFirstTokensLevel)
+      << "chi-square " << to_dist.statistic << " with " << to_dist.degrees << " degrees of freedom";
+  EXPECT_GE(to_dist.degrees, kMinDegrees);
 
   FirstTokens::Counts merged_drafted = drafted;
   FirstTokens::Counts merged_plain = plain;
@@ -274,11 +274,11 @@ TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
   std::vector<double> b;
   for (const auto& [tokens, count] : merged_plain) a.push_back(count);
   for (const auto& [tokens, count] : merged_drafted) b.push_back(count);
-  const testing::ChiSquare to_plain = testing::chi_square_two_samples(a, b);
+  const test::ChiSquare to_plain = test::chi_square_two_samples(a, b);
   EXPECT_GT(to_plain.tail, kFirstTokensLevel) << "chi-square " << to_plain.statistic << " with "
                                               << to_plain.degrees << " degrees of freedom";
-  EXPECT_GE(to_plain.degrees, kLeastDegrees);
-  RecordProperty("tail_law", std::to_string(to_law.tail));
+  EXPECT_GE(to_plain.degrees, kMinDegrees);
+  RecordProperty("tail_law", std::to_string(to_dist.tail));
   RecordProperty("tail_plain", std::to_string(to_plain.tail));
 }
 

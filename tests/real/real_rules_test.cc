@@ -58,8 +58,8 @@ class RulesOnRealPair : public ::testing::Test {
   // Speculative in the shape of a spec, or without drafts for "".
   Sample sample(const std::string& rule, const std::string& verify, const std::string& tree,
                 std::uint64_t first_seed) {
-    const Judging judging = make_judging(rule, verify);
-    Decoder decoder(*target_, drafter_.get(), *judging.acceptance,
+    const Verification verification = make_verification(rule, verify);
+    Decoder decoder(*target_, drafter_.get(), *verification.acceptance,
                     tree.empty() ? chain_shape(0) : make_tree_shape(tree), nullptr);
     const Transform transform({.temperature = 0.9, .top_k = 40}, target_->config().vocabulary_size);
     Sample result;
@@ -88,8 +88,8 @@ class RulesOnRealPair : public ::testing::Test {
   std::vector<TokenId> prompt_;
 };
 
-testing::ChiSquare compare(const std::map<std::pair<TokenId, TokenId>, double>& a,
-                           const std::map<std::pair<TokenId, TokenId>, double>& b) {
+test::ChiSquare compare(const std::map<std::pair<TokenId, TokenId>, double>& a,
+                        const std::map<std::pair<TokenId, TokenId>, double>& b) {
   std::map<std::pair<TokenId, TokenId>, std::pair<double, double>> both;
   for (const auto& [tokens, count] : a) both[tokens].first = count;
   for (const auto& [tokens, count] : b) both[tokens].second = count;
@@ -99,10 +99,10 @@ testing::ChiSquare compare(const std::map<std::pair<TokenId, TokenId>, double>& 
     in_a.push_back(counts.first);
     in_b.push_back(counts.second);
   }
-  return testing::chi_square_two_samples(in_a, in_b);
+  return test::chi_square_two_samples(in_a, in_b);
 }
 
-TEST_F(RulesOnRealPair, SequentialAndSpeculativeTextsHaveOneLaw) {
+TEST_F(RulesOnRealPair, SequentialAndSpeculativeTextsHaveOneDistribution) {
   struct Case {
     const char* rule;
     const char* verify;
@@ -129,7 +129,7 @@ TEST_F(RulesOnRealPair, SequentialAndSpeculativeTextsHaveOneLaw) {
 }
 
 // The test distinguishes two different rules.
-TEST_F(RulesOnRealPair, AnotherRuleHasAnotherLaw) {
+TEST_F(RulesOnRealPair, AnotherRuleHasAnotherDistribution) {
   const Sample diff = sample("diff:alpha=0.1", "exact", "", 1);
   const Sample exact = sample("exact", "exact", "chain:length=3", 1'000'000);
   EXPECT_LT(compare(diff.first, exact.first).tail, kLevel);

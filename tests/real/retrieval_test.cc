@@ -18,7 +18,7 @@
 #include "tests/support/proofs/retrieval_oracle.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ TEST_F(RealRetrieval, EveryVerificationGivesPlainOutput) {
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

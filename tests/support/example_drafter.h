@@ -61,7 +61,7 @@ class LastTimeDrafter final : public IndexDrafter {
 // "last-time[:length=K]". The registry refuses keys that its description does not have.
 inline DrafterPlan read_last_time_drafter(const Spec& spec) {
   spec.require_no_value();
-  const int length = spec.integer("length", 1, kMostDraftNodes).value_or(4);
+  const int length = spec.integer("length", 1, kMaxDraftNodes).value_or(4);
   return {.traits = {}, .shape = chain_shape(length), .make = [length](const DrafterMaterials&) {
             return std::make_unique<LastTimeDrafter>(length);
           }};

@@ -15,7 +15,7 @@
 #include "device/host/host_device.h"
 #include "outrider/error.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Calls that take memory (allocate, record) and calls that run (submit, wait, upload, download) are
 // counted apart.
@@ -137,6 +137,6 @@ class LyingDevice : public device::Device {
   std::vector<device::Range> wrong_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_

@@ -10,7 +10,7 @@
 #include <boost/beast/http.hpp>
 #include <stdexcept>
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace asio = boost::asio;
@@ -213,4 +213,4 @@ void HttpClient::reset() {
   state_->stream.close();
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

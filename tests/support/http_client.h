@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
@@ -65,6 +65,6 @@ class HttpClient {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_HTTP_CLIENT_H_

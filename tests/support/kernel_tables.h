@@ -17,7 +17,7 @@
 #include "tests/support/nightly.h"
 #include "tests/support/tile_emulator.h"
 
-namespace outrider::test_support {
+namespace outrider::test {
 
 struct NamedTable {
   std::string name;
@@ -82,7 +82,7 @@ inline std::vector<NamedTable> runnable_tables() {
 // tables through the same code.
 inline std::vector<NamedTable> tables_of_the_day() {
   std::vector<NamedTable> tables = runnable_tables();
-  if (testing::nightly()) return tables;
+  if (test::nightly()) return tables;
   std::erase_if(tables, [](const NamedTable& one) {
     return one.name != "scalar" && one.table != &kernels::best_table();
   });
@@ -94,9 +94,8 @@ inline std::vector<NamedTable> tables_of_the_day() {
 // when tables_of_the_day() has them, and where tiles are real.
 inline std::vector<NamedTable> emulated_tiles_of_the_day() {
   std::vector<NamedTable> tables = runnable_tables();
-  std::erase_if(tables, [](const NamedTable& one) {
-    return testing::nightly() || one.name != "amx emulated";
-  });
+  std::erase_if(
+      tables, [](const NamedTable& one) { return test::nightly() || one.name != "amx emulated"; });
   return tables;
 }
 
@@ -141,6 +140,6 @@ inline AlignedBytes aligned_bytes(std::size_t n_bytes) {
   return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(64, n_bytes)));
 }
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_

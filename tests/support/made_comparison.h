@@ -4,7 +4,7 @@
 
 #include "outrider/method_report.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Plain decoding: a tenth of a second for each token.
 inline MethodSample plain_sample(int n_tokens) {
@@ -71,6 +71,6 @@ inline MethodComparison made_comparison() {
   return comparison;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MADE_COMPARISON_H_

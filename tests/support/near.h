@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace outrider::test_support {
+namespace outrider::test {
 
 inline ::testing::AssertionResult near(double actual, double expected, double tolerance) {
   // Written so that a NaN anywhere makes the condition false.
@@ -43,6 +43,6 @@ inline double ulps_between(float actual, double expected) {
   return std::fabs(actual - expected) / spacing;
 }
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_NEAR_H_

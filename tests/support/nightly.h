@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline bool nightly() { return std::getenv("OUTRIDER_NIGHTLY") != nullptr; }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_NIGHTLY_H_

@@ -7,7 +7,7 @@
 
 #include "train/batches/corpus.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class OneBatch final : public train::BatchSource {
  public:
@@ -20,6 +20,6 @@ class OneBatch final : public train::BatchSource {
   train::Batch batch_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_ONE_BATCH_H_

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // The sum over all mappings of the file, as reported by Linux; nullopt on other systems or if no
 // mapping has the file's name.
@@ -33,6 +33,6 @@ inline std::optional<std::size_t> resident_bytes(const std::filesystem::path& fi
   return n_bytes;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_RESIDENT_BYTES_H_

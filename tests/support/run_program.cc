@@ -15,7 +15,7 @@
 
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -127,4 +127,4 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramI
   return run;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct ProgramRun {
   int status = -1;  // exit status; 128 + number after a signal, as in shells
@@ -29,6 +29,6 @@ struct ProgramInput {
 // cannot be started.
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input = {});
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_

@@ -11,7 +11,7 @@
 
 #include "server/http/http_server.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline server::HttpLimits short_limits() {
   using std::chrono::milliseconds;
@@ -66,6 +66,6 @@ inline bool becomes_true(const std::function<bool()>& condition) {
   return false;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_RUNNING_HTTP_SERVER_H_

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class TemporaryDirectory {
  public:
@@ -30,6 +30,6 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_TEMPORARY_DIRECTORY_H_

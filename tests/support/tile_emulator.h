@@ -3,7 +3,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_TILE_EMULATOR_H_
 #define OUTRIDER_TESTS_SUPPORT_TILE_EMULATOR_H_
 
-namespace outrider::test_support {
+namespace outrider::test {
 
 // After this call the process executes tile instructions in software where the processor does not
 // implement them, on every thread, by the manual's pseudocode (Intel 64 and IA-32 Architectures
@@ -12,6 +12,6 @@ namespace outrider::test_support {
 // compilers other than those supported (Linux, x86-64). Thread-safe.
 bool emulate_tiles();
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_TILE_EMULATOR_H_

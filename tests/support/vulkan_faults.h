@@ -14,7 +14,7 @@
 
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // A variable of the environment for as long as this lives.
 class ScopedVariable {
@@ -92,6 +92,6 @@ class VulkanFaults {
   ScopedVariable told_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_VULKAN_FAULTS_H_

@@ -12,20 +12,20 @@
 #include "device/device.h"
 #include "outrider/error.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class WatchedDevice final : public device::Device {
  public:
-  // most_buffer_bytes: what it allows for one allocation; 0: as much as the other one.
-  explicit WatchedDevice(std::shared_ptr<device::Device> device, std::size_t most_buffer_bytes = 0)
+  // max_buffer_bytes: what it allows for one allocation; 0: as much as the other one.
+  explicit WatchedDevice(std::shared_ptr<device::Device> device, std::size_t max_buffer_bytes = 0)
       : device_(std::move(device)), facts_(device_->facts()) {
-    if (most_buffer_bytes > 0) facts_.most_buffer_bytes = most_buffer_bytes;
+    if (max_buffer_bytes > 0) facts_.max_buffer_bytes = max_buffer_bytes;
   }
 
   const device::DeviceFacts& facts() const override { return facts_; }
   std::unique_ptr<device::Buffer> allocate(std::size_t n_bytes) override {
     largest_ = std::max(largest_, n_bytes);
-    if (n_bytes > facts_.most_buffer_bytes) {
+    if (n_bytes > facts_.max_buffer_bytes) {
       throw Error("allocate", facts_.name, "less", std::to_string(n_bytes));
     }
     return device_->allocate(n_bytes);
@@ -57,6 +57,6 @@ class WatchedDevice final : public device::Device {
   std::size_t largest_ = 0;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_WATCHED_DEVICE_H_

@@ -17,9 +17,9 @@ namespace {
 
 // The final target of a symbolic link, existing or not; other paths unchanged.
 std::filesystem::path through_links(std::filesystem::path path) {
-  constexpr int kMostLinks = 40;  // Linux's own limit
+  constexpr int kMaxLinks = 40;  // Linux's own limit
   std::error_code no_link;
-  for (int n = 0; n < kMostLinks; ++n) {
+  for (int n = 0; n < kMaxLinks; ++n) {
     const std::filesystem::path next = std::filesystem::read_symlink(path, no_link);
     if (no_link) break;
     path = path.parent_path() / next;  // an absolute target replaces the whole path
@@ -48,8 +48,8 @@ AtomicFile::AtomicFile(std::filesystem::path path)
 // Locked while it is written: other processes use the same name, and a file that a killed program
 // has left under it is to be replaced.
 void AtomicFile::make_partial(::mode_t mode) {
-  constexpr int kMostTries = 100;  // other writers may create and remove it meanwhile
-  for (int n = 0; n < kMostTries; ++n) {
+  constexpr int kMaxTries = 100;  // other writers may create and remove it meanwhile
+  for (int n = 0; n < kMaxTries; ++n) {
     descriptor_ =
         ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (descriptor_ >= 0) {

@@ -22,7 +22,7 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 TEST(AtomicFile, AppearsOnCommit) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   AtomicFile file(path);
   file.write("one ");
@@ -34,7 +34,7 @@ TEST(AtomicFile, AppearsOnCommit) {
 }
 
 TEST(AtomicFile, WhatWasWrittenCanBeOverwritten) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   AtomicFile file(path);
   file.write("one two");
@@ -46,7 +46,7 @@ TEST(AtomicFile, WhatWasWrittenCanBeOverwritten) {
 
 TEST(AtomicFile, WritesThroughLinks) {
   namespace fs = std::filesystem;
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path folder = directory.path() / "folder";
   fs::create_directory(folder);
   write_file_atomically(folder / "file", "old");
@@ -66,7 +66,7 @@ TEST(AtomicFile, WritesThroughLinks) {
 }
 
 TEST(AtomicFile, LeftAloneItLeavesWhatWasThere) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   write_file_atomically(path, "old");
   {
@@ -80,7 +80,7 @@ TEST(AtomicFile, LeftAloneItLeavesWhatWasThere) {
 }
 
 TEST(AtomicFile, HasOneWriterAtATime) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   {
     AtomicFile first(path);
@@ -94,7 +94,7 @@ TEST(AtomicFile, HasOneWriterAtATime) {
 }
 
 TEST(AtomicFile, ReplacesWhatAKilledWriterLeft) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   const std::string partial = path.string() + AtomicFile::kPartialSuffix;
   std::ofstream(partial) << "much of something";
@@ -108,7 +108,7 @@ TEST(AtomicFile, ReplacesWhatAKilledWriterLeft) {
 }
 
 TEST(AtomicFile, FollowsNoLinkInThePartialFilesPlace) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   write_file_atomically(directory.path() / "precious", "precious");
   std::filesystem::create_symlink("precious", path.string() + AtomicFile::kPartialSuffix);
@@ -119,7 +119,7 @@ TEST(AtomicFile, FollowsNoLinkInThePartialFilesPlace) {
 
 TEST(AtomicFile, KeepsThePermissionsOfWhatItReplaces) {
   using std::filesystem::perms;
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   write_file_atomically(path, "old");
   // Also permissions that a new file would not get.
@@ -133,7 +133,7 @@ TEST(AtomicFile, KeepsThePermissionsOfWhatItReplaces) {
 }
 
 TEST(AtomicFile, SaysWhyItCannotBeMade) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   try {
     AtomicFile file(directory.path() / "nowhere" / "file");
     FAIL();
@@ -143,7 +143,7 @@ TEST(AtomicFile, SaysWhyItCannotBeMade) {
 }
 
 TEST(AtomicFile, RoomThatIsAskedForIsNoContents) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   AtomicFile file(path);
   file.reserve(0);
@@ -155,7 +155,7 @@ TEST(AtomicFile, RoomThatIsAskedForIsNoContents) {
 
 // No disk has space for this; a file system that cannot tell in advance accepts it.
 TEST(AtomicFile, SaysAtOnceThatThereIsNoRoom) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   {
     AtomicFile file(path);
@@ -171,7 +171,7 @@ TEST(AtomicFile, SaysAtOnceThatThereIsNoRoom) {
 
 // A file-size limit simulates a full disk.
 TEST(AtomicFile, NothingIsLostWhenThereIsNoRoom) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   write_file_atomically(path, "old");
   std::signal(SIGXFSZ, SIG_IGN);

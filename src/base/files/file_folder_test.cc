@@ -11,7 +11,7 @@ namespace outrider {
 namespace {
 
 TEST(FileFolder, IsADirectoryOrFilesInMemory) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   std::ofstream(directory.path() / "config.json") << "{}";
   const FileFolder on_disk(directory.path());
   const FileFolder in_memory("memory", {{"config.json", "{}"}, {"empty", ""}});

@@ -32,7 +32,7 @@ class HubCache : public ::testing::Test {
   }
   void name_main(const std::string& text) const { std::ofstream(model_ / "refs" / "main") << text; }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   fs::path model_;
 };
 

@@ -16,7 +16,7 @@ namespace outrider {
 namespace {
 
 TEST(MappedFile, ReleasedBytesLeaveMemoryAndComeAgain) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   std::string contents(std::size_t{1} << 20, ' ');
   for (std::size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<char>(i * 7 % 251);
@@ -28,13 +28,13 @@ TEST(MappedFile, ReleasedBytesLeaveMemoryAndComeAgain) {
                       [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
   };
   ASSERT_TRUE(intact());
-  const auto before = testing::resident_bytes(path);
+  const auto before = test::resident_bytes(path);
   if (!before) GTEST_SKIP() << "no /proc/self/smaps that names the file";
   EXPECT_GE(*before, contents.size() / 2);  // nearly all, unless memory is short
 
   // Neither end is at a page boundary.
   file.release(file.bytes().subspan(1000, contents.size() - 2000));
-  EXPECT_LE(testing::resident_bytes(path), contents.size() / 8);
+  EXPECT_LE(test::resident_bytes(path), contents.size() / 8);
   file.release({});
   file.release(std::as_bytes(std::span(contents)));  // memory of another owner
   file.release(file.bytes().last(1));
@@ -43,7 +43,7 @@ TEST(MappedFile, ReleasedBytesLeaveMemoryAndComeAgain) {
 
 // A Git LFS pointer, which stands for a file that was not downloaded, is reported as such.
 TEST(MappedFile, AGitLfsPointerIsCalledWhatItIs) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "model.safetensors";
   const std::string pointer =
       "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +

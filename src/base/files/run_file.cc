@@ -32,9 +32,9 @@ std::string command_of(std::string format) {
 
 // A value short enough for a message.
 std::string brief(const ordered_json& value) {
-  constexpr std::size_t kMostShown = 120;
+  constexpr std::size_t kMaxShown = 120;
   std::string text = value.dump(-1, ' ', true);
-  if (text.size() > kMostShown) text = text.substr(0, kMostShown - 3) + "...";
+  if (text.size() > kMaxShown) text = text.substr(0, kMaxShown - 3) + "...";
   return text;
 }
 

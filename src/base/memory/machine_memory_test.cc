@@ -10,7 +10,7 @@ namespace outrider {
 namespace {
 
 TEST(MachineMemory, IsTheLimitOfTheGroupWhereThatIsLess) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const std::uint64_t all = machine_memory(directory.path());
   EXPECT_GT(all, std::uint64_t{1} << 24);
   const auto with_limit = [&](const char* limit) {

@@ -107,9 +107,9 @@ class Printer {
 
   // Namespaces may contain each other in cycles, so their nesting is limited here.
   void name_space(const Namespace& space) {
-    constexpr int kMost = 20;
-    if (++n_spaces_ > kMost) {
-      fail(fmt::format("expected namespaces nested at most {} deep, got more", kMost));
+    constexpr int kMax = 20;
+    if (++n_spaces_ > kMax) {
+      fail(fmt::format("expected namespaces nested at most {} deep, got more", kMax));
     }
     out_ += "<Namespace {";
     bool first = true;

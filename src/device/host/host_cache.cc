@@ -27,7 +27,7 @@ std::byte* block_at(std::byte* cache, const TokenPlace& place, const CacheNumber
 
 void run_store(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<CacheNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   const int head_dim = static_cast<int>(numbers.head_dim);
   for (int row = 0; row < n_rows; ++row) {
     const auto place = element_at<TokenPlace>(ranges[1], row);
@@ -46,7 +46,7 @@ void run_store(const Step& step, Ranges ranges) {
 
 void run_moves(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<CacheNumbers>();
-  const int n_moves = rows_of(ranges[0], numbers.most_rows);
+  const int n_moves = rows_of(ranges[0], numbers.max_rows);
   const kernels::KvLayout layout{static_cast<kernels::KvKind>(step.variant),
                                  static_cast<int>(numbers.head_dim)};
   for (int i = 0; i < n_moves; ++i) {

@@ -70,8 +70,8 @@ HostDevice::HostDevice(Order order) : order_(order) {
   facts_.driver = "kernel table scalar";
   facts_.kind = DeviceKind::host;
   facts_.tier = "scalar";
-  facts_.most_buffer_bytes = std::numeric_limits<std::ptrdiff_t>::max();
-  facts_.most_groups = std::numeric_limits<std::uint32_t>::max();
+  facts_.max_buffer_bytes = std::numeric_limits<std::ptrdiff_t>::max();
+  facts_.max_groups = std::numeric_limits<std::uint32_t>::max();
 }
 
 std::unique_ptr<Buffer> HostDevice::allocate(std::size_t n_bytes) {

@@ -26,7 +26,7 @@ Element* as(std::byte* range) {
 
 void run_quantize_rows(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<QuantizeNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   for (int row = 0; row < n_rows; ++row) {
     kScalarTable.quantize_row(as<float>(ranges[1]) + static_cast<std::size_t>(row) * numbers.k,
                               static_cast<int>(numbers.k),
@@ -40,7 +40,7 @@ void run_quantize_rows(const Step& step, Ranges ranges) {
 
 void run_product(const Step& step, Ranges ranges, kernels::WeightKind kind) {
   const auto numbers = step.numbers_as<ProductNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   if (n_rows == 0) return;
   const bool has_minimums = kind == kernels::WeightKind::int4;
   kernels::MatmulArgs args{};
@@ -60,7 +60,7 @@ void run_product(const Step& step, Ranges ranges, kernels::WeightKind kind) {
 
 void run_rms_norm(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<NormNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   for (int row = 0; row < n_rows; ++row) {
     const std::size_t at = static_cast<std::size_t>(row) * numbers.n;
     kScalarTable.rms_norm(as<float>(ranges[1]) + at, as<float>(ranges[2]),
@@ -70,7 +70,7 @@ void run_rms_norm(const Step& step, Ranges ranges) {
 
 void run_layer_norm(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<LayerNormNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   const float* const bias = numbers.has_bias != 0 ? as<float>(ranges[4]) : nullptr;
   for (int row = 0; row < n_rows; ++row) {
     const auto index = static_cast<std::size_t>(row);
@@ -81,16 +81,16 @@ void run_layer_norm(const Step& step, Ranges ranges) {
   }
 }
 
-void run_rotate(const Step& step, Ranges ranges) {
-  const auto numbers = step.numbers_as<RotateNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+void run_apply_rope(const Step& step, Ranges ranges) {
+  const auto numbers = step.numbers_as<ApplyRopeNumbers>();
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   for (int row = 0; row < n_rows; ++row) {
     const std::size_t angles = static_cast<std::size_t>(row) * numbers.half;
     for (std::uint32_t head = 0; head < numbers.n_heads; ++head) {
       const std::size_t of_head = static_cast<std::size_t>(row) * numbers.n_heads + head;
-      kScalarTable.rotate(as<float>(ranges[1]) + of_head * numbers.head_dim,
-                          as<float>(ranges[2]) + angles, as<float>(ranges[3]) + angles,
-                          static_cast<int>(numbers.half));
+      kScalarTable.apply_rope(as<float>(ranges[1]) + of_head * numbers.head_dim,
+                              as<float>(ranges[2]) + angles, as<float>(ranges[3]) + angles,
+                              static_cast<int>(numbers.half));
     }
   }
 }
@@ -159,8 +159,8 @@ void run_on_host(const Step& step, std::span<std::byte* const> ranges) {
       return run_rms_norm(step, ranges);
     case Kernel::layer_norm:
       return run_layer_norm(step, ranges);
-    case Kernel::rotate:
-      return run_rotate(step, ranges);
+    case Kernel::apply_rope:
+      return run_apply_rope(step, ranges);
     case Kernel::norm_in_place:
     case Kernel::gate:
     case Kernel::activate:

@@ -21,7 +21,7 @@ float* row_of(std::byte* range, int row, std::uint32_t stride) {
 
 void run_norm(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<PieceNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   for (int row = 0; row < n_rows; ++row) {
     float* x = row_of(ranges[1], row, numbers.stride) + numbers.first;
     const float* weight = row_of(ranges[2], 0, 0);
@@ -35,7 +35,7 @@ void run_norm(const Step& step, Ranges ranges) {
 
 void run_gate(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<GateNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   const auto activation = static_cast<GateActivation>(step.variant);
   const auto multiply = activation == GateActivation::silu        ? kScalarTable.silu_multiply
                         : activation == GateActivation::gelu_tanh ? kScalarTable.gelu_multiply
@@ -51,7 +51,7 @@ void run_gate(const Step& step, Ranges ranges) {
 
 void run_add(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<AddNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   for (int row = 0; row < n_rows; ++row) {
     kScalarTable.add(row_of(ranges[1], row, numbers.n), row_of(ranges[2], row, numbers.n),
                      static_cast<int>(numbers.n));
@@ -60,7 +60,7 @@ void run_add(const Step& step, Ranges ranges) {
 
 void run_columns(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<ColumnNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   for (int row = 0; row < n_rows; ++row) {
     float* const x = row_of(ranges[1], row, numbers.stride) + numbers.first;
     if (step.kernel == Kernel::add_bias) {
@@ -73,7 +73,7 @@ void run_columns(const Step& step, Ranges ranges) {
 
 void run_cap(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<CapNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   for (int row = 0; row < n_rows; ++row) {
     kScalarTable.soft_cap(row_of(ranges[1], row, numbers.n), static_cast<int>(numbers.n),
                           numbers.cap);
@@ -82,7 +82,7 @@ void run_cap(const Step& step, Ranges ranges) {
 
 void run_copy(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<CopyNumbers>();
-  const int n_rows = rows_of(ranges[0], numbers.most_rows);
+  const int n_rows = rows_of(ranges[0], numbers.max_rows);
   for (int row = 0; row < n_rows; ++row) {
     std::uint32_t from = static_cast<std::uint32_t>(row);
     if (numbers.picks != 0) std::memcpy(&from, ranges[1] + std::size_t{from} * 4, sizeof from);
@@ -101,7 +101,7 @@ bool is_better(const BestOfRow& one, const BestOfRow& other) {
 
 void run_best(const Step& step, Ranges ranges) {
   const auto numbers = step.numbers_as<BestNumbers>();
-  const auto n_rows = static_cast<std::uint32_t>(rows_of(ranges[0], numbers.most_rows));
+  const auto n_rows = static_cast<std::uint32_t>(rows_of(ranges[0], numbers.max_rows));
   const bool reads_parts = step.variant != 0;
   const auto candidate = [&](std::uint32_t row, std::uint32_t i) {
     const std::size_t at = std::size_t{row} * numbers.n + i;

@@ -68,7 +68,7 @@ struct TrialRowWords {
       const int first_key = shape.window > 0 ? std::max(0, n_keys - shape.window) : 0;
       rows.push_back({.n_keys = static_cast<std::uint32_t>(n_keys),
                       .first_key = static_cast<std::uint32_t>(first_key),
-                      .n_in_place = static_cast<std::uint32_t>(n_keys - n_elsewhere),
+                      .n_contiguous = static_cast<std::uint32_t>(n_keys - n_elsewhere),
                       .slots_at = static_cast<std::uint32_t>(slots.size())});
       for (int i = 0; i < n_elsewhere; ++i) {
         slots.push_back(static_cast<std::uint32_t>(numbers.below(n_slots)));
@@ -92,14 +92,14 @@ Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialS
                                 .n_heads = of_part.n_heads,
                                 .n_kv_heads = of_part.n_kv_heads,
                                 .head_dim = shape.head_dim,
-                                .most_splits = kernels::splits_of(shape.n_keys),
-                                .most_pages = static_cast<int>(cache.pages.size()),
+                                .max_splits = kernels::splits_of(shape.n_keys),
+                                .max_pages = static_cast<int>(cache.pages.size()),
                                 .scale = 1 / std::sqrt(static_cast<float>(shape.head_dim)),
                                 .softcap = shape.softcap,
                                 .first_head = 0,
                                 .heads_of_row = shape.n_parts > 1 ? shape.n_heads : 0};
   const std::size_t n_heads = size(rows.most) * size(shape.n_heads);
-  const std::size_t n_parts = n_heads * size(of_steps.most_splits);
+  const std::size_t n_parts = n_heads * size(of_steps.max_splits);
   std::vector<std::uint32_t> pages;
   for (int row = 0; row < rows.most; ++row) {
     pages.insert(pages.end(), cache.pages.begin(), cache.pages.end());

@@ -75,7 +75,8 @@ std::vector<CheckResult> check_device(Device& device) {
         result_of(device, with_rows("layer norm"), layer_norm_trial(rows, kDepth, true, kSeed)));
     results.push_back(
         result_of(device, with_rows("soft cap"), cap_trial(rows, kDepth, 1.5F, kSeed)));
-    results.push_back(result_of(device, with_rows("rotate"), rotate_trial(rows, 3, 32, kSeed)));
+    results.push_back(
+        result_of(device, with_rows("apply_rope"), apply_rope_trial(rows, 3, 32, kSeed)));
     results.push_back(result_of(device, with_rows("silu"), gate_trial(rows, kDepth, kSeed)));
     results.push_back(result_of(device, with_rows("gelu"),
                                 gate_trial(rows, kDepth, kSeed, GateActivation::gelu_tanh)));

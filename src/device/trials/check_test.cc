@@ -51,7 +51,7 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
                                                      {Kernel::layer_norm, "layer norm"},
                                                      {Kernel::cap_rows, "soft cap"},
                                                      {Kernel::activate, "activation"},
-                                                     {Kernel::rotate, "rotate"},
+                                                     {Kernel::apply_rope, "apply_rope"},
                                                      {Kernel::norm_in_place, "norm of heads"},
                                                      {Kernel::gate, "silu"},
                                                      {Kernel::gate, "gelu"},
@@ -68,10 +68,10 @@ TEST(DeviceCheck, NamesTheKernelWhoseBitsAreWrong) {
                                                      {Kernel::attend_int8, "attention int8"},
                                                      {Kernel::merge_splits, "attention"}};
   for (const auto& [kernel, name] : kKernels) {
-    testing::LyingDevice device(kernel);
+    test::LyingDevice device(kernel);
     EXPECT_THAT(failures(device), Contains(AllOf(HasSubstr(name), HasSubstr("expected")))) << name;
   }
-  testing::LyingDevice device(Kernel::arithmetic);
+  test::LyingDevice device(Kernel::arithmetic);
   EXPECT_THAT(failures(device), Contains(HasSubstr("exponential")));
   EXPECT_FALSE(gives_known_answers(device, Function::native_fused));
 }
@@ -107,7 +107,7 @@ TEST(DeviceCheck, TrialsGiveNumbers) {
 }
 
 TEST(DeviceCheck, SaysWhatErrorsItMet) {
-  testing::FaultyDevice device;
+  test::FaultyDevice device;
   device.run_out_at(0, true);
   EXPECT_THAT(failures(device), AllOf(Not(IsEmpty()), Each(HasSubstr("memory"))));
 }

@@ -80,8 +80,8 @@ std::vector<NamedTrial> trials_of(Kernel kernel, std::uint32_t variant) {
     case Kernel::norm_in_place:
       add("norm of heads", pieces_trial(kRows, 3, 40, false, kSeed));
       break;
-    case Kernel::rotate:
-      add("rotate", rotate_trial(kRows, 3, 32, kSeed));
+    case Kernel::apply_rope:
+      add("apply_rope", apply_rope_trial(kRows, 3, 32, kSeed));
       break;
     case Kernel::gate: {
       const auto activation = static_cast<GateActivation>(variant);

@@ -76,7 +76,7 @@ TEST(KnownAnswers, FindAWrongBitOfEveryKernelInEveryForm) {
   for (const Step& step : all_forms()) {
     SCOPED_TRACE(facts_of(step.kernel).name + std::string(", form ") +
                  std::to_string(step.variant));
-    testing::LyingDevice liar(step.kernel, step.variant);
+    test::LyingDevice liar(step.kernel, step.variant);
     const Step asked = step.kernel == Kernel::merge_splits ? step_of(Kernel::attend_f32) : step;
     const std::string why = refusal(liar, asked);
     EXPECT_THAT(why, AllOf(HasSubstr("[check device] liar"), HasSubstr("expected"),
@@ -86,14 +86,14 @@ TEST(KnownAnswers, FindAWrongBitOfEveryKernelInEveryForm) {
 }
 
 TEST(KnownAnswers, OfAProductAreThoseOfAllItsForms) {
-  testing::LyingDevice liar(Kernel::product_int8, 4);
+  test::LyingDevice liar(Kernel::product_int8, 4);
   EXPECT_THAT(refusal(liar, step_of(Kernel::product_int8, 1)),
               HasSubstr("product int8, 4 rows together"));
   EXPECT_EQ(refusal(liar, step_of(Kernel::product_int4, 1)), "");
 }
 
 TEST(KnownAnswers, AreTriedOnceOnADevice) {
-  testing::FaultyDevice device;
+  test::FaultyDevice device;
   for (const Step& step : all_forms()) EXPECT_EQ(refusal(device, step), "");
   const int n_run = device.n_run();
   EXPECT_GT(n_run, 100);
@@ -102,8 +102,8 @@ TEST(KnownAnswers, AreTriedOnceOnADevice) {
 }
 
 TEST(KnownAnswers, PassOnWhatADeviceThrows) {
-  testing::FaultyDevice device;
-  const Step step = step_of(Kernel::rotate);
+  test::FaultyDevice device;
+  const Step step = step_of(Kernel::apply_rope);
   device.run_out_at(2);
   EXPECT_THROW(require_known_answers(device, {&step, 1}), NoDeviceMemory);
   EXPECT_EQ(refusal(device, step), "");

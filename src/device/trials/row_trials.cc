@@ -93,7 +93,7 @@ Trial pieces_trial(const TrialRows& rows, int n_pieces, int n, bool has_own, std
                               .n = static_cast<std::uint32_t>(n),
                               .n_pieces = static_cast<std::uint32_t>(n_pieces),
                               .weight_step = has_own ? static_cast<std::uint32_t>(n) : 0U,
-                              .most_rows = 0,
+                              .max_rows = 0,
                               .epsilon = 1e-6F};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
     return {norm_in_place({ranges[facts], rows.most}, ranges[x], ranges[weight], shape)};

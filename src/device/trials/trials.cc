@@ -298,7 +298,7 @@ Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   const std::size_t x = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
   const std::size_t weight = trial.add_input(numbers.awkward_floats(words_of(1, n)));
   const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
-  const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .most_rows = 0, .epsilon = 1e-5F};
+  const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .max_rows = 0, .epsilon = 1e-5F};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
     return {rms_norm({ranges[facts], rows.most}, ranges[x], ranges[weight], shape, ranges[y])};
   };
@@ -318,7 +318,7 @@ Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_
   }
   const std::size_t picked_at = trial.add_input(picked);
   const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
-  const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .most_rows = 0, .epsilon = 1e-5F};
+  const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .max_rows = 0, .epsilon = 1e-5F};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
     return {layer_norm({ranges[facts], rows.most}, has_bias ? &ranges[picked_at] : nullptr,
                        ranges[x], ranges[weight], has_bias ? &ranges[bias] : nullptr, shape,
@@ -327,7 +327,7 @@ Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_
   return trial;
 }
 
-Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed) {
+Trial apply_rope_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed) {
   TrialNumbers numbers(seed);
   const int head_dim = 2 * half + seed % 3;  // elements after the rotated ones are kept
   Trial trial;
@@ -344,13 +344,13 @@ Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t s
   }
   const std::size_t cosines_at = trial.add_input(cosines);
   const std::size_t sines_at = trial.add_input(sines);
-  const RotateNumbers shape = {.n_heads = static_cast<std::uint32_t>(n_heads),
-                               .head_dim = static_cast<std::uint32_t>(head_dim),
-                               .half = static_cast<std::uint32_t>(half),
-                               .most_rows = 0};
+  const ApplyRopeNumbers shape = {.n_heads = static_cast<std::uint32_t>(n_heads),
+                                  .head_dim = static_cast<std::uint32_t>(head_dim),
+                                  .half = static_cast<std::uint32_t>(half),
+                                  .max_rows = 0};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {
-        rotate({ranges[facts], rows.most}, ranges[x], ranges[cosines_at], ranges[sines_at], shape)};
+    return {apply_rope({ranges[facts], rows.most}, ranges[x], ranges[cosines_at], ranges[sines_at],
+                       shape)};
   };
   return trial;
 }

@@ -27,7 +27,7 @@ Trial product_parts_trial(kernels::WeightKind kind, const TrialRows& rows, int n
 Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed);
 // With a bias of picked rows, without one of all.
 Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_t seed);
-Trial rotate_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed);
+Trial apply_rope_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed);
 
 }  // namespace outrider::device
 

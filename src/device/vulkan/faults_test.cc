@@ -27,7 +27,7 @@ using ::testing::Not;
 class VulkanDriver : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!testing::VulkanFaults::are_built()) GTEST_SKIP() << "no layer that breaks drivers";
+    if (!test::VulkanFaults::are_built()) GTEST_SKIP() << "no layer that breaks drivers";
     faults_.emplace();
     found_ = find_test_device();
     if (!found_.why_none.empty()) GTEST_SKIP() << found_.why_none;
@@ -48,7 +48,7 @@ class VulkanDriver : public ::testing::Test {
     return {};
   }
 
-  std::optional<testing::VulkanFaults> faults_;
+  std::optional<test::VulkanFaults> faults_;
   FoundTestDevice found_;
 };
 
@@ -83,7 +83,7 @@ TEST_F(VulkanDriver, WhoseKernelIsWrongIsRefusedByItsName) {
     const char* name;
   };
   const Broken kBroken[] = {
-      {breaks("Cosines", kSubtract, kAdd), Kernel::rotate, 1, "rotate"},
+      {breaks("Cosines", kSubtract, kAdd), Kernel::apply_rope, 1, "apply_rope"},
       {breaks("x_scales", kMultiply, kAdd), Kernel::product_int8, 1, "product int8, 1 row"},
       {breaks("slots_at", kSubtract, kAdd), Kernel::attend_f32, 1, "attention f32"},
       {breaks("Places", kMultiply, kAdd), Kernel::store_rows, 2, "store int8"},
@@ -154,10 +154,10 @@ TEST_F(VulkanDriver, RecordsTheBarriersThatAreDerived) {
     return arithmetic(Function::native_add, 8, whole(from), whole(from), whole(from), whole(to));
   };
   const auto n_recorded = [&](const std::vector<Step>& steps) {
-    const int before = testing::VulkanFaults::n_barriers();
+    const int before = test::VulkanFaults::n_barriers();
     EXPECT_GE(before, 0);
     const auto program = device->record(steps);
-    return testing::VulkanFaults::n_barriers() - before;
+    return test::VulkanFaults::n_barriers() - before;
   };
   const int n_around = n_recorded({sum(*x, *y)});
   for (const std::vector<Step>& steps : {std::vector<Step>{sum(*x, *y), sum(*x, *z)},

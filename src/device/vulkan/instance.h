@@ -27,7 +27,7 @@ struct PhysicalDevice {
   std::uint32_t api_version = 0;
   VulkanMeans means;
   std::uint32_t queue_family = 0;
-  VkDeviceSize most_allocation_bytes = 0;
+  VkDeviceSize max_allocation_bytes = 0;
   std::string refused;  // why it cannot be used; empty if it can
 };
 

@@ -91,10 +91,10 @@ TEST_P(VulkanKernels, NormaliseRows) {
   }
 }
 
-TEST_P(VulkanKernels, RotateHeads) {
+TEST_P(VulkanKernels, AppliesRopeToHeads) {
   for (const TrialRows& rows : kRows) {
     for (const int half : {1, 5, 32, 64}) {
-      expect_same_bits(rotate_trial(rows, 3, half, static_cast<std::uint32_t>(half)), rows);
+      expect_same_bits(apply_rope_trial(rows, 3, half, static_cast<std::uint32_t>(half)), rows);
     }
   }
 }

@@ -44,8 +44,8 @@ class SwiftShader : public ::testing::Test {
       return;
     }
     // The second name is that of newer loaders.
-    const testing::ScopedVariable drivers("VK_ICD_FILENAMES", file);
-    const testing::ScopedVariable newer("VK_DRIVER_FILES", file);
+    const test::ScopedVariable drivers("VK_ICD_FILENAMES", file);
+    const test::ScopedVariable newer("VK_DRIVER_FILES", file);
     try {
       // With integers alone, as it would be opened: to find that out takes it long.
       instance_ = VulkanInstance::create();

@@ -329,9 +329,9 @@ std::string VulkanDevice::failure() const {
 }
 
 std::unique_ptr<Buffer> VulkanDevice::allocate(std::size_t n_bytes) {
-  if (n_bytes == 0 || n_bytes > facts_.most_buffer_bytes) {
+  if (n_bytes == 0 || n_bytes > facts_.max_buffer_bytes) {
     throw Error("allocate", facts_.name,
-                fmt::format("a buffer of 1 to {} bytes", facts_.most_buffer_bytes),
+                fmt::format("a buffer of 1 to {} bytes", facts_.max_buffer_bytes),
                 fmt::format("{}", n_bytes));
   }
   // On such devices all memory is also the processor's.

@@ -21,7 +21,7 @@ namespace {
 
 // How many speculations are remembered. There are few unless each request names settings of its
 // own.
-constexpr std::size_t kMostKnown = 64;
+constexpr std::size_t kMaxKnown = 64;
 
 bool same_specs(const SpeculationOptions& a, const SpeculationOptions& b) {
   return a.drafter == b.drafter && a.rule == b.rule && a.tree == b.tree && a.verify == b.verify &&
@@ -34,9 +34,9 @@ const BatchOptions& checked(const BatchOptions& options) {
     throw UsageError("make batch", name, fmt::format("{} or more", least),
                      fmt::format("{}", value));
   };
-  require("most_running", options.most_running, 1);
+  require("max_running", options.max_running, 1);
   require("prompt_rows", options.prompt_rows, 1);
-  require("most_kept", options.most_kept, 0);
+  require("max_kept", options.max_kept, 0);
   return options;
 }
 
@@ -109,7 +109,7 @@ const BatchOptions& Batch::options() const { return state_->options; }
 
 void Batch::set_options(const BatchOptions& options) {
   state_->options = checked(options);
-  state_->kept.limit(static_cast<std::size_t>(options.most_kept));
+  state_->kept.limit(static_cast<std::size_t>(options.max_kept));
 }
 
 RuleScope Batch::rule_scope(const SpeculationOptions& speculation) const {
@@ -145,8 +145,8 @@ SavedText Batch::save_text(RequestId id, const std::filesystem::path& path) {
 
 SavedText Batch::load_text(const std::filesystem::path& path) {
   State& state = *state_;
-  if (state.options.most_kept == 0) {
-    throw Error("load text", "kept texts", "room for one or more (most_kept)", "0");
+  if (state.options.max_kept == 0) {
+    throw Error("load text", "kept texts", "room for one or more (max_kept)", "0");
   }
   LanguageModel& target = state.model->language_model();
   require_decoder(target.config(), "load text");
@@ -274,7 +274,7 @@ std::shared_ptr<const Speculation> Batch::State::speculation_of(const Speculatio
   auto speculation = std::make_shared<const Speculation>(make_speculation(
       model->tokenizer(), options_asked, drafter, named == nullptr ? nullptr : named->shape));
   known.push_front({std::move(options_asked), speculation});
-  if (known.size() > kMostKnown) known.pop_back();
+  if (known.size() > kMaxKnown) known.pop_back();
   return speculation;
 }
 

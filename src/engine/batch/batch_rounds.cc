@@ -40,9 +40,9 @@ void Batch::State::end_early() {
 // Admits the texts that have waited longest, up to the limit. Texts that have already ended are
 // admitted only to be delivered.
 void Batch::State::admit() {
-  const auto n_most = static_cast<std::size_t>(options.most_running);
+  const auto n_max = static_cast<std::size_t>(options.max_running);
   for (auto next = waiting.begin(); next != waiting.end();) {
-    if (!(*next)->generation.stream().finished && running.size() >= n_most) {
+    if (!(*next)->generation.stream().finished && running.size() >= n_max) {
       ++next;
       continue;
     }
@@ -269,7 +269,7 @@ void Batch::State::deliver_finished() {
   for (const auto& text : finished) {
     Stream& stream = text->generation.stream();
     planner.ended(static_cast<std::int64_t>(stream.tokens.size()) - stream.n_prompt);
-    if (text->error == nullptr && text->is_open && options.most_kept > 0 &&
+    if (text->error == nullptr && text->is_open && options.max_kept > 0 &&
         is_in_use(text->generation.drafter())) {
       kept.add({.id = stream.id,
                 .drafter = text->generation.drafter(),

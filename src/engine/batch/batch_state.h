@@ -81,7 +81,7 @@ struct Batch::State {
 
   State(std::shared_ptr<const Model> target, const BatchOptions& batch_options)
       : model(std::move(target)), decoder(model->language_model()), options(batch_options) {
-    kept.limit(static_cast<std::size_t>(options.most_kept));
+    kept.limit(static_cast<std::size_t>(options.max_kept));
   }
 
   const NamedDrafter* find_drafter(const std::string& spec) const;

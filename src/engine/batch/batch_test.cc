@@ -27,8 +27,8 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterFiles;
-using testing::kDrafterCases;
+using test::DrafterFiles;
+using test::kDrafterCases;
 
 using Tokens = std::vector<TokenId>;
 
@@ -90,12 +90,12 @@ TEST_F(BatchOfTexts, EachIsTheOneAloneUnderRandomArrivals) {
   const auto model = load();
   std::vector<std::string> drafters;
   for (const auto& drafter : kDrafterCases) {
-    const std::vector<std::string> made = testing::made_with(drafter);
+    const std::vector<std::string> made = test::made_with(drafter);
     drafters.insert(drafters.end(), made.begin(), made.end());
   }
-  Batch batch(model, drafters, {.threads = 1}, {.most_running = 5, .prompt_rows = 7});
+  Batch batch(model, drafters, {.threads = 1}, {.max_running = 5, .prompt_rows = 7});
   for (const auto& drafter : kDrafterCases) {
-    if (drafter.own != testing::Own::none) drafters.push_back(testing::add_to(batch, drafter));
+    if (drafter.own != test::Own::none) drafters.push_back(test::add_to(batch, drafter));
   }
   batch.measure_passes();
   const std::vector<Tokens> prompts = {
@@ -205,7 +205,7 @@ TEST_F(BatchOfTexts, TextsGiveWayWhereMemoryIsShort) {
       SCOPED_TRACE(speculation.drafter + " " + speculation.rule);
       ended_.clear();
       const auto model = load(n_pages * kPageTokens * bytes_per_token);
-      Batch batch(model, {&speculation.drafter, 1}, {.threads = 1}, {.most_kept = 2});
+      Batch batch(model, {&speculation.drafter, 1}, {.threads = 1}, {.max_kept = 2});
       std::vector<GenerateRequest> requests;
       for (int i = 0; i < 5; ++i) {
         Tokens prompt = encode(i % 2 == 0 ? "Quick!" : std::string(DrafterFiles::kFewPrompt));
@@ -272,7 +272,7 @@ TEST_F(BatchOfTexts, ShareWhatTheirPromptsBeginWith) {
   // Two shared pages, and one page per text where they diverge.
   const auto model = load((2 + 1 + kTexts) * kPageTokens * bytes_per_token);
   const std::string drafter = DrafterFiles::get().spec({"eagle", "eagle:{eagle}"});
-  Batch batch(model, {&drafter, 1}, {.threads = 1}, {.most_kept = 1});
+  Batch batch(model, {&drafter, 1}, {.threads = 1}, {.max_kept = 1});
   batch.submit(request_of(shared, 1), {.drafter = drafter}, note(kTexts));
   run(batch);
   std::vector<GenerateRequest> requests;
@@ -292,7 +292,7 @@ TEST_F(BatchOfTexts, ShareWhatTheirPromptsBeginWith) {
 }
 
 TEST_F(BatchOfTexts, AnErrorEndsItsOwnText) {
-  Batch batch(load(), {}, {}, {.most_kept = 3});
+  Batch batch(load(), {}, {}, {.max_kept = 3});
   const GenerateRequest request = request_of(encode("Quick!"), 12);
   GenerateRequest failing = request;
   failing.options.on_token = [n = 0](const TokenEvent&) mutable {
@@ -331,9 +331,9 @@ TEST_F(BatchOfTexts, RefusesWhatCannotBeRun) {
   EXPECT_NE(refusal(empty, {}).find("at least one token"), std::string::npos);
   EXPECT_FALSE(batch.step());
   EXPECT_TRUE(ended_.empty());
-  EXPECT_THROW(Batch(load(), {}, {}, {.most_running = 0}), UsageError);
+  EXPECT_THROW(Batch(load(), {}, {}, {.max_running = 0}), UsageError);
   EXPECT_THROW(Batch(load(), {}, {}, {.prompt_rows = 0}), UsageError);
-  EXPECT_THROW(Batch(load(), {}, {}, {.most_kept = -1}), UsageError);
+  EXPECT_THROW(Batch(load(), {}, {}, {.max_kept = -1}), UsageError);
 }
 
 // If no tree is named, each part of a composite drafter drafts in its own shape.
@@ -361,7 +361,7 @@ TEST_F(BatchOfTexts, PartsOfADrafterKeepTheirShapes) {
 
 // A waiting text that is cancelled is delivered while others run.
 TEST_F(BatchOfTexts, WhatWaitsCanBeCancelled) {
-  Batch batch(load(), {}, {}, {.most_running = 1});
+  Batch batch(load(), {}, {}, {.max_running = 1});
   const GenerateRequest request = request_of(encode("Quick!"), 30);
   batch.submit(request, {}, note(0));
   batch.submit(request, {}, note(1));
@@ -389,7 +389,7 @@ TEST_F(BatchOfTexts, ACallbackThatThrowsStopsNoOther) {
 
 // on_end may submit, and so may other threads.
 TEST_F(BatchOfTexts, TextsComeFromAnywhere) {
-  Batch batch(load(), {}, {}, {.most_running = 2});
+  Batch batch(load(), {}, {}, {.max_running = 2});
   const GenerateRequest request = request_of(encode("Quick!"), 5);
   int n_ended = 0;
   batch.submit(request, {}, [&](const GenerateResult&, const std::exception_ptr&) {
@@ -426,10 +426,10 @@ TEST_F(BatchOfTexts, TextsComeFromAnywhere) {
 
 // The number of experts that a mixture's pass reads grows with its texts.
 TEST(BatchOfAMixture, CountsTheExpertsOfPasses) {
-  const testing::GoldenModel golden("qwen3_moe_plain");
+  const test::GoldenModel golden("qwen3_moe_plain");
   const auto model = Model::load(golden.directory / "model.gguf", {.threads = 1});
   const auto experts_a_pass = [&](int n_texts) {
-    Batch batch(model, std::vector<std::string>{}, {.threads = 1}, {.most_running = 8});
+    Batch batch(model, std::vector<std::string>{}, {.threads = 1}, {.max_running = 8});
     for (int i = 0; i < n_texts; ++i) {
       const GenerateRequest request = {.prompt = {golden.ids[static_cast<std::size_t>(i)]},
                                        .options = {.max_tokens = 20, .ignore_eos = true}};

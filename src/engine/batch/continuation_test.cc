@@ -15,28 +15,27 @@
 namespace outrider {
 namespace {
 
-using testing::ChainVocabulary;
+using test::ChainVocabulary;
 using Ids = std::vector<TokenId>;
 
 class Continuation : public ::testing::Test {
  protected:
   // Each piece is followed by the next, the last by the first.
   std::shared_ptr<const Model> chain(const ChainVocabulary& vocabulary,
-                                     testing::Json tokenizer_config = {},
-                                     testing::Json config = {}) {
+                                     test::Json tokenizer_config = {}, test::Json config = {}) {
     const auto n = static_cast<int>(vocabulary.pieces.size());
     std::vector<int> next;
     for (int i = 0; i < n; ++i) next.push_back((i + 1) % n);
-    testing::ChainModel model = testing::make_chain_model(next);
+    test::ChainModel model = test::make_chain_model(next);
     if (!config.is_null()) model.config.update(config);
-    testing::write_chain(model, testing::tokenizer_of(vocabulary), directory_.path());
+    test::write_chain(model, test::tokenizer_of(vocabulary), directory_.path());
     if (!tokenizer_config.is_null()) {
-      testing::write_json(tokenizer_config, directory_.path() / "tokenizer_config.json");
+      test::write_json(tokenizer_config, directory_.path() / "tokenizer_config.json");
     }
     return Model::load(directory_.path(), {.threads = 1});
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 GenerateResult run(const std::shared_ptr<const Model>& model, const std::string& prompt,
@@ -79,12 +78,12 @@ TEST_F(Continuation, FinishesACharacterThatThePromptBegan) {
 TEST_F(Continuation, DoesNotRepeatByteTokensOfThePrompt) {
   ChainVocabulary vocabulary{
       .pieces = {"a", "<0xC3>", "<0xA9>", "b"}, .added = {}, .byte_level = false};
-  testing::Json tokenizer = testing::tokenizer_of(vocabulary);
+  test::Json tokenizer = test::tokenizer_of(vocabulary);
   tokenizer["model"]["byte_fallback"] = true;
   tokenizer["pre_tokenizer"] = nullptr;
   tokenizer["decoder"] = {{"type", "Sequence"},
                           {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}};
-  testing::write_chain(testing::make_chain_model({1, 2, 3, 0}), tokenizer, directory_.path());
+  test::write_chain(test::make_chain_model({1, 2, 3, 0}), tokenizer, directory_.path());
   const auto model = Model::load(directory_.path(), {.threads = 1});
   const auto behind = [&model](Ids prompt) {
     const GenerateRequest request{.prompt = std::move(prompt), .options = {.max_tokens = 3}};
@@ -158,7 +157,7 @@ TEST_F(Continuation, TheTokenThatEndsATextIsNoPartOfIt) {
                                    .byte_level = true};
   for (const bool named : {false, true}) {
     const auto model =
-        chain(vocabulary, named ? testing::Json{{"eos_token", "<stop>"}} : testing::Json::object());
+        chain(vocabulary, named ? test::Json{{"eos_token", "<stop>"}} : test::Json::object());
     const GenerateResult result = run(model, "a", {.max_tokens = 9});
     EXPECT_EQ(result.text, "b");
     EXPECT_EQ(result.ids, (Ids{1, 2}));
@@ -177,7 +176,7 @@ TEST_F(Continuation, EndsAtWhatAnyFileCallsAnEnd) {
   const ChainVocabulary vocabulary{.pieces = {"a", "<e1>", "b", "<e2>", "c", "<e3>"},
                                    .added = {{"<e1>", true}, {"<e2>", true}, {"<e3>", true}},
                                    .byte_level = true};
-  testing::write_json({{"eos_token_id", {3}}}, directory_.path() / "generation_config.json");
+  test::write_json({{"eos_token_id", {3}}}, directory_.path() / "generation_config.json");
   const auto model = chain(vocabulary, {{"eos_token", "<e3>"}}, {{"eos_token_id", 1}});
   EXPECT_EQ(model->end_tokens(), (Ids{1, 3, 5}));
   EXPECT_EQ(run(model, "a", {.max_tokens = 9}).text, "");
@@ -209,10 +208,10 @@ TEST_F(Continuation, KnownSpellingsOfAddedTokensEndATextWhateverTheFilesName) {
 TEST_F(Continuation, AStoredHeadCountsWhateverTheConfigSaysOfTying) {
   const ChainVocabulary vocabulary{.pieces = {"a", "b", "c"}, .added = {}, .byte_level = true};
   for (const bool own : {false, true}) {
-    testing::ChainModel chain = testing::make_chain_model({1, 2, 0});
+    test::ChainModel chain = test::make_chain_model({1, 2, 0});
     chain.config["tie_word_embeddings"] = true;
     if (!own) chain.tensors["lm_head.weight"] = chain.tensors["model.embed_tokens.weight"];
-    testing::write_chain(chain, testing::tokenizer_of(vocabulary), directory_.path());
+    test::write_chain(chain, test::tokenizer_of(vocabulary), directory_.path());
     const auto model = Model::load(directory_.path(), {.threads = 1});
     EXPECT_EQ(run(model, "a", {.max_tokens = 3}).text, own ? "bca" : "aaa");
   }
@@ -221,7 +220,7 @@ TEST_F(Continuation, AStoredHeadCountsWhateverTheConfigSaysOfTying) {
 // transformers 5.12.1: the same ids and the same text.
 TEST_F(Continuation, TokensThatOnlyTheConfigurationNamesAreTokens) {
   const ChainVocabulary vocabulary{.pieces = {"a", "b", "<", ">"}, .added = {}, .byte_level = true};
-  const testing::Json config = {
+  const test::Json config = {
       {"added_tokens_decoder",
        {{"5", {{"content", "<x>"}, {"special", true}}},
         {"4", {{"content", "<y>"}, {"special", false}, {"normalized", false}}}}}};

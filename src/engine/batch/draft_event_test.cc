@@ -38,8 +38,8 @@ struct Round {
 class DraftEvents : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = std::make_unique<testing::TemporaryDirectory>();
-    testing::write_tiny_pair(directory_->path());
+    directory_ = std::make_unique<test::TemporaryDirectory>();
+    test::write_tiny_pair(directory_->path());
     model_ = Model::load(directory_->path() / "target", {.threads = 1});
   }
   static void TearDownTestSuite() {
@@ -103,7 +103,7 @@ class DraftEvents : public ::testing::Test {
     }
   }
 
-  static inline std::unique_ptr<testing::TemporaryDirectory> directory_;
+  static inline std::unique_ptr<test::TemporaryDirectory> directory_;
   static inline std::shared_ptr<const Model> model_;
 };
 

@@ -56,7 +56,7 @@ void Generator::load_drafting_profile(const std::filesystem::path& file) {
 
 void Generator::keep_last_text(bool keep) {
   BatchOptions options = state_->batch.options();
-  options.most_kept = keep ? 1 : 0;
+  options.max_kept = keep ? 1 : 0;
   state_->batch.set_options(options);
 }
 
@@ -75,7 +75,7 @@ GenerateResult Generator::generate(std::string_view prompt, const GenerateOption
 std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest> requests) {
   Batch& batch = state_->batch;
   BatchOptions options = batch.options();
-  options.most_running = static_cast<int>(std::max<std::size_t>(requests.size(), 1));
+  options.max_running = static_cast<int>(std::max<std::size_t>(requests.size(), 1));
   batch.set_options(options);
   if (state_->plans_drafts() && !batch.has_measured_passes()) batch.measure_passes();
 

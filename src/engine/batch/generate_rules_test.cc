@@ -26,8 +26,8 @@ constexpr const char* kPrompt = "A small test.";
 class RulesOnModels : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<testing::TemporaryDirectory>();
-    testing::write_tiny_pair(folder_->path());
+    folder_ = std::make_unique<test::TemporaryDirectory>();
+    test::write_tiny_pair(folder_->path());
     target_ = Model::load(folder_->path() / "target", {.threads = 1});
     draft_ = Model::load(folder_->path() / "draft", {.threads = 1});
   }
@@ -59,7 +59,7 @@ class RulesOnModels : public ::testing::Test {
             .ignore_eos = true};
   }
 
-  static inline std::unique_ptr<testing::TemporaryDirectory> folder_;
+  static inline std::unique_ptr<test::TemporaryDirectory> folder_;
   static inline std::shared_ptr<const Model> target_;
   static inline std::shared_ptr<const Model> draft_;
 };

@@ -30,7 +30,7 @@ class Generation : public ::testing::Test {
               ("outrider_generate_test_" +
                std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + "_" +
                std::to_string(::getpid()));
-    testing::write_tiny_pair(folder_);
+    test::write_tiny_pair(folder_);
     model_ = Model::load(folder_ / "target", {.threads = 1});
   }
   static void TearDownTestSuite() {
@@ -350,8 +350,7 @@ TEST_F(Generation, PromptsThatCannotBe) {
 // Output matrices are often padded with rows for ids without a token. Such an id has no text. A
 // drafter with the same padding fits.
 TEST_F(Generation, IdsWithoutTokens) {
-  testing::TinyVocabulary vocabulary =
-      testing::make_tiny_vocabulary(model_->summary().vocabulary_size);
+  test::TinyVocabulary vocabulary = test::make_tiny_vocabulary(model_->summary().vocabulary_size);
   const auto padding = static_cast<TokenId>(vocabulary.tokens.size()) - 1;
   vocabulary.tokens.pop_back();
   if (vocabulary.n_unused == 0) vocabulary.merges.pop_back();
@@ -359,7 +358,7 @@ TEST_F(Generation, IdsWithoutTokens) {
   fs::create_directory(folder);
   for (const char* name : {"target", "draft"}) {
     fs::copy(folder_ / name, folder / name, fs::copy_options::recursive);
-    std::ofstream(folder / name / "tokenizer.json") << testing::tokenizer_json(vocabulary);
+    std::ofstream(folder / name / "tokenizer.json") << test::tokenizer_json(vocabulary);
   }
   const auto padded = Model::load(folder / "target", {.threads = 1});
   ASSERT_FALSE(padded->tokenizer().has(padding));

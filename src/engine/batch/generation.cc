@@ -112,7 +112,7 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
   if (options.grammar != nullptr || options.opening_end != kNoToken) {
     stream_.history.constrain(matchers.of(
         options.grammar != nullptr ? options.grammar->compiled() : nullptr, model.token_trie(),
-        spelled_tokens(), MatchedOpening{options.opening_end, options.most_opening}));
+        spelled_tokens(), MatchedOpening{options.opening_end, options.max_opening}));
   }
   if (options.mask) {
     masks_ =
@@ -126,7 +126,7 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
   stream_.finished = stream_.max_total <= stream_.n_prompt;
   reserve();
   if (const VerdictLog* log = request_.options.verdict_log) {
-    recorder_.emplace(log->format(), request_.prompt, log->most_generated(stream_.n_prompt));
+    recorder_.emplace(log->format(), request_.prompt, log->max_generated(stream_.n_prompt));
   }
 }
 

@@ -27,10 +27,10 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterCase;
-using testing::DrafterFiles;
+using test::DrafterCase;
+using test::DrafterFiles;
+using test::kDrafterCases;
 using ::testing::HasSubstr;
-using testing::kDrafterCases;
 
 std::shared_ptr<const Model> target() {
   static const auto model = Model::load(DrafterFiles::get().target(), {.threads = 1});
@@ -96,7 +96,7 @@ TEST_P(GrammarOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
       SCOPED_TRACE(drafter + " " + verify);
       std::unique_ptr<Generator> generator;
       try {
-        SpeculationOptions options = testing::speculation_of(GetParam());
+        SpeculationOptions options = test::speculation_of(GetParam());
         options.drafter = drafter;
         options.verify = verify;
         generator = std::make_unique<Generator>(target(), options);
@@ -125,15 +125,15 @@ TEST_P(GrammarOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
 // A token with up to five arbitrary tokens before it; after it a form, or none.
 TEST_P(GrammarOfDrafts, OpeningsArePlainOnesBitForBit) {
   const TokenId end = target()->tokenizer().encode("@", false).back();
-  constexpr std::ptrdiff_t kMost = 5;
+  constexpr std::ptrdiff_t kMax = 5;
   for (const auto& [verify, temperature] : {std::pair{"exact", 0.0}, std::pair{"coupled", 0.8}}) {
     std::vector<GenerateRequest> requests = requests_of({.temperature = temperature}, 5);
     for (GenerateRequest& request : requests) {
       request.options.opening_end = end;
-      request.options.most_opening = kMost;
+      request.options.max_opening = kMax;
     }
     const std::vector<GenerateResult> plain = Generator(target()).generate(requests);
-    SpeculationOptions options = testing::speculation_of(GetParam());
+    SpeculationOptions options = test::speculation_of(GetParam());
     options.verify = verify;
     const std::vector<GenerateResult> drafted = Generator(target(), options).generate(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -143,7 +143,7 @@ TEST_P(GrammarOfDrafts, OpeningsArePlainOnesBitForBit) {
       const auto at = std::find(ids.begin(), ids.end(), end);
       const bool ended =
           requests[i].options.grammar == nullptr && drafted[i].finish_reason == FinishReason::stop;
-      ASSERT_TRUE(ended || at - ids.begin() <= kMost);
+      ASSERT_TRUE(ended || at - ids.begin() <= kMax);
       if (requests[i].options.grammar == nullptr) continue;
       const TextsOf texts(CompiledGrammar(*requests[i].options.grammar->compiled()));
       const std::string behind = target()->tokenizer().decode({at + 1, ids.end()});
@@ -154,7 +154,7 @@ TEST_P(GrammarOfDrafts, OpeningsArePlainOnesBitForBit) {
 
 TEST_P(GrammarOfDrafts, SampledTextsAreOfTheForm) {
   for (const char* const verify : {"exact", "traversal"}) {
-    SpeculationOptions options = testing::speculation_of(GetParam());
+    SpeculationOptions options = test::speculation_of(GetParam());
     options.verify = verify;
     Generator generator(target(), options);
     for (std::uint64_t seed = 0; seed < 6; ++seed) {

@@ -22,9 +22,9 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterCase;
-using testing::DrafterFiles;
-using testing::kDrafterCases;
+using test::DrafterCase;
+using test::DrafterFiles;
+using test::kDrafterCases;
 
 using Tokens = std::vector<TokenId>;
 
@@ -107,10 +107,10 @@ TEST_P(KeptText, GoesOnWithTheBitsAndDraftsOfANewOne) {
   const bool drafts_alike = GetParam().context_determined;
   // Drafters that read the target's features need some tokens run again: EAGLE and Medusa one, MTP
   // one per module, and those that the last round left for the next draft.
-  const bool reads_features = testing::plan_of(GetParam()).traits.reads_features;
-  constexpr std::int64_t kMostAgain = 3 + 5;
+  const bool reads_features = test::plan_of(GetParam()).traits.reads_features;
+  constexpr std::int64_t kMaxAgain = 3 + 5;
   for (const std::string verify : {"exact", "coupled"}) {
-    SpeculationOptions options = testing::speculation_of(GetParam());
+    SpeculationOptions options = test::speculation_of(GetParam());
     options.verify = verify;
     Conversation conversation(model, options);
     int n_turns = 0;
@@ -126,7 +126,7 @@ TEST_P(KeptText, GoesOnWithTheBitsAndDraftsOfANewOne) {
           drafts_alike);
       const std::int64_t reused = result.statistics.reused;
       EXPECT_LE(reused, conversation.n_common + 1);
-      EXPECT_GE(reused, conversation.n_common - (reads_features ? kMostAgain : 0));
+      EXPECT_GE(reused, conversation.n_common - (reads_features ? kMaxAgain : 0));
     };
     turn(prompt, 0, 12);
     EXPECT_EQ(conversation.n_common, 0);
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(, KeptText, ::testing::ValuesIn(kDrafterCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 std::string golden_file(const char* name) {
-  return (testing::golden_directory(name) / "model.gguf").string();
+  return (test::golden_directory(name) / "model.gguf").string();
 }
 
 class KeptTextOfFamily : public ::testing::TestWithParam<const char*> {
@@ -165,7 +165,7 @@ class KeptTextOfFamily : public ::testing::TestWithParam<const char*> {
     return {Model::load(golden_file(GetParam()), {.threads = 2}), {.drafter = drafter}};
   }
 
-  testing::GoldenModel golden_{GetParam()};
+  test::GoldenModel golden_{GetParam()};
   GenerateOptions options_{.max_tokens = 10, .ignore_eos = true, .keep_logits = true};
 };
 

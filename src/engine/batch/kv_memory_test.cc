@@ -19,8 +19,8 @@ namespace {
 class KvMemory : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = std::make_unique<testing::TemporaryDirectory>();
-    testing::write_tiny_pair(directory_->path());
+    directory_ = std::make_unique<test::TemporaryDirectory>();
+    test::write_tiny_pair(directory_->path());
     bytes_per_token_ = static_cast<std::uint64_t>(load(0)->summary().kv_bytes_per_token);
   }
   static void TearDownTestSuite() { directory_.reset(); }
@@ -34,7 +34,7 @@ class KvMemory : public ::testing::Test {
             .options = {.max_tokens = max_tokens, .ignore_eos = true}};
   }
 
-  static inline std::unique_ptr<testing::TemporaryDirectory> directory_;
+  static inline std::unique_ptr<test::TemporaryDirectory> directory_;
   static inline std::uint64_t bytes_per_token_ = 0;
 };
 

@@ -22,10 +22,10 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterCase;
-using testing::DrafterFiles;
+using test::DrafterCase;
+using test::DrafterFiles;
+using test::kDrafterCases;
 using ::testing::HasSubstr;
-using testing::kDrafterCases;
 
 using Tokens = std::vector<TokenId>;
 
@@ -74,7 +74,7 @@ TEST_P(MaskOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
   for (const auto& [verify, temperature] :
        {std::pair{"exact", 0.0}, std::pair{"coupled", 0.0}, std::pair{"coupled", 0.8}}) {
     for (const char* tree : {"", "widths:3,2,1"}) {
-      SpeculationOptions options = testing::speculation_of(GetParam());
+      SpeculationOptions options = test::speculation_of(GetParam());
       options.verify = verify;
       options.tree = tree;
       Generator generator(target(), options);
@@ -99,7 +99,7 @@ TEST_P(MaskOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
 
 TEST_P(MaskOfDrafts, SampledTextsHaveAllowedTokens) {
   for (const char* verify : {"exact", "traversal"}) {
-    SpeculationOptions options = testing::speculation_of(GetParam());
+    SpeculationOptions options = test::speculation_of(GetParam());
     options.verify = verify;
     Generator generator(target(), options);
     const GenerateRequest request = request_of(DrafterFiles::kFewPrompt, {.temperature = 1.5}, 5);
@@ -138,7 +138,7 @@ TEST(Mask, IsAskedOnceForAPlace) {
       n_committed = text.n_committed;
       return third(text, allowed);
     };
-    Generator generator(target(), testing::speculation_of(*drafter));
+    Generator generator(target(), test::speculation_of(*drafter));
     const GenerateResult result = std::move(generator.generate({&request, 1}).front());
     EXPECT_EQ(places.size(), n_asked) << name;
     EXPECT_GE(n_asked, result.ids.size());

@@ -117,8 +117,8 @@ class RoundTraces : public ::testing::Test {
   static constexpr int kFirstTextTrack = 1000;
 
   static void SetUpTestSuite() {
-    directory_ = std::make_unique<testing::TemporaryDirectory>();
-    testing::write_tiny_pair(directory_->path());
+    directory_ = std::make_unique<test::TemporaryDirectory>();
+    test::write_tiny_pair(directory_->path());
     model_ = load(0);
   }
   static void TearDownTestSuite() {
@@ -161,10 +161,10 @@ class RoundTraces : public ::testing::Test {
                           const std::shared_ptr<const Model>& model = model_) {
     const std::vector<std::string> drafters = {draft(), "suffix"};
     return Batch(model, drafters, {.threads = 1},
-                 {.most_running = 2, .prompt_rows = 16, .observer = std::move(observer)});
+                 {.max_running = 2, .prompt_rows = 16, .observer = std::move(observer)});
   }
 
-  static inline std::unique_ptr<testing::TemporaryDirectory> directory_;
+  static inline std::unique_ptr<test::TemporaryDirectory> directory_;
   static inline std::shared_ptr<const Model> model_;
 };
 

@@ -27,10 +27,10 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterCase;
-using testing::DrafterFiles;
+using test::DrafterCase;
+using test::DrafterFiles;
+using test::kDrafterCases;
 using ::testing::HasSubstr;
-using testing::kDrafterCases;
 
 using Tokens = std::vector<TokenId>;
 
@@ -63,7 +63,7 @@ std::string bytes_of(const std::filesystem::path& path) {
 
 class SavedText : public ::testing::Test {
  protected:
-  const testing::TemporaryDirectory directory_;
+  const test::TemporaryDirectory directory_;
   const std::filesystem::path path_ = directory_.path() / "text";
 };
 
@@ -72,8 +72,8 @@ class SavedTextOfDrafter : public SavedText, public ::testing::WithParamInterfac
 // Written with one drafter, read in a new batch whose requests use that drafter and others.
 TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
   const std::string spec = DrafterFiles::get().spec(GetParam());
-  const bool reads_features = testing::plan_of(GetParam()).traits.reads_features;
-  std::vector<std::string> drafters = testing::made_with(GetParam());
+  const bool reads_features = test::plan_of(GetParam()).traits.reads_features;
+  std::vector<std::string> drafters = test::made_with(GetParam());
   drafters.emplace_back("suffix");
   const auto load = [] { return Model::load(DrafterFiles::get().target(), {.threads = 1}); };
   GenerateRequest request{
@@ -84,8 +84,8 @@ TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
                   .sampling = DrafterFiles::get().few_characters({}),
                   .ignore_eos = true,
                   .keep_logits = true}};
-  Batch first(load(), drafters, {.threads = 1}, {.most_kept = 4});
-  testing::add_to(first, GetParam());
+  Batch first(load(), drafters, {.threads = 1}, {.max_kept = 4});
+  test::add_to(first, GetParam());
   const Ended ended = run(first, request, {.drafter = spec});
   const ::outrider::SavedText saved = first.save_text(ended.id, path_);
   EXPECT_EQ(saved.n_bytes, static_cast<std::int64_t>(std::filesystem::file_size(path_)));
@@ -94,8 +94,8 @@ TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
   for (const bool measured : {false, true}) {
     for (const std::string& drafter : {spec, std::string("none"), std::string("suffix")}) {
       SCOPED_TRACE(drafter);
-      Batch second(load(), drafters, {.threads = 1}, {.most_kept = 4});
-      testing::add_to(second, GetParam());
+      Batch second(load(), drafters, {.threads = 1}, {.max_kept = 4});
+      test::add_to(second, GetParam());
       if (measured) second.measure_passes();
       const ::outrider::SavedText loaded = second.load_text(path_);
       EXPECT_EQ(loaded.n_tokens, saved.n_tokens);
@@ -107,7 +107,7 @@ TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
       const SpeculationOptions speculation{.drafter = drafter, .adaptive = measured};
       const Ended next = run(second, further, speculation);
       Batch alone(load(), drafters, {.threads = 1});
-      testing::add_to(alone, GetParam());
+      test::add_to(alone, GetParam());
       const Ended expected = run(alone, further, speculation);
       EXPECT_EQ(next.result.ids, expected.result.ids);
       EXPECT_EQ(next.result.logits, expected.result.logits);
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(, SavedTextOfDrafter, ::testing::ValuesIn(kDrafterCases
 class SavedTextOfFamily : public SavedText, public ::testing::WithParamInterface<const char*> {
  protected:
   std::shared_ptr<const Model> load(const ModelOptions& options = {.threads = 1}) const {
-    return Model::load((testing::golden_directory(GetParam()) / "model.gguf").string(), options);
+    return Model::load((test::golden_directory(GetParam()) / "model.gguf").string(), options);
   }
   Tokens text(std::size_t n) const {
     Tokens tokens;
@@ -134,7 +134,7 @@ class SavedTextOfFamily : public SavedText, public ::testing::WithParamInterface
     for (std::size_t i = 0; i < n; ++i) tokens.push_back(golden_.ids[i % golden_.ids.size()]);
     return tokens;
   }
-  testing::GoldenModel golden_{GetParam()};
+  test::GoldenModel golden_{GetParam()};
   GenerateOptions options_{.max_tokens = 10, .ignore_eos = true, .keep_logits = true};
 };
 
@@ -146,11 +146,11 @@ TEST_P(SavedTextOfFamily, GoesOnWithTheBitsOfANewOne) {
       SCOPED_TRACE(kv + " " + std::to_string(n));
       const auto model = load({.kv = kv, .threads = 1});
       const std::vector<std::string> none;
-      Batch first(model, none, {}, {.most_kept = 1});
+      Batch first(model, none, {}, {.max_kept = 1});
       const Ended ended = run(first, {.prompt = text(n), .options = options_}, {});
       const auto saved = first.save_text(ended.id, path_);
       EXPECT_EQ(saved.n_tokens, static_cast<std::int64_t>(n) + 9);
-      Batch second(load({.kv = kv, .threads = 1}), none, {}, {.most_kept = 1});
+      Batch second(load({.kv = kv, .threads = 1}), none, {}, {.max_kept = 1});
       second.load_text(path_);
       const GenerateRequest further{.prompt = joined(joined(text(n), ended.result.ids), text(3)),
                                     .options = options_};
@@ -174,9 +174,9 @@ INSTANTIATE_TEST_SUITE_P(, SavedTextOfFamily,
 
 // The encoder's keys are in a sequence of their own, which files do not hold.
 TEST_F(SavedText, IsRefusedOfEncoderDecoders) {
-  const testing::GoldenModel golden("t5_plain");
+  const test::GoldenModel golden("t5_plain");
   const auto model = Model::load(golden.directory / "model.gguf", {.threads = 1});
-  Batch batch(model, {}, {}, {.most_kept = 1});
+  Batch batch(model, {}, {}, {.max_kept = 1});
   const Ended ended = run(batch, {.prompt = golden.encoder_ids, .options = {.max_tokens = 3}}, {});
   const auto refusal = [](const auto& act) -> std::string {
     try {
@@ -212,7 +212,7 @@ class RefusedText : public SavedText {
   }
   std::shared_ptr<const Model> model_ = load({.kv = "f32", .threads = 1});
   Tokens prompt_ = model_->tokenizer().encode(DrafterFiles::kFewPrompt, true);
-  Batch batch_{model_, {}, {}, {.most_kept = 1}};
+  Batch batch_{model_, {}, {}, {.max_kept = 1}};
 };
 
 TEST_F(RefusedText, ThatIsDamaged) {
@@ -240,7 +240,7 @@ TEST_F(RefusedText, ThatIsDamaged) {
 // Models of the same shape with other weights, another kernel's bits or another cache type.
 TEST_F(RefusedText, OfAnotherModel) {
   const auto refusal_of = [this](const std::shared_ptr<const Model>& model) {
-    Batch other(model, {}, {}, {.most_kept = 1});
+    Batch other(model, {}, {}, {.max_kept = 1});
     return refusal(other);
   };
   EXPECT_EQ(refusal_of(load({.kv = "f32", .threads = 2})), "");
@@ -270,7 +270,7 @@ TEST_F(RefusedText, OnlyWhereTheMemoryCannotHoldIt) {
   const auto bytes_per_token = static_cast<std::uint64_t>(model_->summary().kv_bytes_per_token);
   const auto bounded =
       load({.kv = "f32", .kv_memory_bytes = 2 * 64 * bytes_per_token, .threads = 1});
-  Batch batch(bounded, {}, {}, {.most_kept = 4});
+  Batch batch(bounded, {}, {}, {.max_kept = 4});
   Tokens other(70, prompt_.back());
   run(batch, {.prompt = other, .options = {.max_tokens = 3, .ignore_eos = true}}, {});
   EXPECT_EQ(batch.load().n_kept, 1U);
@@ -296,7 +296,7 @@ TEST_F(RefusedText, NotWhereALongerOneHasTakenItsPlace) {
 TEST_F(RefusedText, ThatIsNotKeptOrHasNoRoom) {
   EXPECT_THROW(batch_.save_text(77, path_), Error);
   Batch keeps_none(model_, {}, {});
-  EXPECT_THAT(refusal(keeps_none), HasSubstr("most_kept"));
+  EXPECT_THAT(refusal(keeps_none), HasSubstr("max_kept"));
   const RequestId id = batch_.load_text(path_).id;
   batch_.drop_text(id);
   EXPECT_EQ(batch_.load().n_kept, 0U);

@@ -13,9 +13,9 @@ void forget(const KeptText& text) {
 
 }  // namespace
 
-void TextCache::limit(std::size_t n_most) {
-  n_most_ = n_most;
-  while (texts_.size() > n_most_) drop_oldest();
+void TextCache::limit(std::size_t n_max) {
+  n_max_ = n_max;
+  while (texts_.size() > n_max_) drop_oldest();
 }
 
 void TextCache::add(KeptText text) {
@@ -33,10 +33,10 @@ void TextCache::add(KeptText text) {
     return goes;
   });
   // A text that is repeated again and again stands for the last ones only.
-  constexpr std::size_t kMostNames = 64;
-  if (text.stands_for.size() > kMostNames) text.stands_for.resize(kMostNames);
+  constexpr std::size_t kMaxNames = 64;
+  if (text.stands_for.size() > kMaxNames) text.stands_for.resize(kMaxNames);
   texts_.push_front(std::move(text));
-  limit(n_most_);
+  limit(n_max_);
 }
 
 const KeptText* TextCache::find(const Stream& stream) {

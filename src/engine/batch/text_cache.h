@@ -20,7 +20,7 @@ class TextCache {
 
   std::size_t size() const { return texts_.size(); }
   // Sets the maximum number of texts; initially 0.
-  void limit(std::size_t n_most);
+  void limit(std::size_t n_max);
   // Adds a text. It replaces texts of the same drafter with which it begins, and takes over their
   // names.
   void add(KeptText text);
@@ -39,7 +39,7 @@ class TextCache {
  private:
   void drop_if(const std::function<bool(const KeptText&)>& goes);
 
-  std::size_t n_most_ = 0;
+  std::size_t n_max_ = 0;
   std::list<KeptText> texts_;  // the most recently used first
 };
 

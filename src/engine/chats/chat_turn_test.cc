@@ -28,7 +28,7 @@ using ::testing::SizeIs;
 constexpr const char* kTools = R"([{"type": "function", "function": {"name": "weather",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}])";
 
-const testing::Scripts kScripts = {
+const test::Scripts kScripts = {
     {"hello", "Hello, my dear friend!"},
     {"think", "<think>\nIt asks for a number.\n</think>\n\nForty-two is what I say."},
     {"call",
@@ -43,8 +43,8 @@ const testing::Scripts kScripts = {
 class ChatTurns : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = std::make_unique<testing::TemporaryDirectory>();
-    testing::write_script_model(kScripts, directory_->path());
+    directory_ = std::make_unique<test::TemporaryDirectory>();
+    test::write_script_model(kScripts, directory_->path());
     model_ = Model::load(directory_->path(), {.threads = 1});
   }
   static void TearDownTestSuite() {
@@ -68,7 +68,7 @@ class ChatTurns : public ::testing::Test {
     return turn.read(result.text);
   }
 
-  static inline std::unique_ptr<testing::TemporaryDirectory> directory_;
+  static inline std::unique_ptr<test::TemporaryDirectory> directory_;
   static inline std::shared_ptr<const Model> model_;
 };
 

@@ -18,7 +18,7 @@ namespace {
 class GuardedChat : public ::testing::Test {
  protected:
   GuardedChat() {
-    testing::ChainVocabulary vocabulary;
+    test::ChainVocabulary vocabulary;
     for (char c = ' '; c <= '~'; ++c) vocabulary.pieces.emplace_back(1, c);
     vocabulary.pieces.emplace_back("\n");
     for (int byte = 0x80; byte <= 0xFF; ++byte) {
@@ -30,7 +30,7 @@ class GuardedChat : public ::testing::Test {
     }
     vocabulary.pieces.emplace_back("</think>");
     vocabulary.added["</think>"] = false;
-    testing::write_json(testing::tokenizer_of(vocabulary), directory_.path() / "tokenizer.json");
+    test::write_json(test::tokenizer_of(vocabulary), directory_.path() / "tokenizer.json");
     tokenizer_ = Tokenizer::load(directory_.path());
   }
 
@@ -50,7 +50,7 @@ class GuardedChat : public ::testing::Test {
   static constexpr const char* kChatMl =
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
       "<|im_start|>assistant\n";
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 

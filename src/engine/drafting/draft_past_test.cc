@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-using testing::chain_tree;
+using test::chain_tree;
 
 using Outlook = std::array<DraftPast::Depth, 5>;
 

@@ -26,11 +26,11 @@ constexpr double kFewestBetween = 32;
 // 0.35 after 4 tokens, 0.37 after 8, 0.58 after 16, 0.80 after all).
 constexpr std::size_t kLooked = 7;
 constexpr double kShortOfAll = 0.5;
-constexpr double kMostLooked = 3 * (kLooked - 1);
+constexpr double kMaxLooked = 3 * (kLooked - 1);
 // Rounds with drafts after which a drafter counts as useful again; and the most by which looks get
 // rarer if it was not.
 constexpr int kBackToStay = 64;
-constexpr double kMostPatience = 16;
+constexpr double kMaxPatience = 16;
 // If drafts gain or lose less than this factor, one round in kRoundsAlike is of the other kind: a
 // tenth of a percent of the time at most.
 constexpr double kAboutAsFast = 1.15;
@@ -454,7 +454,7 @@ void DraftPlanner::note_off(OfDrafter& of) const {
   of.n_looks = 1;
   of.n_seen = 0;
   of.n_foreseen = 0;
-  if (of.n_rounds_on < kBackToStay) of.patience = std::min(2 * of.patience, kMostPatience);
+  if (of.n_rounds_on < kBackToStay) of.patience = std::min(2 * of.patience, kMaxPatience);
   of.n_rounds_on = 0;
 }
 
@@ -483,7 +483,7 @@ bool DraftPlanner::look(OfDrafter& of, const Text& text, std::size_t option) {
   ++turn_;
   of.n_seen += static_cast<double>(std::min(kLooked, stream.tokens.size()) - 1);
   of.n_foreseen += *n_foreseen;
-  if (of.n_foreseen < 0.5 || of.n_seen >= kMostLooked) {
+  if (of.n_foreseen < 0.5 || of.n_seen >= kMaxLooked) {
     of.n_seen = 0;
     of.n_foreseen = 0;
     return true;

@@ -25,7 +25,7 @@ constexpr const char* kPrompt = "A small test.";
 class Updates : public ::testing::Test {
  protected:
   Updates() {
-    testing::write_tiny_pair(root_.path());
+    test::write_tiny_pair(root_.path());
     model_ = Model::load(root_.path() / "target", {.threads = 1});
     without_ = Generator(model_).generate(kPrompt, options_);
   }
@@ -60,7 +60,7 @@ class Updates : public ::testing::Test {
     return "no error";
   }
 
-  testing::TemporaryDirectory root_;
+  test::TemporaryDirectory root_;
   std::shared_ptr<const Model> model_;
   GenerateOptions options_{.max_tokens = 50, .ignore_eos = true, .keep_logits = true};
   GenerateResult without_;
@@ -103,9 +103,9 @@ TEST_F(Updates, WhatDoesNotFitIsRefusedAndTheOldOneStays) {
   EXPECT_FALSE(generator.update_drafter());
   EXPECT_EQ(acceptance(generator), before);
 
-  testing::TinyShape shape;
+  test::TinyShape shape;
   shape.vocabulary_size = 300;
-  testing::write_hugging_face(testing::make_tiny_model(shape), at("other"));
+  test::write_hugging_face(test::make_tiny_model(shape), at("other"));
   put(at("other"), at("tuned"));
   EXPECT_NE(message_of([&] { generator.update_drafter(); }).find("vocabulary"), std::string::npos);
   EXPECT_FALSE(generator.update_drafter());

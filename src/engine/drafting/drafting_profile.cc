@@ -104,7 +104,7 @@ PassTimes read_times(const Json& value) {
     list(one, 2);
     const double rows = number(one[0]);
     const double before = points.empty() ? 0 : points.back().rows;
-    if (rows <= before || rows > kMostDraftNodes * 1024.0 || number(one[1]) <= 0) {
+    if (rows <= before || rows > kMaxDraftNodes * 1024.0 || number(one[1]) <= 0) {
       fail("passes of more and more rows, each with its seconds", shown(one));
     }
     points.push_back({static_cast<int>(rows), number(one[1])});
@@ -164,8 +164,8 @@ DraftingProfile read(std::string_view text) {
   profile.passes = read_times(member(whole, "passes"));
   const Json& drafters = member(whole, "drafters");
   if (!drafters.is_array()) fail("a list of drafters", shown(drafters));
-  if (drafters.size() > kMostProfiledDrafters) {
-    fail(fmt::format("at most {} drafters", kMostProfiledDrafters),
+  if (drafters.size() > kMaxProfiledDrafters) {
+    fail(fmt::format("at most {} drafters", kMaxProfiledDrafters),
          fmt::format("{}", drafters.size()));
   }
   for (const Json& one : drafters) {
@@ -198,8 +198,8 @@ DraftingProfile merge_profiles(DraftingProfile run, DraftingProfile before) {
     known.seconds_a_token *= slower;
     run.drafters.emplace_back(std::move(spec), std::move(known));
   }
-  if (run.drafters.size() > kMostProfiledDrafters) {
-    run.drafters.erase(run.drafters.begin() + kMostProfiledDrafters, run.drafters.end());
+  if (run.drafters.size() > kMaxProfiledDrafters) {
+    run.drafters.erase(run.drafters.begin() + kMaxProfiledDrafters, run.drafters.end());
   }
   return run;
 }

@@ -15,11 +15,11 @@ namespace outrider {
 
 // The most drafters in a file, the last used ones: more than users try with one model, in about 0.2
 // MB.
-inline constexpr std::size_t kMostProfiledDrafters = 32;
+inline constexpr std::size_t kMaxProfiledDrafters = 32;
 
 struct DraftingProfile {
   PassTimes passes;
-  // By spec, the last used first; at most kMostProfiledDrafters.
+  // By spec, the last used first; at most kMaxProfiledDrafters.
   std::vector<std::pair<std::string, KnownOfDrafter>> drafters;
 };
 

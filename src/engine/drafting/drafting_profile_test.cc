@@ -16,7 +16,7 @@ DraftingProfile example() {
   DraftingProfile profile{.passes = PassTimes({{1, 0.03}, {2, 0.0351}, {16, 0.12}}),
                           .drafters = {}};
   KnownOfDrafter known;
-  const DraftTree tree = testing::chain_tree(3);
+  const DraftTree tree = test::chain_tree(3);
   known.drawn.past.add(tree, 3, 2);
   known.drawn.past.forget();
   known.drawn.past.add(tree, 3, 1);
@@ -103,7 +103,7 @@ TEST(DraftingProfile, RefusesTheFirstVersionByItsNumber) {
 std::pair<std::string, KnownOfDrafter> drafter(const std::string& name, int n_rounds,
                                                double seconds) {
   KnownOfDrafter known;
-  const DraftTree tree = testing::chain_tree(1);
+  const DraftTree tree = test::chain_tree(1);
   for (int round = 0; round < n_rounds; ++round) known.greedy.past.add(tree, 1, 1);
   known.levels = PassTimes({{1, seconds}});
   known.seconds_a_token = seconds / 2;
@@ -150,7 +150,7 @@ TEST(DraftingProfile, HoldsTheDraftersUsedLast) {
     DraftingProfile run{.passes = profile.passes, .drafters = {drafter(std::to_string(i), 1, 1)}};
     profile = merge_profiles(run, read_drafting_profile(to_text(profile), "file"));
   }
-  ASSERT_EQ(profile.drafters.size(), kMostProfiledDrafters);
+  ASSERT_EQ(profile.drafters.size(), kMaxProfiledDrafters);
   EXPECT_EQ(profile.drafters.front().first, "39");
   EXPECT_EQ(profile.drafters.back().first, "8");
   EXPECT_LT(to_text(profile).size(), 200'000U);

@@ -25,7 +25,7 @@ class FurtherLevel {
   }
   // 1 if all drafts were equally deep.
   double in_mean_levels() const {
-    return std::clamp((covariance_ + kGuess) / (variance_ + kGuess), kLeast, 1.0);
+    return std::clamp((covariance_ + kGuess) / (variance_ + kGuess), kMin, 1.0);
   }
 
  private:
@@ -33,7 +33,7 @@ class FurtherLevel {
   static constexpr double kStalled = 3;
   // The prior is a mean level, with the weight of an additional variance of 0.1.
   static constexpr double kGuess = 0.1;
-  static constexpr double kLeast = 0.25;  // lower values have not been measured
+  static constexpr double kMin = 0.25;  // lower values have not been measured
 
   double n_ = 0;
   double levels_ = 0;

@@ -40,15 +40,15 @@ class RankTreeHandler final : public StrictJsonHandler {
     if (level_ == 0) return unexpected("the end of an array");
     if (level_-- == 1) return true;
     if (path_.empty()) fail("ranks in every node", "an empty one");
-    if (static_cast<int>(paths_.size()) == kMostDraftNodes) {
-      fail(fmt::format("at most {} nodes", kMostDraftNodes), "more");
+    if (static_cast<int>(paths_.size()) == kMaxDraftNodes) {
+      fail(fmt::format("at most {} nodes", kMaxDraftNodes), "more");
     }
     if (!paths_.insert(path_).second) fail("each node once", fmt::format("{} twice", name(path_)));
     return true;
   }
   bool number_unsigned(std::uint64_t rank) override {
-    if (level_ != 2 || rank >= kMostDraftNodes ||
-        path_.size() >= static_cast<std::size_t>(kMostDraftNodes)) {
+    if (level_ != 2 || rank >= kMaxDraftNodes ||
+        path_.size() >= static_cast<std::size_t>(kMaxDraftNodes)) {
       return unexpected(fmt::to_string(rank));
     }
     path_.push_back(static_cast<int>(rank));
@@ -77,7 +77,7 @@ class RankTreeHandler final : public StrictJsonHandler {
   Expectation expected() const override {
     if (level_ == 0) return {description(), "a list of nodes"};
     if (level_ == 1) return {description(), "a list of ranks for every node"};
-    return {description(), fmt::format("ranks from 0 to {}", kMostDraftNodes - 1)};
+    return {description(), fmt::format("ranks from 0 to {}", kMaxDraftNodes - 1)};
   }
 
  private:
@@ -117,15 +117,15 @@ std::vector<int> static_tree(const Spec& spec, const std::string& text) {
 }
 
 std::vector<int> tree_of_widths(const Spec& spec, const std::string& text) {
-  const std::vector<int> widths = spec.integers(1, kMostDraftNodes);
+  const std::vector<int> widths = spec.integers(1, kMaxDraftNodes);
   if (widths.empty()) throw UsageError(kReadTree, text, "widths:W1,W2,...", "no widths");
   std::int64_t n_in_level = 1;
   std::int64_t n_nodes = 0;
   for (const int width : widths) {
     n_in_level *= width;
     n_nodes += n_in_level;
-    if (n_nodes > kMostDraftNodes) {
-      throw UsageError(kReadTree, text, fmt::format("at most {} nodes", kMostDraftNodes), "more");
+    if (n_nodes > kMaxDraftNodes) {
+      throw UsageError(kReadTree, text, fmt::format("at most {} nodes", kMaxDraftNodes), "more");
     }
   }
   return widths_tree(widths);
@@ -138,8 +138,8 @@ std::shared_ptr<const TreeShape> planned_shape(const Spec& spec, const std::stri
     throw UsageError(kReadTree, text, "sequoia:profile=FILE, which 'outrider tune tree' writes",
                      "no profile");
   }
-  const int budget = spec.integer("budget", 1, kMostDraftNodes).value_or(0);
-  const int depth = spec.integer("depth", 1, kMostDraftNodes).value_or(0);
+  const int budget = spec.integer("budget", 1, kMaxDraftNodes).value_or(0);
+  const int depth = spec.integer("depth", 1, kMaxDraftNodes).value_or(0);
   const TreeProfile profile = read_tree_profile(*file);
   return std::make_shared<FixedShape>(plan_tree(profile, budget, depth).n_children,
                                       siblings_named(profile.siblings));
@@ -188,23 +188,23 @@ std::shared_ptr<const TreeShape> make_tree_shape(const std::string& text) {
   }
   if (spec.name() == "chain") {
     spec.require_keys({"length"});
-    return chain_shape(spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength));
+    return chain_shape(spec.integer("length", 1, kMaxDraftNodes).value_or(kDefaultDraftLength));
   }
   if (spec.name() == "best") {
     spec.require_keys({"nodes", "depth"});
     BestShape::Limits limits;
-    limits.nodes = spec.integer("nodes", 1, kMostDraftNodes).value_or(limits.nodes);
-    limits.depth = spec.integer("depth", 1, kMostDraftNodes).value_or(limits.depth);
+    limits.nodes = spec.integer("nodes", 1, kMaxDraftNodes).value_or(limits.nodes);
+    limits.depth = spec.integer("depth", 1, kMaxDraftNodes).value_or(limits.depth);
     return std::make_shared<BestShape>(limits);
   }
   spec.require_keys({"total", "depth", "topk"});
   DynamicShape::Limits limits;
-  limits.total = spec.integer("total", 1, kMostDraftNodes).value_or(limits.total);
-  limits.depth = spec.integer("depth", 1, kMostDraftNodes).value_or(limits.depth);
-  limits.top_k = spec.integer("topk", 1, kMostDraftNodes).value_or(limits.top_k);
+  limits.total = spec.integer("total", 1, kMaxDraftNodes).value_or(limits.total);
+  limits.depth = spec.integer("depth", 1, kMaxDraftNodes).value_or(limits.depth);
+  limits.top_k = spec.integer("topk", 1, kMaxDraftNodes).value_or(limits.top_k);
   // Expanded nodes hold distributions, whether they are kept or not.
-  if (1 + limits.top_k * (limits.depth - 1) > kMostDraftNodes) {
-    throw UsageError(kReadTree, text, fmt::format("topk * (depth - 1) below {}", kMostDraftNodes),
+  if (1 + limits.top_k * (limits.depth - 1) > kMaxDraftNodes) {
+    throw UsageError(kReadTree, text, fmt::format("topk * (depth - 1) below {}", kMaxDraftNodes),
                      fmt::format("{}", limits.top_k * (limits.depth - 1)));
   }
   return std::make_shared<DynamicShape>(limits);

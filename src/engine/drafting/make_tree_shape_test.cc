@@ -97,7 +97,7 @@ class RankTreeFile : public ::testing::Test {
     std::ofstream(path) << text;
     return path.string();
   }
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
 };
 
 TEST_F(RankTreeFile, IsReadInAnyOrder) {

@@ -116,7 +116,7 @@ PassTimes measure_passes(LanguageModel& model) {
   // A large model is not measured for longer: wider passes are extrapolated by the last ones' cost
   // per row.
   constexpr double kLongest_seconds = 1;
-  constexpr std::size_t kMostTimes = 25;
+  constexpr std::size_t kMaxTimes = 25;
   constexpr double kShort_seconds = 0.01;  // per width, for passes beyond two
   const auto seconds_since = [](Clock::time_point began) {
     return std::chrono::duration<double>(Clock::now() - began).count();
@@ -155,7 +155,7 @@ PassTimes measure_passes(LanguageModel& model) {
   }
   // Short passes differ by some percent: measures more of them, in turn, since the machine's speed
   // drifts.
-  for (std::size_t time = 2; time < kMostTimes; ++time) {
+  for (std::size_t time = 2; time < kMaxTimes; ++time) {
     for (std::size_t i = 0; i < widths.size(); ++i) {
       const bool is_short = static_cast<double>(time) * seconds[i][0] < kShort_seconds;
       if (is_short) seconds[i].push_back(time_pass(widths[i]));

@@ -39,7 +39,7 @@ TEST(PayingNodes, LearnsWhatWasJudged) {
   Verdict verdict;
   verdict.path = {1, 2};
   verdict.next = 1;
-  nodes.learn(testing::chain_tree(3), verdict, curve);
+  nodes.learn(test::chain_tree(3), verdict, curve);
   EXPECT_GT(curve.stands(kSure), sure);
   EXPECT_LT(curve.stands(kLikely), likely);
   EXPECT_EQ(curve.stands(kUnsure), unsure);
@@ -54,7 +54,7 @@ TEST(PayingNodes, LearnsWhatWouldHaveStood) {
     const double before = curve.stands(kUnsure);
     Verdict verdict;
     verdict.next = said;
-    nodes.learn(testing::chain_tree(0), verdict, curve);
+    nodes.learn(test::chain_tree(0), verdict, curve);
     if (said == 1) {
       EXPECT_GT(curve.stands(kUnsure), before);
     } else {
@@ -74,7 +74,7 @@ TEST(PayingNodes, GainIsWhatIsExpectedAboveThePrices) {
   nodes.drafted(kSure);
   nodes.drafted(kSure);
   const double p = curve.stands(kSure);
-  EXPECT_NEAR(nodes.gain(testing::chain_tree(2)), p - 0.25 + p * p - 0.5, 1e-12);
+  EXPECT_NEAR(nodes.gain(test::chain_tree(2)), p - 0.25 + p * p - 0.5, 1e-12);
 }
 
 // chain_tree's tokens are 1.
@@ -85,7 +85,7 @@ TEST(PayingNodes, OfADraftThatIsWithdrawnTheFirstTokenTeaches) {
     nodes.begin(curve, {});
     nodes.drafted(kUnsure);
     nodes.drafted(kLikely);
-    nodes.withdraw(testing::chain_tree(2));
+    nodes.withdraw(test::chain_tree(2));
     const double unsure = curve.stands(kUnsure);
     const double likely = curve.stands(kLikely);
     nodes.learn_aside(first, curve);
@@ -102,7 +102,7 @@ TEST(PayingNodes, LearnsNothingOfADraftThatIsNotTheirs) {
   nodes.begin(curve, {});
   nodes.drafted(kSure);
   const double before = curve.stands(kSure);
-  nodes.learn(testing::chain_tree(2), Verdict(), curve);
+  nodes.learn(test::chain_tree(2), Verdict(), curve);
   EXPECT_EQ(curve.stands(kSure), before);
 }
 

@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-using testing::chain_tree;
+using test::chain_tree;
 
 // The counts after many rounds if each depth is accepted with the probability `share`.
 DraftPast past_of(double share, int deepest, int n_rounds = 400, unsigned seed = 1) {

@@ -24,7 +24,7 @@ constexpr const char* kFormat = "outrider-tree-profile";
 constexpr int kVersion = 1;
 
 // Rounding tolerance for sums of counted shares.
-constexpr double kMostShares = 1 + 1e-9;
+constexpr double kMaxShares = 1 + 1e-9;
 
 class ProfileReader final : public StrictJsonHandler {
  public:
@@ -37,7 +37,7 @@ class ProfileReader final : public StrictJsonHandler {
     double sum = 0;
     for (const double share : profile_.accept_by_rank) sum += share;
     if (profile_.accept_by_rank.empty()) fail("a share for at least one rank", "none");
-    if (sum > kMostShares) fail("shares by rank with a sum of at most 1", fmt::to_string(sum));
+    if (sum > kMaxShares) fail("shares by rank with a sum of at most 1", fmt::to_string(sum));
     if (profile_.passes.empty() || profile_.passes.front().rows != 1) {
       fail("a pass over 1 row first", "none");
     }
@@ -104,7 +104,7 @@ class ProfileReader final : public StrictJsonHandler {
       profile_.n_nodes = static_cast<std::int64_t>(value);
       return true;
     }
-    if (level_ == 3 && pass_key_ == "rows" && value <= kMostDraftNodes + 1) {
+    if (level_ == 3 && pass_key_ == "rows" && value <= kMaxDraftNodes + 1) {
       pass_.rows = static_cast<int>(value);
       return true;
     }
@@ -146,7 +146,7 @@ class ProfileReader final : public StrictJsonHandler {
     } else if (level_ == 1 && key_ == "level_seconds") {
       profile_.level_seconds = value;
     } else if (level_ == 2 && key_ == "accept_by_rank" && value <= 1 &&
-               profile_.accept_by_rank.size() < static_cast<std::size_t>(kMostDraftNodes)) {
+               profile_.accept_by_rank.size() < static_cast<std::size_t>(kMaxDraftNodes)) {
       profile_.accept_by_rank.push_back(value);
     } else if (level_ == 3 && pass_key_ == "seconds") {
       pass_.seconds = value;
@@ -167,11 +167,11 @@ class ProfileReader final : public StrictJsonHandler {
   std::vector<std::string> seen_;
 };
 
-// Seconds of a target pass over the root and n drafted nodes, for n from 0 to most_nodes.
-std::vector<double> target_pass_seconds(const TreeProfile& profile, int most_nodes) {
+// Seconds of a target pass over the root and n drafted nodes, for n from 0 to max_nodes.
+std::vector<double> target_pass_seconds(const TreeProfile& profile, int max_nodes) {
   std::vector<double> seconds;
   std::size_t next = 0;  // the first measured pass with at least that many rows
-  for (int rows = 1; rows <= most_nodes + 1; ++rows) {
+  for (int rows = 1; rows <= max_nodes + 1; ++rows) {
     while (profile.passes[next].rows < rows) ++next;
     const TreeProfile::Pass& above = profile.passes[next];
     if (above.rows == rows) {
@@ -221,13 +221,13 @@ PlannedDraft plan_tree(const TreeProfile& profile, int budget, int depth) {
                      "none");
   }
   if (depth < 0) throw UsageError("plan tree", "depth", "0 or more", fmt::to_string(depth));
-  const int most_nodes = profile.passes.back().rows - 1;
-  if (budget < 0 || budget > most_nodes) {
+  const int max_nodes = profile.passes.back().rows - 1;
+  if (budget < 0 || budget > max_nodes) {
     throw UsageError("plan tree", "budget",
-                     fmt::format("at most {} nodes, up to which passes were measured", most_nodes),
+                     fmt::format("at most {} nodes, up to which passes were measured", max_nodes),
                      fmt::to_string(budget));
   }
-  if (budget == 0) budget = most_nodes;
+  if (budget == 0) budget = max_nodes;
   if (depth == 0) depth = budget;
   std::vector<double> seconds = target_pass_seconds(profile, budget);
   const double plain = seconds.front();

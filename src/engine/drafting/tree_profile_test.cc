@@ -43,7 +43,7 @@ std::string error_of(const std::function<void()>& action) {
 }
 
 TEST(TreeProfile, ComesBackAsItWasWritten) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path() / "profile.json";
   const TreeProfile written = sample_profile();
   write_tree_profile(written, file);
@@ -64,7 +64,7 @@ TEST(TreeProfile, ComesBackAsItWasWritten) {
 }
 
 TEST(TreeProfile, SaysWhatIsWrongWithAFile) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path() / "profile.json";
   write_tree_profile(sample_profile(), file);
   std::ifstream stream(file);
@@ -146,7 +146,7 @@ TEST(PlanTree, PassesBetweenMeasuredOnesCostWhatLiesBetween) {
 }
 
 TEST(PlanTree, IsATreeOfTheSpecLanguage) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const std::string file = (directory.path() / "profile.json").string();
   TreeProfile profile = sample_profile();
   profile.draft_seconds = profile.level_seconds = 0;

@@ -16,15 +16,15 @@
 namespace outrider {
 namespace {
 
-using test_files::Bytes;
-using test_files::Gguf;
+using test::Bytes;
+using test::Gguf;
 
 // All tensors share the same bytes: contents do not matter here.
 Bytes bytes_of(const nlohmann::json& model) {
   Gguf file;
   file.text("general.architecture", model["architecture"].get<std::string>());
   for (const auto& [key, value] : model["keys"].items()) {
-    file.value(key, test_files::kU32, value.get<std::uint32_t>());
+    file.value(key, test::kU32, value.get<std::uint32_t>());
   }
   for (const auto& tensor : model["tensors"]) {
     auto sizes = tensor[1].get<std::vector<std::uint64_t>>();
@@ -83,8 +83,8 @@ TEST(FileType, OddMetadataIsNoMatter) {
   for (const std::int64_t odd : {INT64_MIN, std::int64_t{-1}, INT64_MAX}) {
     Gguf made;
     made.text("general.architecture", "llama")
-        .value("llama.block_count", test_files::kI64, odd)
-        .value("llama.expert_count", test_files::kI64, odd)
+        .value("llama.block_count", test::kI64, odd)
+        .value("llama.expert_count", test::kI64, odd)
         .texts("llama.attention.head_count", {"many"});
     made.tensor("blk.99999999999999999999.ffn_down.weight", {256, 2}, 0, Bytes(2048))
         .tensor("blk.-3.ffn_down.weight", {256, 2}, 0, Bytes(2048))

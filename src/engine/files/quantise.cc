@@ -37,7 +37,7 @@ constexpr std::uint32_t kBlockLayouts = 2;
 // Elements per piece: 4 MiB of floats, at most 50 ms on one thread.
 constexpr std::int64_t kPiece = 1 << 20;
 // Elements per thread at least: enough to make scheduling negligible.
-constexpr std::int64_t kLeastShare = 1 << 14;
+constexpr std::int64_t kMinShare = 1 << 14;
 
 std::string tensor_of(const GgufFile& file, const TensorView& tensor) {
   return fmt::format("{}: tensor '{}'", file.description(), tensor.name);
@@ -184,7 +184,7 @@ class Writing {
     bytes_.resize(static_cast<std::size_t>(n) * n_bytes);
     std::atomic<std::int64_t> first_bad{n * unit};
     run_team(n_threads_, [&](const Team& team) {
-      team.deal(n, std::max<std::int64_t>(1, kLeastShare / unit), [&](Range part) {
+      team.parallel_for_dynamic(n, std::max<std::int64_t>(1, kMinShare / unit), [&](Range part) {
         const auto begin = static_cast<std::size_t>(part.begin);
         const auto size = static_cast<std::size_t>(part.end - part.begin);
         const auto of_unit = static_cast<std::size_t>(unit);

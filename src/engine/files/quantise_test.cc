@@ -31,20 +31,20 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using test_files::Bytes;
-using test_files::Gguf;
+using test::Bytes;
+using test::Gguf;
+using test::TinyModel;
+using test::TinyShape;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
-using testing::TinyModel;
-using testing::TinyShape;
 
 Bytes read_file(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  return test_files::to_bytes(text);
+  return test::to_bytes(text);
 }
 
 void write_file(const fs::path& path, const Bytes& bytes) {
@@ -74,7 +74,7 @@ class Quantise : public ::testing::Test {
   fs::path out() const { return root() / "out.gguf"; }
   const fs::path& root() const { return directory_.path(); }
   void write_source(ElementType type = ElementType::f32) const {
-    write_gguf(testing::make_tiny_model(wide_shape()), source(), {type, type});
+    write_gguf(test::make_tiny_model(wide_shape()), source(), {type, type});
   }
   auto quantising(const QuantiseOptions& options) const {
     return [this, options] { quantise_file(source(), out(), options); };
@@ -83,7 +83,7 @@ class Quantise : public ::testing::Test {
   bool is_clean() const {
     return std::distance(fs::directory_iterator(root()), fs::directory_iterator()) == 1;
   }
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(Quantise, HoldsEachTensorInItsPlannedType) {
@@ -194,8 +194,7 @@ TEST_F(Quantise, TakesWhatIsQuantisedOnlyWhenAsked) {
       quantise_file(source(), out(), {.type = "q8_0", .requantise = true});
   EXPECT_THAT(summary.warnings, ElementsAre(HasSubstr("quantised before: 58 of 58 matrices")));
   // A tensor that has its type already is copied; in q4_0 files the head is q6_k.
-  write_gguf(testing::make_tiny_model(wide_shape()), source(),
-             {ElementType::q4_0, ElementType::q6_k});
+  write_gguf(test::make_tiny_model(wide_shape()), source(), {ElementType::q4_0, ElementType::q6_k});
   EXPECT_THAT(quantise_file(source(), out(), {.type = "q4_0", .replace = true}).warnings,
               IsEmpty());
   const auto before = open_gguf(source());
@@ -208,7 +207,7 @@ TEST_F(Quantise, TakesWhatIsQuantisedOnlyWhenAsked) {
 
 // gpt-oss as published: experts in MXFP4, which can be read but not written.
 TEST_F(Quantise, ReadsExpertsInMxfp4) {
-  const fs::path golden = testing::golden_directory("gpt_oss_mxfp4") / "model.gguf";
+  const fs::path golden = test::golden_directory("gpt_oss_mxfp4") / "model.gguf";
   EXPECT_THAT([&] { quantise_file(golden, out(), {.type = "q8_0"}); },
               ThrowsMessage<Error>(AllOf(HasSubstr("_exps.weight"), HasSubstr("got mxfp4"))));
   EXPECT_FALSE(fs::exists(out()));
@@ -248,9 +247,9 @@ TEST_F(Quantise, TakesAllPartsOfASplitFile) {
   const auto part = [&](int number) {
     Gguf made;
     made.text("general.architecture", "llama")
-        .value("split.no", test_files::kU16, static_cast<std::uint16_t>(number - 1))
-        .value("split.count", test_files::kU16, std::uint16_t{2})
-        .value("split.tensors.count", test_files::kI32, std::int32_t{2})
+        .value("split.no", test::kU16, static_cast<std::uint16_t>(number - 1))
+        .value("split.count", test::kU16, std::uint16_t{2})
+        .value("split.tensors.count", test::kI32, std::int32_t{2})
         .text("general.name", "parts");
     made.tensor(number == 1 ? "a.weight" : "b.weight", {512, 2}, 0, values);
     const fs::path path =
@@ -283,7 +282,7 @@ TEST_F(Quantise, NamesTheTensorOfWhatIsNoNumber) {
   for (const Bad& bad : {Bad{kNan, "q4_k_m", "expected finite numbers, got nan in row 2"},
                          Bad{-kInfinity, "q8_0", "expected finite numbers, got -inf in row 2"},
                          Bad{1e6F, "q4_0", "numbers of at most 524032 for q4_0, got 1000000"}}) {
-    TinyModel model = testing::make_tiny_model(wide_shape());
+    TinyModel model = test::make_tiny_model(wide_shape());
     model.at("model.layers.5.mlp.up_proj.weight").values[2 * 256 + 77] = bad.value;
     write_gguf(model, source(), {});
     EXPECT_THAT(quantising({.type = bad.type}),
@@ -368,7 +367,7 @@ TEST_F(Quantise, OddShapesAndTypes) {
   Gguf made;
   made.alignment = 64;
   made.text("general.architecture", "llama")
-      .value("general.alignment", test_files::kU32, std::uint32_t{64});
+      .value("general.alignment", test::kU32, std::uint32_t{64});
   made.tensor("odd.weight", {40, 3}, 0, floats(120))
       .tensor("long.weight", {kLong, 2}, 0, floats(2 * kLong))
       .tensor("cube.weight", {32, 3, 5}, 0, floats(480))

@@ -24,9 +24,9 @@ class ModelDefaults : public ::testing::Test {
     std::ofstream(directory_.path() / "generation_config.json") << text;
     return read_sampling_defaults(directory_.path());
   }
-  SamplingDefaults of_gguf(const test_files::Gguf& builder) const {
+  SamplingDefaults of_gguf(const test::Gguf& builder) const {
     const std::filesystem::path file = directory_.path() / "model.gguf";
-    const test_files::Bytes bytes = builder.bytes();
+    const test::Bytes bytes = builder.bytes();
     std::ofstream(file, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
@@ -42,7 +42,7 @@ class ModelDefaults : public ::testing::Test {
     return {};
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 // As in generation_config.json of Qwen2.5's instruct models.
@@ -100,10 +100,10 @@ TEST_F(ModelDefaults, RefuseWhatNoSamplingCanHave) {
 
 // general.sampling.*, written by llama.cpp's converter and read as defaults by its programs.
 TEST_F(ModelDefaults, AreThoseOfGguf) {
-  test_files::Gguf builder;
-  builder.value("general.sampling.temp", test_files::kF32, 0.6F)
-      .value("general.sampling.top_k", test_files::kI32, std::int32_t{40})
-      .value("general.sampling.mirostat", test_files::kI32, std::int32_t{2});
+  test::Gguf builder;
+  builder.value("general.sampling.temp", test::kF32, 0.6F)
+      .value("general.sampling.top_k", test::kI32, std::int32_t{40})
+      .value("general.sampling.mirostat", test::kI32, std::int32_t{2});
   const SamplingDefaults defaults = of_gguf(builder);
   ASSERT_TRUE(defaults.temperature.has_value());
   EXPECT_FLOAT_EQ(static_cast<float>(*defaults.temperature), 0.6F);
@@ -115,9 +115,9 @@ TEST_F(ModelDefaults, AreThoseOfGguf) {
 // llama.cpp 0.7.0, common/common.h: penalty_last_n is 64 if a file names none, -1 the context.
 TEST_F(ModelDefaults, PenaltiesOfTheLastTokensHaveNoCounterpart) {
   const auto with_last = [](std::optional<std::int32_t> last, float penalty) {
-    test_files::Gguf builder;
-    builder.value("general.sampling.penalty_repeat", test_files::kF32, penalty);
-    if (last) builder.value("general.sampling.penalty_last_n", test_files::kI32, *last);
+    test::Gguf builder;
+    builder.value("general.sampling.penalty_repeat", test::kF32, penalty);
+    if (last) builder.value("general.sampling.penalty_last_n", test::kI32, *last);
     return builder;
   };
   EXPECT_TRUE(of_gguf(with_last(-1, 1.5F)).unused.empty());

@@ -45,7 +45,7 @@ class TextDocumentsTest : public ::testing::Test {
     EXPECT_FALSE(source.next().has_value());
     return all;
   }
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(TextDocumentsTest, AreWhatSeparatorsLeave) {

@@ -60,8 +60,8 @@ bool VerdictLog::belongs_to(const Model& target) const { return state_->target =
 
 const VerdictLogFormat& VerdictLog::format() const { return state_->writer.format(); }
 
-std::int64_t VerdictLog::most_generated(std::int64_t n_prompt) const {
-  return state_->writer.most_generated(n_prompt);
+std::int64_t VerdictLog::max_generated(std::int64_t n_prompt) const {
+  return state_->writer.max_generated(n_prompt);
 }
 
 void VerdictLog::append(const LoggedText& text) {

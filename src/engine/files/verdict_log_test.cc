@@ -28,15 +28,15 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using test_support::near;
+using test::near;
 
 constexpr const char* kPrompt = "A small test.";
 
 class Recording : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<testing::TemporaryDirectory>();
-    testing::write_tiny_pair(folder_->path());
+    folder_ = std::make_unique<test::TemporaryDirectory>();
+    test::write_tiny_pair(folder_->path());
     model_ = Model::load(folder_->path() / "target", {.threads = 1});
   }
   static void TearDownTestSuite() {
@@ -60,9 +60,9 @@ class Recording : public ::testing::Test {
   }
   fs::path log_path() const { return root_.path() / "log"; }
 
-  static inline std::unique_ptr<testing::TemporaryDirectory> folder_;
+  static inline std::unique_ptr<test::TemporaryDirectory> folder_;
   static inline std::shared_ptr<const Model> model_;
-  testing::TemporaryDirectory root_;
+  test::TemporaryDirectory root_;
 };
 
 TEST_F(Recording, ChangesNoBitOfTheOutput) {
@@ -91,7 +91,7 @@ TEST_F(Recording, ChangesNoBitOfTheOutput) {
 
 // Compares each row with the result's logits, by the definition. Penalties and temperature do not
 // appear: the log records the model.
-TEST_F(Recording, HoldsTheTargetsOwnLaw) {
+TEST_F(Recording, HoldsTheTargetsOwnDistribution) {
   const int n_vocabulary = model_->summary().vocabulary_size;
   for (const int top_k : {1, 5, n_vocabulary, n_vocabulary + 1}) {
     const fs::path path = root_.path() / std::to_string(top_k);

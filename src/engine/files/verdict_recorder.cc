@@ -10,19 +10,19 @@
 namespace outrider {
 
 VerdictRecorder::VerdictRecorder(const VerdictLogFormat& format, std::span<const TokenId> prompt,
-                                 std::int64_t most_generated)
-    : format_(format), most_generated_(most_generated) {
+                                 std::int64_t max_generated)
+    : format_(format), max_generated_(max_generated) {
   text_.tokens.assign(prompt.begin(), prompt.end());
   text_.n_prompt = static_cast<int>(prompt.size());
 }
 
 void VerdictRecorder::add(TokenId token, std::span<const float> logits) {
-  if (text_.n_generated() >= most_generated_) return;
+  if (text_.n_generated() >= max_generated_) return;
   const auto n_kept = static_cast<std::size_t>(format_.n_kept);
   likeliest_tokens(logits, format_.n_kept, kept_);
   const double largest = logits[static_cast<std::size_t>(kept_.front())];
   if (!std::isfinite(largest)) {
-    most_generated_ = text_.n_generated();
+    max_generated_ = text_.n_generated();
     return;
   }
   // Rows have a fixed width: impossible tokens pad what the likeliest leave.

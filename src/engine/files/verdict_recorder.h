@@ -14,9 +14,9 @@ namespace outrider {
 // Grows with each committed token. Reads logits and changes nothing. Not thread-safe.
 class VerdictRecorder {
  public:
-  // prompt: at least one token. Nothing is kept beyond most_generated tokens.
+  // prompt: at least one token. Nothing is kept beyond max_generated tokens.
   VerdictRecorder(const VerdictLogFormat& format, std::span<const TokenId> prompt,
-                  std::int64_t most_generated);
+                  std::int64_t max_generated);
 
   // Adds a committed token and the target's logits (n_vocabulary) from which it came. The record
   // ends where these give no distribution (+infinity, only NaN).
@@ -26,7 +26,7 @@ class VerdictRecorder {
 
  private:
   VerdictLogFormat format_;
-  std::int64_t most_generated_;
+  std::int64_t max_generated_;
   LoggedText text_;
   std::vector<TokenId> kept_;    // reused from token to token
   std::vector<double> weights_;  // (n_vocabulary) exp(logit - largest)

@@ -32,8 +32,8 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::draft_text;
-using testing::GoldenAssistant;
+using test::draft_text;
+using test::GoldenAssistant;
 
 // Writes the target's directory with a tokenizer of a few bytes, which a Model needs, and the
 // assistant into a subfolder.
@@ -41,10 +41,10 @@ void write_target(const GoldenAssistant& golden, const fs::path& directory) {
   constexpr int kBytes = 258;
   fs::copy(golden.target, directory, fs::copy_options::recursive);
   fs::copy(golden.folder, directory / "assistant");
-  testing::TinyVocabulary vocabulary = testing::make_tiny_vocabulary(kBytes);
+  test::TinyVocabulary vocabulary = test::make_tiny_vocabulary(kBytes);
   vocabulary.tokens.resize(golden.logits.front().size());
   vocabulary.merges.clear();
-  std::ofstream(directory / "tokenizer.json") << testing::tokenizer_json(vocabulary);
+  std::ofstream(directory / "tokenizer.json") << test::tokenizer_json(vocabulary);
 }
 
 std::string spec_of(const GoldenAssistant& golden) { return "mtp:" + golden.folder.string(); }
@@ -54,15 +54,15 @@ class AssistantDrafts : public ::testing::TestWithParam<std::tuple<std::string, 
 TEST_P(AssistantDrafts, HaveTheBitsOfPlainTexts) {
   const auto& [name, weights] = GetParam();
   const GoldenAssistant golden(name);
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write_target(golden, directory.path() / "target");
   const auto target = Model::load(directory.path() / "target", {.weights = weights, .threads = 2});
-  testing::expect_bits_of_plain_texts(target, golden.text(),
-                                      {spec_of(golden), spec_of(golden) + ",weights=int4"});
+  test::expect_bits_of_plain_texts(target, golden.text(),
+                                   {spec_of(golden), spec_of(golden) + ",weights=int4"});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AssistantDrafts,
-                         ::testing::Combine(::testing::ValuesIn(testing::golden_assistants()),
+                         ::testing::Combine(::testing::ValuesIn(test::golden_assistants()),
                                             ::testing::Values("f32", "int8")),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param);
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(All, AssistantDrafts,
 
 void expect_drafts_of(const GoldenAssistant& golden, const std::string& spec) {
   SCOPED_TRACE(spec);
-  const auto target = testing::load_f32(golden.target);
+  const auto target = test::load_f32(golden.target);
   const auto drafter = read_drafter(spec).make(
       {.target = target.get(),
        .target_path = golden.target,
@@ -109,13 +109,12 @@ TEST(AssistantDraftsGguf, AreTheTokensOfTransformers) {
   expect_drafts_of(golden, spec_of(golden) + "/model.gguf");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AssistantDraftsGolden,
-                         ::testing::ValuesIn(testing::golden_assistants()),
+INSTANTIATE_TEST_SUITE_P(All, AssistantDraftsGolden, ::testing::ValuesIn(test::golden_assistants()),
                          [](const auto& info) { return info.param; });
 
 // In a tree with renumbered nodes, the distribution after each node, kept or not, equals that of
 // rows run along its path alone.
-TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
+TEST_P(AssistantDraftsGolden, NodesHaveTheDistributionsOfTheirPaths) {
   const GoldenAssistant golden(GetParam());
   const LoadOptions options{.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 1};
   const auto target = load_model(golden.target, options);
@@ -161,7 +160,7 @@ TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
       if (known < 0) {
         ASSERT_TRUE(drafter->draft_at(context, tree, node, asked, nullptr)) << "node " << node;
       }
-      const Distribution& law = known < 0 ? asked : tree.distribution(known);
+      const Distribution& dist = known < 0 ? asked : tree.distribution(known);
       std::vector<int> path;
       for (int at = node; at >= 0; at = tree.node(at).parent) path.insert(path.begin(), at);
       std::vector<float> given(state.begin(), state.end());
@@ -175,7 +174,7 @@ TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
       Distribution expected;
       stream.transform.distribution(rows.logits_row(0), expected);
       for (TokenId token = 0; token < n_tokens; ++token) {
-        ASSERT_EQ(law.prob(token), expected.prob(token)) << "node " << node;
+        ASSERT_EQ(dist.prob(token), expected.prob(token)) << "node " << node;
       }
     }
   }
@@ -186,7 +185,7 @@ TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
 // they continue kept texts.
 TEST(AssistantDrafts, GoTogetherAndBehindKeptTexts) {
   const GoldenAssistant golden("whole");
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write_target(golden, directory.path() / "target");
   const auto target = Model::load(directory.path() / "target", {.threads = 2});
   std::vector<std::vector<TokenId>> prompts;
@@ -200,7 +199,7 @@ TEST(AssistantDrafts, GoTogetherAndBehindKeptTexts) {
   }
   const std::vector<std::string> drafters = {spec_of(golden)};
   Batch batch(target, drafters, {.threads = 2},
-              {.most_running = 8, .prompt_rows = 30, .most_kept = 4});
+              {.max_running = 8, .prompt_rows = 30, .max_kept = 4});
   std::int64_t n_reused = 0;
   for (const bool again : {false, true}) {
     std::vector<GenerateResult> results(prompts.size());
@@ -236,7 +235,7 @@ TEST(AssistantDrafts, GoTogetherAndBehindKeptTexts) {
 // drafts nothing.
 TEST(AssistantDrafts, DraftNothingWhereKeysOfTheirWindowAreGone) {
   const GoldenAssistant golden("ordered");
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write_target(golden, directory.path() / "target");
   const auto target = Model::load(directory.path() / "target", {.threads = 1});
   constexpr int kWindow = 16;  // as in its config.json
@@ -252,7 +251,7 @@ TEST(AssistantDrafts, DraftNothingWhereKeysOfTheirWindowAreGone) {
     second.push_back(static_cast<TokenId>(2 + (first[second.size()] - 1) % 94));
     const GenerateResult plain = draft_text(target, second, 0, {});
     const std::vector<std::string> drafters = {spec_of(golden)};
-    Batch batch(target, drafters, {.threads = 1}, {.most_kept = 2});
+    Batch batch(target, drafters, {.threads = 1}, {.max_kept = 2});
     GenerateResult drafted;
     const auto run = [&](const std::vector<TokenId>& prompt, int n_tokens) {
       batch.submit({.prompt = prompt,
@@ -278,7 +277,7 @@ TEST(AssistantDrafts, DraftNothingWhereKeysOfTheirWindowAreGone) {
 // "auto" finds the assistant in a subfolder of the target and drafts with it.
 TEST(AssistantDrafts, AreFoundByAuto) {
   const GoldenAssistant golden("ordered");
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path path = directory.path() / "target";
   write_target(golden, path);
   EXPECT_EQ(own_parts(path).back(), "mtp:" + (path / "assistant").string());

@@ -27,12 +27,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::kCaught;
-using testing::kExact;
-using testing::prove;
-using testing::Proven;
-using testing::StoredModel;
-using testing::World;
+using test::kCaught;
+using test::kExact;
+using test::prove;
+using test::Proven;
+using test::StoredModel;
+using test::World;
 
 struct BlockWorld {
   const char* block;
@@ -86,22 +86,22 @@ const std::vector<BlockWorld> kWorlds = {
 // head with random predictions.
 std::vector<std::string> drafters(const fs::path& target, const ModelConfig& config,
                                   const fs::path& head) {
-  testing::write_eagle_head({.vocabulary_size = config.vocabulary_size,
-                             .context_length = config.context_length,
-                             .n_layers = 1,
-                             .dim = config.dim,
-                             .n_heads = 2,
-                             .n_kv_heads = 1,
-                             .head_dim = 8,
-                             .hidden_dim = 32,
-                             .rope = {}},
-                            head);
+  test::write_eagle_head({.vocabulary_size = config.vocabulary_size,
+                          .context_length = config.context_length,
+                          .n_layers = 1,
+                          .dim = config.dim,
+                          .n_heads = 2,
+                          .n_kv_heads = 1,
+                          .head_dim = 8,
+                          .hidden_dim = 32,
+                          .rope = {}},
+                         head);
   return {"model:" + target.string() + ",weights=int4", "layerskip:layers=1",
           "eagle:" + head.string()};
 }
 
 World world_of(const BlockWorld& block) {
-  const testing::GoldenModel golden(block.golden);
+  const test::GoldenModel golden(block.golden);
   World world;
   world.encoder_tokens = golden.encoder_ids;
   world.target = std::make_unique<StoredModel>(golden.directory, golden.encoder_ids);
@@ -127,10 +127,10 @@ Proven prove_in(World& world, const std::string& drafter, const std::string& tre
                 const std::string& rule_spec = "exact") {
   const auto drafting = read_drafter(drafter).make(world.materials);
   const auto rule = make_rule(rule_spec);
-  const Judging judging = make_judging(rule_spec, verify);
+  const Verification verification = make_verification(rule_spec, verify);
   return prove({.world = &world,
                 .drafter = drafting.get(),
-                .acceptance = judging.acceptance.get(),
+                .acceptance = verification.acceptance.get(),
                 .rule = rule.get(),
                 .shape = make_tree_shape(tree),
                 .sampling = sampling});
@@ -140,7 +140,7 @@ class BlockExactness : public ::testing::TestWithParam<BlockWorld> {};
 
 TEST_P(BlockExactness, HoldsForEveryDrafterTreeAndVerification) {
   World world = world_of(GetParam());
-  const testing::TemporaryDirectory head;
+  const test::TemporaryDirectory head;
   for (const std::string& drafter :
        drafters(world.materials.target_path, world.target->config(), head.path())) {
     std::int64_t n_drafted = 0;
@@ -190,7 +190,7 @@ TEST_P(BlockRuleExactness, HoldsForEveryVerification) {
 }
 
 // A target whose passes are those of another model than its logits are compared with.
-class Impostor final : public testing::PrefixModel {
+class Impostor final : public test::PrefixModel {
  public:
   Impostor(const fs::path& right, const fs::path& runs, const std::vector<TokenId>& encoder_tokens)
       : right_(right, encoder_tokens), runs_(runs) {}
@@ -223,13 +223,13 @@ double largest_error(World& world, const fs::path& right, const fs::path& runs) 
 }
 
 TEST_P(BlockExactness, NoticesTheBlockChanged) {
-  const fs::path golden = testing::golden_directory(GetParam().golden);
+  const fs::path golden = test::golden_directory(GetParam().golden);
   World world = world_of(GetParam());
   EXPECT_LT(largest_error(world, golden, golden), kExact);
   for (const char* mutant : GetParam().mutants) {
-    const testing::TemporaryDirectory changed;
+    const test::TemporaryDirectory changed;
     fs::copy(golden, changed.path(), fs::copy_options::recursive);
-    json config = testing::json_of(changed.path() / "config.json");
+    json config = test::json_of(changed.path() / "config.json");
     config.merge_patch(json::parse(mutant));
     std::ofstream(changed.path() / "config.json") << config.dump();
     EXPECT_GT(largest_error(world, golden, changed.path()), kCaught) << mutant;
@@ -241,7 +241,7 @@ TEST(BlockExactnessOfEncoders, NoticesWhatAnotherEncoderRead) {
   const auto& block = kWorlds.back();
   ASSERT_STREQ(block.golden, "t5_plain");
   World world = world_of(block);
-  const fs::path golden = testing::golden_directory(block.golden);
+  const fs::path golden = test::golden_directory(block.golden);
   EXPECT_LT(largest_error(world, golden, golden), kExact);
   std::vector<TokenId> other = world.encoder_tokens;
   std::reverse(other.begin(), other.end());

@@ -20,11 +20,11 @@
 namespace outrider {
 namespace {
 
-using testing::kCaught;
-using testing::kExact;
-using testing::prove;
-using testing::Proven;
-using testing::World;
+using test::kCaught;
+using test::kExact;
+using test::prove;
+using test::Proven;
+using test::World;
 
 class Spoiling : public ForwardingDrafter {
  public:
@@ -41,15 +41,15 @@ class Spoiling : public ForwardingDrafter {
   static void remake(DraftTree& tree, const std::function<bool(int)>& stays,
                      const std::function<void(int, DraftNode&)>& change) {
     std::vector<DraftNode> nodes(tree.nodes().begin(), tree.nodes().end());
-    std::vector<Distribution> laws;
+    std::vector<Distribution> dists;
     for (const DraftNode& node : nodes) {
-      laws.push_back(node.draft_prob == kNoDistribution ? Distribution()
-                                                        : tree.distribution(node.draft_prob));
+      dists.push_back(node.draft_prob == kNoDistribution ? Distribution()
+                                                         : tree.distribution(node.draft_prob));
     }
     tree.reset(nodes.front().token, tree.n_committed());
     std::vector<int> place(nodes.size(), -1);
     place[0] = 0;
-    std::vector<int> law_of(nodes.size(), kNoDistribution);
+    std::vector<int> dist_of(nodes.size(), kNoDistribution);
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       DraftNode& one = nodes[node];
       const bool is_expanded = one.draft_prob != kNoDistribution;
@@ -58,14 +58,14 @@ class Spoiling : public ForwardingDrafter {
         if (!stays(static_cast<int>(node))) continue;
         change(static_cast<int>(node), one);
         const auto parent = static_cast<std::size_t>(one.parent);
-        place[node] =
-            tree.add_child(place[parent], one.token,
-                           one.proposal == kPointMass ? kPointMass : law_of[parent], one.draws);
+        place[node] = tree.add_child(place[parent], one.token,
+                                     one.proposal == kPointMass ? kPointMass : dist_of[parent],
+                                     one.replacement);
       }
       if (!is_expanded) continue;
-      law_of[node] = tree.add_distribution();
-      tree.distribution(law_of[node]) = laws[node];
-      tree.set_draft_prob(place[node], law_of[node]);
+      dist_of[node] = tree.add_distribution();
+      tree.distribution(dist_of[node]) = dists[node];
+      tree.set_draft_prob(place[node], dist_of[node]);
     }
   }
 };
@@ -87,7 +87,7 @@ class KeepsSiblings final : public Spoiling {
   void spoil(DraftTree& tree) override {
     remake(
         tree, [](int) { return true; },
-        [](int, DraftNode& node) { node.draws = Draws::with_replacement; });
+        [](int, DraftNode& node) { node.replacement = Replacement::with; });
   }
 };
 
@@ -105,7 +105,7 @@ class ForgetsChains final : public Spoiling {
       if (first[depth] == kNoDistribution) {
         first[depth] = node.draft_prob;
       } else {
-        tree.distribution(node.draft_prob).become(tree.distribution(first[depth]));
+        tree.distribution(node.draft_prob).assign(tree.distribution(first[depth]));
       }
     }
   }
@@ -131,22 +131,22 @@ class LooksAhead final : public Spoiling {
 template <class Drafting>
 double error_of(const std::string& spec, const std::string& tree) {
   const auto rule = std::make_shared<ExactRule>();
-  const Judging judging = make_judging("exact", "exact");
+  const Verification verification = make_verification("exact", "exact");
   double error = 0;
   for (std::uint32_t seed = 1; seed <= 3; ++seed) {
-    World world = testing::stored_world(seed);
-    const auto head = read_drafter(testing::DrafterFiles::get().spec({"block", spec.c_str()}))
-                          .make(world.materials);
+    World world = test::stored_world(seed);
+    const auto head =
+        read_drafter(test::DrafterFiles::get().spec({"block", spec.c_str()})).make(world.materials);
     Drafting drafter(*head);
-    const Proven proven = prove(
-        {.world = &world,
-         .drafter = &drafter,
-         .acceptance = judging.acceptance.get(),
-         .rule = rule.get(),
-         .shape = make_tree_shape(tree),
-         .sampling = testing::DrafterFiles::get().few_characters({.temperature = 1, .top_k = 3}),
-         .n_tokens = 3,
-         .first_round_only = true});
+    const Proven proven =
+        prove({.world = &world,
+               .drafter = &drafter,
+               .acceptance = verification.acceptance.get(),
+               .rule = rule.get(),
+               .shape = make_tree_shape(tree),
+               .sampling = test::DrafterFiles::get().few_characters({.temperature = 1, .top_k = 3}),
+               .n_tokens = 3,
+               .first_round_only = true});
     EXPECT_GT(proven.n_drafted, 0);
     error = std::max(error, proven.error);
   }
@@ -166,7 +166,7 @@ TEST(BlockHeadMutants, SiblingsThatAreNotRemoved) {
 }
 
 // Without the Markov head, all nodes of a level have one distribution.
-TEST(BlockHeadMutants, MarkovLawsWithoutTheirChains) {
+TEST(BlockHeadMutants, MarkovDistributionsWithoutTheirChains) {
   EXPECT_LT(error_of<ForgetsChains>("dflash:{dflash}", kTree), kExact);
   EXPECT_GT(error_of<ForgetsChains>("dspark:{dspark}", kTree), kCaught);
 }

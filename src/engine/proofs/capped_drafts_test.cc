@@ -18,7 +18,7 @@
 namespace outrider {
 namespace {
 
-using testing::golden_directory;
+using test::golden_directory;
 
 struct Drafting {
   std::string drafter;
@@ -28,15 +28,15 @@ struct Drafting {
 class CappedDrafts : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    testing::TinyShape shape;  // of the target
+    test::TinyShape shape;  // of the target
     shape.vocabulary_size = 97;
     shape.dim = 24;
     shape.n_heads = 4;
     shape.n_kv_heads = 2;
     shape.head_dim = 8;
     shape.hidden_dim = 36;
-    testing::write_eagle_head(shape, heads_.path() / "eagle");
-    testing::write_medusa_heads(shape, 2, false, heads_.path() / "medusa");
+    test::write_eagle_head(shape, heads_.path() / "eagle");
+    test::write_medusa_heads(shape, 2, false, heads_.path() / "medusa");
     const auto gguf = [](const char* name) {
       return std::string("model:") + (golden_directory(name) / "model.gguf").string();
     };
@@ -51,16 +51,16 @@ class CappedDrafts : public ::testing::TestWithParam<const char*> {
                  {head("medusa"), "chain:length=2"}};
   }
 
-  testing::TemporaryDirectory heads_;
+  test::TemporaryDirectory heads_;
   std::vector<Drafting> drafters_;
 };
 
 TEST_P(CappedDrafts, HaveTheBitsOfPlainTexts) {
-  const testing::GoldenModel golden("gemma2_capped");
+  const test::GoldenModel golden("gemma2_capped");
   const auto target =
       Model::load(golden.directory / "model.gguf", {.weights = GetParam(), .threads = 2});
   const auto generate = [&](const SpeculationOptions& speculation, double temperature) {
-    return testing::draft_text(target, golden.ids, temperature, speculation);
+    return test::draft_text(target, golden.ids, temperature, speculation);
   };
   for (const double temperature : {0.0, 1.0}) {
     const GenerateResult plain = generate({}, temperature);

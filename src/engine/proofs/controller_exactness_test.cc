@@ -25,16 +25,16 @@
 namespace outrider {
 namespace {
 
-using testing::add_target_process;
-using testing::distance;
-using testing::Enumerated;
-using testing::EnumeratingChance;
-using testing::kCaught;
-using testing::kExact;
-using testing::TableModel;
-using testing::target_law;
-using testing::transforms;
-using testing::Trial;
+using test::add_target_process;
+using test::distance;
+using test::Enumerated;
+using test::EnumeratingChance;
+using test::kCaught;
+using test::kExact;
+using test::TableModel;
+using test::target_distribution;
+using test::transforms;
+using test::Trial;
 
 // Simulated times for the planner: a pass of one row takes a second.
 struct Clockwork {
@@ -57,7 +57,7 @@ struct Clockwork {
   }
 };
 
-// testing::enumerate() with a planner that learns along each path. Records the drafts over all
+// test::enumerate() with a planner that learns along each path. Records the drafts over all
 // paths.
 struct Planned {
   std::set<int> lengths;
@@ -95,7 +95,7 @@ Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, Pla
     decoder.end(stream);
     const std::vector<TokenId> emitted(stream.tokens.begin() + stream.n_prompt,
                                        stream.tokens.end());
-    add_target_process(trial, emitted, chance.weight(), result.law);
+    add_target_process(trial, emitted, chance.weight(), result.dist);
     result.weight += chance.weight();
     ++result.n_paths;
   });
@@ -124,7 +124,7 @@ Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t 
           const Enumerated enumerated =
               enumerate_planned(trial, clockwork, planned, defers_drafter);
           EXPECT_NEAR(enumerated.weight, 1.0, kExact) << name;
-          EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
+          EXPECT_LT(distance(enumerated.dist, target_distribution(trial)), kExact)
               << name << " " << acceptance->name();
         }
       }
@@ -191,14 +191,15 @@ class ChoosyDrafter final : public ForwardingDrafter {
       const int last = drafted.n_drafted();
       if (last == 0) continue;
       const DraftNode& node = drafted.node(last);
-      const Distribution& law = drafted.distribution(node.proposal);
-      if (law.prob(node.token) >= 0.4) continue;
+      const Distribution& dist = drafted.distribution(node.proposal);
+      if (dist.prob(node.token) >= 0.4) continue;
       job.tree->reset(drafted.node(0).token, drafted.n_committed());
       for (int kept = 1; kept < last; ++kept) {
         const int own = job.tree->add_distribution();
         job.tree->distribution(own) = drafted.distribution(drafted.node(kept).proposal);
         job.tree->set_draft_prob(kept - 1, own);
-        job.tree->add_child(kept - 1, drafted.node(kept).token, own, drafted.node(kept).draws);
+        job.tree->add_child(kept - 1, drafted.node(kept).token, own,
+                            drafted.node(kept).replacement);
       }
     }
   }
@@ -221,7 +222,7 @@ TEST(ControllerExactness, NoticesAdmissionThatLooksAtTheToken) {
     Planned planned;
     const Enumerated enumerated = enumerate_planned(trial, {0.05, 0.1}, planned);
     EXPECT_NEAR(enumerated.weight, 1.0, kExact);
-    worst = std::max(worst, distance(enumerated.law, target_law(trial)));
+    worst = std::max(worst, distance(enumerated.dist, target_distribution(trial)));
   }
   EXPECT_GT(worst, kCaught);
 }

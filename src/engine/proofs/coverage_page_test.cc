@@ -17,46 +17,46 @@
 namespace outrider {
 namespace {
 
+using test::committed_findings;
+using test::CoveragePage;
+using test::DrafterFindings;
+using test::kFindingsHead;
+using test::kRefusalKinds;
+using test::read_findings;
+using test::write_findings;
 using ::testing::AllOf;
-using testing::committed_findings;
-using testing::CoveragePage;
-using testing::DrafterFindings;
 using ::testing::HasSubstr;
-using testing::kFindingsHead;
-using testing::kRefusalKinds;
-using testing::read_findings;
 using ::testing::SizeIs;
-using testing::write_findings;
 
 // --- The committed files ---------------------------------------------------------------------
 
 TEST(CoveragePage, IsMadeFromTheFindings) {
-  if (testing::writing_coverage()) {
-    testing::write_page();
+  if (test::writing_coverage()) {
+    test::write_page();
     return;
   }
-  EXPECT_EQ(testing::text_of(testing::page_file()),
+  EXPECT_EQ(test::text_of(test::page_file()),
             CoveragePage(read_findings(committed_findings())).text())
-      << testing::kWriteCoverage;
+      << test::kWriteCoverage;
 }
 
 TEST(CoveragePage, FindingsAreOfTheSuitesDraftersInOrderAndNoOthers) {
-  if (testing::writing_coverage()) GTEST_SKIP() << "the findings are being written";
+  if (test::writing_coverage()) GTEST_SKIP() << "the findings are being written";
   const std::string text = committed_findings();
   std::string expected = kFindingsHead;
   std::vector<std::string> names;
-  for (const testing::DrafterCase& drafter_case : testing::kDrafterCases) {
+  for (const test::DrafterCase& drafter_case : test::kDrafterCases) {
     names.emplace_back(drafter_case.name);
-    expected += testing::section_of(text, drafter_case.name);
+    expected += test::section_of(text, drafter_case.name);
   }
-  EXPECT_EQ(text, expected) << testing::kWriteCoverage;
+  EXPECT_EQ(text, expected) << test::kWriteCoverage;
   std::vector<std::string> read;
   for (const DrafterFindings& drafter : read_findings(text)) read.push_back(drafter.name);
   EXPECT_EQ(read, names);
 }
 
 TEST(CoveragePage, ExplainsEveryKindOfRefusalThatThereIsAndNoOther) {
-  if (testing::writing_coverage()) GTEST_SKIP() << "the findings are being written";
+  if (test::writing_coverage()) GTEST_SKIP() << "the findings are being written";
   std::vector<std::string> explained;
   for (const auto& kind : kRefusalKinds) explained.emplace_back(kind.text);
   EXPECT_EQ(CoveragePage(read_findings(committed_findings())).kinds(), explained)
@@ -111,8 +111,8 @@ TEST(CoveragePage, FindingsAreReadAsTheyWereWritten) {
     EXPECT_EQ(read[index].spec, sample()[index].spec);
     EXPECT_EQ(read[index].findings, sample()[index].findings);
   }
-  EXPECT_EQ(testing::section_of(text, "two"), write_findings(sample()[2]));
-  EXPECT_EQ(testing::section_of(text, "tw"), "");
+  EXPECT_EQ(test::section_of(text, "two"), write_findings(sample()[2]));
+  EXPECT_EQ(test::section_of(text, "tw"), "");
 }
 
 TEST(CoveragePage, LinesThatAreNoFindingsAreErrors) {
@@ -177,13 +177,13 @@ TEST(CoveragePage, RefusalsOfNoKnownKindAndFailuresAreShownAsSuch) {
 
 TEST(CoveragePage, KindsAreToldApartByAllOfTheirWords) {
   constexpr const char* kKind = "[a] {x}: expected b, got {y}";
-  EXPECT_TRUE(testing::is_of_kind("[a] this: expected b, got that one", kKind));
-  EXPECT_FALSE(testing::is_of_kind("[a] this: expected b, got ", kKind));
-  EXPECT_FALSE(testing::is_of_kind("[a] : expected b, got that", kKind));
-  EXPECT_FALSE(testing::is_of_kind("[a] this: expected c, got that", kKind));
-  EXPECT_FALSE(testing::is_of_kind("[b] this: expected b, got that", kKind));
-  EXPECT_FALSE(testing::is_of_kind("[a] this", "[a]"));
-  EXPECT_FALSE(testing::is_of_kind("[a] this (c) or", "[a] {x} (c)"));
+  EXPECT_TRUE(test::is_of_kind("[a] this: expected b, got that one", kKind));
+  EXPECT_FALSE(test::is_of_kind("[a] this: expected b, got ", kKind));
+  EXPECT_FALSE(test::is_of_kind("[a] : expected b, got that", kKind));
+  EXPECT_FALSE(test::is_of_kind("[a] this: expected c, got that", kKind));
+  EXPECT_FALSE(test::is_of_kind("[b] this: expected b, got that", kKind));
+  EXPECT_FALSE(test::is_of_kind("[a] this", "[a]"));
+  EXPECT_FALSE(test::is_of_kind("[a] this (c) or", "[a] {x} (c)"));
 }
 
 }  // namespace

@@ -19,10 +19,10 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterCase;
-using testing::DrafterFiles;
+using test::DrafterCase;
+using test::DrafterFiles;
+using test::kDrafterCases;
 using ::testing::HasSubstr;
-using testing::kDrafterCases;
 
 ModelOptions options_on(const std::string& device, const char* kv) {
   return {.weights = "int8", .kv = kv, .threads = 1, .kernels = "scalar", .device = device};
@@ -74,7 +74,7 @@ void expect_plain_texts(const DrafterCase& drafter, const std::string& device, c
   EXPECT_NE(there->summary().device, "");
   const std::vector<GenerateRequest> all = requests(*here, max_tokens);
   const std::vector<GenerateResult> plain = Generator(here).generate(all);
-  SpeculationOptions options = testing::speculation_of(drafter);
+  SpeculationOptions options = test::speculation_of(drafter);
   options.drafter_options = options_on(device, kv);
   options.tree = tree;
   options.verify = verify;
@@ -91,7 +91,7 @@ TEST_P(DeviceContract, TextsAreThoseOfPlainDecodingOnTheProcessor) {
   if (std::string(drafter.name) == "assistant") {
     const auto model = Model::load(DrafterFiles::get().target(), options_on("host", "f32"));
     try {
-      const Generator generator(model, testing::speculation_of(drafter));
+      const Generator generator(model, test::speculation_of(drafter));
       FAIL() << "it was made";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("keys and values can be read"));

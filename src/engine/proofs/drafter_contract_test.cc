@@ -29,13 +29,13 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterCase;
-using testing::DrafterFiles;
-using testing::kDrafterCases;
-using testing::MakeDrafter;
-using testing::walk;
-using testing::Walked;
-using testing::World;
+using test::DrafterCase;
+using test::DrafterFiles;
+using test::kDrafterCases;
+using test::MakeDrafter;
+using test::walk;
+using test::Walked;
+using test::World;
 
 std::shared_ptr<const Model> target() {
   static const auto model = Model::load(DrafterFiles::get().target(), {.threads = 1});
@@ -63,7 +63,7 @@ std::vector<Way> ways() {
 }
 
 Generator generator_of(const DrafterCase& drafter, const Way& way) {
-  SpeculationOptions options = testing::speculation_of(drafter);
+  SpeculationOptions options = test::speculation_of(drafter);
   options.tree = way.tree;
   options.verify = way.verify;
   options.adaptive = way.is_planned;
@@ -356,8 +356,8 @@ struct Written {
 };
 Written write(World& world, Drafter* drafter, const std::string& tree, const std::string& verify,
               double temperature) {
-  const Judging judging = make_judging("exact", verify);
-  Decoder decoder(*world.target, drafter, *judging.acceptance, make_tree_shape(tree), nullptr);
+  const Verification verification = make_verification("exact", verify);
+  Decoder decoder(*world.target, drafter, *verification.acceptance, make_tree_shape(tree), nullptr);
   Written written;
   for (const std::size_t n_prompt : {world.prompt.size(), std::size_t{1}}) {
     CounterChance chance(3);
@@ -381,7 +381,7 @@ Written write(World& world, Drafter* drafter, const std::string& tree, const std
 
 template <class SomeDrafter>
 void expect_plain_text() {
-  World world = testing::stored_world(1);
+  World world = test::stored_world(1);
   for (const double temperature : {0.0, 1.0}) {
     const Written plain = write(world, nullptr, "", "coupled", temperature);
     for (const char* tree : {"chain:length=6", "widths:3,2,2"}) {

@@ -43,16 +43,16 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::DrafterCase;
-using testing::kCaught;
-using testing::kDrafterCases;
-using testing::kExact;
-using testing::prove;
-using testing::Proven;
-using testing::World;
+using test::DrafterCase;
+using test::kCaught;
+using test::kDrafterCases;
+using test::kExact;
+using test::prove;
+using test::Proven;
+using test::World;
 
 World world_of(const DrafterCase& drafter, std::uint32_t seed) {
-  return drafter.reads_target ? testing::stored_world(seed) : testing::table_world(seed);
+  return drafter.reads_target ? test::stored_world(seed) : test::table_world(seed);
 }
 
 // --- What is combined ------------------------------------------------------------------------
@@ -64,7 +64,7 @@ struct Tree {
 };
 
 std::vector<Tree> trees() {
-  static const testing::TemporaryDirectory directory;
+  static const test::TemporaryDirectory directory;
   const fs::path ranks = directory.path() / "ranks.json";
   std::ofstream(ranks) << "[[0], [1], [0, 0]]";
   // If wider passes cost nothing, three nodes become two children and one after the first. This
@@ -114,17 +114,17 @@ class FirstPlaces final : public TreeShape {
 // The drafter's default shape; but of a large fixed tree, just the first five places. For EAGLE-1's
 // tree these are four siblings and a child.
 std::shared_ptr<const TreeShape> own_shape(const DrafterPlan& plan) {
-  constexpr int kMostPlaces = 5;
+  constexpr int kMaxPlaces = 5;
   const auto* fixed = dynamic_cast<const FixedShape*>(plan.shape.get());
-  if (fixed == nullptr || fixed->is_chain() || fixed->n_nodes() <= kMostPlaces) return plan.shape;
-  return std::make_shared<FirstPlaces>(plan.shape, kMostPlaces);
+  if (fixed == nullptr || fixed->is_chain() || fixed->n_nodes() <= kMaxPlaces) return plan.shape;
+  return std::make_shared<FirstPlaces>(plan.shape, kMaxPlaces);
 }
 
 constexpr const char* kVerifications[] = {"exact", "block", "traversal", "coupled"};
 
 // Every rule, with parameters at which it has an effect.
 std::string spec_of(std::string_view rule) {
-  static const testing::TemporaryDirectory directory;
+  static const test::TemporaryDirectory directory;
   static const fs::path router = directory.path() / "router.json";
   if (rule == "router") {
     std::ofstream(router) << R"({"format": "outrider-router", "version": 1, "bias": 0.3, "weights":
@@ -159,7 +159,7 @@ constexpr std::uint32_t kSeeds = 4;
 // takes a second instead of a tenth: then one world, different from cell to cell; all of them in a
 // nightly run.
 std::vector<std::uint32_t> seeds_of(const DrafterCase& drafter_case, std::size_t cell) {
-  if (drafter_case.reads_target && !testing::nightly()) {
+  if (drafter_case.reads_target && !test::nightly()) {
     return {static_cast<std::uint32_t>(cell % kSeeds) + 1};
   }
   std::vector<std::uint32_t> seeds(kSeeds);
@@ -171,7 +171,7 @@ std::vector<std::uint32_t> seeds_of(const DrafterCase& drafter_case, std::size_t
 std::string fault_of(const Proven& proven, bool prefix_determined) {
   if (!(std::abs(proven.weight - 1) < kExact)) return fmt::format("weight {}", proven.weight);
   if (!proven.violation.empty()) return "expected " + proven.violation;
-  if (!(proven.error < kExact)) return fmt::format("a law off by {}", proven.error);
+  if (!(proven.error < kExact)) return fmt::format("a distribution off by {}", proven.error);
   if (prefix_determined && !proven.consistent) return "two distributions for one prefix";
   return {};
 }
@@ -196,18 +196,19 @@ std::shared_ptr<const Rule> rule_of(std::string_view name, const std::string& sp
 std::string test_cell(const DrafterCase& drafter_case, const Tree& tree, const std::string& verify,
                       std::string_view rule_name, std::span<const std::uint32_t> seeds) {
   const std::string spec = spec_of(rule_name);
-  const DrafterPlan plan = testing::plan_of(drafter_case);
+  const DrafterPlan plan = test::plan_of(drafter_case);
   std::int64_t n_drafted = 0;
   for (const std::uint32_t seed : seeds) {
     World world = world_of(drafter_case, seed);
     const ThinkingMarks marks = marks_of(world);
-    const Judging judging = make_judging(spec, verify, [&marks](std::string_view spelling) {
-      return std::optional<TokenId>(spelling == "<think>" ? marks.open : marks.close);
-    });
+    const Verification verification =
+        make_verification(spec, verify, [&marks](std::string_view spelling) {
+          return std::optional<TokenId>(spelling == "<think>" ? marks.open : marks.close);
+        });
     const auto rule = rule_of(rule_name, spec, marks);
-    const bool needs_greedy = judging.acceptance->needs().greedy;
-    const bool looks_at_draft = judging.acceptance->needs().draft_prob;
-    const ConfidenceStop stop(judging.draft_until);
+    const bool needs_greedy = verification.acceptance->needs().greedy;
+    const bool looks_at_draft = verification.acceptance->needs().draft_prob;
+    const ConfidenceStop stop(verification.draft_until);
     for (const SamplingParams& sampling : world.few_outcomes) {
       if (needs_greedy && sampling.temperature > 0) continue;
       const auto drafter = plan.make(world.materials);
@@ -215,10 +216,10 @@ std::string test_cell(const DrafterCase& drafter_case, const Tree& tree, const s
       const Proven proven =
           prove({.world = &world,
                  .drafter = drafter.get(),
-                 .acceptance = judging.acceptance.get(),
+                 .acceptance = verification.acceptance.get(),
                  .rule = rule.get(),
                  .shape = tree.spec.empty() ? own_shape(plan) : make_tree_shape(tree.spec),
-                 .stop = judging.draft_until > 0 ? &stop : nullptr,
+                 .stop = verification.draft_until > 0 ? &stop : nullptr,
                  .sampling = sampling,
                  .n_tokens = 3,
                  .first_round_only = looks_at_draft && !prefix_determined,
@@ -246,18 +247,18 @@ std::string with_public_name(std::string message, const Tree& tree) {
   return message;
 }
 
-testing::DrafterFindings findings_of(const DrafterCase& drafter_case) {
-  testing::DrafterFindings found{.name = drafter_case.name, .spec = drafter_case.spec};
+test::DrafterFindings findings_of(const DrafterCase& drafter_case) {
+  test::DrafterFindings found{.name = drafter_case.name, .spec = drafter_case.spec};
   std::size_t cell = 0;
   for (const Tree& tree : trees()) {
     for (const char* verify : kVerifications) {
       for (const std::string_view rule : rule_names()) {
-        testing::Finding& finding = found.findings.emplace_back();
+        test::Finding& finding = found.findings.emplace_back();
         finding.tree = tree.kind;
         finding.verify = verify;
         finding.rule = rule;
         try {
-          SpeculationOptions options = testing::speculation_of(drafter_case);
+          SpeculationOptions options = test::speculation_of(drafter_case);
           options.rule = spec_of(rule);
           options.tree = tree.spec;
           options.verify = verify;
@@ -269,7 +270,7 @@ testing::DrafterFindings findings_of(const DrafterCase& drafter_case) {
         const std::string fault =
             test_cell(drafter_case, tree, verify, rule, seeds_of(drafter_case, cell++));
         EXPECT_EQ(fault, "") << drafter_case.name << ", " << finding.combination();
-        finding.result = fault.empty() ? testing::kPassed : "FAIL";
+        finding.result = fault.empty() ? test::kPassed : "FAIL";
       }
     }
   }
@@ -280,13 +281,13 @@ class Coverage : public ::testing::TestWithParam<DrafterCase> {};
 
 TEST_P(Coverage, EveryCombinationIsExactOrRefusedAsTheGoldenFileSays) {
   const DrafterCase& drafter_case = GetParam();
-  const std::string section = testing::write_findings(findings_of(drafter_case));
-  if (testing::writing_coverage()) {
-    testing::write_coverage(drafter_case.name, section);
+  const std::string section = test::write_findings(findings_of(drafter_case));
+  if (test::writing_coverage()) {
+    test::write_coverage(drafter_case.name, section);
     return;
   }
-  EXPECT_EQ(testing::section_of(testing::committed_findings(), drafter_case.name), section)
-      << testing::kWriteCoverage;
+  EXPECT_EQ(test::section_of(test::committed_findings(), drafter_case.name), section)
+      << test::kWriteCoverage;
 }
 
 INSTANTIATE_TEST_SUITE_P(, Coverage, ::testing::ValuesIn(kDrafterCases),
@@ -312,20 +313,20 @@ class DeepDrafts : public ::testing::TestWithParam<DrafterCase> {};
 
 TEST_P(DeepDrafts, AreExact) {
   const DrafterCase& drafter_case = GetParam();
-  const DrafterPlan plan = testing::plan_of(drafter_case);
+  const DrafterPlan plan = test::plan_of(drafter_case);
   for (const std::string tree : {"", "chain:length=3", "widths:2,1,1", "widths:2,1,1,siblings=with",
                                  "dynamic:total=6,depth=3,topk=3", "best:nodes=7,depth=3"}) {
     const auto shape = tree.empty() ? own_shape(plan) : make_tree_shape(tree);
     for (const std::string verify : {"exact", "block", "traversal", "coupled"}) {
       if (verify == "block" && !shape->is_chain()) continue;
-      const Judging judging = make_judging("exact", verify);
+      const Verification verification = make_verification("exact", verify);
       const ExactRule rule;
       World world = world_of(drafter_case, 7);
       for (const SamplingParams& sampling : world.few_outcomes) {
         const auto drafter = plan.make(world.materials);
         const Proven proven = prove({.world = &world,
                                      .drafter = drafter.get(),
-                                     .acceptance = judging.acceptance.get(),
+                                     .acceptance = verification.acceptance.get(),
                                      .rule = &rule,
                                      .shape = shape,
                                      .sampling = sampling,
@@ -381,10 +382,10 @@ class Boaster final : public BrokenDrafter {
   void spoil(DraftJob& job) override {
     for (const DraftNode& node : job.tree->nodes()) {
       if (node.draft_prob == kNoDistribution) continue;
-      Distribution& law = job.tree->distribution(node.draft_prob);
+      Distribution& dist = job.tree->distribution(node.draft_prob);
       double sum = 0;
-      for (double& prob : law.probs) sum += prob *= prob;
-      for (double& prob : law.probs) prob /= sum;
+      for (double& prob : dist.probs) sum += prob *= prob;
+      for (double& prob : dist.probs) prob /= sum;
     }
   }
 };
@@ -397,10 +398,10 @@ class Wanderer final : public BrokenDrafter {
     ++n_asked_;
     for (const DraftNode& node : job.tree->nodes()) {
       if (node.draft_prob == kNoDistribution) continue;
-      Distribution& law = job.tree->distribution(node.draft_prob);
+      Distribution& dist = job.tree->distribution(node.draft_prob);
       const double share = 1.0 / (1 + n_asked_ % 5);
-      for (double& prob : law.probs) {
-        prob = (1 - share) * prob + share / static_cast<double>(law.probs.size());
+      for (double& prob : dist.probs) {
+        prob = (1 - share) * prob + share / static_cast<double>(dist.probs.size());
       }
     }
   }
@@ -423,19 +424,19 @@ class Overrunner final : public BrokenDrafter {
 
 template <class Broken>
 Proven prove_broken(const std::string& rule_spec) {
-  World world = testing::table_world(3);
+  World world = test::table_world(3);
   Broken drafter(world);
   const auto rule = make_rule(rule_spec);
-  const Judging judging = make_judging(rule_spec, "exact");
+  const Verification verification = make_verification(rule_spec, "exact");
   return prove({.world = &world,
                 .drafter = &drafter,
-                .acceptance = judging.acceptance.get(),
+                .acceptance = verification.acceptance.get(),
                 .rule = rule.get(),
                 .shape = make_tree_shape("chain:length=2"),
                 .sampling = {.temperature = 1}});
 }
 
-TEST(DrafterMutants, LawsThatTokensWereNotDrawnFrom) {
+TEST(DrafterMutants, DistributionsThatTokensWereNotDrawnFrom) {
   EXPECT_GT(prove_broken<Boaster>("exact").error, kCaught);
 }
 TEST(DrafterMutants, DistributionsThatWander) {

@@ -21,18 +21,18 @@
 namespace outrider {
 namespace {
 
-using testing::DrafterCase;
-using testing::DrafterFiles;
-using testing::kDrafterCases;
-using testing::MakeDrafter;
-using testing::walk;
-using testing::Walked;
-using testing::World;
+using test::DrafterCase;
+using test::DrafterFiles;
+using test::kDrafterCases;
+using test::MakeDrafter;
+using test::walk;
+using test::Walked;
+using test::World;
 
 class DrafterState : public ::testing::TestWithParam<DrafterCase> {};
 
 TEST_P(DrafterState, IsThatOfOneRebuiltFromScratch) {
-  const DrafterPlan plan = testing::plan_of(GetParam());
+  const DrafterPlan plan = test::plan_of(GetParam());
   const MakeDrafter make = [&plan](const World& world) { return plan.make(world.materials); };
   std::uint32_t seed = 1;
   for (const std::string tree : {"", "chain:length=3", "widths:3,2,1", "static:eagle1",

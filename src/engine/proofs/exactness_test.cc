@@ -20,16 +20,16 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate;
-using testing::Enumerated;
-using testing::kCaught;
-using testing::kExact;
-using testing::TableModel;
-using testing::target_law;
-using testing::transforms;
-using testing::Trial;
-using testing::ValueStop;
+using test::distance;
+using test::enumerate;
+using test::Enumerated;
+using test::kCaught;
+using test::kExact;
+using test::TableModel;
+using test::target_distribution;
+using test::transforms;
+using test::Trial;
+using test::ValueStop;
 
 struct Pair {
   explicit Pair(std::uint32_t seed, int vocabulary = 3)
@@ -61,7 +61,7 @@ double worst_distance(const Acceptance& acceptance, const StopRule* stop) {
         const Trial trial = trial_of(pair, acceptance, length, stop, sampling);
         const Enumerated enumerated = enumerate(trial);
         EXPECT_NEAR(enumerated.weight, 1.0, kExact) << name;
-        worst = std::max(worst, distance(enumerated.law, target_law(trial)));
+        worst = std::max(worst, distance(enumerated.dist, target_distribution(trial)));
       }
     }
   }
@@ -93,7 +93,8 @@ TEST(Exactness, FourTokenVocabulary) {
     for (std::uint32_t seed = 11; seed <= 12; ++seed) {
       Pair pair(seed, 4);
       const Trial trial = trial_of(pair, *acceptance, 3, nullptr, {.temperature = 1});
-      EXPECT_LT(distance(enumerate(trial).law, target_law(trial)), kExact) << acceptance->name();
+      EXPECT_LT(distance(enumerate(trial).dist, target_distribution(trial)), kExact)
+          << acceptance->name();
     }
   }
 }
@@ -199,10 +200,10 @@ class SiblingDrafter : public Drafter {
     std::vector<TokenId> path;
     tree.path_tokens(parent, path);
     prefix.insert(prefix.end(), path.begin(), path.end());
-    const int law = tree.add_distribution();
-    job.context->transform->distribution(model_.logits(prefix), tree.distribution(law));
-    tree.set_draft_prob(parent, law);
-    Distribution left = tree.distribution(law);
+    const int dist = tree.add_distribution();
+    job.context->transform->distribution(model_.logits(prefix), tree.distribution(dist));
+    tree.set_draft_prob(parent, dist);
+    Distribution left = tree.distribution(dist);
     std::vector<Child> children;
     for (int child = 0; child < width && !left.ids.empty(); ++child) {
       // Keys number nodes as they are drawn, before any mutation.
@@ -216,15 +217,15 @@ class SiblingDrafter : public Drafter {
       }
       const TokenId token =
           job.chance->categorical(left, {tree.n_committed(), ordinal, Purpose::draft});
-      const double draft_prob = tree.distribution(law).prob(token);
-      int proposal = law;
+      const double draft_prob = tree.distribution(dist).prob(token);
+      int proposal = dist;
       if (kind_ == Kind::without_replacement) {
         proposal = tree.add_distribution();
         tree.distribution(proposal) = left;
         Distribution taken = Distribution::point_mass(token);
         subtract_and_normalise(left, taken);
         const bool exhausted = left.prob(token) > 0;
-        if (!records_removal()) proposal = law;
+        if (!records_removal()) proposal = dist;
         children.push_back({token, proposal, draft_prob});
         if (exhausted) break;
         continue;
@@ -288,7 +289,7 @@ double worst_sibling_distance(SiblingDrafter::Kind kind, const Acceptance& accep
                         .n_tokens = 3};
       const Enumerated enumerated = enumerate(trial);
       EXPECT_NEAR(enumerated.weight, 1.0, kExact);
-      worst = std::max(worst, distance(enumerated.law, target_law(trial)));
+      worst = std::max(worst, distance(enumerated.dist, target_distribution(trial)));
     }
   }
   return worst;
@@ -350,7 +351,7 @@ struct ResidualNotClipped : MultiRoundSteps {
 };
 struct ResidualNotRenormalised : MultiRoundSteps {
   static double reject(Distribution& rule_prob, const Distribution& proposal) {
-    return testing::subtract_without_normalising(rule_prob, proposal);
+    return test::subtract_without_normalising(rule_prob, proposal);
   }
 };
 // A published tutorial's mistake: after a rejection it samples from the target itself.

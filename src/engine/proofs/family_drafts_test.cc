@@ -29,8 +29,8 @@
 namespace outrider {
 namespace {
 
-using testing::draft_text;
-using testing::golden_directory;
+using test::draft_text;
+using test::golden_directory;
 
 std::string model_file(const char* name) {
   return (golden_directory(name) / "model.gguf").string();
@@ -58,17 +58,17 @@ class FamilyDrafts : public ::testing::TestWithParam<Target> {};
 
 TEST_P(FamilyDrafts, HaveTheBitsOfPlainTexts) {
   const auto& [name, weights] = GetParam();
-  const testing::GoldenModel golden(name);
+  const test::GoldenModel golden(name);
   const ModelConfig config = read_config_json(golden.directory);
-  testing::TinyShape shape;  // as wide as the target
+  test::TinyShape shape;  // as wide as the target
   shape.vocabulary_size = config.vocabulary_size;
   shape.dim = config.dim;
   shape.n_heads = 3;
   shape.n_kv_heads = 1;
   shape.head_dim = 8;
   shape.hidden_dim = 36;
-  const testing::TemporaryDirectory heads;
-  testing::write_eagle_head(shape, heads.path() / "eagle");
+  const test::TemporaryDirectory heads;
+  test::write_eagle_head(shape, heads.path() / "eagle");
   const std::string itself = "model:" + model_file(name);
   std::vector<Drafting> drafters = {
       {itself + ",weights=int4", "widths:3,2,1"},
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
 class RecurrentModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RecurrentModel, DraftsForAnotherModel) {
-  const testing::GoldenModel golden("qwen3_tied");
+  const test::GoldenModel golden("qwen3_tied");
   const auto target = Model::load(golden.directory / "model.gguf", {.threads = 1});
   const GenerateResult plain = draft_text(target, golden.ids, 0, {});
   for (const char* tree : {"chain:length=4", "widths:3,2,2"}) {
@@ -152,8 +152,8 @@ TEST_P(RecurrentModel, DraftsForAnotherModel) {
 // The drafter's memory holds a long text and its passes, but not the inputs of all its tokens at
 // once.
 TEST(RecurrentDrafter, DraftsBehindALongPromptInBoundedMemory) {
-  const testing::GoldenModel golden("lfm2_tied");
-  const testing::TemporaryDirectory directory;
+  const test::GoldenModel golden("lfm2_tied");
+  const test::TemporaryDirectory directory;
   const std::string path = (directory.path() / "long.gguf").string();
   std::ofstream(path, std::ios::binary) << with_context(1024);
   const auto target = Model::load(path, {.threads = 1});
@@ -174,7 +174,7 @@ TEST(RecurrentDrafter, DraftsBehindALongPromptInBoundedMemory) {
 // Eight texts with a common beginning, in a batch whose memory holds a few of them: later ones
 // reuse what earlier ones have run, and some are preempted.
 TEST_P(RecurrentModel, TextsOfABatchShareAndGiveWay) {
-  const testing::GoldenModel golden(GetParam());
+  const test::GoldenModel golden(GetParam());
   const auto target = Model::load(golden.directory / "model.gguf", {.threads = 1});
   const ModelSummary& summary = target->summary();
   const auto page_bytes = static_cast<std::uint64_t>(64 * summary.kv_bytes_per_token);
@@ -198,7 +198,7 @@ TEST_P(RecurrentModel, TextsOfABatchShareAndGiveWay) {
         {.kv_memory_bytes = n_texts * (4 * page_bytes + 5 * state_bytes), .threads = 1});
     const std::vector<std::string> drafters = {"suffix", "model:" + model_file(GetParam())};
     Batch batch(bounded, drafters, {.threads = 1},
-                {.most_running = 8, .prompt_rows = 30, .most_kept = 4});
+                {.max_running = 8, .prompt_rows = 30, .max_kept = 4});
     for (const bool again : {false, true}) {
       std::vector<GenerateResult> results(prompts.size());
       for (std::size_t i = 0; i < prompts.size(); ++i) {

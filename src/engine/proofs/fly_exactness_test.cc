@@ -21,17 +21,17 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate;
-using testing::kCaught;
-using testing::kExact;
-using testing::Law;
-using testing::RulePair;
-using testing::transforms;
-using testing::Trial;
-using testing::views_behind;
-using testing::write_text;
-using testing::WrittenText;
+using test::distance;
+using test::enumerate;
+using test::kCaught;
+using test::kExact;
+using test::RulePair;
+using test::TextDistribution;
+using test::transforms;
+using test::Trial;
+using test::views_behind;
+using test::write_text;
+using test::WrittenText;
 
 using Tokens = std::vector<TokenId>;
 
@@ -46,7 +46,7 @@ struct Definition {
   int length = 3;
   FlyLimits limits;
 
-  testing::FixedViews behind(const Tokens& emitted) const {
+  test::FixedViews behind(const Tokens& emitted) const {
     return views_behind({.trial = {.target = &pair->target, .sampling = sampling, .prompt = {0, 2}},
                          .draft_table = &pair->draft_table},
                         emitted);
@@ -77,20 +77,20 @@ Distribution residual(const Distribution& target, const Distribution& draft) {
   return left;
 }
 
-void add_text(const Definition& fly, const Tokens& emitted, double prob, Law& law);
+void add_text(const Definition& fly, const Tokens& emitted, double prob, TextDistribution& dist);
 
 void add_next(const Definition& fly, const Tokens& emitted, const Distribution& next, double prob,
-              Law& law) {
+              TextDistribution& dist) {
   for (std::size_t i = 0; i < next.ids.size(); ++i) {
     if (next.probs[i] <= 0) continue;
     Tokens longer = emitted;
     longer.push_back(next.ids[i]);
-    add_text(fly, longer, prob * next.probs[i], law);
+    add_text(fly, longer, prob * next.probs[i], dist);
   }
 }
 
 // The number of drafted tokens kept, given which of them the exact rule would accept.
-int n_standing(const Definition& fly, const std::vector<testing::FixedViews>& views,
+int n_standing(const Definition& fly, const std::vector<test::FixedViews>& views,
                const Tokens& draft, const std::vector<bool>& taken) {
   const int n = static_cast<int>(draft.size());
   int at = 0;
@@ -100,7 +100,7 @@ int n_standing(const Definition& fly, const std::vector<testing::FixedViews>& vi
       ++at;
       continue;
     }
-    const testing::FixedViews& here = views[index];
+    const test::FixedViews& here = views[index];
     const Distribution& asked =
         here.target_prob.ids.size() > 1 ? here.target_prob : here.raw_target_prob;
     bool stands = is_unsure(here.raw_target_prob, fly.limits) && asked.prob(draft[index]) > 0;
@@ -116,8 +116,8 @@ int n_standing(const Definition& fly, const std::vector<testing::FixedViews>& vi
 // Enumerates every draft after the emitted tokens, and for each, every subset that the exact rule
 // accepts.
 void add_rounds(const Definition& fly, const Tokens& emitted, int length,
-                std::vector<testing::FixedViews>& views, Tokens& draft, std::vector<bool>& taken,
-                double prob, Law& law) {
+                std::vector<test::FixedViews>& views, Tokens& draft, std::vector<bool>& taken,
+                double prob, TextDistribution& dist) {
   Tokens prefix = emitted;
   prefix.insert(prefix.end(), draft.begin(), draft.end());
   views.push_back(fly.behind(prefix));
@@ -125,10 +125,10 @@ void add_rounds(const Definition& fly, const Tokens& emitted, int length,
     const int n = n_standing(fly, views, draft, taken);
     Tokens standing = emitted;
     standing.insert(standing.end(), draft.begin(), draft.begin() + n);
-    const testing::FixedViews& last = views[static_cast<std::size_t>(n)];
+    const test::FixedViews& last = views[static_cast<std::size_t>(n)];
     add_next(fly, standing,
              n == length ? last.target_prob : residual(last.target_prob, last.draft_prob), prob,
-             law);
+             dist);
     views.pop_back();
     return;
   }
@@ -141,7 +141,7 @@ void add_rounds(const Definition& fly, const Tokens& emitted, int length,
       if (share < 1e-14) continue;  // rounding, not an outcome
       draft.push_back(proposal.ids[i]);
       taken.push_back(takes);
-      add_rounds(fly, emitted, length, views, draft, taken, prob * proposal.probs[i] * share, law);
+      add_rounds(fly, emitted, length, views, draft, taken, prob * proposal.probs[i] * share, dist);
       draft.pop_back();
       taken.pop_back();
     }
@@ -149,22 +149,22 @@ void add_rounds(const Definition& fly, const Tokens& emitted, int length,
   views.pop_back();
 }
 
-void add_text(const Definition& fly, const Tokens& emitted, double prob, Law& law) {
+void add_text(const Definition& fly, const Tokens& emitted, double prob, TextDistribution& dist) {
   const int n_left = fly.n_tokens - static_cast<int>(emitted.size());
   if (n_left == 0) {
-    law[emitted] += prob;
+    dist[emitted] += prob;
     return;
   }
-  std::vector<testing::FixedViews> views;
+  std::vector<test::FixedViews> views;
   Tokens draft;
   std::vector<bool> taken;
-  add_rounds(fly, emitted, std::min(fly.length, n_left - 1), views, draft, taken, prob, law);
+  add_rounds(fly, emitted, std::min(fly.length, n_left - 1), views, draft, taken, prob, dist);
 }
 
-Law law_of(const Definition& fly) {
-  Law law;
-  add_text(fly, {}, 1.0, law);
-  return law;
+TextDistribution dist_of(const Definition& fly) {
+  TextDistribution dist;
+  add_text(fly, {}, 1.0, dist);
+  return dist;
 }
 
 // --- Comparison with the loop ----------------------------------------------------------------
@@ -191,8 +191,8 @@ double worst_error(const std::function<std::unique_ptr<Acceptance>(const FlyLimi
         RulePair pair(seed);
         const Definition fly{
             .pair = &pair, .sampling = sampling, .n_tokens = 4, .length = 3, .limits = limits};
-        const Law expected = law_of(fly);
-        worst = std::max(worst, distance(enumerate(trial_of(fly, *acceptance)).law, expected));
+        const TextDistribution expected = dist_of(fly);
+        worst = std::max(worst, distance(enumerate(trial_of(fly, *acceptance)).dist, expected));
       }
     }
   }
@@ -244,8 +244,9 @@ TEST(Fly, BrokenStepsAreCaught) {
   EXPECT_GT(worst_error(made<WindowShortByOne>), kCaught);
   EXPECT_GT(worst_error(made<AllowsAnything>), kCaught);
   EXPECT_GT(worst_error(made<AllowsWhatIsCutOff>), kCaught);
-  EXPECT_GT(worst_error([](const FlyLimits&) { return make_judging("exact", "exact").acceptance; }),
-            kCaught);
+  EXPECT_GT(
+      worst_error([](const FlyLimits&) { return make_verification("exact", "exact").acceptance; }),
+      kCaught);
 }
 
 std::vector<std::shared_ptr<const TreeShape>> shapes() {
@@ -256,7 +257,7 @@ std::vector<std::shared_ptr<const TreeShape>> shapes() {
 
 // If no mismatch can be kept, it is the exact rule draw for draw, on trees as well.
 TEST(Fly, IsTheExactRuleWhereNoMismatchCanStand) {
-  const Judging exact = make_judging("exact", "exact");
+  const Verification exact = make_verification("exact", "exact");
   int n_others = 0;
   for (const auto& shape : shapes()) {
     for (const auto& [name, sampling] : transforms()) {
@@ -265,15 +266,15 @@ TEST(Fly, IsTheExactRuleWhereNoMismatchCanStand) {
         const WrittenText expected =
             write_text(pair, *exact.acceptance, shape, sampling, kPrompt, seed);
         for (const char* spec : {"fly:entropy=100", "fly:entropy=0,window=4", "fly"}) {
-          const WrittenText got = write_text(pair, *make_judging(spec, "exact").acceptance, shape,
-                                             sampling, kPrompt, seed);
+          const WrittenText got = write_text(pair, *make_verification(spec, "exact").acceptance,
+                                             shape, sampling, kPrompt, seed);
           EXPECT_EQ(got, expected) << spec << ", " << name;
           EXPECT_EQ(got.cost.kl, 0);
           EXPECT_EQ(got.cost.total_variation, 0);
         }
         const WrittenText loose =
-            write_text(pair, *make_judging("fly:entropy=0,window=1", "exact").acceptance, shape,
-                       sampling, kPrompt, seed);
+            write_text(pair, *make_verification("fly:entropy=0,window=1", "exact").acceptance,
+                       shape, sampling, kPrompt, seed);
         n_others += loose == expected ? 0 : 1;
       }
     }
@@ -284,13 +285,13 @@ TEST(Fly, IsTheExactRuleWhereNoMismatchCanStand) {
 // At temperature 0 rule_tv counts the tokens that are not the target's; with a window of 1, no two
 // of them are adjacent.
 TEST(Fly, AtTemperatureZeroCostsAreTheTokensThatAreNotTheTargets) {
-  const Judging judging = make_judging("fly:entropy=0,window=1", "exact");
+  const Verification verification = make_verification("fly:entropy=0,window=1", "exact");
   int n_mismatches = 0;
   for (const auto& shape : shapes()) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       RulePair pair(static_cast<std::uint32_t>(seed), 5);
       const WrittenText text =
-          write_text(pair, *judging.acceptance, shape, {.temperature = 0}, kPrompt, seed);
+          write_text(pair, *verification.acceptance, shape, {.temperature = 0}, kPrompt, seed);
       const Transform transform({.temperature = 0}, 5);
       int n = 0;
       bool last_was_one = false;
@@ -314,7 +315,7 @@ TEST(Fly, AtTemperatureZeroCostsAreTheTokensThatAreNotTheTargets) {
 
 // On a tree, the first sibling with a complete window is accepted.
 TEST(Fly, TakesTheFirstSiblingWithAWholeWindow) {
-  struct TreeViews final : testing::FixedViews {
+  struct TreeViews final : test::FixedViews {
     std::vector<Distribution> targets, raw;
     const Distribution& target(int node) override {
       return targets[static_cast<std::size_t>(node)];

@@ -28,15 +28,15 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate;
-using testing::Enumerated;
-using testing::kCaught;
-using testing::kExact;
-using testing::TableModel;
-using testing::target_law;
-using testing::transforms;
-using testing::Trial;
+using test::distance;
+using test::enumerate;
+using test::Enumerated;
+using test::kCaught;
+using test::kExact;
+using test::TableModel;
+using test::target_distribution;
+using test::transforms;
+using test::Trial;
 
 // Letters, one token of two letters, and the end.
 const std::vector<std::string> kTokens = {"a", "b", "ab", ""};
@@ -154,7 +154,7 @@ TEST(GrammarExactness, AMaskAtEveryNode) {
           trial.mask = mask_of(naive);
           const Enumerated enumerated = enumerate(trial);
           EXPECT_NEAR(enumerated.weight, 1.0, kExact);
-          EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
+          EXPECT_LT(distance(enumerated.dist, target_distribution(trial)), kExact)
               << one.name << ", " << sampling_name << ", " << naive.gbnf();
         }
       }
@@ -164,7 +164,7 @@ TEST(GrammarExactness, AMaskAtEveryNode) {
 
 // Certain tokens are accepted, whatever the target prefers.
 TEST(GrammarExactness, DraftsOfTheGrammarItself) {
-  double most_accepted = 0;
+  double max_accepted = 0;
   for (NaiveGrammar& naive : grammars()) {
     for (const auto& [sampling_name, sampling] : transforms()) {
       for (const Case& drawn : cases()) {
@@ -176,13 +176,13 @@ TEST(GrammarExactness, DraftsOfTheGrammarItself) {
         trial.matcher = matcher_of(naive);
         trial.mask = mask_of(naive);
         const Enumerated enumerated = enumerate(trial);
-        EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
+        EXPECT_LT(distance(enumerated.dist, target_distribution(trial)), kExact)
             << one.name << ", " << sampling_name << ", " << naive.gbnf();
-        most_accepted = std::max(most_accepted, enumerated.accepted_in_first_round);
+        max_accepted = std::max(max_accepted, enumerated.accepted_in_first_round);
       }
     }
   }
-  EXPECT_GT(most_accepted, 0.1);
+  EXPECT_GT(max_accepted, 0.1);
   // If all is certain, all is accepted, the end included, unless the target lacks such a token. A
   // limit of four tokens allows drafts of three.
   NaiveGrammar only;
@@ -210,7 +210,8 @@ TEST(GrammarExactness, MutantsAreCaught) {
     const Case one{"", make_multi_round(kRule), chain_shape(2)};
     Trial trial = trial_of(target, drafter, one, {.temperature = 1});
     trial.mask = mask_of(naive);
-    worst_unmasked = std::max(worst_unmasked, distance(enumerate(trial).law, target_law(trial)));
+    worst_unmasked =
+        std::max(worst_unmasked, distance(enumerate(trial).dist, target_distribution(trial)));
     // The root's mask at all nodes, where it belongs to another text.
     trial.matcher = matcher_of(naive);
     std::function<void(const std::vector<TokenId>&, std::vector<float>&)> right = mask_of(naive);
@@ -218,7 +219,8 @@ TEST(GrammarExactness, MutantsAreCaught) {
       right(std::vector<TokenId>(emitted.begin(), emitted.begin() + (emitted.empty() ? 0 : 1)),
             logits);
     };
-    worst_rooted = std::max(worst_rooted, distance(enumerate(trial).law, target_law(trial)));
+    worst_rooted =
+        std::max(worst_rooted, distance(enumerate(trial).dist, target_distribution(trial)));
   }
   EXPECT_GT(worst_unmasked, kCaught);
   EXPECT_GT(worst_rooted, kCaught);

@@ -24,15 +24,15 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate;
-using testing::Enumerated;
-using testing::kCaught;
-using testing::kExact;
-using testing::TableModel;
-using testing::target_law;
-using testing::transforms;
-using testing::Trial;
+using test::distance;
+using test::enumerate;
+using test::Enumerated;
+using test::kCaught;
+using test::kExact;
+using test::TableModel;
+using test::target_distribution;
+using test::transforms;
+using test::Trial;
 
 constexpr int kVocabulary = 4;
 const std::vector<TokenId> kPrompt = {0, 2};
@@ -126,7 +126,7 @@ TEST(MaskExactness, AMaskAtEveryNode) {
         const Trial trial = trial_of(target, drafter, one, sampling);
         const Enumerated enumerated = enumerate(trial);
         EXPECT_NEAR(enumerated.weight, 1.0, kExact);
-        EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
+        EXPECT_LT(distance(enumerated.dist, target_distribution(trial)), kExact)
             << one.name << ", " << sampling_name;
       }
     }
@@ -147,7 +147,7 @@ TEST(MaskExactness, MutantsAreCaught) {
     ModelDrafter drafter = drafter_of(5);
     Trial trial = trial_of(target, drafter, one, {.temperature = 1});
     trial.masks = seen ? masks_by(seen) : nullptr;
-    EXPECT_GT(distance(enumerate(trial).law, target_law(trial)), kCaught);
+    EXPECT_GT(distance(enumerate(trial).dist, target_distribution(trial)), kCaught);
   }
 }
 
@@ -178,7 +178,7 @@ TEST(MaskExactness, ADrafterThatIsNotMaskedIsSlower) {
     Trial without = trial;
     without.drafter = &ignoring;
     const Enumerated unmasked = enumerate(without);
-    EXPECT_LT(distance(masked.law, unmasked.law), kExact) << one.name;
+    EXPECT_LT(distance(masked.dist, unmasked.dist), kExact) << one.name;
     EXPECT_LT(unmasked.accepted_in_first_round, masked.accepted_in_first_round - 0.01) << one.name;
   }
 }

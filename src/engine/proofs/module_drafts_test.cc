@@ -24,8 +24,8 @@
 namespace outrider {
 namespace {
 
-using testing::draft_text;
-using testing::GoldenModule;
+using test::draft_text;
+using test::GoldenModule;
 
 // A module's golden, and the format of the weights.
 using Target = std::tuple<std::string, const char*>;
@@ -35,13 +35,13 @@ class ModuleDrafts : public ::testing::TestWithParam<Target> {};
 TEST_P(ModuleDrafts, HaveTheBitsOfPlainTexts) {
   const auto& [name, weights] = GetParam();
   const GoldenModule golden(name);
-  const std::vector<TokenId> prompt = testing::GoldenModel(golden.base).ids;
+  const std::vector<TokenId> prompt = test::GoldenModel(golden.base).ids;
   const auto target = Model::load(golden.gguf(), {.weights = weights, .threads = 2});
-  testing::expect_bits_of_plain_texts(target, prompt, {"mtp", "mtp:weights=int4"});
+  test::expect_bits_of_plain_texts(target, prompt, {"mtp", "mtp:weights=int4"});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ModuleDrafts,
-                         ::testing::Combine(::testing::ValuesIn(testing::golden_modules()),
+                         ::testing::Combine(::testing::ValuesIn(test::golden_modules()),
                                             ::testing::Values("f32", "int8")),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param);
@@ -52,11 +52,11 @@ class ModuleDraftsGolden : public ::testing::TestWithParam<std::string> {};
 // A chain after the golden text, by a drafter with the spec "mtp".
 TEST_P(ModuleDraftsGolden, AreTheTokensOfTheProgram) {
   const GoldenModule golden(GetParam());
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path());
   for (const std::filesystem::path& path : {directory.path(), golden.gguf()}) {
     SCOPED_TRACE(path.string());
-    const auto target = testing::load_f32(path);
+    const auto target = test::load_f32(path);
     const auto drafter = read_drafter("mtp").make(
         {.target = target.get(),
          .target_path = path,
@@ -84,14 +84,14 @@ TEST_P(ModuleDraftsGolden, AreTheTokensOfTheProgram) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ModuleDraftsGolden, ::testing::ValuesIn(testing::golden_modules()),
+INSTANTIATE_TEST_SUITE_P(All, ModuleDraftsGolden, ::testing::ValuesIn(test::golden_modules()),
                          [](const auto& info) { return info.param; });
 
 // "auto" drafts with the module in the target's own file.
 TEST(ModuleDrafts, AreFoundByAuto) {
   const GoldenModule golden("qwen3_5");
   const auto target = Model::load(golden.gguf(), {.weights = "f32", .threads = 2});
-  const std::vector<TokenId> prompt = testing::GoldenModel(golden.base).ids;
+  const std::vector<TokenId> prompt = test::GoldenModel(golden.base).ids;
   const GenerateResult plain = draft_text(target, prompt, 0, {});
   const GenerateResult drafted = draft_text(target, prompt, 0, {.drafter = "auto"});
   EXPECT_EQ(drafted.ids, plain.ids);

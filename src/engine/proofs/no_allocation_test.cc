@@ -30,8 +30,8 @@ constexpr int kTokens = kWarmUpTokens + kRounds * (kDraftLength + 1);
 class NoAllocation : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = std::make_unique<testing::TemporaryDirectory>();
-    testing::write_tiny_pair(directory_->path());
+    directory_ = std::make_unique<test::TemporaryDirectory>();
+    test::write_tiny_pair(directory_->path());
   }
   static void TearDownTestSuite() { directory_.reset(); }
 
@@ -46,7 +46,7 @@ class NoAllocation : public ::testing::Test {
                  std::to_string(n_threads));
     const auto model = Model::load(directory_->path() / "target", {.threads = n_threads});
     // However small the work: with more than one thread, the runtime's part is tested too.
-    dynamic_cast<DecoderModel&>(model->language_model()).set_least_share_ns(0);
+    dynamic_cast<DecoderModel&>(model->language_model()).set_min_share_ns(0);
     SpeculationOptions speculation;
     speculation.verify = verify;
     speculation.drafter_options = {.threads = n_threads};
@@ -63,8 +63,8 @@ class NoAllocation : public ::testing::Test {
     const std::vector<TokenId> ids = generator.generate(prompt, options).ids;
     options.on_token = [&](const TokenEvent&) {
       ++n_tokens;
-      if (n_tokens == kWarmUpTokens + 1) before = testing::n_allocations;
-      if (n_tokens == kTokens) after = testing::n_allocations;
+      if (n_tokens == kWarmUpTokens + 1) before = test::n_allocations;
+      if (n_tokens == kTokens) after = test::n_allocations;
     };
     const GenerateResult result = generator.generate(prompt, options);
     ASSERT_EQ(result.ids.size(), static_cast<std::size_t>(kTokens));
@@ -73,7 +73,7 @@ class NoAllocation : public ::testing::Test {
     EXPECT_EQ(after - before, 0);
   }
 
-  static inline std::unique_ptr<testing::TemporaryDirectory> directory_;
+  static inline std::unique_ptr<test::TemporaryDirectory> directory_;
 };
 
 std::vector<SamplingParams> samplings() {
@@ -84,7 +84,7 @@ std::vector<SamplingParams> samplings() {
 }
 
 TEST_F(NoAllocation, PlainDecoding) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
   for (const int n_threads : {1, 2}) {
     for (const SamplingParams& sampling : samplings()) {
       expect_none("", "exact", sampling, n_threads);
@@ -93,7 +93,7 @@ TEST_F(NoAllocation, PlainDecoding) {
 }
 
 TEST_F(NoAllocation, ChainsOfAModel) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
   for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
     for (const SamplingParams& sampling : samplings()) {
       expect_none("model:" + draft(), verify, sampling, 1);
@@ -105,12 +105,12 @@ TEST_F(NoAllocation, ChainsOfAModel) {
 
 // With an encoder-decoder: passes that read the encoder's output, and biases by distance.
 TEST(NoAllocationOfEncoderDecoders, PlainDecodingAndChains) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  const testing::GoldenModel golden("t5_plain");
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
+  const test::GoldenModel golden("t5_plain");
   const std::string path = (golden.directory / "model.gguf").string();
   for (const bool drafts : {false, true}) {
     const auto model = Model::load(path, {.threads = 2});
-    dynamic_cast<DecoderModel&>(model->language_model()).set_least_share_ns(0);
+    dynamic_cast<DecoderModel&>(model->language_model()).set_min_share_ns(0);
     SpeculationOptions speculation{.verify = "coupled", .drafter_options = {.threads = 2}};
     if (drafts) {
       speculation.drafter = "model:" + path + ",weights=int8";
@@ -126,8 +126,8 @@ TEST(NoAllocationOfEncoderDecoders, PlainDecodingAndChains) {
     const std::vector<TokenId> ids = generator.generate({&request, 1}).front().ids;
     request.options.on_token = [&](const TokenEvent&) {
       ++n_tokens;
-      if (n_tokens == kWarmUpTokens + 1) before = testing::n_allocations;
-      if (n_tokens == kTokens) after = testing::n_allocations;
+      if (n_tokens == kWarmUpTokens + 1) before = test::n_allocations;
+      if (n_tokens == kTokens) after = test::n_allocations;
     };
     const GenerateResult result = std::move(generator.generate({&request, 1}).front());
     EXPECT_EQ(result.ids, ids);
@@ -138,21 +138,21 @@ TEST(NoAllocationOfEncoderDecoders, PlainDecodingAndChains) {
 
 // The test can fail: every kind of allocation is counted.
 TEST_F(NoAllocation, CountsAreOfEveryKind) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  const long before = testing::n_allocations;
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
+  const long before = test::n_allocations;
   void* volatile raw = std::malloc(10);
-  EXPECT_EQ(testing::n_allocations, before + 1);
+  EXPECT_EQ(test::n_allocations, before + 1);
   raw = std::realloc(raw, 1000);
-  EXPECT_EQ(testing::n_allocations, before + 2);
+  EXPECT_EQ(test::n_allocations, before + 2);
   std::free(raw);
   int* volatile made = new int(1);
-  EXPECT_EQ(testing::n_allocations, before + 3);
+  EXPECT_EQ(test::n_allocations, before + 3);
   delete made;
   struct alignas(64) Wide {
     char bytes[64];
   };
   Wide* volatile wide = new Wide;
-  EXPECT_EQ(testing::n_allocations, before + 4);
+  EXPECT_EQ(test::n_allocations, before + 4);
   delete wide;
 }
 

@@ -25,18 +25,18 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate_rule;
-using testing::FixedViews;
-using testing::ForwardingViews;
-using testing::kCaught;
-using testing::kExact;
-using testing::rule_process;
-using testing::RuleOutcome;
-using testing::RulePair;
-using testing::RuleTrial;
-using testing::transforms;
-using testing::write_text;
+using test::distance;
+using test::enumerate_rule;
+using test::FixedViews;
+using test::ForwardingViews;
+using test::kCaught;
+using test::kExact;
+using test::rule_process;
+using test::RuleOutcome;
+using test::RulePair;
+using test::RuleTrial;
+using test::transforms;
+using test::write_text;
 
 using Tokens = std::vector<TokenId>;
 
@@ -65,19 +65,19 @@ class Naive final : public Rule {
     const Distribution* draft = views.draft(node);
     out = target;
     if (draft == nullptr || !views.is_open(node, kOpen, kClose)) return;
-    std::vector<double> law(4, 0.0);
+    std::vector<double> dist(4, 0.0);
     double left = 0;
     for (std::size_t i = 0; i < draft->ids.size(); ++i) {
       if (accepts(views.raw_target(node), draft->ids[i])) {
-        law[static_cast<std::size_t>(draft->ids[i])] += draft->probs[i];
+        dist[static_cast<std::size_t>(draft->ids[i])] += draft->probs[i];
       } else {
         left += draft->probs[i];
       }
     }
     for (std::size_t i = 0; i < target.ids.size(); ++i) {
-      law[static_cast<std::size_t>(target.ids[i])] += left * target.probs[i];
+      dist[static_cast<std::size_t>(target.ids[i])] += left * target.probs[i];
     }
-    out = Distribution::dense(law);
+    out = Distribution::dense(dist);
   }
   double deferral(NodeViews& views, int node, const Distribution&) const override {
     const Distribution* draft = views.draft(node);
@@ -106,10 +106,10 @@ class Naive final : public Rule {
 // The views after the prompt and the emitted tokens, with the marks read from the start.
 FixedViews views_behind(RulePair& pair, const SamplingParams& sampling, const Tokens& prompt,
                         const Tokens& emitted) {
-  FixedViews views = testing::views_behind(
-      {.trial = {.target = &pair.target, .sampling = sampling, .prompt = prompt},
-       .draft_table = &pair.draft_table},
-      emitted);
+  FixedViews views =
+      test::views_behind({.trial = {.target = &pair.target, .sampling = sampling, .prompt = prompt},
+                          .draft_table = &pair.draft_table},
+                         emitted);
   for (const Tokens* part : {&prompt, &emitted}) {
     for (const TokenId token : *part) {
       if (token == kOpen || token == kClose) views.open = token == kOpen;
@@ -137,7 +137,7 @@ double error_of(const Rule& naive, const Acceptance& acceptance, const SamplingP
   const RuleOutcome emitted = enumerate_rule(trial);
   const RuleOutcome expected = rule_process(trial);
   EXPECT_NEAR(emitted.weight, 1.0, kExact);
-  double worst = distance(emitted.law, expected.law);
+  double worst = distance(emitted.dist, expected.dist);
   worst = std::max(worst, std::abs(emitted.cost.total_variation - expected.cost.total_variation));
   return std::max(worst, std::abs(emitted.cost.deferral - expected.cost.deferral));
 }
@@ -174,8 +174,9 @@ TEST_P(Relaxed, EmitsItsOwnProcess) {
   for (const auto& [spec, settings] : {std::pair{"relaxed:top=2,delta=0.4,bonus=rule", Settings{}},
                                        {"relaxed:top=3,delta=1,bonus=rule", {3, 1}},
                                        {"relaxed:top=1,bonus=rule", {1, 0.6}}}) {
-    const Judging judging = make_judging(spec, GetParam(), find);
-    EXPECT_LT(worst_error(Naive(settings), *judging.acceptance, 2, shapes_for(GetParam())), kExact)
+    const Verification verification = make_verification(spec, GetParam(), find);
+    EXPECT_LT(worst_error(Naive(settings), *verification.acceptance, 2, shapes_for(GetParam())),
+              kExact)
         << spec;
   }
 }
@@ -247,22 +248,23 @@ TEST_P(Relaxed, IsTheExactRuleWhereItCannotApply) {
   const FindToken nowhere = [](std::string_view spelling) -> std::optional<TokenId> {
     return spelling == "<think>" ? 100 : 101;
   };
-  const Judging exact = make_judging("exact", GetParam());
-  const Judging no_delta = make_judging("relaxed:delta=0", GetParam(), find);
-  const Judging no_marks = make_judging("relaxed:delta=1", GetParam(), nowhere);
-  const Judging unread = make_judging("relaxed:delta=1", GetParam());
-  const Judging relaxed = make_judging("relaxed:delta=1", GetParam(), find);
+  const Verification exact = make_verification("exact", GetParam());
+  const Verification no_delta = make_verification("relaxed:delta=0", GetParam(), find);
+  const Verification no_marks = make_verification("relaxed:delta=1", GetParam(), nowhere);
+  const Verification unread = make_verification("relaxed:delta=1", GetParam());
+  const Verification relaxed = make_verification("relaxed:delta=1", GetParam(), find);
   int n_others = 0;
   for (const auto& shape : shapes_for(GetParam())) {
     for (const auto& [name, sampling] : transforms()) {
       for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         RulePair pair(static_cast<std::uint32_t>(seed), 5);
-        const auto text = [&, &sampling = sampling](const Judging& judging) {
-          return write_text(pair, *judging.acceptance, shape, sampling, {kOpen, 2}, seed).tokens;
+        const auto text = [&, &sampling = sampling](const Verification& verification) {
+          return write_text(pair, *verification.acceptance, shape, sampling, {kOpen, 2}, seed)
+              .tokens;
         };
         const Tokens expected = text(exact);
-        for (const Judging* judging : {&no_delta, &no_marks, &unread}) {
-          EXPECT_EQ(text(*judging), expected) << name;
+        for (const Verification* verification : {&no_delta, &no_marks, &unread}) {
+          EXPECT_EQ(text(*verification), expected) << name;
         }
         n_others += text(relaxed) == expected ? 0 : 1;
       }

@@ -26,20 +26,20 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate_rule;
-using testing::FixedViews;
-using testing::kExact;
-using testing::rule_process;
-using testing::RuleOutcome;
-using testing::RulePair;
-using testing::RuleTrial;
-using testing::TableModel;
-using testing::TemporaryDirectory;
-using testing::transforms;
-using testing::trial_of;
-using testing::ValueStop;
-using testing::views_behind;
+using test::distance;
+using test::enumerate_rule;
+using test::FixedViews;
+using test::kExact;
+using test::rule_process;
+using test::RuleOutcome;
+using test::RulePair;
+using test::RuleTrial;
+using test::TableModel;
+using test::TemporaryDirectory;
+using test::transforms;
+using test::trial_of;
+using test::ValueStop;
+using test::views_behind;
 
 std::string router_file() {
   static const TemporaryDirectory directory;
@@ -86,7 +86,7 @@ double error_of(const RuleTrial& trial) {
   const RuleOutcome emitted = enumerate_rule(trial);
   const RuleOutcome expected = rule_process(trial);
   EXPECT_NEAR(emitted.weight, 1.0, kExact);
-  double worst = distance(emitted.law, expected.law);
+  double worst = distance(emitted.dist, expected.dist);
   const auto compare = [&worst](double got, double wanted) {
     if (std::isinf(wanted) && got == wanted) return;
     const double difference = std::abs(got - wanted);
@@ -103,12 +103,13 @@ class RuleExactness : public ::testing::TestWithParam<const char*> {};
 TEST_P(RuleExactness, Chains) {
   for (const std::string& spec : specs()) {
     const auto rule = make_rule(spec);
-    const Judging judging = make_judging(spec, GetParam());
+    const Verification verification = make_verification(spec, GetParam());
     for (const auto& [name, sampling] : transforms()) {
       for (int length = 1; length <= 3; ++length) {
         for (std::uint32_t seed = 1; seed <= 3; ++seed) {
           RulePair pair(seed, seed == 3 ? 4 : 3);
-          EXPECT_LT(error_of(trial_of(pair, *rule, *judging.acceptance, length, sampling)), kExact)
+          EXPECT_LT(error_of(trial_of(pair, *rule, *verification.acceptance, length, sampling)),
+                    kExact)
               << spec << ", " << name << ", length " << length;
         }
       }
@@ -126,11 +127,11 @@ TEST_P(RuleExactness, Trees) {
   }
   for (const std::string& spec : specs()) {
     const auto rule = make_rule(spec);
-    const Judging judging = make_judging(spec, GetParam());
+    const Verification verification = make_verification(spec, GetParam());
     for (const auto& [name, sampling] : transforms()) {
       for (const auto& shape : shapes) {
         RulePair pair(3);
-        RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 1, sampling);
+        RuleTrial trial = trial_of(pair, *rule, *verification.acceptance, 1, sampling);
         trial.trial.shape = shape;
         trial.first_round_only = true;
         EXPECT_LT(error_of(trial), kExact) << spec << ", " << name;
@@ -148,12 +149,12 @@ TEST(RuleExactness, RoundsAfterLeavesOfTreesAndShortChains) {
   const ValueStop stop;
   for (const char* spec : {"token-v1:alpha=0.3", "diff:alpha=0.1", "budget:total=0.15"}) {
     const auto rule = make_rule(std::string(spec));
-    const Judging judging = make_judging(spec, "exact");
+    const Verification verification = make_verification(spec, "exact");
     for (const double temperature : {1.0, 0.0}) {
       for (std::uint32_t seed = 1; seed <= 2; ++seed) {
         RulePair pair(seed);
         RuleTrial trial =
-            trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = temperature});
+            trial_of(pair, *rule, *verification.acceptance, 2, {.temperature = temperature});
         trial.trial.n_tokens = 4;
         trial.trial.stop = &stop;
         EXPECT_LT(error_of(trial), kExact) << spec;
@@ -168,10 +169,11 @@ TEST(RuleExactness, RoundsAfterLeavesOfTreesAndShortChains) {
 TEST(RuleExactness, DynamicTreesWhoseLeavesHaveDistributions) {
   for (const char* spec : {"token-v3:alpha=0.5", "chow:alpha=0.4", "lossy:alpha=0.3"}) {
     const auto rule = make_rule(std::string(spec));
-    const Judging judging = make_judging(spec, "exact");
+    const Verification verification = make_verification(spec, "exact");
     for (const double temperature : {1.0, 0.0}) {
       RulePair pair(4);
-      RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = temperature});
+      RuleTrial trial =
+          trial_of(pair, *rule, *verification.acceptance, 2, {.temperature = temperature});
       trial.trial.shape = std::make_shared<DynamicShape>(DynamicShape::Limits{4, 2, 2});
       EXPECT_LT(error_of(trial), kExact) << spec;
     }
@@ -182,18 +184,18 @@ TEST(RuleExactness, DynamicTreesWhoseLeavesHaveDistributions) {
 TEST(RuleExactness, BeyondTheDraftersContextTheTargetGoesOn) {
   TableModel target(3, 6);
   ModelDrafter drafter(std::make_unique<TableModel>(3, 7, 3), 3);
-  const Judging judging = make_judging("chow:alpha=1", "exact");
-  const testing::Trial trial{.target = &target,
-                             .drafter = &drafter,
-                             .acceptance = judging.acceptance.get(),
-                             .draft_length = 2,
-                             .sampling = {.temperature = 1},
-                             .prompt = {0, 2},
-                             .n_tokens = 4};
-  const testing::Enumerated enumerated = testing::enumerate(trial);
+  const Verification verification = make_verification("chow:alpha=1", "exact");
+  const test::Trial trial{.target = &target,
+                          .drafter = &drafter,
+                          .acceptance = verification.acceptance.get(),
+                          .draft_length = 2,
+                          .sampling = {.temperature = 1},
+                          .prompt = {0, 2},
+                          .n_tokens = 4};
+  const test::Enumerated enumerated = test::enumerate(trial);
   // Two positions fit: after 2 and 3 tokens. The rest follow the target.
   TableModel draft_table(3, 7);
-  testing::Law expected;
+  test::TextDistribution expected;
   const auto extend = [&](const auto& self, const std::vector<TokenId>& emitted,
                           double prob) -> void {
     if (emitted.size() == 4) {
@@ -202,17 +204,18 @@ TEST(RuleExactness, BeyondTheDraftersContextTheTargetGoesOn) {
     }
     std::vector<TokenId> prefix = {0, 2};
     prefix.insert(prefix.end(), emitted.begin(), emitted.end());
-    Distribution law;
+    Distribution dist;
     Transform({.temperature = 1}, 3)
-        .distribution(emitted.size() < 2 ? draft_table.logits(prefix) : target.logits(prefix), law);
-    for (std::size_t index = 0; index < law.ids.size(); ++index) {
+        .distribution(emitted.size() < 2 ? draft_table.logits(prefix) : target.logits(prefix),
+                      dist);
+    for (std::size_t index = 0; index < dist.ids.size(); ++index) {
       std::vector<TokenId> longer = emitted;
-      longer.push_back(law.ids[index]);
-      self(self, longer, prob * law.probs[index]);
+      longer.push_back(dist.ids[index]);
+      self(self, longer, prob * dist.probs[index]);
     }
   };
   extend(extend, {}, 1.0);
-  EXPECT_LT(distance(enumerated.law, expected), kExact);
+  EXPECT_LT(distance(enumerated.dist, expected), kExact);
 }
 
 // --- Statistics
@@ -222,11 +225,13 @@ TEST(RuleStatistics, EveryEmittedTokenIsCountedOnce) {
   for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
     for (const char* spec : {"token-v3:alpha=0.5", "diff:alpha=0.1", "budget:total=0.15"}) {
       const auto rule = make_rule(std::string(spec));
-      const Judging judging = make_judging(spec, verify);
+      const Verification verification = make_verification(spec, verify);
       RulePair pair(2);
-      const RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 3, {.temperature = 1});
-      testing::EnumeratingChance chance;
-      Decoder decoder(pair.target, &pair.drafter, *judging.acceptance, chain_shape(3), nullptr);
+      const RuleTrial trial =
+          trial_of(pair, *rule, *verification.acceptance, 3, {.temperature = 1});
+      test::EnumeratingChance chance;
+      Decoder decoder(pair.target, &pair.drafter, *verification.acceptance, chain_shape(3),
+                      nullptr);
       int n_cut = 0;
       chance.for_each_path([&] {
         Stream stream(0, trial.trial.prompt, Transform({.temperature = 1}, 3), chance);
@@ -243,9 +248,9 @@ TEST(RuleStatistics, EveryEmittedTokenIsCountedOnce) {
         for (auto id = stream.tokens.begin() + stream.n_prompt; id != stream.tokens.end(); ++id) {
           FixedViews views = views_behind(trial, emitted);
           views.spent = expected.kl;
-          Distribution law;
-          rule->rule_prob(views, 0, law);
-          const RuleCost cost = cost_of(*rule, views, 0, law);
+          Distribution dist;
+          rule->rule_prob(views, 0, dist);
+          const RuleCost cost = cost_of(*rule, views, 0, dist);
           expected.kl += cost.kl;
           expected.total_variation += cost.total_variation;
           expected.deferral += cost.deferral;
@@ -265,11 +270,11 @@ TEST(RuleStatistics, EveryEmittedTokenIsCountedOnce) {
 TEST(RuleStatistics, NoTextCostsMoreThanItsBudget) {
   for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
     const auto rule = make_rule(std::string("budget:total=0.15"));
-    const Judging judging = make_judging("budget:total=0.15", verify);
+    const Verification verification = make_verification("budget:total=0.15", verify);
     double largest = 0;
     for (std::uint32_t seed = 1; seed <= 6; ++seed) {
       RulePair pair(seed);
-      RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = 1});
+      RuleTrial trial = trial_of(pair, *rule, *verification.acceptance, 2, {.temperature = 1});
       trial.trial.n_tokens = 4;
       largest = std::max(largest, enumerate_rule(trial).largest_kl);
     }
@@ -280,11 +285,11 @@ TEST(RuleStatistics, NoTextCostsMoreThanItsBudget) {
 
 TEST(RuleStatistics, ExactCostsNothing) {
   for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
-    const Judging judging = make_judging("exact", verify);
+    const Verification verification = make_verification("exact", verify);
     RulePair pair(1);
     const auto rule = make_rule(std::string("exact"));
     const RuleOutcome outcome =
-        enumerate_rule(trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = 1}));
+        enumerate_rule(trial_of(pair, *rule, *verification.acceptance, 2, {.temperature = 1}));
     EXPECT_EQ(outcome.cost.kl, 0);
     EXPECT_EQ(outcome.cost.total_variation, 0);
     EXPECT_EQ(outcome.cost.deferral, 0);
@@ -296,17 +301,17 @@ TEST(RuleStatistics, ExactCostsNothing) {
 // At temperature 0 typical acceptance emits the target's own tokens, whatever the parameters.
 TEST(Typical, AtTemperatureZeroIsTheTargets) {
   for (const char* spec : {"typical", "typical:epsilon=0.5,delta=1", "typical:epsilon=0,delta=0"}) {
-    const Judging judging = make_judging(spec, "exact");
+    const Verification verification = make_verification(spec, "exact");
     for (std::uint32_t seed = 1; seed <= 10; ++seed) {
       RulePair pair(seed);
-      const testing::Trial trial{.target = &pair.target,
-                                 .drafter = &pair.drafter,
-                                 .acceptance = judging.acceptance.get(),
-                                 .draft_length = 3,
-                                 .sampling = {.temperature = 0},
-                                 .prompt = {0, 2},
-                                 .n_tokens = 5};
-      EXPECT_EQ(testing::enumerate(trial).law, testing::target_law(trial));
+      const test::Trial trial{.target = &pair.target,
+                              .drafter = &pair.drafter,
+                              .acceptance = verification.acceptance.get(),
+                              .draft_length = 3,
+                              .sampling = {.temperature = 0},
+                              .prompt = {0, 2},
+                              .n_tokens = 5};
+      EXPECT_EQ(test::enumerate(trial).dist, test::target_distribution(trial));
     }
   }
 }
@@ -344,24 +349,24 @@ TEST(Bild, IsTheBigLittleDecoder) {
     for (const double rollback : {0.3, 1.0, 3.0}) {
       const std::string spec =
           "bild:fallback=" + std::to_string(fallback) + ",rollback=" + std::to_string(rollback);
-      const Judging judging = make_judging(spec, "exact");
-      EXPECT_DOUBLE_EQ(judging.draft_until, fallback);
+      const Verification verification = make_verification(spec, "exact");
+      EXPECT_DOUBLE_EQ(verification.draft_until, fallback);
       for (std::uint32_t seed = 1; seed <= 20; ++seed) {
         for (int window = 1; window <= 4; ++window) {
           RulePair pair(seed);
-          testing::Trial trial{.target = &pair.target,
-                               .drafter = &pair.drafter,
-                               .acceptance = judging.acceptance.get(),
-                               .draft_length = window,
-                               .sampling = {.temperature = 0},
-                               .prompt = {0, 2},
-                               .n_tokens = 8};
+          test::Trial trial{.target = &pair.target,
+                            .drafter = &pair.drafter,
+                            .acceptance = verification.acceptance.get(),
+                            .draft_length = window,
+                            .sampling = {.temperature = 0},
+                            .prompt = {0, 2},
+                            .n_tokens = 8};
           std::vector<TokenId> expected = big_little(pair, {0, 2}, 8, window, fallback, rollback);
           expected.erase(expected.begin(), expected.begin() + 2);
-          EXPECT_EQ(testing::enumerate(trial).law, (testing::Law{{expected, 1.0}})) << spec;
-          const ConfidenceStop until(judging.draft_until);
+          EXPECT_EQ(test::enumerate(trial).dist, (test::TextDistribution{{expected, 1.0}})) << spec;
+          const ConfidenceStop until(verification.draft_until);
           trial.stop = &until;
-          EXPECT_EQ(testing::enumerate(trial).law, (testing::Law{{expected, 1.0}})) << spec;
+          EXPECT_EQ(test::enumerate(trial).dist, (test::TextDistribution{{expected, 1.0}})) << spec;
         }
       }
     }
@@ -375,16 +380,16 @@ TEST(Bild, IsTheBigLittleDecoder) {
 TEST(Lemmas, RejectionIsDeferralTimesTotalVariation) {
   for (const char* spec : {"chow:alpha=0.4", "diff:alpha=0.1", "opt:alpha=0.3"}) {
     const auto rule = make_rule(std::string(spec));
-    const Judging judging = make_judging(spec, "exact");
+    const Verification verification = make_verification(spec, "exact");
     int n_deferred = 0;
     for (const auto& [name, sampling] : transforms()) {
       for (std::uint32_t seed = 1; seed <= 10; ++seed) {
         RulePair pair(seed);
-        const RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 1, sampling);
+        const RuleTrial trial = trial_of(pair, *rule, *verification.acceptance, 1, sampling);
         FixedViews views = views_behind(trial, {});
-        Distribution law;
-        rule->rule_prob(views, 0, law);
-        const double deferral = rule->deferral(views, 0, law);
+        Distribution dist;
+        rule->rule_prob(views, 0, dist);
+        const double deferral = rule->deferral(views, 0, dist);
         const double rejected = deferral * total_variation(views.draft_prob, views.target_prob);
         EXPECT_NEAR(1 - enumerate_rule(trial).accepted_in_first_round, rejected, kExact) << spec;
         n_deferred += deferral > 0 && rejected > 0 ? 1 : 0;
@@ -398,18 +403,19 @@ TEST(Lemmas, RejectionIsDeferralTimesTotalVariation) {
 TEST(Lemmas, TokenV3AtTemperatureZeroIsLossyGreedy) {
   for (const double alpha : {0.1, 0.5, 0.9}) {
     const std::string suffix = ":alpha=" + std::to_string(alpha);
-    const Judging token = make_judging("token-v3" + suffix, "exact");
-    const Judging greedy = make_judging("lossy-greedy" + suffix, "exact");
-    const Judging greedy_throughout =
-        make_judging("lossy-greedy" + suffix + ",bonus=rule", "exact");
+    const Verification token = make_verification("token-v3" + suffix, "exact");
+    const Verification greedy = make_verification("lossy-greedy" + suffix, "exact");
+    const Verification greedy_throughout =
+        make_verification("lossy-greedy" + suffix + ",bonus=rule", "exact");
     const auto rule = make_rule("token-v3" + suffix);
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
       RulePair pair(seed);
-      const auto outcome = [&](const Judging& judging) {
-        return enumerate_rule(trial_of(pair, *rule, *judging.acceptance, 3, {.temperature = 0}));
+      const auto outcome = [&](const Verification& verification) {
+        return enumerate_rule(
+            trial_of(pair, *rule, *verification.acceptance, 3, {.temperature = 0}));
       };
       EXPECT_EQ(outcome(token).accepted_in_first_round, outcome(greedy).accepted_in_first_round);
-      EXPECT_EQ(outcome(token).law, outcome(greedy_throughout).law);
+      EXPECT_EQ(outcome(token).dist, outcome(greedy_throughout).dist);
     }
   }
 }
@@ -425,8 +431,8 @@ TEST(Lemmas, OptIsDiffUnderGreedyDecoding) {
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
       RulePair pair(seed);
       const SamplingParams greedy{.temperature = 0};
-      EXPECT_EQ(enumerate_rule(trial_of(pair, *diff, *diff_acceptance, 2, greedy)).law,
-                enumerate_rule(trial_of(pair, *opt, *opt_acceptance, 2, greedy)).law);
+      EXPECT_EQ(enumerate_rule(trial_of(pair, *diff, *diff_acceptance, 2, greedy)).dist,
+                enumerate_rule(trial_of(pair, *opt, *opt_acceptance, 2, greedy)).dist);
     }
   }
 }

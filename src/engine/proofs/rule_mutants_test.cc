@@ -23,15 +23,15 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate_rule;
-using testing::ForwardingViews;
-using testing::kCaught;
-using testing::rule_process;
-using testing::RulePair;
-using testing::RuleTrial;
-using testing::transforms;
-using testing::trial_of;
+using test::distance;
+using test::enumerate_rule;
+using test::ForwardingViews;
+using test::kCaught;
+using test::rule_process;
+using test::RulePair;
+using test::RuleTrial;
+using test::transforms;
+using test::trial_of;
 
 // The largest error of a rule under an acceptance, over transforms and seeds.
 double worst_error(const Rule& rule, const Acceptance& acceptance,
@@ -42,7 +42,7 @@ double worst_error(const Rule& rule, const Acceptance& acceptance,
       RulePair pair(seed);
       RuleTrial trial = trial_of(pair, rule, acceptance, 2, sampling);
       trial.trial.shape = shape;
-      worst = std::max(worst, distance(enumerate_rule(trial).law, rule_process(trial).law));
+      worst = std::max(worst, distance(enumerate_rule(trial).dist, rule_process(trial).dist));
     }
   }
   return worst;
@@ -111,7 +111,7 @@ struct BonusSkipsTransform : MultiRoundSteps {
 };
 struct ResidualNotRenormalised : MultiRoundSteps {
   static double reject(Distribution& rule_prob, const Distribution& proposal) {
-    return testing::subtract_without_normalising(rule_prob, proposal);
+    return test::subtract_without_normalising(rule_prob, proposal);
   }
 };
 
@@ -125,7 +125,7 @@ TEST(RuleMutants, BonusSkipsTheTransform) {
 TEST(RuleMutants, BonusFromTheTarget) {
   for (const char* spec : {"chow:alpha=0.4", "token-v3:alpha=0.5", "lossy:alpha=0.3"}) {
     const auto rule = make_rule(std::string(spec));
-    const Judging mutant = make_judging(std::string(spec) + ",bonus=target", "exact");
+    const Verification mutant = make_verification(std::string(spec) + ",bonus=target", "exact");
     EXPECT_GT(worst_error(*rule, *mutant.acceptance), kCaught) << spec;
     EXPECT_FALSE(mutant.acceptance->prefix_determined());
   }

@@ -23,14 +23,14 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate;
-using testing::kCaught;
-using testing::kExact;
-using testing::TableModel;
-using testing::target_law;
-using testing::transforms;
-using testing::Trial;
+using test::distance;
+using test::enumerate;
+using test::kCaught;
+using test::kExact;
+using test::TableModel;
+using test::target_distribution;
+using test::transforms;
+using test::Trial;
 
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
@@ -93,10 +93,11 @@ class WithScratch final : public ForwardingDrafter {
       std::vector<TokenId> path;
       tree.path_tokens(node, path);
       job.context->transform->penalise(logits, *job.context->history, path);
-      Distribution law;
-      job.context->transform->distribution(logits, law);
+      Distribution dist;
+      job.context->transform->distribution(logits, dist);
       for (const Purpose purpose : {Purpose::bonus, Purpose::residual}) {
-        add(tree, node, job.chance->categorical(law, {tree.n_committed(), node, purpose}), deepest);
+        add(tree, node, job.chance->categorical(dist, {tree.n_committed(), node, purpose}),
+            deepest);
       }
     }
     for (int node = 1; node <= n_drafted; ++node) {
@@ -111,9 +112,10 @@ class WithScratch final : public ForwardingDrafter {
 };
 
 // The whole shape with the first round enumerated, or three tokens with all rounds enumerated.
-double law_distance(const Acceptance& acceptance, const std::shared_ptr<const TreeShape>& shape,
-                    const SamplingParams& sampling, WithScratch::Kind kind, int seed,
-                    bool all_rounds) {
+double distance_to_target(const Acceptance& acceptance,
+                          const std::shared_ptr<const TreeShape>& shape,
+                          const SamplingParams& sampling, WithScratch::Kind kind, int seed,
+                          bool all_rounds) {
   TableModel target(3, static_cast<std::uint32_t>(2 * seed));
   ModelDrafter inner(std::make_unique<TableModel>(3, static_cast<std::uint32_t>(2 * seed + 1)), 3);
   WithScratch drafter(inner, target, kind);
@@ -125,28 +127,29 @@ double law_distance(const Acceptance& acceptance, const std::shared_ptr<const Tr
                     .prompt = {0, 2},
                     .n_tokens = all_rounds ? 3 : shape->depth() + 1,
                     .first_round_only = !all_rounds};
-  const testing::Enumerated enumerated = enumerate(trial);
+  const test::Enumerated enumerated = enumerate(trial);
   EXPECT_NEAR(enumerated.weight, 1.0, kExact);
-  return distance(enumerated.law, target_law(trial));
+  return distance(enumerated.dist, target_distribution(trial));
 }
 
 std::vector<std::shared_ptr<const TreeShape>> small_trees() {
   return {chain_shape(0), chain_shape(2), std::make_shared<FixedShape>(std::vector{2})};
 }
 
-TEST(ScratchExactness, TheLawIsTheTargets) {
+TEST(ScratchExactness, TheDistributionIsTheTargets) {
   for (const auto& acceptance :
        {make_multi_round(kRule), make_traversal(kRule), make_coupled(kRule), make_block(kRule)}) {
     for (const auto& shape : small_trees()) {
       if (acceptance->chains_only() && !shape->is_chain()) continue;
       for (const auto& [name, sampling] : transforms()) {
-        EXPECT_LT(law_distance(*acceptance, shape, sampling, WithScratch::Kind::scratch, 3, false),
-                  kExact)
+        EXPECT_LT(
+            distance_to_target(*acceptance, shape, sampling, WithScratch::Kind::scratch, 3, false),
+            kExact)
             << acceptance->name() << ", " << name << ", depth " << shape->depth();
       }
     }
-    EXPECT_LT(law_distance(*acceptance, chain_shape(1), {.temperature = 1},
-                           WithScratch::Kind::scratch, 3, true),
+    EXPECT_LT(distance_to_target(*acceptance, chain_shape(1), {.temperature = 1},
+                                 WithScratch::Kind::scratch, 3, true),
               kExact);
   }
 }
@@ -155,13 +158,13 @@ TEST(ScratchMutants, AScratchNodeThatIsJudgedIsCaught) {
   for (const auto& acceptance : {make_multi_round(kRule), make_traversal(kRule)}) {
     double worst = 0;
     for (int seed = 1; seed <= 3; ++seed) {
-      worst = std::max(worst, law_distance(*acceptance, chain_shape(1), {.temperature = 1},
-                                           WithScratch::Kind::judged, seed, true));
+      worst = std::max(worst, distance_to_target(*acceptance, chain_shape(1), {.temperature = 1},
+                                                 WithScratch::Kind::judged, seed, true));
     }
     EXPECT_GT(worst, kCaught) << acceptance->name();
   }
-  EXPECT_THROW(law_distance(*make_block(kRule), chain_shape(1), {.temperature = 1},
-                            WithScratch::Kind::judged, 1, true),
+  EXPECT_THROW(distance_to_target(*make_block(kRule), chain_shape(1), {.temperature = 1},
+                                  WithScratch::Kind::judged, 1, true),
                Error);
 }
 
@@ -229,14 +232,14 @@ TEST(ScratchExactness, EveryVerdictIsTheOneWithoutThem) {
                                      {"bild", "exact", 0},
                                      {"fly:entropy=0,window=1", "exact", 1}};
   for (const Judge& judge : judges) {
-    const Judging judging = make_judging(judge.rule, judge.verify);
+    const Verification verification = make_verification(judge.rule, judge.verify);
     for (const auto& shape : std::vector<std::shared_ptr<const TreeShape>>{
              chain_shape(4), std::make_shared<FixedShape>(widths_tree(std::vector{2, 2, 1}))}) {
-      if (judging.acceptance->chains_only() && !shape->is_chain()) continue;
+      if (verification.acceptance->chains_only() && !shape->is_chain()) continue;
       for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         const SamplingParams sampling{.temperature = judge.temperature};
-        EXPECT_EQ(run(*judging.acceptance, shape, sampling, true, seed),
-                  run(*judging.acceptance, shape, sampling, false, seed))
+        EXPECT_EQ(run(*verification.acceptance, shape, sampling, true, seed),
+                  run(*verification.acceptance, shape, sampling, false, seed))
             << judge.rule << " " << judge.verify << " seed " << seed;
       }
     }

@@ -22,16 +22,16 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate;
-using testing::Enumerated;
-using testing::kCaught;
-using testing::kExact;
-using testing::TableModel;
-using testing::target_law;
-using testing::transforms;
-using testing::Trial;
-using testing::ValueStop;
+using test::distance;
+using test::enumerate;
+using test::Enumerated;
+using test::kCaught;
+using test::kExact;
+using test::TableModel;
+using test::target_distribution;
+using test::transforms;
+using test::Trial;
+using test::ValueStop;
 
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
@@ -67,7 +67,7 @@ double tree_distance(std::uint32_t seed, const std::shared_ptr<const TreeShape>&
                     .first_round_only = !all_rounds};
   const Enumerated enumerated = enumerate(trial);
   EXPECT_NEAR(enumerated.weight, 1.0, kExact);
-  return distance(enumerated.law, target_law(trial));
+  return distance(enumerated.dist, target_distribution(trial));
 }
 
 using Maker = std::unique_ptr<Acceptance> (*)(std::shared_ptr<const Rule>);
@@ -252,9 +252,10 @@ TEST(TraversalGain, WithoutReplacementPositiveOnAverage) {
 }
 
 // The distributions of a hand-made tree: one at the root, one after it, no more.
-class TwoLaws final : public testing::FixedViews {
+class TwoDistributions final : public test::FixedViews {
  public:
-  TwoLaws(Distribution root, Distribution next) : root_(std::move(root)), next_(std::move(next)) {}
+  TwoDistributions(Distribution root, Distribution next)
+      : root_(std::move(root)), next_(std::move(next)) {}
   const Distribution& target(int node) override { return node == 0 ? root_ : next_; }
 
  private:
@@ -270,22 +271,23 @@ class TwoLaws final : public testing::FixedViews {
 TEST(TraversalGain, WithoutReplacementCanBeNegative) {
   const Distribution draft = Distribution::dense(std::vector{0.0575, 0.8405, 0.0004, 0.1016});
   const Distribution target = Distribution::dense(std::vector{0.0657, 0.0121, 0.3047, 0.6175});
-  const auto expected = [&](const Acceptance& acceptance, Draws draws) {
-    testing::EnumeratingChance chance;
+  const auto expected = [&](const Acceptance& acceptance, Replacement replacement) {
+    test::EnumeratingChance chance;
     double n_accepted = 0;
     chance.for_each_path([&] {
-      TwoLaws views(Distribution::dense(std::vector{0.5718, 0.4282}), target);
+      TwoDistributions views(Distribution::dense(std::vector{0.5718, 0.4282}), target);
       DraftTree tree;
       tree.reset(0, 1);
       tree.add_child(0, 0, kPointMass);
-      const int law = tree.add_distribution();
-      tree.distribution(law) = draft;
+      const int dist = tree.add_distribution();
+      tree.distribution(dist) = draft;
       for (int ordinal = 2; ordinal < 4; ++ordinal) {
         Distribution storage;
-        const Distribution* left = draws == Draws::without_replacement
-                                       ? tree.remaining_prob(1, law, storage)
-                                       : &tree.distribution(law);
-        tree.add_child(1, chance.categorical(*left, {1, ordinal, Purpose::draft}), law, draws);
+        const Distribution* left = replacement == Replacement::without
+                                       ? tree.remaining_prob(1, dist, storage)
+                                       : &tree.distribution(dist);
+        tree.add_child(1, chance.categorical(*left, {1, ordinal, Purpose::draft}), dist,
+                       replacement);
       }
       Verdict verdict;
       acceptance.verify(tree, views, chance, verdict);
@@ -295,10 +297,9 @@ TEST(TraversalGain, WithoutReplacementCanBeNegative) {
   };
   const auto exact = make_multi_round(kRule);
   const auto traversal = make_traversal(kRule);
-  EXPECT_LT(expected(*traversal, Draws::without_replacement),
-            expected(*exact, Draws::without_replacement) - 0.002);
-  EXPECT_GT(expected(*traversal, Draws::with_replacement),
-            expected(*exact, Draws::with_replacement) + 0.02);
+  EXPECT_LT(expected(*traversal, Replacement::without),
+            expected(*exact, Replacement::without) - 0.002);
+  EXPECT_GT(expected(*traversal, Replacement::with), expected(*exact, Replacement::with) + 0.02);
 }
 
 // On point masses both accept each path with the target's probability of it.
@@ -356,7 +357,7 @@ struct ResidualNotScaled : TraversalSteps {
 };
 struct ResidualNotRenormalised : TraversalSteps {
   static double reject(Distribution& rule_prob, double weight, const Distribution& proposal) {
-    return testing::subtract_without_normalising(rule_prob, proposal, weight);
+    return test::subtract_without_normalising(rule_prob, proposal, weight);
   }
 };
 struct SiblingNotRemoved : TraversalSteps {
@@ -383,7 +384,7 @@ double mutant(Siblings siblings) {
                       .prompt = {0, 2},
                       .n_tokens = 3,
                       .first_round_only = true};
-    worst = std::max(worst, distance(enumerate(trial).law, target_law(trial)));
+    worst = std::max(worst, distance(enumerate(trial).dist, target_distribution(trial)));
   }
   return worst;
 }

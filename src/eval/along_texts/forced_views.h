@@ -10,7 +10,7 @@
 namespace outrider::eval {
 
 // Both models' distributions of the next token: raw, and after one transform.
-struct PositionLaws {
+struct PositionDistributions {
   const Distribution* target = nullptr;
   const Distribution* raw_target = nullptr;
   const Distribution* draft = nullptr;  // null, like raw_draft, if the drafter has none
@@ -22,12 +22,13 @@ struct PositionLaws {
 class ForcedViews final : public NodeViews {
  public:
   // rule_kl: the rule's cost on the text's positions before this one, nats.
-  ForcedViews(const PositionLaws& laws, double rule_kl) : laws_(laws), rule_kl_(rule_kl) {}
+  ForcedViews(const PositionDistributions& dists, double rule_kl)
+      : dists_(dists), rule_kl_(rule_kl) {}
 
-  const Distribution& target(int) override { return *laws_.target; }
-  const Distribution* draft(int) override { return laws_.draft; }
-  const Distribution& raw_target(int) override { return *laws_.raw_target; }
-  const Distribution* raw_draft(int) override { return laws_.raw_draft; }
+  const Distribution& target(int) override { return *dists_.target; }
+  const Distribution* draft(int) override { return dists_.draft; }
+  const Distribution& raw_target(int) override { return *dists_.raw_target; }
+  const Distribution* raw_draft(int) override { return dists_.raw_draft; }
   bool is_leaf(int) const override { return false; }
   int parent(int) const override { return -1; }
   double rule_kl_before_root() const override { return rule_kl_; }
@@ -36,7 +37,7 @@ class ForcedViews final : public NodeViews {
   bool is_open(int, TokenId, TokenId) override { return false; }
 
  private:
-  PositionLaws laws_;
+  PositionDistributions dists_;
   double rule_kl_;
   double note_ = std::numeric_limits<double>::quiet_NaN();
 };

@@ -46,7 +46,7 @@ void require_numbers(const Distribution& raw, std::span<const float> logits, con
 }  // namespace
 
 // Distributions of up to `capacity` positions. Memory is reused between chunks.
-struct TeacherForced::Laws {
+struct TeacherForced::Distributions {
   struct OfPosition {
     Distribution raw_target, raw_draft;
     std::vector<Distribution> target, draft;  // under each transform
@@ -58,8 +58,8 @@ struct TeacherForced::Laws {
 
 void check_forced(const ForcedOptions& options) {
   for (const int length : options.lengths) {
-    if (length >= 1 && length <= kMostDraftNodes) continue;
-    throw UsageError(kOperation, "lengths", fmt::format("drafts of 1 to {}", kMostDraftNodes),
+    if (length >= 1 && length <= kMaxDraftNodes) continue;
+    throw UsageError(kOperation, "lengths", fmt::format("drafts of 1 to {}", kMaxDraftNodes),
                      fmt::format("{}", length));
   }
   bool some_greedy = false;
@@ -83,7 +83,7 @@ TeacherForced::TeacherForced(LanguageModel& target, LanguageModel& drafter,
       drafter_(&drafter),
       lengths_(options.lengths),
       n_threads_(options.n_threads),
-      laws_(std::make_unique<Laws>()) {
+      dists_(std::make_unique<Distributions>()) {
   check_forced(options);
   for (const SamplingParams& sampling : options.samplings) {
     transforms_.emplace_back(sampling, target.config().vocabulary_size);
@@ -103,8 +103,8 @@ TeacherForced::TeacherForced(LanguageModel& target, LanguageModel& drafter,
   const double position_bytes = 12.0 * target.config().vocabulary_size *
                                 (2.0 + 2.0 * static_cast<double>(transforms_.size()));
   const double n_positions = std::clamp(kLargest_bytes / position_bytes, 1.0, 1024.0);
-  laws_->positions.resize(static_cast<std::size_t>(n_positions));
-  for (Laws::OfPosition& position : laws_->positions) {
+  dists_->positions.resize(static_cast<std::size_t>(n_positions));
+  for (Distributions::OfPosition& position : dists_->positions) {
     position.target.resize(transforms_.size());
     position.draft.resize(transforms_.size());
   }
@@ -141,13 +141,13 @@ void TeacherForced::run_window(const Window& window, const std::function<void(in
   // Nothing is predicted after the last token.
   const std::span<const TokenId> read = std::span(window.tokens).first(window.tokens.size() - 1);
   if (n_tokens - window.n_given < 1) return;
-  run(*target_, window, n_tokens - 1, laws_->target_output);
+  run(*target_, window, n_tokens - 1, dists_->target_output);
   add_done(0);
   const int shared =
       std::min(target_->config().vocabulary_size, drafter_->config().vocabulary_size);
   n_drafted_ = n_known(*drafter_, shared, read);
-  if (n_drafted_ > 0) run(*drafter_, window, n_drafted_, laws_->draft_output);
-  const int n_at_once = static_cast<int>(laws_->positions.size());
+  if (n_drafted_ > 0) run(*drafter_, window, n_drafted_, dists_->draft_output);
+  const int n_at_once = static_cast<int>(dists_->positions.size());
   for (int first = window.n_given - 1; first + 1 < n_tokens; first += n_at_once) {
     const int n = std::min(n_at_once, n_tokens - 1 - first);
     add_positions(window, first, n);
@@ -163,27 +163,27 @@ void TeacherForced::add_positions(const Window& window, int first, int n) {
     const Range share = team.share(n);
     for (auto i = share.begin; i < share.end; ++i) {
       const int row = first + static_cast<int>(i);
-      Laws::OfPosition& laws = laws_->positions[static_cast<std::size_t>(i)];
-      const std::span<const float> target_logits = laws_->target_output.logits_row(row);
-      transforms_[0].raw_distribution(target_logits, laws.raw_target);
-      laws.has_draft = row < n_drafted_;
+      Distributions::OfPosition& dists = dists_->positions[static_cast<std::size_t>(i)];
+      const std::span<const float> target_logits = dists_->target_output.logits_row(row);
+      transforms_[0].raw_distribution(target_logits, dists.raw_target);
+      dists.has_draft = row < n_drafted_;
       std::span<const float> draft_logits;
-      if (laws.has_draft) {
+      if (dists.has_draft) {
         // Ids beyond the shared vocabulary are never drafted.
-        draft_logits = laws_->draft_output.logits_row(row).first(shared);
-        transforms_[0].raw_distribution(draft_logits, laws.raw_draft);
+        draft_logits = dists_->draft_output.logits_row(row).first(shared);
+        transforms_[0].raw_distribution(draft_logits, dists.raw_draft);
       }
       for (std::size_t index = 0; index < transforms_.size(); ++index) {
-        transforms_[index].distribution(target_logits, laws.target[index]);
-        if (laws.has_draft) transforms_[index].distribution(draft_logits, laws.draft[index]);
+        transforms_[index].distribution(target_logits, dists.target[index]);
+        if (dists.has_draft) transforms_[index].distribution(draft_logits, dists.draft[index]);
       }
     }
   });
   for (int i = 0; i < n; ++i) {
-    const Laws::OfPosition& laws = laws_->positions[static_cast<std::size_t>(i)];
-    require_numbers(laws.raw_target, laws_->target_output.logits_row(first + i), "target");
-    if (laws.has_draft) {
-      require_numbers(laws.raw_draft, laws_->draft_output.logits_row(first + i), "drafter");
+    const Distributions::OfPosition& dists = dists_->positions[static_cast<std::size_t>(i)];
+    require_numbers(dists.raw_target, dists_->target_output.logits_row(first + i), "target");
+    if (dists.has_draft) {
+      require_numbers(dists.raw_draft, dists_->draft_output.logits_row(first + i), "drafter");
     }
   }
   run_team(n_threads_, [&](const Team& team) {
@@ -195,12 +195,12 @@ void TeacherForced::add_positions(const Window& window, int first, int n) {
       const std::size_t transform = transform_of_[index];
       ForcedSums& sums = settings_[index].texts.back();
       for (int i = 0; i < n; ++i) {
-        const Laws::OfPosition& laws = laws_->positions[static_cast<std::size_t>(i)];
-        const Distribution* draft = laws.has_draft ? &laws.draft[transform] : nullptr;
-        ForcedViews views({.target = &laws.target[transform],
-                           .raw_target = &laws.raw_target,
+        const Distributions::OfPosition& dists = dists_->positions[static_cast<std::size_t>(i)];
+        const Distribution* draft = dists.has_draft ? &dists.draft[transform] : nullptr;
+        ForcedViews views({.target = &dists.target[transform],
+                           .raw_target = &dists.raw_target,
                            .draft = draft,
-                           .raw_draft = laws.has_draft ? &laws.raw_draft : nullptr},
+                           .raw_draft = dists.has_draft ? &dists.raw_draft : nullptr},
                           sums.kl);
         rule.rule_prob(views, 0, rule_prob);
         const RuleCost cost = cost_of(rule, views, 0, rule_prob);

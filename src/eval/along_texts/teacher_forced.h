@@ -52,7 +52,7 @@ struct ForcedSetting {
 struct ForcedOptions {
   std::vector<RuleSetting> rules;
   std::vector<SamplingParams> samplings;  // temperature and truncation; penalties are refused
-  std::vector<int> lengths = {};          // of drafts, each from 1 to kMostDraftNodes
+  std::vector<int> lengths = {};          // of drafts, each from 1 to kMaxDraftNodes
   int n_threads = 1;                      // of the rules; the models have their own
 };
 
@@ -81,7 +81,7 @@ class TeacherForced {
   std::span<const int> lengths() const { return lengths_; }
 
  private:
-  struct Laws;
+  struct Distributions;
   void run_window(const Window& window, const std::function<void(int)>& add_done);
   void add_positions(const Window& window, int first, int n);
 
@@ -94,7 +94,7 @@ class TeacherForced {
   std::vector<std::shared_ptr<const Rule>> rules_;  // of each setting
   std::vector<std::size_t> transform_of_;           // of each setting
   std::vector<std::vector<double>> acceptance_;     // of each setting, along the text
-  std::unique_ptr<Laws> laws_;                      // of some positions at a time
+  std::unique_ptr<Distributions> dists_;            // of some positions at a time
   int n_drafted_ = 0;  // positions of the window with distributions of the drafter
 };
 

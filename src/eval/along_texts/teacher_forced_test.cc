@@ -22,8 +22,8 @@
 namespace outrider::eval {
 namespace {
 
-using outrider::testing::TableModel;
-using outrider::testing::views_of;
+using outrider::test::TableModel;
+using outrider::test::views_of;
 
 constexpr int kVocabulary = 5;
 

@@ -24,13 +24,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using test_support::near;
+using test::near;
 
 TEST(TextLikelihood, EqualsTransformersOnRealWeights) {
   const fs::path stories = fs::path(OUTRIDER_SHARED_DATA) / "models" / "stories260K";
   if (!fs::exists(stories / "config.json")) GTEST_SKIP() << "no " << stories;
   // The same weights with a context of 64 tokens, so that a text takes several windows.
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   for (const auto& entry : fs::directory_iterator(stories)) {
     if (entry.path().filename() == "config.json") continue;
     fs::create_symlink(entry.path(), directory.path() / entry.path().filename());
@@ -60,9 +60,9 @@ TEST(TextLikelihood, EqualsTransformersOnRealWeights) {
 class TinyText : public ::testing::Test {
  protected:
   TinyText() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.context_length = 64;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory_.path() / "tiny");
+    test::write_hugging_face(test::make_tiny_model(shape), directory_.path() / "tiny");
     model_ = Model::load(directory_.path() / "tiny", {.threads = 1});
   }
 
@@ -80,7 +80,7 @@ class TinyText : public ::testing::Test {
     return std::log(sum) - double{output.logits_row(0)[static_cast<std::size_t>(ids[token])]};
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::shared_ptr<const Model> model_;
 };
 

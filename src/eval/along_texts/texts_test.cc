@@ -126,7 +126,7 @@ TEST(Windows, PredictATokenThatBothHaveAPartOf) {
 }
 
 TEST(Documents, AreCutAtTheSeparatorAndStripped) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const std::filesystem::path first = directory.path() / "first.txt";
   const std::filesystem::path second = directory.path() / "second.txt";
   std::ofstream(first) << "one\n\n##\n  two words \n##\n \n##three";
@@ -142,7 +142,7 @@ TEST(Documents, AreCutAtTheSeparatorAndStripped) {
 }
 
 TEST(Documents, MustBeUtf8) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const std::filesystem::path file = directory.path() / "latin.txt";
   std::ofstream(file) << "one\ncaf\xe9\n";
   try {

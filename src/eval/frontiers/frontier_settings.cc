@@ -43,7 +43,7 @@ bool is_greedy(const SamplingParams& sampling) {
 // Whether a rule, or a cascade's rule, needs temperature 0.
 bool needs_greedy(const FrontierSetting& setting) {
   if (!setting.sequential) {
-    return make_judging(setting.rule.rule, "exact").acceptance->needs().greedy;
+    return make_verification(setting.rule.rule, "exact").acceptance->needs().greedy;
   }
   std::string rule = setting.rule.rule.substr(setting.rule.rule.find(':') + 1);
   const std::size_t comma = rule.find(',');

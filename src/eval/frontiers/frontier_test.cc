@@ -186,7 +186,7 @@ TEST(FrontierReport, SaysTheSameInEveryForm) {
   EXPECT_EQ(json["points"].size(), 3U);
   EXPECT_EQ(json["points"][0]["alpha"], 0.5);
   EXPECT_EQ(json["tables"]["passes"][0]["fastest_as_good"]["passes"][0], 0.25);
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto undrawn = write_frontier_report(points, run, directory.path(), "svg");
   EXPECT_LE(undrawn.size(), 1U);
   const bool is_named = !undrawn.empty() &&
@@ -200,7 +200,7 @@ TEST(FrontierReport, SaysWhyAPictureIsMissing) {
   setting.rule.family = "token:chow";
   setting.sequential = true;
   const auto points = measure_points(setting, items(), Share(), {100, 20});
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto undrawn = write_frontier_report(points, FrontierRun(), directory.path(), "svg");
   ASSERT_FALSE(undrawn.empty());
   EXPECT_THAT(undrawn.front(),
@@ -209,7 +209,7 @@ TEST(FrontierReport, SaysWhyAPictureIsMissing) {
 }
 
 TEST(FrontierReport, LeavesNoPictureOfAnEarlierOne) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto touch = [&](const char* name) { std::ofstream(directory.path() / name) << "old"; };
   const auto names = {"frontier-passes-T=0.5.svg", "frontier-compute-T=1--odd.png",
                       "frontier-notes.svg", "frontier-passes-T=1.txt"};

@@ -113,7 +113,7 @@ void add_settings(const std::string& text, std::span<const double> alphas,
     }
   }
   const auto add = [&](RuleSetting setting) {
-    (void)make_judging(setting.rule, "exact");
+    (void)make_verification(setting.rule, "exact");
     const bool known = std::any_of(settings.begin(), settings.end(), [&](const RuleSetting& other) {
       return other.rule == setting.rule;
     });

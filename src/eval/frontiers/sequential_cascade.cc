@@ -135,12 +135,12 @@ class SequentialCascade::Views final : public NodeViews {
   const Distribution& target(int) override { return of_target().prob; }
   const Distribution& raw_target(int) override { return of_target().raw; }
   const Distribution* draft(int) override {
-    const Laws& laws = of_drafter();
-    return laws.known ? &laws.prob : nullptr;
+    const Distributions& dists = of_drafter();
+    return dists.known ? &dists.prob : nullptr;
   }
   const Distribution* raw_draft(int) override {
-    const Laws& laws = of_drafter();
-    return laws.known ? &laws.raw : nullptr;
+    const Distributions& dists = of_drafter();
+    return dists.known ? &dists.raw : nullptr;
   }
   bool is_leaf(int) const override { return false; }
   int parent(int) const override { return -1; }
@@ -150,29 +150,29 @@ class SequentialCascade::Views final : public NodeViews {
   bool is_open(int, TokenId, TokenId) override { return false; }
 
  private:
-  struct Laws {
+  struct Distributions {
     bool known = false;
     Distribution prob, raw;
   };
-  const Laws& of_target() {
-    if (!target_laws_) target_laws_ = read(target_, std::numeric_limits<std::size_t>::max());
-    return *target_laws_;
+  const Distributions& of_target() {
+    if (!target_dists_) target_dists_ = read(target_, std::numeric_limits<std::size_t>::max());
+    return *target_dists_;
   }
-  const Laws& of_drafter() {
-    if (!drafter_laws_) drafter_laws_ = read(drafter_, shared_);
-    return *drafter_laws_;
+  const Distributions& of_drafter() {
+    if (!drafter_dists_) drafter_dists_ = read(drafter_, shared_);
+    return *drafter_dists_;
   }
-  Laws read(Reader& reader, std::size_t n_ids) {
-    Laws laws;
+  Distributions read(Reader& reader, std::size_t n_ids) {
+    Distributions dists;
     const LogitRow logits = reader.logits(tokens_);
-    if (logits.empty()) return laws;
+    if (logits.empty()) return dists;
     std::vector<TokenLogit> replaced;
     // The drafter never emits ids beyond the shared vocabulary.
     const PenalisedRow penalised(transform_, logits.first(n_ids), history_, {}, replaced);
-    transform_.raw_distribution(penalised.row().values(), laws.raw);
-    transform_.distribution(penalised.row(), laws.prob);
-    laws.known = true;
-    return laws;
+    transform_.raw_distribution(penalised.row().values(), dists.raw);
+    transform_.distribution(penalised.row(), dists.prob);
+    dists.known = true;
+    return dists;
   }
 
   Reader& target_;
@@ -183,8 +183,8 @@ class SequentialCascade::Views final : public NodeViews {
   std::span<const TokenId> tokens_;
   double rule_kl_;
   double note_ = std::numeric_limits<double>::quiet_NaN();
-  std::optional<Laws> target_laws_;
-  std::optional<Laws> drafter_laws_;
+  std::optional<Distributions> target_dists_;
+  std::optional<Distributions> drafter_dists_;
 };
 
 SequentialCascade::SequentialCascade(LanguageModel& target, LanguageModel& drafter,
@@ -247,7 +247,7 @@ SequentialText SequentialCascade::write_together(const SequentialJob& job) {
   Reader drafter(*drafter_, shared, job);
   Writing writing(job, target_->config().context_length);
   SequentialText text;
-  Distribution law;
+  Distribution dist;
   while (writing.goes_on()) {
     if (job.cancelled && job.cancelled()) {
       text.cancelled = true;
@@ -255,16 +255,16 @@ SequentialText SequentialCascade::write_together(const SequentialJob& job) {
     }
     Views views(target, drafter, static_cast<std::size_t>(shared), *job.transform, writing.history,
                 writing.tokens, text.cost.kl);
-    rule_->rule_prob(views, 0, law);
+    rule_->rule_prob(views, 0, dist);
     if (knows_cost_) {
-      const RuleCost cost = cost_of(*rule_, views, 0, law);
+      const RuleCost cost = cost_of(*rule_, views, 0, dist);
       text.cost.kl += cost.kl;
       text.cost.total_variation += cost.total_variation;
       text.cost.deferral += cost.deferral;
     } else {
-      text.cost.deferral += rule_->deferral(views, 0, law);
+      text.cost.deferral += rule_->deferral(views, 0, dist);
     }
-    writing.add(job.chance->categorical(law, writing.draw(Purpose::token)));
+    writing.add(job.chance->categorical(dist, writing.draw(Purpose::token)));
   }
   text.ids = writing.generated(job);
   text.target_passes = target.n_passes();
@@ -281,7 +281,7 @@ SequentialText SequentialCascade::write_in_turn(const SequentialJob& job) {
   Writing drafted(job, target_->config().context_length);
   double doubt = 0;
   bool given_up = false;
-  Distribution law;
+  Distribution dist;
   Distribution raw;
   std::vector<TokenLogit> replaced;
   // Both models write in the same way; the drafter's draws have separate keys.
@@ -291,8 +291,8 @@ SequentialText SequentialCascade::write_in_turn(const SequentialJob& job) {
     const PenalisedRow penalised(*job.transform, logits.first(n_ids), writing.history, {},
                                  replaced);
     job.transform->raw_distribution(penalised.row().values(), raw);
-    job.transform->distribution(penalised.row(), law);
-    writing.add(job.chance->categorical(law, writing.draw(purpose)));
+    job.transform->distribution(penalised.row(), dist);
+    writing.add(job.chance->categorical(dist, writing.draw(purpose)));
     return true;
   };
   while (drafted.goes_on() && !given_up && !cancelled()) {

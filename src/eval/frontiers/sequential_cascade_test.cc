@@ -28,10 +28,10 @@ namespace outrider::eval {
 namespace {
 
 namespace fs = std::filesystem;
-using outrider::testing::EnumeratingChance;
-using outrider::testing::kExact;
-using outrider::testing::Law;
-using outrider::testing::TableModel;
+using outrider::test::EnumeratingChance;
+using outrider::test::kExact;
+using outrider::test::TableModel;
+using outrider::test::TextDistribution;
 using ::testing::HasSubstr;
 
 constexpr int kVocabulary = 3;
@@ -39,7 +39,7 @@ constexpr int kTokens = 3;
 const std::vector<TokenId> kPrompt = {0, 2};
 
 struct Outcome {
-  Law law;
+  TextDistribution dist;
   double target_passes = 0;
   double drafter_passes = 0;
   RuleCost cost;
@@ -55,7 +55,7 @@ Outcome enumerate(TableModel& target, TableModel& drafter, const std::string& sp
   chance.for_each_path([&] {
     const SequentialText text = cascade.generate(
         {.prompt = kPrompt, .max_tokens = kTokens, .transform = &transform, .chance = &chance});
-    outcome.law[text.ids] += chance.weight();
+    outcome.dist[text.ids] += chance.weight();
     outcome.target_passes += chance.weight() * static_cast<double>(text.target_passes);
     outcome.drafter_passes += chance.weight() * static_cast<double>(text.drafter_passes);
     outcome.cost.kl += chance.weight() * text.cost.kl;
@@ -64,9 +64,9 @@ Outcome enumerate(TableModel& target, TableModel& drafter, const std::string& sp
   return outcome;
 }
 
-testing::RuleOutcome process_of(TableModel& target, TableModel& drafter, const Rule& rule,
-                                const SamplingParams& sampling) {
-  return testing::rule_process(
+test::RuleOutcome process_of(TableModel& target, TableModel& drafter, const Rule& rule,
+                             const SamplingParams& sampling) {
+  return test::rule_process(
       {.trial = {.target = &target, .sampling = sampling, .prompt = kPrompt, .n_tokens = kTokens},
        .draft_table = &drafter,
        .rule = &rule});
@@ -87,11 +87,11 @@ TEST(SequentialCascade, FollowsTheRulesOwnProcess) {
       {"oracle:lossy,alpha=0.4,beta=auto", "lossy:alpha=0.4,beta=auto"},
       {"oracle:budget,total=0.5", "budget:total=0.5"},
       {"oracle:exact", "exact"}};
-  for (const auto& [name, sampling] : testing::transforms()) {
+  for (const auto& [name, sampling] : test::transforms()) {
     for (const auto& [spec, rule] : cases) {
       const Outcome got = enumerate(target, drafter, spec, sampling);
       const auto expected = process_of(target, drafter, *make_rule(rule), sampling);
-      EXPECT_LT(testing::distance(got.law, expected.law), kExact) << spec << ", " << name;
+      EXPECT_LT(test::distance(got.dist, expected.dist), kExact) << spec << ", " << name;
       EXPECT_NEAR(got.cost.deferral, expected.cost.deferral, kExact) << spec << ", " << name;
       if (std::string(spec).starts_with("oracle")) {
         // Infinite if the target could not have emitted it.
@@ -114,13 +114,13 @@ TEST(SequentialCascade, ASequenceIsWrittenAnewOrLeftAsItIs) {
   TableModel target(kVocabulary, 11);
   TableModel drafter(kVocabulary, 12);
   const SamplingParams sampling = {.temperature = 0.7};
-  const Law of_target = process_of(target, drafter, ExactRule(), sampling).law;
-  const Law of_drafter = process_of(drafter, drafter, ExactRule(), sampling).law;
+  const TextDistribution of_target = process_of(target, drafter, ExactRule(), sampling).dist;
+  const TextDistribution of_drafter = process_of(drafter, drafter, ExactRule(), sampling).dist;
   const Transform transform(sampling, kVocabulary);
   double smallest = 1;
   double largest = 0;
   for (const double alpha : {-0.1, 0.4, 0.5, 0.6, 1.0}) {
-    Law expected;
+    TextDistribution expected;
     double deferred = 0;
     for (const auto& [tokens, prob] : of_drafter) {
       double log_prob = 0;
@@ -141,7 +141,7 @@ TEST(SequentialCascade, ASequenceIsWrittenAnewOrLeftAsItIs) {
     for (const auto& [tokens, prob] : of_target) expected[tokens] += deferred * prob;
     const Outcome got =
         enumerate(target, drafter, "sequence:chow,alpha=" + std::to_string(alpha), sampling);
-    EXPECT_LT(testing::distance(got.law, expected), kExact) << alpha;
+    EXPECT_LT(test::distance(got.dist, expected), kExact) << alpha;
     EXPECT_NEAR(got.target_passes, deferred * kTokens, kExact);
     EXPECT_NEAR(got.cost.deferral, deferred * kTokens, kExact);
     EXPECT_NEAR(got.drafter_passes, kTokens, kExact);
@@ -248,8 +248,8 @@ class CascadesOnRealPair : public ::testing::Test {
   }
 
   Sample speculative(const std::string& rule, int n_texts, int n_tokens) {
-    const Judging judging = make_judging(rule, "exact");
-    Decoder decoder(*target_, drafter_.get(), *judging.acceptance,
+    const Verification verification = make_verification(rule, "exact");
+    Decoder decoder(*target_, drafter_.get(), *verification.acceptance,
                     make_tree_shape("chain:length=3"), nullptr);
     const Transform transform(kSampling, target_->config().vocabulary_size);
     Sample sample;
@@ -279,7 +279,7 @@ class CascadesOnRealPair : public ::testing::Test {
       in_a.push_back(counts.first);
       in_b.push_back(counts.second);
     }
-    const auto result = testing::chi_square_two_samples(in_a, in_b);
+    const auto result = test::chi_square_two_samples(in_a, in_b);
     EXPECT_GE(result.degrees, 10);
     return result.tail;
   }

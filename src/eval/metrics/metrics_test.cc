@@ -25,7 +25,7 @@ namespace outrider::eval {
 namespace {
 
 using nlohmann::json;
-using test_support::near;
+using test::near;
 using ::testing::HasSubstr;
 
 // Scores are at most 100 and computed with a few dozen roundings in double precision, differently

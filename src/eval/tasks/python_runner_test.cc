@@ -128,7 +128,7 @@ TEST_F(PythonRunnerTest, HasNoNetwork) {
 }
 
 TEST_F(PythonRunnerTest, WritesInItsOwnDirectoryAlone) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   fs::permissions(directory.path(), fs::perms::all);
   const std::string file = (directory.path() / "trace").string();
   EXPECT_EQ(runner_->run("open('here', 'w').write('x')").kind, Kind::passed);
@@ -188,7 +188,7 @@ TEST_F(PythonRunnerTest, RealSolutionsOfHumanEvalPass) {
   const fs::path data =
       fs::path(OUTRIDER_SHARED_DATA) / "eval" / "humaneval" / "HumanEval.jsonl.gz";
   if (!fs::exists(data)) GTEST_SKIP() << "no " << data;
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const std::string unpacked = (directory.path() / "items").string();
   ASSERT_EQ(std::system(("gzip -dc '" + data.string() + "' > '" + unpacked + "'").c_str()), 0);
   const Task task = load_task(OUTRIDER_SOURCE_DIR "/tasks/humaneval.json", {});

@@ -51,9 +51,9 @@ QuestionSet prepare(const Task& task, DataSet data, int n_examples, std::size_t 
   QuestionSet set;
   const auto add_problem = [&set, &task](Problem problem) {
     set.problems.push_back(std::move(problem));
-    if (!set.questions.empty() || set.problems.size() < kMostWrong) return;
+    if (!set.questions.empty() || set.problems.size() < kMaxWrong) return;
     throw Error("read data", task.name,
-                fmt::format("none of the first {} items is what the task expects: {}", kMostWrong,
+                fmt::format("none of the first {} items is what the task expects: {}", kMaxWrong,
                             set.problems.front().text));
   };
   auto unreadable = data.problems.begin();

@@ -25,11 +25,11 @@ struct QuestionSet {
   std::vector<Problem> problems;    // likewise: unreadable items, missing fields
 };
 
-inline constexpr std::size_t kMostWrong = 3;
+inline constexpr std::size_t kMaxWrong = 3;
 
 // n_examples: the number of the task's examples in a prompt, at most all; negative: all.
 // n_questions: later items are ignored. Throws Error, with the first item's problem, if the first
-// kMostWrong items all have one: then the file or the task is wrong, not single items.
+// kMaxWrong items all have one: then the file or the task is wrong, not single items.
 QuestionSet prepare(const Task& task, DataSet data, int n_examples = -1,
                     std::size_t n_questions = SIZE_MAX);
 

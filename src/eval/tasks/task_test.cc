@@ -42,7 +42,7 @@ class Files : public ::testing::Test {
     std::ofstream(file, std::ios::binary) << text;
     return file.string();
   }
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST(TemplateTest, FillsFieldsIn) {

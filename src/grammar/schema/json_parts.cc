@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kMostIndent = 32;
+constexpr int kMaxIndent = 32;
 constexpr int kIntegerDigits = 18;  // all such numbers are below 2^63
 constexpr int kNumberDigits = 16;
 
@@ -49,7 +49,7 @@ std::string escape_of(char32_t c) {
 
 int JsonParts::blank() {
   if (blank_ == kNone) {
-    const int indent = parts_.repeat(parts_.text(" "), 0, kMostIndent);
+    const int indent = parts_.repeat(parts_.text(" "), 0, kMaxIndent);
     const int line = parts_.sequence({parts_.text("\n"), indent});
     blank_ = parts_.shared("blank", parts_.choice({parts_.nothing(), parts_.text(" "), line}));
   }

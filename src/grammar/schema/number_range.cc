@@ -16,7 +16,7 @@ namespace {
 constexpr int kIntegerDigits = 18;
 constexpr int kNumberDigits = 15;
 constexpr std::size_t kMultipleDigits = 9;
-constexpr std::size_t kMostRemainders = 4000;  // over all places of a number
+constexpr std::size_t kMaxRemainders = 4000;  // over all places of a number
 
 std::int64_t power_of_ten(int n) {
   std::int64_t power = 1;
@@ -95,8 +95,8 @@ class NumberWriter {
   // Magnitudes between low_ and high_, by the number of digits before the point.
   int magnitudes() {
     std::vector<int> choices;
-    const int n_most = is_whole_ ? kIntegerDigits : kNumberDigits - n_scale_;
-    for (n_whole_ = 1; n_whole_ <= n_most; ++n_whole_) {
+    const int n_max = is_whole_ ? kIntegerDigits : kNumberDigits - n_scale_;
+    for (n_whole_ = 1; n_whole_ <= n_max; ++n_whole_) {
       if (low_.is_there && low_.n_whole > n_whole_) continue;
       if (high_.is_there && high_.n_whole < n_whole_) break;
       n_fraction_ = is_whole_ || is_multiple_ ? n_scale_ : kNumberDigits - n_whole_;
@@ -134,7 +134,7 @@ class NumberWriter {
                      ? free_.try_emplace({n_whole_ - n, n_left, remainder}, -1).first->second
                      : along_bounds_.try_emplace({n_whole_, n, along, remainder}, -1).first->second;
     if (known >= 0) return known;
-    if (free_.size() + along_bounds_.size() > kMostRemainders) {
+    if (free_.size() + along_bounds_.size() > kMaxRemainders) {
       has_too_many_ = true;
       return parts_.never();
     }

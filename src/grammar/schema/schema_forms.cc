@@ -15,7 +15,7 @@
 namespace outrider {
 namespace {
 
-constexpr std::size_t kMostAlternatives = 1000;
+constexpr std::size_t kMaxAlternatives = 1000;
 constexpr int kDeepestExpansion = 64;  // nesting of references and combinations
 
 // Keywords that do not restrict values. `$id` is one, since references are resolved within the
@@ -104,7 +104,7 @@ bool may_have(Value kind, const SchemaJson& value, const char*& expected) {
       return value.is_boolean();
     case Value::count:
       expected = "a count up to 1000000000";
-      return value.is_number_integer() && value >= 0 && value <= kMostRepeats;
+      return value.is_number_integer() && value >= 0 && value <= kMaxRepeats;
     case Value::number:
       expected = "a number";
       return value.is_number();
@@ -270,7 +270,7 @@ void SchemaForms::check(const SchemaJson& schema, const std::string& place) cons
 
 void SchemaForms::count_work(const SchemaJson& schema, const std::string& place) const {
   n_work_ += work_of(schema);
-  if (n_work_ <= kMostSchemaWork) return;
+  if (n_work_ <= kMaxSchemaWork) return;
   throw Error(kReadSchema, place, "a smaller schema, or fewer references and combinations",
               "more than are put into one");
 }
@@ -331,8 +331,8 @@ std::vector<SchemaJson> SchemaForms::alternatives(const SchemaJson& schema,
         count_work(b, place);
         SchemaJson one = merged_schemas(a, b, place);
         if (!one.is_null()) both.push_back(std::move(one));
-        if (both.size() > kMostAlternatives) {
-          throw Error(kReadSchema, place, fmt::format("at most {} alternatives", kMostAlternatives),
+        if (both.size() > kMaxAlternatives) {
+          throw Error(kReadSchema, place, fmt::format("at most {} alternatives", kMaxAlternatives),
                       "more");
         }
       }
@@ -360,8 +360,8 @@ std::vector<SchemaJson> SchemaForms::alternatives(const SchemaJson& schema,
       branches.push_back(result);
     }
     if (std::string_view(name) == "oneOf") require_disjoint(branches, place, depth);
-    if (all.size() > kMostAlternatives) {
-      throw Error(kReadSchema, place, fmt::format("at most {} alternatives", kMostAlternatives),
+    if (all.size() > kMaxAlternatives) {
+      throw Error(kReadSchema, place, fmt::format("at most {} alternatives", kMaxAlternatives),
                   "more");
     }
     result = std::move(all);

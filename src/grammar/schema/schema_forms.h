@@ -36,7 +36,7 @@ class SchemaForms {
   void check(const SchemaJson& schema, const std::string& place) const;
 
   // Counts the processing of a schema, or of a list of values. Throws Error if the total exceeds
-  // kMostSchemaWork.
+  // kMaxSchemaWork.
   void count_work(const SchemaJson& schema, const std::string& place) const;
 
   // The target of $ref; throws Error if it is not in the document.

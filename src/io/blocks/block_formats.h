@@ -23,16 +23,16 @@
 
 namespace outrider {
 
-inline constexpr int kMostBlockElements = 256;
-inline constexpr int kMostBlockGroups = 16;
+inline constexpr int kMaxBlockElements = 256;
+inline constexpr int kMaxBlockGroups = 16;
 
 // The numbers of one block. Members that a type does not have are left unchanged.
 struct BlockParts {
-  std::array<std::uint8_t, kMostBlockElements> codes;  // in the order of the elements
-  std::uint16_t scale;                                 // f16; mxfp4: an exponent (scale_of)
-  std::uint16_t minimum;                               // f16
-  std::array<std::int8_t, kMostBlockGroups> sub_scales;
-  std::array<std::uint8_t, kMostBlockGroups> sub_minimums;
+  std::array<std::uint8_t, kMaxBlockElements> codes;  // in the order of the elements
+  std::uint16_t scale;                                // f16; mxfp4: an exponent (scale_of)
+  std::uint16_t minimum;                              // f16
+  std::array<std::int8_t, kMaxBlockGroups> sub_scales;
+  std::array<std::uint8_t, kMaxBlockGroups> sub_minimums;
 };
 
 enum class BlockMinimum { none, added, subtracted };

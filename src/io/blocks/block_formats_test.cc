@@ -75,8 +75,8 @@ TEST(BlockFormats, CodesStayWithinTheValues) {
   for (const ElementType type : block_types()) {
     const BlockFormat& format = *find_block_format(type);
     EXPECT_EQ(format.elements % format.group, 0) << format.name;
-    EXPECT_LE(format.elements / format.group, kMostBlockGroups) << format.name;
-    EXPECT_LE(format.elements, kMostBlockElements) << format.name;
+    EXPECT_LE(format.elements / format.group, kMaxBlockGroups) << format.name;
+    EXPECT_LE(format.elements, kMaxBlockElements) << format.name;
   }
   EXPECT_EQ(find_block_format(ElementType::f32), nullptr);
   EXPECT_EQ(find_block_format(ElementType::boolean), nullptr);

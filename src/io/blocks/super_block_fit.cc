@@ -13,8 +13,8 @@ namespace outrider {
 namespace {
 
 constexpr int kElements = 256;
-constexpr int kRounds = 3;       // over step 4
-constexpr int kMostRepeats = 4;  // of a group's own fit
+constexpr int kRounds = 3;      // over step 4
+constexpr int kMaxRepeats = 4;  // of a group's own fit
 // Half of the smallest magnitude of f16 scales.
 constexpr float kNothing = 0x1p-25F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -141,7 +141,7 @@ F16 unit_for(const std::array<float, n>& wanted, int end, int least, int most) {
     if (std::fabs(value) > std::fabs(largest)) largest = value;
   }
   F16 best = {};
-  float least_error = kInfinity;
+  float min_error = kInfinity;
   for (int trial = 0; trial < kTrials; ++trial) {
     const double multiple = end * (1 - trial / (4.0 * (kTrials - 1)));
     const F16 unit = scale_for(double{largest} / multiple);
@@ -153,8 +153,8 @@ F16 unit_for(const std::array<float, n>& wanted, int end, int least, int most) {
       const Float4 apart = coding.codes(value) * to_float(unit) - value;
       error += apart * apart;
     }
-    if (sum_of(error) < least_error) {
-      least_error = sum_of(error);
+    if (sum_of(error) < min_error) {
+      min_error = sum_of(error);
       best = unit;
     }
   }
@@ -165,7 +165,7 @@ F16 unit_for(const std::array<float, n>& wanted, int end, int least, int most) {
 
 constexpr int kGroup = 32;
 constexpr int kGroups = kElements / kGroup;
-constexpr int kMostSubScale = 63;
+constexpr int kMaxSubScale = 63;
 using Affine = Group<kGroup>;
 
 Coding coding_of(float step, float minimum, int top_code) {
@@ -218,7 +218,7 @@ Line fit_line(const Affine& group, int top_code) {
       if (line.error < best.error) best = line;
     }
   }
-  for (int i = 0; i < kMostRepeats && best.step > 0; ++i) {
+  for (int i = 0; i < kMaxRepeats && best.step > 0; ++i) {
     const auto coding =
         coding_of(static_cast<float>(best.step), static_cast<float>(best.minimum), top_code);
     const Line line = line_of(group, group.sums(coding));
@@ -252,9 +252,8 @@ float improve(const Affine& group, std::size_t index, int top_code, AffineScales
   AffineScales tried = before;
   for (int scale = -1; scale <= 1; ++scale) {
     for (int minimum = -1; minimum <= 1; ++minimum) {
-      tried.sub_scales[index] = std::clamp(before.sub_scales[index] + scale, 0, kMostSubScale);
-      tried.sub_minimums[index] =
-          std::clamp(before.sub_minimums[index] + minimum, 0, kMostSubScale);
+      tried.sub_scales[index] = std::clamp(before.sub_scales[index] + scale, 0, kMaxSubScale);
+      tried.sub_minimums[index] = std::clamp(before.sub_minimums[index] + minimum, 0, kMaxSubScale);
       const float error =
           group.error(tried.coding(index, top_code), tried.step(index), tried.sub_minimum(index));
       if (error < least) {
@@ -314,19 +313,19 @@ void fit_with_minimums(const float* values, int top_code, BlockParts& parts) {
     minimums[i] = static_cast<float>(line.minimum);
   }
   AffineScales scales;
-  scales.scale = unit_for(steps, kMostSubScale, 0, kMostSubScale);
-  scales.minimum = unit_for(minimums, kMostSubScale, 0, kMostSubScale);
+  scales.scale = unit_for(steps, kMaxSubScale, 0, kMaxSubScale);
+  scales.minimum = unit_for(minimums, kMaxSubScale, 0, kMaxSubScale);
   for (std::size_t i = 0; i < kGroups; ++i) {
-    scales.sub_scales[i] = nearest(steps[i], scales.scale, 0, kMostSubScale);
-    scales.sub_minimums[i] = nearest(minimums[i], scales.minimum, 0, kMostSubScale);
+    scales.sub_scales[i] = nearest(steps[i], scales.scale, 0, kMaxSubScale);
+    scales.sub_minimums[i] = nearest(minimums[i], scales.minimum, 0, kMaxSubScale);
   }
   AffineScales best = scales;
-  double least_error = std::numeric_limits<double>::infinity();
+  double min_error = std::numeric_limits<double>::infinity();
   for (int round = 0; round < kRounds; ++round) {
     double error = 0;
     for (std::size_t i = 0; i < kGroups; ++i) error += improve(groups[i], i, top_code, scales);
-    if (!(error < least_error)) break;
-    least_error = error;
+    if (!(error < min_error)) break;
+    min_error = error;
     best = scales;
     refit(groups, top_code, scales);
   }
@@ -345,14 +344,14 @@ namespace {
 
 constexpr int kSignedGroup = 16;
 constexpr int kSignedGroups = kElements / kSignedGroup;
-constexpr int kLeastCode = -32;
-constexpr int kMostCode = 31;
-constexpr int kLeastSubScale = -128;
-constexpr int kMostSignedSubScale = 127;
+constexpr int kMinCode = -32;
+constexpr int kMaxCode = 31;
+constexpr int kMinSubScale = -128;
+constexpr int kMaxSignedSubScale = 127;
 using Signed = Group<kSignedGroup>;
 
 Coding signed_coding(float inverse) {
-  return {inverse, 0, static_cast<float>(kLeastCode), static_cast<float>(kMostCode)};
+  return {inverse, 0, static_cast<float>(kMinCode), static_cast<float>(kMaxCode)};
 }
 
 float step_of(F16 scale, int sub_scale) { return to_float(scale) * static_cast<float>(sub_scale); }
@@ -382,10 +381,10 @@ double fit_step(const Signed& group) {
     return true;
   };
   for (int width = -kWidths; width <= kWidths; ++width) {
-    const float code = static_cast<float>(kLeastCode) + 0.1F * static_cast<float>(width);
+    const float code = static_cast<float>(kMinCode) + 0.1F * static_cast<float>(width);
     consider(signed_coding(code / extreme));
   }
-  for (int i = 0; i < kMostRepeats; ++i) {
+  for (int i = 0; i < kMaxRepeats; ++i) {
     if (!consider(signed_coding(reciprocal_of(static_cast<float>(best))))) break;
   }
   return best;
@@ -401,7 +400,7 @@ float improve(const Signed& group, F16 scale, int& sub_scale) {
   const int before = sub_scale;
   float least = kInfinity;
   for (const int tried : {before, before - 1, before + 1}) {
-    if (tried < kLeastSubScale || tried > kMostSignedSubScale) continue;
+    if (tried < kMinSubScale || tried > kMaxSignedSubScale) continue;
     const float error = group.error(signed_coding(scale, tried), step_of(scale, tried), 0);
     if (error < least) {
       least = error;
@@ -427,7 +426,7 @@ void refit(const std::array<Signed, kSignedGroups>& groups, SignedScales& scales
 
 void fit_signed(const float* values, BlockParts& parts) {
   parts = {};
-  parts.codes.fill(-kLeastCode);
+  parts.codes.fill(-kMinCode);
   if (is_nothing(values)) return;
   std::array<Signed, kSignedGroups> groups;
   std::array<float, kSignedGroups> steps;
@@ -436,26 +435,26 @@ void fit_signed(const float* values, BlockParts& parts) {
     steps[i] = static_cast<float>(fit_step(groups[i]));
   }
   SignedScales scales;
-  scales.scale = unit_for(steps, kLeastSubScale, kLeastSubScale, kMostSignedSubScale);
+  scales.scale = unit_for(steps, kMinSubScale, kMinSubScale, kMaxSignedSubScale);
   for (std::size_t i = 0; i < kSignedGroups; ++i) {
-    scales.sub_scales[i] = nearest(steps[i], scales.scale, kLeastSubScale, kMostSignedSubScale);
+    scales.sub_scales[i] = nearest(steps[i], scales.scale, kMinSubScale, kMaxSignedSubScale);
   }
   SignedScales best = scales;
-  double least_error = std::numeric_limits<double>::infinity();
+  double min_error = std::numeric_limits<double>::infinity();
   for (int round = 0; round < kRounds; ++round) {
     double error = 0;
     for (std::size_t i = 0; i < kSignedGroups; ++i) {
       error += double{improve(groups[i], scales.scale, scales.sub_scales[i])};
     }
-    if (!(error < least_error)) break;
-    least_error = error;
+    if (!(error < min_error)) break;
+    min_error = error;
     best = scales;
     refit(groups, scales);
   }
   parts.scale = best.scale.bits;
   for (std::size_t i = 0; i < kSignedGroups; ++i) {
     parts.sub_scales[i] = static_cast<std::int8_t>(best.sub_scales[i]);
-    groups[i].store_codes(signed_coding(best.scale, best.sub_scales[i]), -kLeastCode,
+    groups[i].store_codes(signed_coding(best.scale, best.sub_scales[i]), -kMinCode,
                           parts.codes.data() + kSignedGroup * i);
   }
 }

@@ -24,12 +24,12 @@ namespace {
 constexpr std::string_view kOperation = "read GGUF";
 constexpr std::string_view kLookUp = "read GGUF metadata";
 constexpr std::size_t kLongestName = 65535;  // the format's limit for keys; used for tensors too
-constexpr std::uint32_t kMostDimensions = 4;
+constexpr std::uint32_t kMaxDimensions = 4;
 
 // The minimum size of an entry: a count is checked against the remaining bytes before anything of
 // that size is allocated.
-constexpr std::uint64_t kLeastEntryBytes = 8 + 4 + 1;           // key, type, value
-constexpr std::uint64_t kLeastTensorBytes = 8 + 4 + 8 + 4 + 8;  // name, rank, size, type, offset
+constexpr std::uint64_t kMinEntryBytes = 8 + 4 + 1;           // key, type, value
+constexpr std::uint64_t kMinTensorBytes = 8 + 4 + 8 + 4 + 8;  // name, rank, size, type, offset
 
 // Existing types that cannot be decoded here, named in errors.
 struct ForeignType {
@@ -99,17 +99,17 @@ class Reader {
     return std::string(value);
   }
 
-  // A count of items with at least `least_bytes` each.
-  std::size_t count(std::uint64_t least_bytes, std::string_view what) {
+  // A count of items with at least `min_bytes` each.
+  std::size_t count(std::uint64_t min_bytes, std::string_view what) {
     const auto value = number<std::uint64_t>(what);
-    check_count(value, least_bytes, what);
+    check_count(value, min_bytes, what);
     return static_cast<std::size_t>(value);
   }
-  void check_count(std::uint64_t value, std::uint64_t least_bytes, std::string_view what) const {
-    if (value > left() / least_bytes) {
+  void check_count(std::uint64_t value, std::uint64_t min_bytes, std::string_view what) const {
+    if (value > left() / min_bytes) {
       throw Error(
           kOperation, object(what),
-          fmt::format("at most {} (that many fit the {} bytes left)", left() / least_bytes, left()),
+          fmt::format("at most {} (that many fit the {} bytes left)", left() / min_bytes, left()),
           fmt::format("{}", value));
     }
   }
@@ -149,13 +149,13 @@ GgufValue read_numbers(Reader& reader, std::string_view what) {
   return values;
 }
 
-constexpr std::uint64_t kMostInteger = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();
 
 // One value beyond int64 turns the whole array into doubles, so that it stays homogeneous.
 GgufValue read_u64_array(Reader& reader, std::string_view what) {
   std::vector<std::uint64_t> stored(reader.count(sizeof(std::uint64_t), what));
   for (std::uint64_t& value : stored) value = reader.number<std::uint64_t>(what);
-  if (std::any_of(stored.begin(), stored.end(), [](auto v) { return v > kMostInteger; })) {
+  if (std::any_of(stored.begin(), stored.end(), [](auto v) { return v > kMaxInteger; })) {
     return std::vector<double>(stored.begin(), stored.end());
   }
   return std::vector<std::int64_t>(stored.begin(), stored.end());
@@ -221,7 +221,7 @@ GgufValue read_value(Reader& reader, std::string_view what) {
       return reader.number<std::int64_t>(what);
     case GgufValueType::kU64: {
       const auto value = reader.number<std::uint64_t>(what);
-      if (value > kMostInteger) return static_cast<double>(value);
+      if (value > kMaxInteger) return static_cast<double>(value);
       return static_cast<std::int64_t>(value);
     }
     case GgufValueType::kF32:
@@ -282,15 +282,15 @@ Claim read_claim(Reader& reader, std::uint64_t alignment) {
   view.name = reader.name("a tensor's name");
   const std::string what = fmt::format("tensor '{}'", view.name);
   const auto n_dimensions = reader.number<std::uint32_t>(what);
-  if (n_dimensions < 1 || n_dimensions > kMostDimensions) {
-    throw Error(kOperation, reader.object(what), fmt::format("1 to {} dimensions", kMostDimensions),
+  if (n_dimensions < 1 || n_dimensions > kMaxDimensions) {
+    throw Error(kOperation, reader.object(what), fmt::format("1 to {} dimensions", kMaxDimensions),
                 fmt::format("{}", n_dimensions));
   }
   // The file's order is innermost first.
   view.shape.resize(n_dimensions);
   for (auto size = view.shape.rbegin(); size != view.shape.rend(); ++size) {
     const auto stored = reader.number<std::uint64_t>(what);
-    if (stored < 1 || stored > kMostInteger) {
+    if (stored < 1 || stored > kMaxInteger) {
       throw Error(kOperation, reader.object(what), "dimensions from 1 to 2^63 - 1",
                   fmt::format("{}", stored));
     }
@@ -386,8 +386,8 @@ Contents read_contents(std::span<const std::byte> bytes, std::string_view descri
   }
   const auto n_tensors = reader.number<std::uint64_t>("number of tensors");
   const auto n_entries = reader.number<std::uint64_t>("number of keys");
-  reader.check_count(n_tensors, kLeastTensorBytes, "number of tensors");
-  reader.check_count(n_entries, kLeastEntryBytes, "number of keys");
+  reader.check_count(n_tensors, kMinTensorBytes, "number of tensors");
+  reader.check_count(n_entries, kMinEntryBytes, "number of keys");
 
   Contents contents;
   contents.metadata.reserve(static_cast<std::size_t>(n_entries));
@@ -403,7 +403,7 @@ Contents read_contents(std::span<const std::byte> bytes, std::string_view descri
   const std::uint64_t alignment =
       read_alignment(index_of(contents.metadata, description), description);
 
-  reader.check_count(n_tensors, kLeastTensorBytes, "number of tensors");
+  reader.check_count(n_tensors, kMinTensorBytes, "number of tensors");
   std::vector<Claim> claims;
   claims.reserve(static_cast<std::size_t>(n_tensors));
   for (std::uint64_t i = 0; i < n_tensors; ++i) claims.push_back(read_claim(reader, alignment));

@@ -12,36 +12,36 @@
 namespace outrider {
 namespace {
 
-using test_files::append;
-using test_files::Bytes;
-using test_files::Gguf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
-using testing::ThrowsMessage;
+using test::append;
+using test::Bytes;
+using test::Gguf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
 
 // Each value type once, and two tensors.
 Gguf good_file() {
   Gguf file;
-  file.value("u8", test_files::kU8, std::uint8_t{200})
-      .value("i8", test_files::kI8, std::int8_t{-100})
-      .value("u16", test_files::kU16, std::uint16_t{60000})
-      .value("i16", test_files::kI16, std::int16_t{-30000})
-      .value("u32", test_files::kU32, std::uint32_t{4000000000})
-      .value("i32", test_files::kI32, std::int32_t{-2000000000})
-      .value("f32", test_files::kF32, 0.5f)
-      .value("bool", test_files::kBool, std::uint8_t{1})
+  file.value("u8", test::kU8, std::uint8_t{200})
+      .value("i8", test::kI8, std::int8_t{-100})
+      .value("u16", test::kU16, std::uint16_t{60000})
+      .value("i16", test::kI16, std::int16_t{-30000})
+      .value("u32", test::kU32, std::uint32_t{4000000000})
+      .value("i32", test::kI32, std::int32_t{-2000000000})
+      .value("f32", test::kF32, 0.5f)
+      .value("bool", test::kBool, std::uint8_t{1})
       .text("text", "a value")
-      .value("u64", test_files::kU64, std::uint64_t{INT64_MAX})
-      .value("large", test_files::kU64, std::uint64_t{1} << 63)
-      .value("i64", test_files::kI64, INT64_MIN)
-      .value("f64", test_files::kF64, 0.1)
+      .value("u64", test::kU64, std::uint64_t{INT64_MAX})
+      .value("large", test::kU64, std::uint64_t{1} << 63)
+      .value("i64", test::kI64, INT64_MIN)
+      .value("f64", test::kF64, 0.1)
       .texts("texts", {"x", "", "yz"})
-      .array<std::int8_t>("i8s", test_files::kI8, {-1, 2})
-      .array<std::uint64_t>("u64s", test_files::kU64, {1, 2})
-      .array<std::uint64_t>("larges", test_files::kU64, {1, UINT64_MAX})
-      .array<float>("f32s", test_files::kF32, {0.25f, -1.0f})
-      .array<std::uint8_t>("bools", test_files::kBool, {1, 0, 1})
+      .array<std::int8_t>("i8s", test::kI8, {-1, 2})
+      .array<std::uint64_t>("u64s", test::kU64, {1, 2})
+      .array<std::uint64_t>("larges", test::kU64, {1, UINT64_MAX})
+      .array<float>("f32s", test::kF32, {0.25f, -1.0f})
+      .array<std::uint8_t>("bools", test::kBool, {1, 0, 1})
       .texts("none", {});
   Bytes floats;
   for (int i = 0; i < 6; ++i) append(floats, static_cast<float>(i));
@@ -173,7 +173,7 @@ TEST(Gguf, VocabularyOnlyFilesAndOtherAlignments) {
   EXPECT_TRUE(parse_gguf(Gguf().text("k", "v").bytes(), "none")->tensors().empty());
   Gguf aligned;
   aligned.alignment = 256;
-  aligned.value("general.alignment", test_files::kU32, std::uint32_t{256});
+  aligned.value("general.alignment", test::kU32, std::uint32_t{256});
   const Bytes bytes = aligned.tensor("a", {1}, 24, Bytes(1)).tensor("b", {2}, 24, Bytes(2)).bytes();
   const auto file = parse_gguf(bytes, "aligned");
   EXPECT_EQ(file->find("b")->data.data(), bytes.data() + bytes.size() - 2);
@@ -215,11 +215,11 @@ Bytes with_array(std::uint32_t type, std::uint64_t n, std::size_t n_bytes) {
   append(bytes, type);
   append(bytes, n);
   bytes.resize(bytes.size() + n_bytes);
-  return Gguf().raw("k", test_files::kArray, bytes).bytes();
+  return Gguf().raw("k", test::kArray, bytes).bytes();
 }
 
 Bytes with_alignment(std::uint32_t alignment) {
-  return Gguf().value("general.alignment", test_files::kU32, alignment).bytes();
+  return Gguf().value("general.alignment", test::kU32, alignment).bytes();
 }
 
 Bytes text_of_length(std::uint64_t n) {
@@ -238,9 +238,9 @@ std::vector<BadFile> bad_files() {
   const Bytes four(4);
   std::vector<BadFile> bad = {
       {"empty", {}, "magic: expected 'GGUF', got ''"},
-      {"other magic", test_files::to_bytes("GGML...."), "expected 'GGUF', got 'GGML'"},
-      {"short magic", test_files::to_bytes("GGU"), "expected 'GGUF', got 'GGU'"},
-      {"no version", test_files::to_bytes("GGUF"),
+      {"other magic", test::to_bytes("GGML...."), "expected 'GGUF', got 'GGML'"},
+      {"short magic", test::to_bytes("GGU"), "expected 'GGUF', got 'GGU'"},
+      {"no version", test::to_bytes("GGUF"),
        "version: expected 4 bytes at byte 4, got the end of the file after 0"},
       {"version 1", with_version(1), "expected 2 or 3, little-endian, got 1"},
       {"version 4", with_version(4), "expected 2 or 3, little-endian, got 4"},
@@ -259,33 +259,32 @@ std::vector<BadFile> bad_files() {
       {"key of absurd length", text_of_length(UINT64_MAX), "got 18446744073709551615"},
       {"key too long", Gguf().text(std::string(65536, 'k'), "").bytes(),
        "a key: expected at most 65535 bytes, got 65536"},
-      {"text beyond file", with_value(test_files::kString, {9, 0}),
+      {"text beyond file", with_value(test::kString, {9, 0}),
        "key 'k': expected a length of at most 8 bytes, got 9"},
-      {"text of absurd length", with_value(test_files::kString, {UINT64_MAX - 7}),
+      {"text of absurd length", with_value(test::kString, {UINT64_MAX - 7}),
        "key 'k': expected a length of at most 0 bytes"},
       {"value type 13", with_value(13, {0}), "key 'k': expected value type 0 to 12, got 13"},
       {"value type -1", with_value(UINT32_MAX, {0}), "expected value type 0 to 12, got 4294967295"},
-      {"value cut", Gguf().raw("k", test_files::kF64, four).bytes(),
+      {"value cut", Gguf().raw("k", test::kF64, four).bytes(),
        "key 'k': expected 8 bytes at byte 37, got the end of the file after 4"},
-      {"boolean 2", Gguf().value("k", test_files::kBool, std::uint8_t{2}).bytes(),
+      {"boolean 2", Gguf().value("k", test::kBool, std::uint8_t{2}).bytes(),
        "key 'k': expected a boolean of 0 or 1, got 2"},
       {"array type 13", with_array(13, 0, 0),
        "key 'k': expected an array of value type 0 to 12, got 13"},
-      {"array of arrays", with_array(test_files::kArray, 0, 0),
+      {"array of arrays", with_array(test::kArray, 0, 0),
        "expected an array of plain values, got an array of arrays"},
-      {"bytes beyond file", with_array(test_files::kU8, 9, 8),
+      {"bytes beyond file", with_array(test::kU8, 9, 8),
        "key 'k': expected at most 8 (that many fit the 8 bytes left), got 9"},
-      {"u64s beyond file", with_array(test_files::kU64, 2, 15),
+      {"u64s beyond file", with_array(test::kU64, 2, 15),
        "expected at most 1 (that many fit the 15 bytes left), got 2"},
-      {"floats whose bytes overflow", with_array(test_files::kF32, huge, 8),
+      {"floats whose bytes overflow", with_array(test::kF32, huge, 8),
        "expected at most 2 (that many"},
-      {"f64s whose bytes overflow", with_array(test_files::kF64, huge / 2, 8),
+      {"f64s whose bytes overflow", with_array(test::kF64, huge / 2, 8),
        "expected at most 1 (that many"},
-      {"booleans beyond file", with_array(test_files::kBool, UINT64_MAX, 8),
+      {"booleans beyond file", with_array(test::kBool, UINT64_MAX, 8),
        "expected at most 8 (that many"},
-      {"texts beyond file", with_array(test_files::kString, 3, 16),
-       "expected at most 2 (that many"},
-      {"texts whose bytes overflow", with_array(test_files::kString, huge / 2, 16),
+      {"texts beyond file", with_array(test::kString, 3, 16), "expected at most 2 (that many"},
+      {"texts whose bytes overflow", with_array(test::kString, huge / 2, 16),
        "expected at most 2 (that many"},
       {"key twice", Gguf().text("k", "v").text("k", "w").bytes(),
        "key 'k': expected keys to be unique, got a duplicate"},
@@ -333,7 +332,7 @@ std::vector<BadFile> bad_files() {
   return bad;
 }
 
-class BadGguf : public testing::TestWithParam<BadFile> {};
+class BadGguf : public ::testing::TestWithParam<BadFile> {};
 
 TEST_P(BadGguf, IsOneClearError) {
   try {
@@ -342,11 +341,11 @@ TEST_P(BadGguf, IsOneClearError) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), StartsWith("[read GGUF] bad.gguf: "));
     EXPECT_THAT(error.what(), HasSubstr(GetParam().message));
-    EXPECT_THAT(error.what(), testing::Not(HasSubstr("\n")));
+    EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("\n")));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, BadGguf, testing::ValuesIn(bad_files()));
+INSTANTIATE_TEST_SUITE_P(Files, BadGguf, ::testing::ValuesIn(bad_files()));
 
 TEST(OpenGguf, SaysThatThereIsNoFile) {
   EXPECT_THAT([] { open_gguf("no/such/file.gguf"); },

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kOperation = "write GGUF";
 constexpr std::uint32_t kVersion = 3;
-constexpr std::size_t kMostDimensions = 4;
+constexpr std::size_t kMaxDimensions = 4;
 
 // Little-endian, like this machine (tensor_source.cc).
 template <typename Number>
@@ -48,15 +48,15 @@ std::uint32_t number_of(const GgufTensor& tensor) {
 void check_shape(const GgufTensor& tensor) {
   const auto& shape = tensor.shape;
   const bool is_good =
-      !shape.empty() && shape.size() <= kMostDimensions &&
+      !shape.empty() && shape.size() <= kMaxDimensions &&
       std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 1; }) &&
       shape.back() % static_cast<std::int64_t>(block_elements(tensor.type)) == 0;
   const std::optional<std::int64_t> n = is_good ? checked_n_elements(shape) : std::nullopt;
   if (!n || !checked_n_bytes(tensor.type, *n)) {
-    throw Error(kOperation, tensor.name,
-                fmt::format("1 to {} sizes, rows of whole {} blocks", kMostDimensions,
-                            name_of(tensor.type)),
-                fmt::format("[{}]", fmt::join(shape, ", ")));
+    throw Error(
+        kOperation, tensor.name,
+        fmt::format("1 to {} sizes, rows of whole {} blocks", kMaxDimensions, name_of(tensor.type)),
+        fmt::format("[{}]", fmt::join(shape, ", ")));
   }
 }
 

@@ -17,15 +17,15 @@
 namespace outrider {
 namespace {
 
-using test_files::Bytes;
-using test_files::Gguf;
+using test::Bytes;
+using test::Gguf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 Bytes read_file(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  return test_files::to_bytes(text);
+  return test::to_bytes(text);
 }
 
 Bytes counted(std::size_t n) {
@@ -38,7 +38,7 @@ class GgufWriting : public ::testing::Test {
  protected:
   std::filesystem::path path() const { return directory_.path() / "model.gguf"; }
   bool is_clean() const { return std::filesystem::is_empty(directory_.path()); }
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 // An entry of each kind, including a number too large for int64 and a NaN with a payload: values
@@ -48,19 +48,19 @@ TEST_F(GgufWriting, WritesTheBytesOfAnotherWriter) {
     Gguf made;
     made.alignment = alignment;
     if (alignment != 32) {
-      made.value("general.alignment", test_files::kU32, static_cast<std::uint32_t>(alignment));
+      made.value("general.alignment", test::kU32, static_cast<std::uint32_t>(alignment));
     }
-    made.value("u8", test_files::kU8, std::uint8_t{200})
-        .value("i16", test_files::kI16, std::int16_t{-30000})
-        .value("nan", test_files::kU32, std::uint32_t{0x7fc12345})
-        .raw("f32 nan", test_files::kF32,
+    made.value("u8", test::kU8, std::uint8_t{200})
+        .value("i16", test::kI16, std::int16_t{-30000})
+        .value("nan", test::kU32, std::uint32_t{0x7fc12345})
+        .raw("f32 nan", test::kF32,
              Bytes{std::byte{1}, std::byte{2}, std::byte{0xc0}, std::byte{0x7f}})
-        .value("large", test_files::kU64, std::uint64_t{1} << 63)
-        .value("bool", test_files::kBool, std::uint8_t{1})
+        .value("large", test::kU64, std::uint64_t{1} << 63)
+        .value("bool", test::kBool, std::uint8_t{1})
         .text("text", "a value")
         .texts("texts", {"x", "", "yz"})
-        .array<std::uint64_t>("larges", test_files::kU64, {1, UINT64_MAX})
-        .array<float>("f32s", test_files::kF32, {0.1F, -1.0F});
+        .array<std::uint64_t>("larges", test::kU64, {1, UINT64_MAX})
+        .array<float>("f32s", test::kF32, {0.1F, -1.0F});
     made.tensor("matrix", {3, 2}, 0, counted(24))
         .tensor("blocks", {64, 1, 2}, 8, counted(2 * 2 * 34))
         .tensor("byte", {1}, 24, counted(1));
@@ -90,9 +90,9 @@ TEST_F(GgufWriting, WritesTheBytesOfAnotherWriter) {
 
 TEST_F(GgufWriting, MakesEntries) {
   Gguf made;
-  made.value("general.file_type", test_files::kU32, std::uint32_t{15});
+  made.value("general.file_type", test::kU32, std::uint32_t{15});
   const Bytes bytes = made.bytes();
-  const Bytes entry = test_files::to_bytes(gguf_entry("general.file_type", 15));
+  const Bytes entry = test::to_bytes(gguf_entry("general.file_type", 15));
   EXPECT_TRUE(std::equal(entry.begin(), entry.end(), bytes.end() - std::ssize(entry)));
   EXPECT_EQ(bytes.size(), 24 + entry.size());
 }

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kOperation = "read split GGUF";
-constexpr std::int64_t kMostParts = 99999;  // names have five digits
+constexpr std::int64_t kMaxParts = 99999;  // names have five digits
 
 class SplitGguf : public GgufFile {
  public:
@@ -69,8 +69,8 @@ std::unique_ptr<GgufFile> open_gguf(const fs::path& file) {
   std::unique_ptr<GgufFile> first = map_gguf(file);
   const std::int64_t n_parts = first->integer("split.count").value_or(0);
   if (n_parts <= 1) return first;
-  if (n_parts > kMostParts) {
-    throw Error(kOperation, file.string(), fmt::format("at most {} parts", kMostParts),
+  if (n_parts > kMaxParts) {
+    throw Error(kOperation, file.string(), fmt::format("at most {} parts", kMaxParts),
                 fmt::format("{}", n_parts));
   }
   const std::int64_t number = first->integer("split.no").value_or(0) + 1;

@@ -14,8 +14,8 @@
 namespace outrider {
 namespace {
 
-using test_files::Bytes;
-using test_files::Gguf;
+using test::Bytes;
+using test::Gguf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -27,12 +27,12 @@ class SplitGguf : public ::testing::Test {
   // Part `number` (from 1) holds the tensor "t<number>", one float of that value.
   void write_part(int number, int n_parts, int says_number, std::int32_t n_tensors) const {
     Gguf writer;
-    writer.value("split.no", test_files::kU16, static_cast<std::uint16_t>(says_number - 1));
-    writer.value("split.count", test_files::kU16, static_cast<std::uint16_t>(n_parts));
-    writer.value("split.tensors.count", test_files::kI32, n_tensors);
+    writer.value("split.no", test::kU16, static_cast<std::uint16_t>(says_number - 1));
+    writer.value("split.count", test::kU16, static_cast<std::uint16_t>(n_parts));
+    writer.value("split.tensors.count", test::kI32, n_tensors);
     if (number == 1) writer.text("general.name", "whole");
     Bytes data;
-    test_files::append(data, static_cast<float>(number));
+    test::append(data, static_cast<float>(number));
     const Bytes bytes = writer.tensor("t" + std::to_string(number), {1}, 0, data).bytes();
     std::ofstream(directory_.path() / part_name(number, n_parts), std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
@@ -42,7 +42,7 @@ class SplitGguf : public ::testing::Test {
   }
   static auto fails(const std::string& text) { return ThrowsMessage<Error>(HasSubstr(text)); }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(SplitGguf, OpensByItsFirstPart) {

@@ -23,8 +23,8 @@ namespace outrider {
 namespace {
 
 constexpr std::string_view kOperation = "read safetensors";
-constexpr std::size_t kLengthBytes = 8;      // the header's length field
-constexpr std::size_t kMostDimensions = 64;  // PyTorch's own limit
+constexpr std::size_t kLengthBytes = 8;     // the header's length field
+constexpr std::size_t kMaxDimensions = 64;  // PyTorch's own limit
 
 struct NamedType {
   std::string_view name;
@@ -123,7 +123,7 @@ class HeaderHandler : public StrictJsonHandler {
   }
 
   bool number_unsigned(std::uint64_t value) override {
-    if (place_ == Place::kShape && shape_->size() < kMostDimensions &&
+    if (place_ == Place::kShape && shape_->size() < kMaxDimensions &&
         value <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
       shape_->push_back(static_cast<std::int64_t>(value));
     } else if (place_ == Place::kOffsets && offsets_->size() < 2) {
@@ -170,7 +170,7 @@ class HeaderHandler : public StrictJsonHandler {
       case Place::kShapeStart:
       case Place::kShape:
         return {label(name_),
-                fmt::format("shape as at most {} integers from 0 to 2^63 - 1", kMostDimensions)};
+                fmt::format("shape as at most {} integers from 0 to 2^63 - 1", kMaxDimensions)};
       case Place::kOffsetsStart:
       case Place::kOffsets:
         return {label(name_), "data_offsets as two integers from 0 to 2^64 - 1"};

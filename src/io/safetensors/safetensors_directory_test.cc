@@ -14,17 +14,17 @@
 namespace outrider {
 namespace {
 
-using test_files::append;
-using test_files::Bytes;
-using test_files::safetensors;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using test::append;
+using test::Bytes;
+using test::safetensors;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // A temporary directory for each test.
-class SafetensorsDirectory : public testing::Test {
+class SafetensorsDirectory : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
     directory_ = std::filesystem::temp_directory_path() /
                  ("outrider-" + std::to_string(::getpid()) + "-" + test->name());
     std::filesystem::create_directories(directory_);
@@ -37,7 +37,7 @@ class SafetensorsDirectory : public testing::Test {
                static_cast<std::streamsize>(bytes.size()));
   }
   void write_index(const std::string& text) const {
-    write("model.safetensors.index.json", test_files::to_bytes(text));
+    write("model.safetensors.index.json", test::to_bytes(text));
   }
   // Writes a file with one f32 tensor of one element.
   void write_shard(const std::string& name, const std::string& tensor, float value) const {

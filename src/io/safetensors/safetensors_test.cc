@@ -12,13 +12,13 @@
 namespace outrider {
 namespace {
 
-using test_files::append;
-using test_files::Bytes;
-using test_files::safetensors;
-using test_files::to_bytes;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
+using test::append;
+using test::Bytes;
+using test::safetensors;
+using test::to_bytes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Safetensors, ReadsTensorsInTheOrderOfTheirData) {
   Bytes data;
@@ -216,7 +216,7 @@ std::vector<BadFile> bad_files() {
   };
 }
 
-class BadSafetensors : public testing::TestWithParam<BadFile> {};
+class BadSafetensors : public ::testing::TestWithParam<BadFile> {};
 
 TEST_P(BadSafetensors, IsOneClearError) {
   try {
@@ -225,11 +225,11 @@ TEST_P(BadSafetensors, IsOneClearError) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), StartsWith("[read safetensors] bad.safetensors"));
     EXPECT_THAT(error.what(), HasSubstr(GetParam().message));
-    EXPECT_THAT(error.what(), testing::Not(HasSubstr("\n")));
+    EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("\n")));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, BadSafetensors, testing::ValuesIn(bad_files()));
+INSTANTIATE_TEST_SUITE_P(Files, BadSafetensors, ::testing::ValuesIn(bad_files()));
 
 }  // namespace
 }  // namespace outrider

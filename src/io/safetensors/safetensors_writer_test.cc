@@ -14,7 +14,7 @@ namespace outrider {
 namespace {
 
 TEST(SafetensorsWriter, ReadsBackWhatWasWritten) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "model.safetensors";
   const std::vector<float> matrix = {1, -2.5F, 0.1F, 3e38F, -0.0F, 1e-40F};
   const std::vector<float> vector = {std::numeric_limits<float>::infinity(), 7};
@@ -47,7 +47,7 @@ TEST(SafetensorsWriter, ReadsBackWhatWasWritten) {
 }
 
 TEST(SafetensorsWriter, KeepsIntegersAndFlagsBesideFloats) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "model.safetensors";
   const std::vector<std::uint8_t> flags = {1, 0, 1};
   const std::vector<float> floats = {1, 2, 3, 4, 5};
@@ -71,7 +71,7 @@ TEST(SafetensorsWriter, KeepsIntegersAndFlagsBesideFloats) {
 }
 
 TEST(SafetensorsWriter, RefusesWhatDoesNotFit) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto path = directory.path() / "model.safetensors";
   const std::vector<float> three = {1, 2, 3};
   const NamedValues wrong_shape[] = {{"a", {2, 2}, three}};

@@ -99,7 +99,7 @@ struct Int8Unit {
   static void add_to_3() { _tile_dpbssd(3, 6, 5); }
 };
 
-// A walk (attention.h) is a row of a tile.
+// A query state (attention.h) is a row of a tile.
 struct Bf16Tiles {
   static constexpr KvKind kKind = KvKind::bf16;
   static constexpr int kRows = kTileRows;
@@ -117,8 +117,8 @@ struct Bf16Tiles {
   }
 };
 
-// A word is two digits to the base 128, and a walk (attention.h) two rows of a tile: its words'
-// high digits, then the low ones.
+// A word is two digits to the base 128, and a query state (attention.h) two rows of a tile: its
+// words' high digits, then the low ones.
 struct Int8Tiles {
   static constexpr KvKind kKind = KvKind::int8;
   using Number = std::int8_t;

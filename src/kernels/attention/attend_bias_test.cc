@@ -15,7 +15,7 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::same_bits;
+using test::same_bits;
 
 // Each query has its own number for each position, added after the scale and before the cap, within
 // the window, in every split.
@@ -102,9 +102,9 @@ TEST(Attend, BiasesKeepTheBitsOfSingleQueries) {
     for (const int n_keys : {3, 64, 200, kSplitKeys + 70}) {
       FullCache cache(arithmetic, kDim, n_keys, 32);
       // The last positions are in slots of arbitrary order.
-      const int n_in_place = n_keys / 2;
+      const int n_contiguous = n_keys / 2;
       std::vector<int> order;
-      for (int i = 0; i < n_keys; ++i) order.push_back(i < n_in_place ? i : i * 7 % n_keys);
+      for (int i = 0; i < n_keys; ++i) order.push_back(i < n_contiguous ? i : i * 7 % n_keys);
       Cache committed(arithmetic, kDim, n_keys);
       committed.copy(cache, order);
       for (const auto& [name, table] : tables_with(arithmetic)) {
@@ -119,8 +119,8 @@ TEST(Attend, BiasesKeepTheBitsOfSingleQueries) {
                                    .states = nullptr,
                                    .n_keys = n_keys - static_cast<int>(r % 2),
                                    .first_key = 0,
-                                   .n_in_place = n_in_place,
-                                   .slots = order.data() + n_in_place,
+                                   .n_contiguous = n_contiguous,
+                                   .slots = order.data() + n_contiguous,
                                    .bias = bias.data() + r * kQueries * kStride});
         }
         together.run(*table);

@@ -24,8 +24,8 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::near;
-using test_support::same_bits;
+using test::near;
+using test::same_bits;
 
 constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200, kSplitKeys, 2 * kSplitKeys + 70};
 constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272, 576};
@@ -172,14 +172,14 @@ TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
         FullCache cache(arithmetic, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
         for (const auto& [name, table] : tables_with(arithmetic)) {
           std::vector<float> singles;
-          for (int q = 0; q < kMostQueries; ++q) {
+          for (int q = 0; q < kMaxQueries; ++q) {
             std::vector<float> out;
             Call call = cache.call(queries, 1, n_keys, out);
             call.rows[0].queries += static_cast<std::size_t>(q) * call.args.query_stride;
             call.run(arithmetic.reference(*table));
             singles.insert(singles.end(), out.begin(), out.end());  // the gap keeps 777
           }
-          for (int n_queries = 1; n_queries <= kMostQueries; ++n_queries) {
+          for (int n_queries = 1; n_queries <= kMaxQueries; ++n_queries) {
             std::vector<float> out;
             cache.call(queries, n_queries, n_keys, out).run(*table);
             const std::vector<float> expected(
@@ -196,13 +196,13 @@ TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
 // Rows of a tree: keys in place are read once for all; the rest is each row's own, in slots of
 // arbitrary order. Every row gets the bits that it gets alone with all its keys in place.
 void expect_bits_of_single_rows(int dim, float softcap) {
-  constexpr int kQueries = kMostQueries;
+  constexpr int kQueries = kMaxQueries;
   constexpr int kSlots = kSplitKeys + 200;
   std::mt19937 generator(5);
   for (const Arithmetic& arithmetic : kArithmetics) {
     FullCache cache(arithmetic, dim, kSlots, 9);
-    for (const int n_in_place : {0, 1, 63, 64, 130, kSplitKeys - 70}) {
-      for (const int n_rows : {3, kMostAttendRows}) {
+    for (const int n_contiguous : {0, 1, 63, 64, 130, kSplitKeys - 70}) {
+      for (const int n_rows : {3, kMaxAttendRows}) {
         const std::size_t out_size = kQueries * (static_cast<std::size_t>(dim) + 2);
         std::vector<std::vector<float>> queries;
         std::vector<std::vector<float>> outs(static_cast<std::size_t>(n_rows));
@@ -215,7 +215,7 @@ void expect_bits_of_single_rows(int dim, float softcap) {
           outs[r].assign(out_size, 777.0F);
           // At least that much is in place; then, except for the first row, slots of arbitrary
           // numbers.
-          const int n_here = n_in_place + static_cast<int>(generator() % 3 * (generator() % 40));
+          const int n_here = n_contiguous + static_cast<int>(generator() % 3 * (generator() % 40));
           const int n_least = n_here == 0 ? 1 : 0;
           const int n_own = n_least + (r == 0 ? 0 : static_cast<int>(generator() % 150));
           for (int i = 0; i < n_own; ++i)
@@ -228,7 +228,7 @@ void expect_bits_of_single_rows(int dim, float softcap) {
                                    .states = nullptr,
                                    .n_keys = n_here + n_own,
                                    .first_key = first_key,
-                                   .n_in_place = n_here,
+                                   .n_contiguous = n_here,
                                    .slots = slots[r].data()});
         }
         std::vector<std::vector<float>> alone(outs.size());
@@ -237,7 +237,7 @@ void expect_bits_of_single_rows(int dim, float softcap) {
           const KernelTable& reference = arithmetic.reference(*table);
           for (std::size_t r = 0; r < outs.size() && alone_on != &reference; ++r) {
             const AttendRow& row = together.rows[r];
-            std::vector<int> order(static_cast<std::size_t>(row.n_in_place));
+            std::vector<int> order(static_cast<std::size_t>(row.n_contiguous));
             for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
             order.insert(order.end(), slots[r].begin(), slots[r].end());
             Cache committed(arithmetic, dim, row.n_keys);
@@ -251,8 +251,8 @@ void expect_bits_of_single_rows(int dim, float softcap) {
           together.run(*table);
           for (std::size_t r = 0; r < outs.size(); ++r) {
             ASSERT_TRUE(same_bits(outs[r], alone[r]))
-                << name << " kind " << static_cast<int>(arithmetic.kv) << " in place " << n_in_place
-                << " rows " << n_rows << " row " << r;
+                << name << " kind " << static_cast<int>(arithmetic.kv) << " in place "
+                << n_contiguous << " rows " << n_rows << " row " << r;
           }
         }
       }
@@ -281,7 +281,7 @@ TEST(Attend, ValuesInKeysHaveTheBitsOfValuesOfTheirOwn) {
         const auto width = static_cast<std::size_t>(dim);
         Cache cache(arithmetic, dim, n_keys);
         const std::vector<float> all =
-            test_support::awkward_floats(static_cast<std::size_t>(n_keys) * width, 7);
+            test::awkward_floats(static_cast<std::size_t>(n_keys) * width, 7);
         for (int slot = 0; slot < n_keys; ++slot) {
           const auto from = all.begin() + slot * dim;
           const std::vector<float> key(from, from + dim);
@@ -292,18 +292,18 @@ TEST(Attend, ValuesInKeysHaveTheBitsOfValuesOfTheirOwn) {
         const int n_half = n_keys / 2;
         std::vector<int> slots;
         for (int i = n_half; i < n_keys; ++i) slots.push_back(i * 7 % n_keys);
-        const std::size_t out_size = kMostQueries * (width + 2);
+        const std::size_t out_size = kMaxQueries * (width + 2);
         const auto run = [&](const KernelTable& table, bool in_keys) {
           std::vector<std::vector<float>> outs(4, std::vector<float>(out_size, 777.0F));
-          Call call = cache.call(kMostQueries);
+          Call call = cache.call(kMaxQueries);
           call.args.n_rows = 4;
-          const auto add = [&](std::size_t r, int n, int n_in_place) {
+          const auto add = [&](std::size_t r, int n, int n_contiguous) {
             call.rows.push_back({.queries = queries.data(),
                                  .out = outs[r].data(),
                                  .states = nullptr,
                                  .n_keys = n,
                                  .first_key = 0,
-                                 .n_in_place = n_in_place,
+                                 .n_contiguous = n_contiguous,
                                  .slots = slots.data()});
           };
           add(0, n_keys, n_keys);
@@ -321,7 +321,7 @@ TEST(Attend, ValuesInKeysHaveTheBitsOfValuesOfTheirOwn) {
           const auto expected = run(arithmetic.reference(*table), false);
           const auto outs = run(*table, true);
           for (std::size_t r = 0; r < outs.size(); ++r) {
-            for (std::size_t q = 0; q < kMostQueries; ++q) {
+            for (std::size_t q = 0; q < kMaxQueries; ++q) {
               const auto at = static_cast<std::ptrdiff_t>(q * (width + 2));
               const auto part = [&](const std::vector<float>& out, int first, int n) {
                 return std::vector<float>(out.begin() + at + first, out.begin() + at + first + n);
@@ -473,7 +473,7 @@ TEST(Attend, WeightsByProductsOfBf16AreTheNearest) {
 
 // Scores far apart, in both orders: only the highest counts, and nothing overflows.
 TEST(Attend, SurvivesExtremeScores) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const float direction : {-1.0F, 1.0F}) {
       constexpr int kKeys = kSplitKeys + 130;
       Cache cache({KvKind::f32}, 1, kKeys);
@@ -518,7 +518,7 @@ TEST(Attend, ScoresOfMinusInfinityWeighNothing) {
 TEST(Attend, EverySplitCounts) {
   constexpr int kKeys = 3 * kSplitKeys + 10;
   constexpr double kSteepness = 8.0 / kKeys;
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const double direction : {-1.0, 1.0}) {
       Cache cache({KvKind::f32}, 1, kKeys);
       double total = 0;

@@ -17,65 +17,65 @@ namespace outrider::kernels {
 namespace {
 
 // Query heads processed together.
-constexpr int kMostQueries = kMostAttendQueries;
-constexpr int kMostWalks = kMostAttendRows * kMostQueries;
+constexpr int kMaxQueries = kMaxAttendQueries;
+constexpr int kMaxQueryStates = kMaxAttendRows * kMaxQueries;
 
 template <class V>
 struct PlainWeight {
   [[gnu::always_inline]] static V of(V x) { return exponential_of_negative(x); }
 };
 
-// A walk: one query's state while it reads the keys.
-struct Walk {
+// One query's state while it reads the keys.
+struct QueryState {
   const float* query;
   float* out;     // the running sum of weights times values
   float highest;  // of the scores so far
   float total;    // of the weights
 };
 
-// The walks of all rows of a call, for query heads [first_query, first_query + n_queries), row
+// The states of all rows of a call, for query heads [first_query, first_query + n_queries), row
 // after row.
-class Walks {
+class QueryStates {
  public:
-  Walks(const AttendArgs& args, int first_query, int n_queries) : n_queries_(n_queries) {
+  QueryStates(const AttendArgs& args, int first_query, int n_queries) : n_queries_(n_queries) {
     for (int r = 0; r < args.n_rows; ++r) {
       const AttendRow& row = args.rows[r];
       for (int q = 0; q < n_queries; ++q) {
-        Walk& walk = walks_[first_of(r) + q];
+        QueryState& state = states_[first_of(r) + q];
         const int head = first_query + q;
-        walk.query = row.queries + static_cast<std::size_t>(head) * args.query_stride;
-        walk.out = row.out + static_cast<std::size_t>(head) * args.out_stride;
-        walk.highest = -__builtin_inff();
-        walk.total = 0.0F;
-        for (int d = 0; d < args.value_dim(); ++d) walk.out[d] = 0.0F;
+        state.query = row.queries + static_cast<std::size_t>(head) * args.query_stride;
+        state.out = row.out + static_cast<std::size_t>(head) * args.out_stride;
+        state.highest = -__builtin_inff();
+        state.total = 0.0F;
+        for (int d = 0; d < args.value_dim(); ++d) state.out[d] = 0.0F;
       }
     }
   }
 
-  // The index of a row's first walk; the row of a walk; and the number of walks of n_rows rows.
+  // The index of a row's first state; the row of a state; and the number of states of n_rows rows.
   int first_of(int row) const { return row * n_queries_; }
-  int row_of(int walk) const { return walk / n_queries_; }
+  int row_of(int index) const { return index / n_queries_; }
   int of_rows(int n_rows) const { return n_rows * n_queries_; }
-  Walk& operator[](int i) { return walks_[i]; }
+  QueryState& operator[](int i) { return states_[i]; }
 
   void store_states(int row, AttendState* states) const {
     for (int q = 0; q < n_queries_; ++q) {
-      const Walk& walk = walks_[first_of(row) + q];
-      states[q] = {.highest = walk.highest, .total = walk.total};
+      const QueryState& state = states_[first_of(row) + q];
+      states[q] = {.highest = state.highest, .total = state.total};
     }
   }
 
  private:
   int n_queries_;
-  Walk walks_[kMostWalks];
+  QueryState states_[kMaxQueryStates];
 };
 
-// Calls step<R>(at) over all walks [at, at + n), R of them at a time: Most, and fewer for the last.
-template <int Most, class Step>
-void for_walks(int at, int n, const Step& step) {
-  for (; n >= Most; n -= Most, at += Most) step.template operator()<Most>(at);
-  if constexpr (Most > 1) {
-    if (n > 0) for_walks<Most / 2>(at, n, step);
+// Calls step<R>(at) over all states [at, at + n), R of them at a time: Max, and fewer for the last.
+template <int Max, class Step>
+void for_query_states(int at, int n, const Step& step) {
+  for (; n >= Max; n -= Max, at += Max) step.template operator()<Max>(at);
+  if constexpr (Max > 1) {
+    if (n > 0) for_query_states<Max / 2>(at, n, step);
   }
 }
 
@@ -95,16 +95,16 @@ struct Factor {
 // -infinity, so that all weights are 0.
 inline float weighed_beside(float highest) { return highest == -__builtin_inff() ? 0.0F : highest; }
 
-// Turns the scores of a chunk of n keys (a row for each walk) into weights, and rescales the walks'
-// sums to the new highest scores. Weight::of(V): e^x, at the required precision. Several walks are
-// processed together: each is a chain of dependent operations, and those of other walks fill the
-// latency.
+// Turns the scores of a chunk of n keys (a row for each state) into weights, and rescales the
+// states' sums to the new highest scores. Weight::of(V): e^x, at the required precision. Several
+// states are processed together: each is a chain of dependent operations, and those of other states
+// fill the latency.
 template <class V, class Weight, int Q>
-void weigh(int value_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
+void weigh(int value_dim, int n, float (*scores)[kChunkKeys], QueryState* states) {
   V highest_lanes[Q];
   for (int q = 0; q < Q; ++q) {
     for (int i = n; i < kChunkKeys; ++i) scores[q][i] = -__builtin_inff();
-    highest_lanes[q] = V::broadcast(walks[q].highest);
+    highest_lanes[q] = V::broadcast(states[q].highest);
   }
   for (int i = 0; i < kChunkKeys; i += kLanes) {
     for (int q = 0; q < Q; ++q) {
@@ -126,18 +126,18 @@ void weigh(int value_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
     }
   }
   for (int q = 0; q < Q; ++q) {
-    Walk& walk = walks[q];
+    QueryState& state = states[q];
     float factor = 1.0F;
-    if (highest[q] != walk.highest) {
+    if (highest[q] != state.highest) {
       // The factor of earlier chunks under the new highest score: 0 at first.
-      const Factor<V> shrink(walk.highest - highest[q]);
+      const Factor<V> shrink(state.highest - highest[q]);
       factor = shrink.of_one;
-      walk.highest = highest[q];
+      state.highest = highest[q];
       for (int d = 0; d < value_dim; d += kLanes) {
-        store_at(load_at<V>(walk.out, d, value_dim) * shrink.of_all, walk.out, d, value_dim);
+        store_at(load_at<V>(state.out, d, value_dim) * shrink.of_all, state.out, d, value_dim);
       }
     }
-    walk.total = __builtin_fmaf(walk.total, factor, reduce_add(sums[q]));
+    state.total = __builtin_fmaf(state.total, factor, reduce_add(sums[q]));
   }
 }
 
@@ -201,25 +201,25 @@ template <int R, int T, class Use>
 // A chunk in which not all positions are slots of the same number, assembled for one row of a tree.
 class AssembledChunk {
  public:
-  AssembledChunk(const KvLayout& layout, void* room)
-      : layout_(layout), keys_(static_cast<std::byte*>(room)) {}
+  AssembledChunk(const KvLayout& layout, void* scratch)
+      : layout_(layout), keys_(static_cast<std::byte*>(scratch)) {}
 
   // keys(slot chunk), values(slot chunk): the addresses of the slots' blocks; has_values: whether
-  // there are blocks of values. The first n_in_place of the chunk's n positions are in place, the
+  // there are blocks of values. The first n_contiguous of the chunk's n positions are in place, the
   // others are in the given slots.
   template <class Keys, class Values>
-  void assemble(int chunk, int n_in_place, int n, const int* slots, const Keys& keys,
+  void assemble(int chunk, int n_contiguous, int n, const int* slots, const Keys& keys,
                 const Values& values, bool has_values) {
     if (chunk != chunk_) n_same_ = 0;
     chunk_ = chunk;
     // Positions that the previous row had in place are here already.
-    if (n_in_place > n_same_) {
-      layout_.copy_first_keys(keys(chunk), keys_, n_in_place);
-      if (has_values) layout_.copy_first_values(values(chunk), values_at(), n_in_place);
+    if (n_contiguous > n_same_) {
+      layout_.copy_first_keys(keys(chunk), keys_, n_contiguous);
+      if (has_values) layout_.copy_first_values(values(chunk), values_at(), n_contiguous);
     }
-    n_same_ = n_in_place;
-    for (int i = n_in_place; i < n; ++i) {
-      const int slot = slots[i - n_in_place];
+    n_same_ = n_contiguous;
+    for (int i = n_contiguous; i < n; ++i) {
+      const int slot = slots[i - n_contiguous];
       layout_.copy_key(keys(slot / kChunkKeys), slot % kChunkKeys, keys_, i);
       if (!has_values) continue;
       layout_.copy_value(values(slot / kChunkKeys), slot % kChunkKeys, values_at(), i);
@@ -238,13 +238,13 @@ class AssembledChunk {
 };
 
 // The values of a chunk whose keys contain them: the keys' first dims, transposed into a block of
-// values. So sums have the bits of values stored in the cache. All walks that read the chunk share
+// values. So sums have the bits of values stored in the cache. All states that read the chunk share
 // the cost.
 class ValuesOfKeys {
  public:
-  // room: memory for two blocks (AttendArgs), of which the first is AssembledChunk's.
-  ValuesOfKeys(const KvLayout& layout, void* room, int n_dims)
-      : layout_(layout), values_(static_cast<std::byte*>(room)), n_dims_(n_dims) {}
+  // scratch: memory for two blocks (AttendArgs), of which the first is AssembledChunk's.
+  ValuesOfKeys(const KvLayout& layout, void* scratch, int n_dims)
+      : layout_(layout), values_(static_cast<std::byte*>(scratch)), n_dims_(n_dims) {}
 
   // The values of the chunk's first n tokens. stays: the address will hold the same keys next time.
   const std::byte* transposed(const std::byte* keys, int n, bool stays) {
@@ -266,7 +266,7 @@ class ValuesOfKeys {
 
 // Online softmax (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"), one
 // chunk of positions at a time. Chunks begin at fixed positions. So a position's arithmetic does
-// not depend on how the keys were written, nor on the other walks.
+// not depend on how the keys were written, nor on the other states.
 template <class V, class Products, class Numbers>
 class Attention {
  public:
@@ -277,11 +277,11 @@ class Attention {
         split_chunk_(args.split * kChunksOfSplit),
         first_chunk_(split_chunk_),
         n_chunks_(0),
-        walks_(args, first_query, n_queries),
+        states_(args, first_query, n_queries),
         numbers_(args, layout_),
-        assembled_(layout_, args.room),
-        values_of_keys_(layout_, args.room, args.values_in_keys) {
-    for (int i = 0; i < walks_.of_rows(args.n_rows); ++i) numbers_.query(i, walks_[i].query);
+        assembled_(layout_, args.scratch),
+        values_of_keys_(layout_, args.scratch, args.values_in_keys) {
+    for (int i = 0; i < states_.of_rows(args.n_rows); ++i) numbers_.query(i, states_[i].query);
     for (int r = 0; r < args.n_rows; ++r) {
       const int n = chunks_of(r);
       if (n > n_chunks_) n_chunks_ = n;
@@ -302,7 +302,7 @@ class Attention {
     for (int r = 0; r < args_.n_rows; ++r) {
       const int first = first_chunk_of(r);
       for (int own = chunk < first ? first : chunk; own < end_chunk_of(r); ++own) own_step(r, own);
-      walks_.store_states(r, args_.rows[r].states + first_query_);
+      states_.store_states(r, args_.rows[r].states + first_query_);
     }
   }
 
@@ -321,8 +321,8 @@ class Attention {
   int end_chunk_of(int r) const { return least(chunks_of(r), split_chunk_ + kChunksOfSplit); }
   // The end of the whole chunks whose positions are slots of the same number for every row.
   int end_of_shared_chunks() const {
-    int n = args_.rows[0].n_in_place;
-    for (int r = 1; r < args_.n_rows; ++r) n = least(n, args_.rows[r].n_in_place);
+    int n = args_.rows[0].n_contiguous;
+    for (int r = 1; r < args_.n_rows; ++r) n = least(n, args_.rows[r].n_contiguous);
     return least(n / kChunkKeys, split_chunk_ + kChunksOfSplit);
   }
   const std::byte* keys(int chunk) const {
@@ -340,12 +340,12 @@ class Attention {
     const AttendRow& row = args_.rows[r];
     const int first = chunk * kChunkKeys;
     const int n = least(row.n_keys - first, kChunkKeys);
-    if (first + n <= row.n_in_place) {
+    if (first + n <= row.n_contiguous) {
       return step(r, 1, n, keys(chunk), values_in_place(chunk, n), chunk);
     }
-    const int n_in_place = row.n_in_place > first ? row.n_in_place - first : 0;
+    const int n_contiguous = row.n_contiguous > first ? row.n_contiguous - first : 0;
     assembled_.assemble(
-        chunk, n_in_place, n, row.slots + (first + n_in_place - row.n_in_place),
+        chunk, n_contiguous, n, row.slots + (first + n_contiguous - row.n_contiguous),
         [&](int from) { return keys(from); }, [&](int from) { return values(from); }, has_values());
     const std::byte* const own = has_values()
                                      ? assembled_.values()
@@ -359,81 +359,81 @@ class Attention {
     // After the last chunk of a split comes the next split's first: the same thread usually reads
     // that next.
     const int next = chunk + 1 < n_chunks_ ? chunk + 1 : chunk;
-    const int walk = walks_.first_of(row);
-    const int n_walks = walks_.of_rows(n_rows);
-    // The first walk prefetches the next chunk.
+    const int index = states_.first_of(row);
+    const int n_states = states_.of_rows(n_rows);
+    // The first state prefetches the next chunk.
     numbers_.begin_keys(keys_at);
     const Cells key_cells{keys_at, kKeyRowBytes, keys(next)};
-    for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
-      at == walk ? score<R, true>(key_cells, at, n) : score<R, false>(key_cells, at, n);
+    for_query_states<Products::kRows>(index, n_states, [&]<int R>(int at) {
+      at == index ? score<R, true>(key_cells, at, n) : score<R, false>(key_cells, at, n);
       if (args_.rows[0].bias != nullptr) add_bias(at, R, chunk, n);
       if (args_.softcap > 0) cap_scores(at, R, n);
       if (has_window_) {
         for (int r = at; r < at + R; ++r) mask_before_window(r, chunk, n);
       }
-      constexpr int kTogether = R < V::kWalksWeighed ? R : V::kWalksWeighed;
+      constexpr int kTogether = R < V::kStatesWeighed ? R : V::kStatesWeighed;
       for (int r = at; r < at + R; r += kTogether) {
         weigh<V, typename Numbers::Weight, kTogether>(args_.value_dim(), n, &weights_[r],
-                                                      &walks_[r]);
+                                                      &states_[r]);
       }
     });
     numbers_.begin_values(values_at, n);
     // Values that are keys are prefetched with these.
     const Cells value_cells{values_at, layout_.value_row_bytes(),
                             has_values() ? values(next) : values_at};
-    for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
-      at == walk ? sum<R, true>(value_cells, at, n) : sum<R, false>(value_cells, at, n);
+    for_query_states<Products::kRows>(index, n_states, [&]<int R>(int at) {
+      at == index ? sum<R, true>(value_cells, at, n) : sum<R, false>(value_cells, at, n);
     });
   }
 
-  // Once for each chunk and walk, over scores that are stored in any case. Not inlined, so that
+  // Once for each chunk and state, over scores that are stored in any case. Not inlined, so that
   // calls without a cap only pay for the test.
-  [[gnu::noinline]] void cap_scores(int first_walk, int n_walks, int n) {
+  [[gnu::noinline]] void cap_scores(int first_state, int n_states, int n) {
     const SoftCap<V> capped(args_.softcap);
-    for (int walk = first_walk; walk < first_walk + n_walks; ++walk) {
+    for (int index = first_state; index < first_state + n_states; ++index) {
       for (int i = 0; i < n; i += kLanes) {
-        float* at = weights_[walk] + i;
+        float* at = weights_[index] + i;
         capped.of(V::load(at)).store(at);
       }
     }
   }
 
   // Not inlined, for the same reason.
-  [[gnu::noinline]] void add_bias(int first_walk, int n_walks, int chunk, int n) {
-    for (int walk = first_walk; walk < first_walk + n_walks; ++walk) {
-      const int row = walks_.row_of(walk);
-      const int query = first_query_ + walk - walks_.first_of(row);
+  [[gnu::noinline]] void add_bias(int first_state, int n_states, int chunk, int n) {
+    for (int index = first_state; index < first_state + n_states; ++index) {
+      const int row = states_.row_of(index);
+      const int query = first_query_ + index - states_.first_of(row);
       const float* const bias = args_.rows[row].bias +
                                 static_cast<std::size_t>(query) * args_.bias_stride +
                                 chunk * kChunkKeys;
       for (int i = 0; i < n; i += kLanes) {
-        float* at = weights_[walk] + i;
+        float* at = weights_[index] + i;
         (V::load(at) + load_at<V>(bias, i, n)).store(at);
       }
     }
   }
 
   // Keys before a row's window get the score minus infinity, and so the weight 0.
-  void mask_before_window(int walk, int chunk, int n) {
-    const int before = args_.rows[walks_.row_of(walk)].first_key - chunk * kChunkKeys;
-    for (int i = 0; i < least(before, n); ++i) weights_[walk][i] = -__builtin_inff();
+  void mask_before_window(int index, int chunk, int n) {
+    const int before = args_.rows[states_.row_of(index)].first_key - chunk * kChunkKeys;
+    for (int i = 0; i < least(before, n); ++i) weights_[index][i] = -__builtin_inff();
   }
 
   template <int R, bool kCalls>
-  void score(const Cells& cells, int walk, int n) {
+  void score(const Cells& cells, int index, int n) {
     for_dots<V, Products, kCalls, R, Products::vectors(R)>(
-        cells, args_.head_dim, numbers_.queries(walk), 0, (n + kLanes - 1) / kLanes,
-        [&, scores = &weights_[walk]](int r, int vector, const V& dots) {
-          numbers_.score(walk + r, vector, dots).store(scores[r] + vector * kLanes);
+        cells, args_.head_dim, numbers_.queries(index), 0, (n + kLanes - 1) / kLanes,
+        [&, scores = &weights_[index]](int r, int vector, const V& dots) {
+          numbers_.score(index + r, vector, dots).store(scores[r] + vector * kLanes);
         });
   }
 
   template <int R, bool kCalls>
-  void sum(const Cells& cells, int walk, int n) {
-    const auto rows = numbers_.template weights<R>(&weights_[walk]);
+  void sum(const Cells& cells, int index, int n) {
+    const auto rows = numbers_.template weights<R>(&weights_[index]);
     const int value_dim = args_.value_dim();
     float* outs[R];
-    for (int r = 0; r < R; ++r) outs[r] = walks_[walk + r].out;
+    for (int r = 0; r < R; ++r) outs[r] = states_[index + r].out;
     for_dots<V, Products, kCalls, R, Products::vectors(R)>(
         cells, n, rows, 0, (value_dim + kLanes - 1) / kLanes,
         [&](int r, int vector, const V& dots) {
@@ -450,18 +450,18 @@ class Attention {
   int first_chunk_;          // the first that some row reads
   int n_chunks_;             // of the longest row, over all splits
   bool has_window_ = false;  // some row does not read all keys
-  Walks walks_;
+  QueryStates states_;
   Numbers numbers_;
   AssembledChunk assembled_;
   ValuesOfKeys values_of_keys_;
-  alignas(kLineBytes) float weights_[kMostWalks][kChunkKeys];
+  alignas(kLineBytes) float weights_[kMaxQueryStates][kChunkKeys];
 };
 
 template <class V, class Products, class Numbers>
 void attend_with(const AttendArgs& args) {
-  for (int q = 0; q < args.n_queries; q += kMostQueries) {
+  for (int q = 0; q < args.n_queries; q += kMaxQueries) {
     Attention<V, Products, Numbers> attention(
-        args, q, args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries);
+        args, q, args.n_queries - q < kMaxQueries ? args.n_queries - q : kMaxQueries);
     attention.run();
   }
 }

@@ -45,13 +45,13 @@ class Bf16Numbers {
         query_stride_((args.head_dim + kGroup - 1) / kGroup * kGroup),
         scale_(args.scale) {}
 
-  void query(int walk, const float* x) {
-    std::uint16_t* words = queries_ + walk * query_stride_;
+  void query(int index, const float* x) {
+    std::uint16_t* words = queries_ + index * query_stride_;
     round_to_bf16<V>(x, head_dim_, words);
     for (int i = head_dim_; i < query_stride_; ++i) words[i] = 0;
   }
-  StridedRows<std::uint16_t> queries(int walk) const {
-    return {queries_ + walk * query_stride_, query_stride_};
+  StridedRows<std::uint16_t> queries(int index) const {
+    return {queries_ + index * query_stride_, query_stride_};
   }
   void begin_keys(const std::byte*) {}
   V score(int, int, const V& dots) const { return dots * V::broadcast(scale_); }
@@ -72,8 +72,9 @@ class Bf16Numbers {
   int query_stride_;
   float scale_;
   alignas(kLineBytes) std::uint16_t weights_[Pairs::kRows][kChunkKeys];
-  // Includes padding after the last walk's, which is read without effect by kRows rows at a time.
-  alignas(kLineBytes) std::uint16_t queries_[(kMostWalks + Pairs::kRows - 1) * kMostRoundedHeadDim];
+  // Includes padding after the last state's, which is read without effect by kRows rows at a time.
+  alignas(
+      kLineBytes) std::uint16_t queries_[(kMaxQueryStates + Pairs::kRows - 1) * kMaxRoundedHeadDim];
 };
 
 }  // namespace

@@ -77,8 +77,8 @@ class FloatNumbers {
 
   FloatNumbers(const AttendArgs& args, const KvLayout&) : scale_(args.scale) {}
 
-  void query(int walk, const float* x) { queries_[walk] = x; }
-  Queries queries(int walk) const { return {queries_ + walk}; }
+  void query(int index, const float* x) { queries_[index] = x; }
+  Queries queries(int index) const { return {queries_ + index}; }
   void begin_keys(const std::byte*) {}
   V score(int, int, const V& dots) const { return dots * V::broadcast(scale_); }
   void begin_values(const std::byte*, int) {}
@@ -90,7 +90,7 @@ class FloatNumbers {
 
  private:
   float scale_;
-  const float* queries_[kMostWalks];
+  const float* queries_[kMaxQueryStates];
 };
 
 }  // namespace

@@ -19,12 +19,12 @@ namespace {
 
 // The largest element becomes this: two digits of at most 127 each to the base 128, for units that
 // multiply only bytes. Sums stay within 32 bits: over 576 dims 2^30.2, over 64 values 2^27.
-constexpr float kMostWord = 127 * 128;
+constexpr float kMaxWord = 127 * 128;
 
 // The scale of words whose largest element has size `largest`, and the factor that turns elements
 // into words; both 0 if the factor overflows.
 struct WordScale {
-  explicit WordScale(float largest) : inverse(kMostWord / largest), scale(largest / kMostWord) {
+  explicit WordScale(float largest) : inverse(kMaxWord / largest), scale(largest / kMaxWord) {
     if (inverse > 3.402823466e38F) inverse = scale = 0.0F;
   }
   float inverse;
@@ -95,19 +95,19 @@ class Int8Numbers {
         n_words_((args.head_dim + Products::kTogether - 1) / Products::kTogether *
                  Products::kTogether) {}
 
-  void query(int walk, const float* x) {
-    const float scale = fill(&queries_[walk * stride()], n_words_, [&](std::int16_t* words) {
+  void query(int index, const float* x) {
+    const float scale = fill(&queries_[index * stride()], n_words_, [&](std::int16_t* words) {
       return query_to_words<V>(x, args_.head_dim, words, n_words_);
     });
-    score_scales_[walk] = scale * args_.scale;
+    score_scales_[index] = scale * args_.scale;
   }
-  StridedRows<Number> queries(int walk) const { return {&queries_[walk * stride()], stride()}; }
+  StridedRows<Number> queries(int index) const { return {&queries_[index * stride()], stride()}; }
   void begin_keys(const std::byte* keys) {
     key_scales_ = reinterpret_cast<const float*>(keys + scales_at_);
   }
-  V score(int walk, int vector, const V& dots) const {
+  V score(int index, int vector, const V& dots) const {
     const V scaled = dots * V::load(key_scales_ + vector * kLanes);
-    return scaled * V::broadcast(score_scales_[walk]);
+    return scaled * V::broadcast(score_scales_[index]);
   }
   // For n values: 0 after them.
   void begin_values(const std::byte* values, int n) {
@@ -145,7 +145,7 @@ class Int8Numbers {
     if constexpr (Products::kDigits == 1) {
       return to_words(row);
     } else {
-      alignas(kLineBytes) std::int16_t words[kMostRoundedHeadDim];
+      alignas(kLineBytes) std::int16_t words[kMaxRoundedHeadDim];
       const float scale = to_words(words);
       Products::to_digits(words, n, row);
       return scale;
@@ -155,15 +155,15 @@ class Int8Numbers {
   const AttendArgs& args_;
   std::size_t scales_at_;
   int n_words_;  // of a query, including the zeros after it
-  float score_scales_[kMostWalks];
+  float score_scales_[kMaxQueryStates];
   const float* key_scales_ = nullptr;
   alignas(kLineBytes) float value_scales_[kChunkKeys];
   float taint_ = 0.0F;  // NaN if a scale of the chunk's values is
   float sum_scales_[Products::kRows];
   alignas(kLineBytes) Number weights_[Products::kRows][kChunkKeys * Products::kDigits];
-  // Includes padding after the last walk's, which is read without effect by kRows rows at a time.
-  alignas(kLineBytes)
-      Number queries_[(kMostWalks + Products::kRows - 1) * kMostRoundedHeadDim * Products::kDigits];
+  // Includes padding after the last state's, which is read without effect by kRows rows at a time.
+  alignas(kLineBytes) Number
+      queries_[(kMaxQueryStates + Products::kRows - 1) * kMaxRoundedHeadDim * Products::kDigits];
 };
 
 }  // namespace

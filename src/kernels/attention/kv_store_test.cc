@@ -28,8 +28,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // every special value.
 std::vector<std::vector<float>> heads(int dim) {
   const auto n = static_cast<std::size_t>(dim);
-  std::vector<std::vector<float>> heads = {test_support::awkward_floats(n, 3),
-                                           std::vector<float>(n, 0.0F),
+  std::vector<std::vector<float>> heads = {test::awkward_floats(n, 3), std::vector<float>(n, 0.0F),
                                            std::vector<float>(n, -1e-44F)};
   std::vector<float> halves(n);
   for (std::size_t i = 0; i < n; ++i) halves[i] = static_cast<float>(i) - 7.5F;
@@ -108,7 +107,7 @@ TEST(KvStore, EveryTableWritesATokensPlaceAndNothingElse) {
         for (const int token : {0, 1, 2, 3, 5, 17, 62, 63}) {
           for (const bool is_key : {true, false}) {
             const std::vector<std::byte> expected = block_with(layout, stored, is_key, token);
-            for (const auto& [name, table] : test_support::runnable_tables()) {
+            for (const auto& [name, table] : test::runnable_tables()) {
               std::vector<std::byte> block(layout.block_bytes(), kUnwritten);
               const auto* const store = is_key ? table->store_key : table->store_value;
               store[static_cast<int>(kind)](x.data(), dim, block.data(), token);

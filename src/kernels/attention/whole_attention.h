@@ -10,7 +10,7 @@ namespace outrider::kernels {
 using Attend = void (*)(const AttendArgs& args);
 
 // Working memory, provided by the caller.
-struct WholeAttentionRoom {
+struct WholeAttentionScratch {
   float* sums;          // (n_rows, n_queries, value_dim)
   AttendState* states;  // (2, n_rows, n_queries)
 };
@@ -30,7 +30,7 @@ void join_sink(const KernelTable& table, float logit, const float* zeros, int va
 // Writes the attention of every row to its out. The members of args that concern a split, and the
 // rows' states, are ignored.
 void attend_whole(const KernelTable& table, Attend attend, const AttendArgs& args,
-                  const WholeAttentionRoom& room, const AttentionSinks& sinks = {});
+                  const WholeAttentionScratch& scratch, const AttentionSinks& sinks = {});
 
 }  // namespace outrider::kernels
 

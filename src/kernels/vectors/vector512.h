@@ -27,7 +27,7 @@ struct Vector {
   static constexpr int kMaxRows = 8;
   static constexpr int kOneRowTiles = 2;
   static constexpr int kAttentionSums = 16;
-  static constexpr int kWalksWeighed = 4;
+  static constexpr int kStatesWeighed = 4;
   static constexpr int kDoubles = 8;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {

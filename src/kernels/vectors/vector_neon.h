@@ -20,7 +20,7 @@ struct Vector {
   static constexpr int kMaxRows = 6;
   static constexpr int kOneRowTiles = 4;
   static constexpr int kAttentionSums = 4;
-  static constexpr int kWalksWeighed = 1;
+  static constexpr int kStatesWeighed = 1;
   static constexpr int kDoubles = 2;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {

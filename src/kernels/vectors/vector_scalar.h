@@ -34,7 +34,7 @@ struct Vector {
   static constexpr int kMaxRows = 4;
   static constexpr int kOneRowTiles = 2;
   static constexpr int kAttentionSums = 4;
-  static constexpr int kWalksWeighed = 1;
+  static constexpr int kStatesWeighed = 1;
   static constexpr int kDoubles = 2;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {

@@ -32,7 +32,7 @@ ComparedPrompt prompt(const std::string& id, std::vector<std::string> turns) {
 class CompareMethods : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     model_ = Model::load(folder_.path() / "target", {.threads = 1});
     const std::string draft = "model:" + (folder_.path() / "draft").string();
     options_.methods =
@@ -42,7 +42,7 @@ class CompareMethods : public ::testing::Test {
     options_.max_tokens = 12;
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> model_;
   CompareOptions options_;
 };
@@ -124,11 +124,11 @@ TEST_F(CompareMethods, SaysWhichPromptDoesNotFit) {
 }
 
 TEST_F(CompareMethods, TellsPlacesOfAHeadsChainsApart) {
-  const testing::TinyShape shape;
+  const test::TinyShape shape;
   const std::filesystem::path target = folder_.path() / "of_head";
   const std::string head = (folder_.path() / "head").string();
-  testing::write_hugging_face(testing::make_tiny_model(shape), target);
-  testing::write_eagle_head(shape, head, /*inputs=*/{}, /*own_embedding=*/true);
+  test::write_hugging_face(test::make_tiny_model(shape), target);
+  test::write_eagle_head(shape, head, /*inputs=*/{}, /*own_embedding=*/true);
   MethodComparison comparison;
   comparison.options = options_;
   comparison.options.methods =

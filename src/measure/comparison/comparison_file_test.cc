@@ -16,9 +16,9 @@
 namespace outrider {
 namespace {
 
+using test::made_comparison;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::made_comparison;
 
 class ComparisonFiles : public ::testing::Test {
  protected:
@@ -49,7 +49,7 @@ class ComparisonFiles : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::filesystem::path path_ = directory_.path() / "rounds.jsonl";
 };
 

@@ -94,12 +94,12 @@ struct Axis {
 
 Axis axis_to(double largest) {
   constexpr std::array<double, 9> kSteps = {0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20};
-  constexpr double kMostNumbers = 8;
+  constexpr double kMaxNumbers = 8;
   const double most = largest > 0 && std::isfinite(largest) ? largest * 1.05 : 1;
   for (const double step : kSteps) {
-    if (most / step <= kMostNumbers) return {.most = most, .step = step};
+    if (most / step <= kMaxNumbers) return {.most = most, .step = step};
   }
-  return {.most = most, .step = most / kMostNumbers};
+  return {.most = most, .step = most / kMaxNumbers};
 }
 
 void draw_axis(Drawing& drawing, const Axis& axis, double top, double bottom) {
@@ -144,13 +144,13 @@ std::vector<const MethodFigures*> of_all_prompts(std::span<const MethodFigures> 
 }
 
 // A method's rounds by accepted length, with the long ones combined at the end.
-constexpr std::size_t kMostBars = 13;
+constexpr std::size_t kMaxBars = 13;
 std::vector<double> length_shares(const MethodFigures& figures) {
-  std::vector<double> shares(std::min(figures.accepted_lengths.size(), kMostBars), 0.0);
+  std::vector<double> shares(std::min(figures.accepted_lengths.size(), kMaxBars), 0.0);
   double n_rounds = 0;
   for (std::size_t length = 0; length < figures.accepted_lengths.size(); ++length) {
     const auto n = static_cast<double>(figures.accepted_lengths[length]);
-    shares[std::min(length, kMostBars - 1)] += n;
+    shares[std::min(length, kMaxBars - 1)] += n;
     n_rounds += n;
   }
   for (double& share : shares) share /= n_rounds;
@@ -240,14 +240,14 @@ std::string lengths_plot(std::span<const MethodFigures> figures,
   double y = kTextHeight;
   for (const MethodFigures* one : of_all_prompts(figures, /*with_plain=*/false)) {
     const std::vector<double> shares = length_shares(*one);
-    const double bar = (kWidth - kNames - kRight) / static_cast<double>(kMostBars);
+    const double bar = (kWidth - kNames - kRight) / static_cast<double>(kMaxBars);
     drawing.text(kNames, y, labels[one->method]);
     const double bottom = y + kTextHeight + kPanel;
     drawing.line(kNames, bottom, kWidth - kRight, bottom, "--grid", 1);
     for (std::size_t length = 0; length < shares.size(); ++length) {
       const double height = shares[length] * kPanel;
       const double x = kNames + static_cast<double>(length) * bar;
-      const bool is_rest = length + 1 == kMostBars;
+      const bool is_rest = length + 1 == kMaxBars;
       const std::string name = fmt::format("{}{}", length, is_rest ? "+" : "");
       const std::string share = fmt::format("{:.0f}%", shares[length] * kPercent);
       drawing.bar(x + 2, bottom - height, bar - 4, height, method_colour(one->method),

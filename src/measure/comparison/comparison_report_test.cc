@@ -24,10 +24,10 @@ namespace outrider {
 namespace {
 
 using nlohmann::json;
-using test_support::near;
+using test::made_comparison;
+using test::near;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::made_comparison;
 using ::testing::Not;
 
 // Twelve prompts in two categories, two temperatures and two methods besides plain decoding, with

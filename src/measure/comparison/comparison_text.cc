@@ -11,7 +11,7 @@ namespace outrider {
 namespace {
 
 // Places and lengths that fit into a terminal line.
-constexpr std::size_t kMostShown = 8;
+constexpr std::size_t kMaxShown = 8;
 
 // Rows of text, with columns as wide as their widest cell.
 class TextTable {
@@ -98,7 +98,7 @@ std::string times(std::span<const MethodFigures> figures, const std::vector<std:
 std::string acceptance(std::span<const MethodFigures> figures,
                        const std::vector<std::string>& labels) {
   std::vector<std::string> names = {"method"};
-  for (std::size_t place = 1; place <= kMostShown; ++place) {
+  for (std::size_t place = 1; place <= kMaxShown; ++place) {
     names.push_back(fmt::format("{}", place));
   }
   TextTable table(std::move(names));
@@ -106,7 +106,7 @@ std::string acceptance(std::span<const MethodFigures> figures,
   for (const MethodFigures& one : figures) {
     if (!one.category.empty() || one.places.empty()) continue;
     std::vector<std::string> cells = {labels[one.method]};
-    for (std::size_t place = 0; place < std::min(one.places.size(), kMostShown); ++place) {
+    for (std::size_t place = 0; place < std::min(one.places.size(), kMaxShown); ++place) {
       cells.push_back(show_estimate(one.places[place].acceptance, 2));
     }
     table.add(std::move(cells));
@@ -121,17 +121,17 @@ std::string lengths(std::span<const MethodFigures> figures,
                     const std::vector<std::string>& labels) {
   constexpr double kPercent = 100;
   std::vector<std::string> names = {"method"};
-  for (std::size_t length = 0; length < kMostShown; ++length) {
+  for (std::size_t length = 0; length < kMaxShown; ++length) {
     names.push_back(fmt::format("{}", length));
   }
-  names.push_back(fmt::format("{}+", kMostShown));
+  names.push_back(fmt::format("{}+", kMaxShown));
   TextTable table(std::move(names));
   for (const MethodFigures& one : figures) {
     if (!one.category.empty() || one.places.empty()) continue;
-    std::vector<std::int64_t> counts(kMostShown + 1, 0);
+    std::vector<std::int64_t> counts(kMaxShown + 1, 0);
     std::int64_t n_rounds = 0;
     for (std::size_t length = 0; length < one.accepted_lengths.size(); ++length) {
-      counts[std::min(length, kMostShown)] += one.accepted_lengths[length];
+      counts[std::min(length, kMaxShown)] += one.accepted_lengths[length];
       n_rounds += one.accepted_lengths[length];
     }
     std::vector<std::string> cells = {labels[one.method]};

@@ -21,7 +21,7 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // Draft places with separate figures: 32, the deepest level that planned drafts distinguish
 // (engine/drafting/step_plan.h).
-constexpr std::size_t kMostPlaces = 32;
+constexpr std::size_t kMaxPlaces = 32;
 
 // The quantities that are summed over prompts.
 enum Column : std::size_t {
@@ -200,7 +200,7 @@ std::size_t n_places_of(std::span<const PromptSamples> prompts) {
       }
     }
   }
-  return std::min(static_cast<std::size_t>(deepest), kMostPlaces);
+  return std::min(static_cast<std::size_t>(deepest), kMaxPlaces);
 }
 
 // `figures` already has the method, temperature and category; `prompts` is not empty.

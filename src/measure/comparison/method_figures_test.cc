@@ -15,10 +15,10 @@
 namespace outrider {
 namespace {
 
-using test_support::near;
+using test::made_comparison;
+using test::near;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::made_comparison;
 
 // The figures of the method (not of plain decoding) in that category.
 const MethodFigures& of(const std::vector<MethodFigures>& figures, const std::string& category,

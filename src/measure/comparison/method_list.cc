@@ -35,11 +35,11 @@ std::vector<std::string> parts_of(std::string_view method) {
 ComparedMethod read_method(const std::string& text, const ModelOptions& drafter_options) {
   const auto fail = [&](const std::string& got) { throw UsageError(kOperation, text, kForm, got); };
   const std::vector<std::string> parts = parts_of(text);
-  constexpr std::size_t kMostParts = 3;
+  constexpr std::size_t kMaxParts = 3;
   if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.empty(); })) {
     fail("an empty part");
   }
-  if (parts.size() > kMostParts) fail(fmt::format("{} parts", parts.size()));
+  if (parts.size() > kMaxParts) fail(fmt::format("{} parts", parts.size()));
 
   ComparedMethod method{.name = text, .speculation = {}};
   SpeculationOptions& speculation = method.speculation;
@@ -57,7 +57,7 @@ ComparedMethod read_method(const std::string& text, const ModelOptions& drafter_
   } else if (parts[1] != "own") {
     speculation.tree = parts[1];
   }
-  if (parts.size() == kMostParts) speculation.verify = parts[2];
+  if (parts.size() == kMaxParts) speculation.verify = parts[2];
   check_speculation(speculation);
   return method;
 }

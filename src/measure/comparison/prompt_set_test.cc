@@ -36,7 +36,7 @@ class ReadPromptSet : public ::testing::Test {
     return "none";
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(ReadPromptSet, TakesTheFormOfMtBench) {

@@ -43,7 +43,7 @@ class MeasuredDevice {
   };
 
   void measure_products(std::size_t timed);
-  InputForms forms() const;
+  ActivationForms forms() const;
   double row_elements_per_second() const;
 
   const KernelTable& table_;

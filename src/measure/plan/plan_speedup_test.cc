@@ -88,7 +88,7 @@ TEST(PlanSpeedup, SharesByRankMakeTrees) {
   const PlannedRound of_tree = plan_speedup(target, nullptr, device, tree).best;
   EXPECT_GE(of_tree.speedup, plan_speedup(target, nullptr, device, chain).best.speedup);
   EXPECT_GT(of_tree.n_nodes, static_cast<int>(of_tree.level_sizes.size()));
-  EXPECT_LE(of_tree.n_nodes, kMostPlannedNodes);
+  EXPECT_LE(of_tree.n_nodes, kMaxPlannedNodes);
 }
 
 TEST(PlanSpeedup, RefusesWhatCannotBeMeant) {

@@ -65,7 +65,7 @@ void probs_of(LanguageModel& model, const Continued& text, const Transform& tran
   TokenHistory history;
   history.add_prompt(std::span(text.tokens).first(text.n_prompt));
   ForwardOutput output;
-  Distribution law;
+  Distribution dist;
   std::vector<TokenLogit> replaced;
   std::vector<int> rows;
   std::vector<int> kept;
@@ -90,8 +90,8 @@ void probs_of(LanguageModel& model, const Continued& text, const Transform& tran
       const TokenId next = text.tokens[at + static_cast<std::size_t>(rows[row]) + 1];
       const PenalisedRow logits(transform, output.logits.row(static_cast<int>(row)), history, {},
                                 replaced);
-      transform.distribution(logits.row(), law);
-      probs.push_back(law.prob(next));
+      transform.distribution(logits.row(), dist);
+      probs.push_back(dist.prob(next));
       history.add_generated(next);
     }
     at += step.size();

@@ -130,12 +130,12 @@ TEST(SearchSubsets, FindsBetterThanChanceDoes) {
 class SearchLayers : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.seed = 9;
     shape.n_layers = 4;
-    testing::write_hugging_face(testing::make_tiny_model(shape), folder_.path() / "target");
+    test::write_hugging_face(test::make_tiny_model(shape), folder_.path() / "target");
     model_ = Model::load(folder_.path() / "target", {.threads = 1});
-    testing::write_tiny_texts(folder_.path() / "text.txt");
+    test::write_tiny_texts(folder_.path() / "text.txt");
   }
   LayerSearchOptions quick() const {
     LayerSearchOptions options;
@@ -148,7 +148,7 @@ class SearchLayers : public ::testing::Test {
     return options;
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> model_;
 };
 
@@ -212,7 +212,7 @@ TEST_F(SearchLayers, TriesTheSameSetsAgain) {
 // A layer whose keys others read is skipped together with all of these, or kept.
 TEST_F(SearchLayers, LeavesNoKeysUnwrittenThatAreRead) {
   const auto model =
-      Model::load(testing::golden_directory("gemma4_shared") / "model.gguf", {.threads = 1});
+      Model::load(test::golden_directory("gemma4_shared") / "model.gguf", {.threads = 1});
   const ModelConfig& config = model->language_model().config();
   LayerSearchOptions options = quick();
   options.trials = 126;  // all possible sets

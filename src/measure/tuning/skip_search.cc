@@ -18,7 +18,7 @@ constexpr int kCandidates = 24;
 // and as a final refinement.
 constexpr std::size_t kNeighbourOneIn = 3;
 // After this many draws no untried subset is expected any more.
-constexpr int kMostDraws = 10'000;
+constexpr int kMaxDraws = 10'000;
 
 class Search {
  public:
@@ -112,7 +112,7 @@ class Search {
     const std::vector<double> others = shares(n_good, trials_.size());
     double best = 0;
     int n_candidates = 0;
-    for (int draw = 0; draw < kMostDraws && n_candidates < kCandidates; ++draw) {
+    for (int draw = 0; draw < kMaxDraws && n_candidates < kCandidates; ++draw) {
       Choice choice(n_layers_);
       double promise = 0;
       for (std::size_t layer = 0; layer < n_layers_; ++layer) {

@@ -34,12 +34,12 @@ void check(const Model& model, const SpeculationOptions& speculation,
   };
   constexpr int kMany = 1'000'000'000;
   // A round with drafts of several levels must fit.
-  constexpr int kLeastTokens = 8;
+  constexpr int kMinTokens = 8;
   // The nodes per level of drafts with several levels.
-  require("ranks", options.ranks, 1, kMostDraftNodes / kDeepLevels);
-  require("nodes", options.most_nodes, 1, kMostDraftNodes);
+  require("ranks", options.ranks, 1, kMaxDraftNodes / kDeepLevels);
+  require("nodes", options.max_nodes, 1, kMaxDraftNodes);
   require("rounds", options.rounds, 1, kMany);
-  check_texts(model, options.texts, kLeastTokens, options.most_nodes + 1, kOperation);
+  check_texts(model, options.texts, kMinTokens, options.max_nodes + 1, kOperation);
   const bool proposes =
       speculation.drafter != "none" && read_drafter(speculation.drafter).traits.has_draft_prob;
   if (!proposes) {
@@ -157,8 +157,8 @@ TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
   profile.draft_seconds = std::max(0.0, flat.draft_seconds() - profile.level_seconds);
 
   std::vector<int> rows;
-  for (int power = 1; power <= options.most_nodes; power *= 2) rows.push_back(power);
-  rows.push_back(options.most_nodes + 1);
+  for (int power = 1; power <= options.max_nodes; power *= 2) rows.push_back(power);
+  rows.push_back(options.max_nodes + 1);
   profile.passes = profile_passes(*model, options.texts, rows, options.rounds,
                                   [&step](std::string_view what, double share) {
                                     step(what, 1 - kShareOfPasses * (1 - share));

@@ -32,9 +32,9 @@ using ::testing::SizeIs;
 class MeasureTreeProfile : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     model_ = Model::load(folder_.path() / "target", {.threads = 1});
-    testing::write_tiny_texts(folder_.path() / "text.txt");
+    test::write_tiny_texts(folder_.path() / "text.txt");
   }
   TreeProfileOptions quick() const {
     TreeProfileOptions options;
@@ -44,7 +44,7 @@ class MeasureTreeProfile : public ::testing::Test {
     options.texts.prompt_tokens = 5;
     options.texts.max_tokens = 40;
     options.ranks = 3;
-    options.most_nodes = 4;
+    options.max_nodes = 4;
     options.rounds = 1;
     return options;
   }
@@ -61,17 +61,17 @@ class MeasureTreeProfile : public ::testing::Test {
     return "no error";
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> model_;
 };
 
 // Logits after every token of a text.
-testing::Rows logits_of(const Model& model, std::span<const TokenId> tokens) {
+test::Rows logits_of(const Model& model, std::span<const TokenId> tokens) {
   const auto sequence = model.language_model().open({});
-  return testing::run_block(model.language_model(), *sequence, tokens);
+  return test::run_block(model.language_model(), *sequence, tokens);
 }
 
-int rank_of(const testing::Row& logits, TokenId token) {
+int rank_of(const test::Row& logits, TokenId token) {
   const float logit = logits[static_cast<std::size_t>(token)];
   int rank = 0;
   for (std::size_t other = 0; other < logits.size(); ++other) {
@@ -101,7 +101,7 @@ TEST_F(MeasureTreeProfile, CountsWhichChildStands) {
     std::vector<TokenId> text = beginning;
     const auto ids = plain.generate({&request, 1}).front().ids;
     text.insert(text.end(), ids.begin(), ids.end());
-    const testing::Rows logits = logits_of(*draft, text);
+    const test::Rows logits = logits_of(*draft, text);
     // The very last token is not drafted, since none would follow it.
     for (std::size_t at = beginning.size(); at + 1 < text.size();) {
       const int rank = rank_of(logits[at - 1], text[at]);
@@ -163,8 +163,7 @@ TEST_F(MeasureTreeProfile, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(with([](auto& options) { options.texts.prompt_tokens = 0; }), HasSubstr("prompt"));
   EXPECT_THAT(with([](auto& options) { options.texts.max_tokens = 7; }), HasSubstr("max_tokens"));
   EXPECT_THAT(with([](auto& options) { options.ranks = 64; }), HasSubstr("ranks"));
-  EXPECT_THAT(with([](auto& options) { options.most_nodes = 256; }),
-              HasSubstr("1 to 255, got 256"));
+  EXPECT_THAT(with([](auto& options) { options.max_nodes = 256; }), HasSubstr("1 to 255, got 256"));
   EXPECT_THAT(with([](auto& options) { options.rounds = 0; }), HasSubstr("rounds"));
   EXPECT_THAT(with([](auto& options) { options.texts.max_tokens = 1 << 20; }),
               HasSubstr("room for 5"));

@@ -31,9 +31,9 @@ constexpr const char* kTree = "widths:2,2,1";
 constexpr const char* kOwnTree = "own";
 
 // A single prompt has no interval.
-constexpr std::size_t kLeastPrompts = 2;
+constexpr std::size_t kMinPrompts = 2;
 // More repeats do not change a median.
-constexpr int kMostRepeats = 1000;
+constexpr int kMaxRepeats = 1000;
 constexpr int kPassRounds = 3;
 
 struct Cancelled {};
@@ -166,8 +166,8 @@ class Tuner {
     std::set<std::size_t> unfit;  // prompts that cannot be measured
     std::size_t n_measured = 0;
     const std::size_t least =
-        std::min(kLeastPrompts, options.prompts.size()) * options.temperatures.size();
-    options.repeats = kMostRepeats;
+        std::min(kMinPrompts, options.prompts.size()) * options.temperatures.size();
+    options.repeats = kMaxRepeats;
     options.cancel = options_->cancel;
     options.is_known = [&unfit](std::size_t prompt, double, int) { return unfit.contains(prompt); };
     options.goes_on = [&] { return n_measured < least || seconds() < until_seconds; };

@@ -26,7 +26,7 @@ namespace outrider {
 namespace {
 
 using nlohmann::json;
-using test_support::near;
+using test::near;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -36,7 +36,7 @@ using ::testing::SizeIs;
 class TuneDrafters : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     model_ = Model::load(folder_.path() / "target", {.threads = 1});
     options_.drafters = {"suffix", draft()};
     options_.drafter_options = {.threads = 1};
@@ -55,13 +55,13 @@ class TuneDrafters : public ::testing::Test {
   }
   static double n_judged(const json& drafter) {
     double n = 0;
-    for (const char* const law : {"greedy", "drawn"}) {
-      for (const json& depth : drafter[law]["depths"]) n += depth[0].get<double>();
+    for (const char* const dist : {"greedy", "drawn"}) {
+      for (const json& depth : drafter[dist]["depths"]) n += depth[0].get<double>();
     }
     return n;
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> model_;
   TuneOptions options_;
 };
@@ -318,7 +318,7 @@ TEST_F(TuneDrafters, BuiltInPromptsAreOfEightKinds) {
 }
 
 TEST_F(TuneDrafters, TextsAreGoneOnWith) {
-  testing::write_tiny_texts(folder_.path() / "text.txt");
+  test::write_tiny_texts(folder_.path() / "text.txt");
   const std::vector<ComparedPrompt> prompts = tuning_prompts(
       *model_,
       {.paths = {folder_.path() / "text.txt"}, .separator = "|", .count = 3, .prompt_tokens = 5});

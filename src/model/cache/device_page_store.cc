@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kFirstPages = 16;
 // Slot moves per submission.
-constexpr int kMostMoves = 256;
+constexpr int kMaxMoves = 256;
 constexpr std::size_t kMovesAt = device::kRangeAlignment;  // after the header
-constexpr std::size_t kWordBytes = kMovesAt + kMostMoves * sizeof(device::TokenMove);
+constexpr std::size_t kWordBytes = kMovesAt + kMaxMoves * sizeof(device::TokenMove);
 
 kernels::KvLayout layout_of(const device::CacheShape& shape) { return {shape.kv, shape.head_dim}; }
 
@@ -52,7 +52,7 @@ void DevicePageStore::provide(PageId page, int group) {
   if (places_.size() <= index) places_.resize(index + 1, {.index = kNowhere, .group = 0});
   if (places_[index].index != kNowhere) return;
   Group& its = group_of(group);
-  if (its.n_pages == its.n_most) grow(its);
+  if (its.n_pages == its.n_max) grow(its);
   places_[index] = {.index = static_cast<std::uint32_t>(its.n_pages),
                     .group = static_cast<std::uint32_t>(group)};
   ++its.n_pages;
@@ -61,22 +61,22 @@ void DevicePageStore::provide(PageId page, int group) {
 // Layer by layer: no more than one stands twice, unless heads go to more buffers than before, for
 // which all layers have to. What is left where it fails holds its pages.
 void DevicePageStore::grow(Group& group) {
-  const std::size_t most_bytes =
-      std::min<std::size_t>(device_->facts().most_buffer_bytes, std::size_t{kNowhere} * 4);
-  const auto most_pages = [&](std::size_t n_parts) {
-    return most_bytes / (group.layer_bytes / n_parts);
+  const std::size_t max_bytes =
+      std::min<std::size_t>(device_->facts().max_buffer_bytes, std::size_t{kNowhere} * 4);
+  const auto max_pages = [&](std::size_t n_parts) {
+    return max_bytes / (group.layer_bytes / n_parts);
   };
-  const std::size_t wanted = std::max(kFirstPages, 2 * group.n_most);
+  const std::size_t wanted = std::max(kFirstPages, 2 * group.n_max);
   const auto n_heads = static_cast<std::size_t>(group.shape.n_kv_heads);
   std::size_t n_parts = group.n_parts;
-  for (std::size_t n = n_parts + 1; n <= n_heads && most_pages(n_parts) < wanted; ++n) {
+  for (std::size_t n = n_parts + 1; n <= n_heads && max_pages(n_parts) < wanted; ++n) {
     if (n_heads % n == 0) n_parts = n;
   }
-  const std::size_t n_pages = std::min(wanted, most_pages(n_parts));
-  if (n_pages <= group.n_most) {
+  const std::size_t n_pages = std::min(wanted, max_pages(n_parts));
+  if (n_pages <= group.n_max) {
     throw Error("forward", "KV cache",
                 fmt::format("at most {} tokens ({} allows {} bytes for {} of a layer)",
-                            n_pages * kPageTokens, device_->facts().name, most_bytes,
+                            n_pages * kPageTokens, device_->facts().name, max_bytes,
                             n_parts == 1 ? "the head" : "each head"),
                 "more");
   }
@@ -96,7 +96,7 @@ void DevicePageStore::grow(Group& group) {
       if (!is_done) layer = larger(group, layer, n_parts, n_pages);
     }
   }
-  group.n_most = n_pages;
+  group.n_max = n_pages;
 }
 
 DevicePageStore::Layer DevicePageStore::larger(const Group& group, const Layer& layer,
@@ -199,7 +199,7 @@ void DevicePageStore::move_slots(const PageTable& table, std::span<const SlotMov
 void DevicePageStore::prepare_moves(int group) {
   Group& its = group_of(group);
   if (its.moves != nullptr) return;
-  const device::Rows rows = {{words_.get(), 0, device::kFacts * 4}, kMostMoves};
+  const device::Rows rows = {{words_.get(), 0, device::kFacts * 4}, kMaxMoves};
   const device::Range of_moves = {words_.get(), kMovesAt, kWordBytes - kMovesAt};
   std::vector<device::Step> steps;
   for (const Layer& layer : its.layers) {
@@ -216,7 +216,7 @@ void DevicePageStore::move(int group, std::span<const device::TokenMove> moves) 
   prepare_moves(group);
   while (!moves.empty()) {
     const std::span<const device::TokenMove> some =
-        moves.first(std::min<std::size_t>(moves.size(), kMostMoves));
+        moves.first(std::min<std::size_t>(moves.size(), kMaxMoves));
     moves = moves.subspan(some.size());
     device::FactWords facts{};
     facts[device::kFactRows] = static_cast<std::uint32_t>(some.size());

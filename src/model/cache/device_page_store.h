@@ -40,7 +40,7 @@ class DevicePageStore final : public PageStore {
 
   // Room for the group's first pages, where it has none: layer() needs some.
   void begin(int group) {
-    if (group_of(group).n_most == 0) grow(group_of(group));
+    if (group_of(group).n_max == 0) grow(group_of(group));
   }
   // The pages of a group's index-th layer: a range for the first heads, one for the next, and so
   // on; and what stands in a page of one of them.
@@ -60,7 +60,7 @@ class DevicePageStore final : public PageStore {
     device::CacheShape shape;
     std::size_t layer_bytes;  // of a page
     std::size_t n_pages = 0;  // in use or given back
-    std::size_t n_most = 0;   // that the buffers hold
+    std::size_t n_max = 0;    // that the buffers hold
     std::size_t n_parts = 1;  // of each layer, a divisor of the number of heads
     std::vector<Layer> layers;
     std::unique_ptr<device::Program> moves;  // of all layers

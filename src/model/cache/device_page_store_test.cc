@@ -29,18 +29,17 @@ std::vector<CacheGroup> two_groups(KvKind kind) {
 }
 
 // A device that allows so much for one allocation; 0: anything.
-std::shared_ptr<device::Device> allowing(std::size_t most_bytes) {
-  return std::make_shared<testing::WatchedDevice>(std::make_shared<device::HostDevice>(),
-                                                  most_bytes);
+std::shared_ptr<device::Device> allowing(std::size_t max_bytes) {
+  return std::make_shared<test::WatchedDevice>(std::make_shared<device::HostDevice>(), max_bytes);
 }
 
 // Two stores that hold the same.
 struct Stores {
-  // most_pages: of a layer of the first group, as the device allows for one allocation; 0: any.
-  explicit Stores(KvKind kind, std::size_t most_pages = 0)
+  // max_pages: of a layer of the first group, as the device allows for one allocation; 0: any.
+  explicit Stores(KvKind kind, std::size_t max_pages = 0)
       : groups(two_groups(kind)),
         here(groups),
-        there(allowing(most_pages * groups[0].shape.layer_bytes()), groups) {}
+        there(allowing(max_pages * groups[0].shape.layer_bytes()), groups) {}
 
   void provide(PageId page, int group) {
     here.provide(page, group);
@@ -108,10 +107,10 @@ INSTANTIATE_TEST_SUITE_P(Allowing, DevicePageStores, ::testing::Values(0, 18, 12
 
 TEST(DevicePageStore, SaysHowManyTokensADeviceHolds) {
   const std::vector<CacheGroup> groups = two_groups(KvKind::f32);
-  const std::size_t n_most = 20;  // of each head
-  DevicePageStore store(allowing(n_most * groups[0].shape.layer_bytes() / 2 + 64), groups);
+  const std::size_t n_max = 20;  // of each head
+  DevicePageStore store(allowing(n_max * groups[0].shape.layer_bytes() / 2 + 64), groups);
   std::vector<std::byte> bytes(store.page_bytes(0), std::byte{0x3f});
-  for (std::size_t page = 0; page < n_most; ++page) store.provide(static_cast<PageId>(page), 0);
+  for (std::size_t page = 0; page < n_max; ++page) store.provide(static_cast<PageId>(page), 0);
   EXPECT_EQ(store.layer(0, 0).size(), 2U);
   EXPECT_EQ(store.part_shape(0, 1).first_head, 1);
   store.write_page(0, 19, bytes);

@@ -23,12 +23,12 @@ std::vector<std::size_t> page_bytes(std::span<const CacheGroup> groups) {
 
 }  // namespace
 
-KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t most_bytes,
+KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t max_bytes,
                  const MakePageStore& make_store, std::string limit)
     : groups_(make_cache_groups(layers, kind)),
       places_(layers.size()),
       replay_({.table = kernels::compiled_tables().front(), .n_threads = 1}),
-      pool_(page_bytes(groups_), most_bytes),
+      pool_(page_bytes(groups_), max_bytes),
       limit_(std::move(limit)),
       store_(make_store ? make_store(groups_) : std::make_unique<HostPageStore>(groups_)),
       n_needed_(groups_.size(), 1) {
@@ -36,7 +36,7 @@ KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::
     throw UsageError(
         "make KV cache", limit_,
         fmt::format("at least {} bytes (for {} tokens)", pool_.bytes_of(n_needed_), kPageTokens),
-        fmt::format("{}", most_bytes));
+        fmt::format("{}", max_bytes));
   }
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     const CacheKind kind = groups_[group].kind;
@@ -100,13 +100,13 @@ void KvCache::own(std::span<const SlotRange> ranges, std::string_view operation)
 void KvCache::find_steps(std::span<const SlotRange> ranges) {
   steps_.clear();
   std::fill(n_needed_.begin(), n_needed_.end(), 0);
-  std::size_t n_most = 0;
+  std::size_t n_max = 0;
   for (const SlotRange& range : ranges) {
     const std::size_t n_pages = range.table->pages_for(range.end);
     range.table->reserve(n_pages);
-    n_most += n_pages - static_cast<std::size_t>(range.begin / range.table->page_slots());
+    n_max += n_pages - static_cast<std::size_t>(range.begin / range.table->page_slots());
   }
-  reserve_ahead(steps_, n_most);
+  reserve_ahead(steps_, n_max);
   for (const SlotRange& range : ranges) {
     PageTable& table = *range.table;
     const int page_slots = table.page_slots();
@@ -139,7 +139,7 @@ void KvCache::acquire_pages(std::string_view operation) {
   if (!pool_.fits(n_needed_)) {
     const std::size_t n_more = pool_.bytes_of(n_needed_);
     throw Error(operation, "KV cache",
-                fmt::format("at most {} bytes ({})", pool_.most_bytes(), limit_),
+                fmt::format("at most {} bytes ({})", pool_.max_bytes(), limit_),
                 fmt::format("{}: {} in use and {} more", pool_.used_bytes() + n_more,
                             pool_.used_bytes(), n_more));
   }

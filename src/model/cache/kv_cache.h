@@ -29,13 +29,13 @@ struct SlotRange {
 
 class KvCache {
  public:
-  // layers: one entry for each layer of the model. most_bytes: of all pages together. Throws Error
-  // on layers that cannot be, UsageError where most_bytes does not hold a page of every group.
-  // make_store: of the pages' bytes; empty: in this machine's memory. limit: what most_bytes are,
+  // layers: one entry for each layer of the model. max_bytes: of all pages together. Throws Error
+  // on layers that cannot be, UsageError where max_bytes does not hold a page of every group.
+  // make_store: of the pages' bytes; empty: in this machine's memory. limit: what max_bytes are,
   // for messages.
   static constexpr const char* kLimit = "--kv-memory";
   KvCache(std::span<const LayerCache> layers, kernels::KvKind kind,
-          std::size_t most_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {},
+          std::size_t max_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {},
           std::string limit = kLimit);
 
   std::span<const CacheGroup> groups() const { return groups_; }

@@ -28,9 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::golden_names;
-using testing::json_of;
+using test::golden_directory;
+using test::golden_names;
+using test::json_of;
 
 // The common names of a family's models, by model_type.
 const std::map<std::string_view, const char*> kModels = {

@@ -14,9 +14,9 @@ namespace outrider {
 
 // How distances between a key and its query become buckets.
 struct RelativeBuckets {
-  int n = 32;               // even, at least 4
-  int most_distance = 128;  // from there on all are in the last bucket; above n / 2
-  bool both_sides = true;   // half of the buckets for each; false: keys never follow queries
+  int n = 32;              // even, at least 4
+  int max_distance = 128;  // from there on all are in the last bucket; above n / 2
+  bool both_sides = true;  // half of the buckets for each; false: keys never follow queries
 };
 
 // The bucket of a distance, which is above 0 for keys after the query.

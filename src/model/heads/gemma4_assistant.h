@@ -68,7 +68,7 @@ class Gemma4Assistant {
   // Runs rows after the target's sequences, which are unchanged. tokens (n) and states (n,
   // state_dim) of the readers' rows, one reader after the other. Writes to output their logits (n,
   // vocabulary size) and, as features, the states that they return (n, state_dim). Throws Error on
-  // sizes that do not fit, and as CpuPass::lay_out_readers does.
+  // sizes that do not fit, and as CpuPass::prepare_readers does.
   void forward(std::span<const KeyReaders> readers, std::span<const TokenId> tokens,
                std::span<const float> states, ForwardOutput& output);
 

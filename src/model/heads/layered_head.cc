@@ -63,7 +63,7 @@ void LayeredHead::forward(std::span<const TokenBlock> blocks, const ForwardReque
                   fmt::format("{}", block.features.size()));
     }
   }
-  pass_->lay_out(blocks, request.logits);
+  pass_->prepare(blocks, request.logits);
   const PassPlan& plan = pass_->plan();
   const auto n_rows = static_cast<std::size_t>(plan.n_rows());
   tokens_.clear();

@@ -45,8 +45,8 @@ class MarkovHead {
 
   // A node of a draft for whose slot logits are computed.
   struct Node {
-    TokenId token = 0;             // the token before the slot
-    std::span<const float> given;  // (dim): the slot's output
+    TokenId token = 0;                   // the token before the slot
+    std::span<const float> slot_output;  // (dim): the slot's output
     std::span<const float>
         state;  // (rank): of the node before, or empty in front of the first slot
   };

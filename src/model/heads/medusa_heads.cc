@@ -33,7 +33,7 @@ void MedusaHeads::forward(int head, std::span<const float> features, ForwardOutp
   const auto n_rows = static_cast<int>(features.size()) / dim();
   const int n_tokens = parts_.target->config().vocabulary_size;
   const bool own_output = its.output.n_columns() > 0;
-  built.pass->lay_out_rows(n_rows);
+  built.pass->prepare_rows(n_rows);
   float* logits = nullptr;
   if (own_output) {
     logits = output.logits.start_pass(n_rows, n_tokens);

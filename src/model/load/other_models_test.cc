@@ -22,7 +22,7 @@ using ::testing::ThrowsMessage;
 auto fails(const std::string& text) { return ThrowsMessage<Error>(HasSubstr(text)); }
 
 TEST(OtherModels, DirectoriesWithoutConfigAreNamedByTheirFiles) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   EXPECT_NO_THROW(refuse_other_directory(directory.path()));
   std::ofstream(directory.path() / "params.json") << "{}";
   EXPECT_THAT([&] { refuse_other_directory(directory.path()); }, fails("its trainer's own form"));
@@ -33,7 +33,7 @@ TEST(OtherModels, DirectoriesWithoutConfigAreNamedByTheirFiles) {
 TEST(OtherModels, GgufFilesAreNamedByTheirType) {
   const auto refuse = [](const char* key, const char* value) {
     return [key, value] {
-      const auto bytes = test_files::Gguf().text(key, value).bytes();
+      const auto bytes = test::Gguf().text(key, value).bytes();
       refuse_other_gguf(*parse_gguf(bytes, "other.gguf"));
     };
   };

@@ -99,14 +99,14 @@ TEST_P(TextPart, HasTheBitsOfThePlainDirectory) {
     }
   }
   const auto sequence = plain->open({});
-  const testing::Rows expected = testing::run_block(*plain, *sequence, tokens);
+  const test::Rows expected = test::run_block(*plain, *sequence, tokens);
   for (const Layout& layout : kLayouts) {
     SCOPED_TRACE(layout.model);
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     write_whole(whole, layout, directory.path());
     const auto part = load_model(directory.path(), options);
     const auto of_part = part->open({});
-    testing::expect_same_bits(expected, 0, testing::run_block(*part, *of_part, tokens));
+    test::expect_same_bits(expected, 0, test::run_block(*part, *of_part, tokens));
     EXPECT_EQ(part->config().end_tokens, (std::vector<TokenId>{2, 7}));
     ASSERT_EQ(part->warnings().size(), 1u);  // and no warning about the image's weights
     EXPECT_THAT(part->warnings()[0], HasSubstr("its text part alone"));

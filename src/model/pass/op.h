@@ -263,9 +263,9 @@ struct Op {
 
 struct Buffer {
   int width = 0;
-  bool asked = false;  // has a row per row with logits, not per row
-  int n_slots = 0;     // above 0: has that many slots per row, gathered by expert or by head
-  InputForms forms;    // that products read
+  bool asked = false;     // has a row per row with logits, not per row
+  int n_slots = 0;        // above 0: has that many slots per row, gathered by expert or by head
+  ActivationForms forms;  // that products read
   // If ranks hold some columns of the rows each: how many, in order; width is this rank's. Ops on
   // single columns use these buffers; all others use the result of op::Gather. Empty: the rows are
   // whole.

@@ -21,7 +21,7 @@ namespace outrider {
 
 // A pass consists of
 //
-//   pass.lay_out(blocks, request);   throws; no sequence has changed then
+//   pass.prepare(blocks, request);   throws; no sequence has changed then
 //   pass.run(outputs);
 //   ... rows are read
 //
@@ -57,7 +57,7 @@ class PassExecutor {
 
   // Checks the blocks, plans their rows and allocates for the pass. Throws Error (or
   // std::bad_alloc); no sequence has changed then.
-  virtual void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
+  virtual void prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
   const PassPlan& plan() const { return plan_; }
   // Where the logits of the pass that is laid out will stand, if not in host memory: null there.
   // run() fills it. Call it when nobody reads the former rows of the pass's ForwardOutput any more.

@@ -21,7 +21,7 @@ class RankGather {
   Communicator& ranks() const { return *ranks_; }
   // Room for n_rows rows of so many columns, those that come here; 0: this rank receives none.
   // Allocates only while passes grow.
-  void make_room(int n_rows, int width);
+  void resize(int n_rows, int width);
   std::size_t n_room() const { return received_.size(); }  // floats, for tests
 
   // mine: this rank's columns of n_rows rows, (n_rows, parts[rank]). They are received in `row`,

@@ -5,7 +5,7 @@
 
 namespace outrider {
 
-void StateWalks::lay_out(std::span<const PassRow> rows) {
+void StateWalks::prepare(std::span<const PassRow> rows) {
   parts_.clear();
   visits_.clear();
   n_slots_ = 0;

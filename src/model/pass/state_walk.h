@@ -33,7 +33,7 @@ class StateWalks {
   };
 
   // For rows that are laid out but not appended yet. May throw std::bad_alloc.
-  void lay_out(std::span<const PassRow> rows);
+  void prepare(std::span<const PassRow> rows);
 
   int n_walks() const { return static_cast<int>(parts_.size()); }
   Walk walk(int index) const;

@@ -25,14 +25,14 @@ namespace outrider {
 namespace {
 
 using kernels::KvKind;
-using testing::part;
-using testing::Rows;
+using test::part;
+using test::Rows;
 
 constexpr int kVocabulary = 131;
 
 // No size divides another, as in bit_identity_test.cc; three of seven experts.
-testing::TinyShape ragged_shape() {
-  testing::TinyShape shape;
+test::TinyShape ragged_shape() {
+  test::TinyShape shape;
   shape.seed = 5;
   shape.vocabulary_size = kVocabulary;
   shape.dim = 72;
@@ -46,8 +46,8 @@ testing::TinyShape ragged_shape() {
 }
 
 // Widths in whole blocks of 256.
-testing::TinyShape block_shape() {
-  testing::TinyShape shape = ragged_shape();
+test::TinyShape block_shape() {
+  test::TinyShape shape = ragged_shape();
   shape.n_layers = 1;
   shape.dim = 256;
   shape.n_heads = 4;
@@ -58,12 +58,12 @@ testing::TinyShape block_shape() {
 
 // The files, written once: a directory, and GGUF files with stored types.
 struct Files {
-  testing::TemporaryDirectory directory;
+  test::TemporaryDirectory directory;
   Files() {
-    testing::write_hugging_face(testing::make_tiny_model(ragged_shape()), directory.path());
-    const testing::TinyModel of_blocks = testing::make_tiny_model(block_shape());
+    test::write_hugging_face(test::make_tiny_model(ragged_shape()), directory.path());
+    const test::TinyModel of_blocks = test::make_tiny_model(block_shape());
     for (const ElementType type : {ElementType::q8_0, ElementType::q4_0, ElementType::q6_k}) {
-      testing::write_gguf(of_blocks, file(type), {.matrices = type, .head = ElementType::q8_0});
+      test::write_gguf(of_blocks, file(type), {.matrices = type, .head = ElementType::q8_0});
     }
   }
   std::filesystem::path file(ElementType type) const {
@@ -88,11 +88,11 @@ struct Case {
   std::uint64_t expert_memory = 0;  // above 0: experts stay in the file, with this much memory
 
   std::filesystem::path path() const {
-    if (golden != nullptr) return testing::golden_directory(golden);
+    if (golden != nullptr) return test::golden_directory(golden);
     return stored ? files().file(*stored) : files().directory.path();
   }
   std::vector<TokenId> some_tokens(std::size_t n, unsigned start) const {
-    return testing::tokens_without_pattern(n, start, vocabulary);
+    return test::tokens_without_pattern(n, start, vocabulary);
   }
 
   std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, int n_threads) const {
@@ -103,7 +103,7 @@ struct Case {
     options.experts_in_file = expert_memory > 0;
     options.expert_memory_bytes = expert_memory;
     auto model = load_model(path(), options);
-    dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
+    dynamic_cast<DecoderModel&>(*model).set_min_share_ns(0);
     return model;
   }
 };
@@ -146,7 +146,7 @@ const std::vector<Case> kCases = {
     {"gpt_oss_mxfp4_mapped", {}, {}, "gpt_oss_mxfp4", 97, 4, 2, 6'000},
 };
 
-class ExpertsBits : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, Case>> {
+class ExpertsBits : public ::testing::TestWithParam<std::tuple<test::NamedTable, Case>> {
  protected:
   void SetUp() override {
     const auto& [table, what] = GetParam();
@@ -157,8 +157,8 @@ class ExpertsBits : public ::testing::TestWithParam<std::tuple<test_support::Nam
     model_ = what.load(*table.table, 2);
     tokens_ = case_.some_tokens(90, 1);
     const auto sequence = one->open({});
-    decoded_ = testing::decode_one_by_one(*one, *sequence, tokens_);
-    ASSERT_FALSE(testing::same_bits(decoded_[0], decoded_[1]));
+    decoded_ = test::decode_one_by_one(*one, *sequence, tokens_);
+    ASSERT_FALSE(test::same_bits(decoded_[0], decoded_[1]));
   }
 
   Case case_;
@@ -171,13 +171,13 @@ TEST_P(ExpertsBits, ChainsOfOneToEight) {
   const auto sequence = model_->open({});
   std::size_t done = 0;
   for (const std::size_t n : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u}) {
-    testing::expect_same_bits(decoded_, done,
-                              testing::run_and_keep(*model_, *sequence, part(tokens_, done, n)));
+    test::expect_same_bits(decoded_, done,
+                           test::run_and_keep(*model_, *sequence, part(tokens_, done, n)));
     done += n;
   }
-  testing::expect_same_bits(
+  test::expect_same_bits(
       decoded_, done,
-      testing::run_block(*model_, *sequence, part(tokens_, done, tokens_.size() - done)));
+      test::run_block(*model_, *sequence, part(tokens_, done, tokens_.size() - done)));
 }
 
 // Five right nodes among twenty others, each below a random node.
@@ -185,7 +185,7 @@ TEST_P(ExpertsBits, TreesOfTwentyFiveNodes) {
   constexpr std::size_t kStart = 61;
   constexpr int kNodes = 25;
   const auto sequence = model_->open({});
-  testing::run_and_keep(*model_, *sequence, part(tokens_, 0, kStart));
+  test::run_and_keep(*model_, *sequence, part(tokens_, 0, kStart));
   std::vector<TokenId> nodes;
   std::vector<int> parents;
   std::vector<int> path;
@@ -199,14 +199,14 @@ TEST_P(ExpertsBits, TreesOfTwentyFiveNodes) {
       nodes.push_back((node * 31 + 5) % case_.vocabulary);
     }
   }
-  const Rows rows = testing::run_block(*model_, *sequence, nodes, parents);
+  const Rows rows = test::run_block(*model_, *sequence, nodes, parents);
   for (std::size_t i = 0; i < path.size(); ++i) {
-    EXPECT_TRUE(testing::same_bits(rows[static_cast<std::size_t>(path[i])], decoded_[kStart + i]));
+    EXPECT_TRUE(test::same_bits(rows[static_cast<std::size_t>(path[i])], decoded_[kStart + i]));
   }
   sequence->keep(path);
-  testing::expect_same_bits(
+  test::expect_same_bits(
       decoded_, kStart + path.size(),
-      testing::run_block(*model_, *sequence, part(tokens_, kStart + path.size(), 10)));
+      test::run_block(*model_, *sequence, part(tokens_, kStart + path.size(), 10)));
 }
 
 TEST_P(ExpertsBits, EightRaggedTextsInOnePass) {
@@ -221,13 +221,13 @@ TEST_P(ExpertsBits, EightRaggedTextsInOnePass) {
   }
   ForwardOutput output;
   model_->forward(blocks, {}, output);
-  const Rows rows = testing::rows_of(output);
+  const Rows rows = test::rows_of(output);
   std::size_t at = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto alone = model_->open({});
-    const Rows expected = testing::decode_one_by_one(*model_, *alone, texts[i]);
-    for (const auto& row : expected) EXPECT_TRUE(testing::same_bits(row, rows[at++])) << i;
-    if (i == 3) testing::expect_same_bits(decoded_, 0, expected);
+    const Rows expected = test::decode_one_by_one(*model_, *alone, texts[i]);
+    for (const auto& row : expected) EXPECT_TRUE(test::same_bits(row, rows[at++])) << i;
+    if (i == 3) test::expect_same_bits(decoded_, 0, expected);
   }
   EXPECT_GT(output.experts_a_layer, case_.n_used);
   EXPECT_LE(output.experts_a_layer, case_.n_experts);
@@ -236,21 +236,20 @@ TEST_P(ExpertsBits, EightRaggedTextsInOnePass) {
 TEST_P(ExpertsBits, ForksAndWhatIsRewound) {
   constexpr std::size_t kStart = 50;
   const auto sequence = model_->open({});
-  testing::run_and_keep(*model_, *sequence, part(tokens_, 0, kStart));
+  test::run_and_keep(*model_, *sequence, part(tokens_, 0, kStart));
   const auto fork = sequence->fork();
   const std::vector<TokenId> others = case_.some_tokens(9, 77);
-  testing::run_and_keep(*model_, *fork, others);
-  testing::expect_same_bits(decoded_, kStart,
-                            testing::run_and_keep(*model_, *sequence, part(tokens_, kStart, 20)));
+  test::run_and_keep(*model_, *fork, others);
+  test::expect_same_bits(decoded_, kStart,
+                         test::run_and_keep(*model_, *sequence, part(tokens_, kStart, 20)));
   const auto from = static_cast<std::size_t>(fork->rewind(static_cast<int>(kStart) - 2));
   ASSERT_LE(from, kStart - 2);
-  testing::expect_same_bits(
-      decoded_, from,
-      testing::run_and_keep(*model_, *fork, part(tokens_, from, kStart + 12 - from)));
+  test::expect_same_bits(
+      decoded_, from, test::run_and_keep(*model_, *fork, part(tokens_, from, kStart + 12 - from)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ExpertsBits,
-                         ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
+                         ::testing::Combine(::testing::ValuesIn(test::runnable_tables()),
                                             ::testing::ValuesIn(kCases)),
                          [](const auto& info) {
                            std::string name =
@@ -265,20 +264,20 @@ TEST(ExpertsAcrossTables, HaveTheSameBits) {
     if (what.weights == WeightKind::bf16) continue;  // the one exception (kernels/table.h)
     const std::vector<TokenId> tokens = what.some_tokens(60, 9);
     Rows expected;
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       SCOPED_TRACE(what.name + " " + name);
       const auto model = what.load(*table, 2);
       const auto sequence = model->open({});
-      const Rows rows = testing::run_block(*model, *sequence, tokens);
+      const Rows rows = test::run_block(*model, *sequence, tokens);
       if (expected.empty()) expected = rows;
-      testing::expect_same_bits(expected, 0, rows);
+      test::expect_same_bits(expected, 0, rows);
     }
   }
 }
 
 // One row reads as many experts as it uses, and several rows read none twice.
 TEST(Experts, AreCounted) {
-  const auto model = kCases[0].load(*test_support::runnable_tables()[0].table, 1);
+  const auto model = kCases[0].load(*test::runnable_tables()[0].table, 1);
   const auto sequence = model->open({});
   ForwardOutput output;
   const std::vector<TokenId> tokens = kCases[0].some_tokens(60, 2);

@@ -19,24 +19,24 @@
 namespace outrider {
 namespace {
 
-using test_support::near;
-using test_support::product_tolerance;
+using test::near;
+using test::product_tolerance;
 
-testing::TinyShape three_layers() {
-  testing::TinyShape shape;
+test::TinyShape three_layers() {
+  test::TinyShape shape;
   shape.seed = 5;
   shape.n_layers = 3;
   return shape;
 }
 
-std::unique_ptr<LanguageModel> load_tiny(const testing::TinyModel& model, int n_threads) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(model, directory.path());
+std::unique_ptr<LanguageModel> load_tiny(const test::TinyModel& model, int n_threads) {
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(model, directory.path());
   LoadOptions options;
   options.n_threads = n_threads;
   options.weights = kernels::WeightKind::f32;
   auto loaded = load_model(directory.path(), options);
-  dynamic_cast<DecoderModel&>(*loaded).set_least_share_ns(0);
+  dynamic_cast<DecoderModel&>(*loaded).set_min_share_ns(0);
   return loaded;
 }
 
@@ -65,7 +65,7 @@ std::vector<double> normalised(std::span<const float> x, const std::vector<float
 }
 
 TEST(Features, FirstIsTheEmbedding) {
-  testing::TinyModel tiny = testing::make_tiny_model(three_layers());
+  test::TinyModel tiny = test::make_tiny_model(three_layers());
   const auto model = load_tiny(tiny, 1);
   const auto sequence = model->open({});
   const int layers[] = {0};
@@ -83,14 +83,14 @@ TEST(Features, FirstIsTheEmbedding) {
 
 // A model cut off after l layers ends with the norm of the stream that the whole model has there.
 TEST(Features, InnerOnesAreTheStreamAfterThatManyLayers) {
-  const testing::TinyModel whole = testing::make_tiny_model(three_layers());
+  const test::TinyModel whole = test::make_tiny_model(three_layers());
   const auto model = load_tiny(whole, 1);
   const auto sequence = model->open({});
   const int layers[] = {2, 1, 3};
   const ForwardOutput output = run(*model, *sequence, some_tokens(), layers);
   ASSERT_EQ(output.feature_width, 3 * 64);
   for (const int n_layers : {1, 2, 3}) {
-    testing::TinyModel cut = whole;
+    test::TinyModel cut = whole;
     cut.shape.n_layers = n_layers;
     const auto cut_model = load_tiny(cut, 1);
     const auto cut_sequence = cut_model->open({});
@@ -116,7 +116,7 @@ TEST(Features, InnerOnesAreTheStreamAfterThatManyLayers) {
 }
 
 TEST(Features, LastIsWhatTheHeadReads) {
-  testing::TinyModel tiny = testing::make_tiny_model(three_layers());
+  test::TinyModel tiny = test::make_tiny_model(three_layers());
   const auto model = load_tiny(tiny, 1);
   const auto sequence = model->open({});
   const int layers[] = {3};
@@ -141,8 +141,8 @@ TEST(Features, LastIsWhatTheHeadReads) {
 TEST(Features, ProjectedTheyAreTheLogits) {
   for (const kernels::WeightKind kind :
        {kernels::WeightKind::f32, kernels::WeightKind::bf16, kernels::WeightKind::int8}) {
-    const testing::TemporaryDirectory directory;
-    testing::write_hugging_face(testing::make_tiny_model(three_layers()), directory.path());
+    const test::TemporaryDirectory directory;
+    test::write_hugging_face(test::make_tiny_model(three_layers()), directory.path());
     LoadOptions options;
     options.weights = kind;
     options.n_threads = 2;
@@ -161,7 +161,7 @@ TEST(Features, ProjectedTheyAreTheLogits) {
 }
 
 TEST(Features, EmbeddingsAreTheInputMatrix) {
-  const auto model = load_tiny(testing::make_tiny_model(three_layers()), 1);
+  const auto model = load_tiny(test::make_tiny_model(three_layers()), 1);
   const auto sequence = model->open({});
   const int layers[] = {0};
   const ForwardOutput output = run(*model, *sequence, some_tokens(), layers);
@@ -175,7 +175,7 @@ TEST(Features, EmbeddingsAreTheInputMatrix) {
 }
 
 TEST(Features, BitsDoNotDependOnThePass) {
-  const testing::TinyModel tiny = testing::make_tiny_model(three_layers());
+  const test::TinyModel tiny = test::make_tiny_model(three_layers());
   const int layers[] = {1, 3};
   const auto model = load_tiny(tiny, 1);
   const auto whole = model->open({});
@@ -189,7 +189,7 @@ TEST(Features, BitsDoNotDependOnThePass) {
   const auto sequence = model->open({});
   for (std::size_t row = 0; row < some_tokens().size(); ++row) {
     const ForwardOutput alone = run(*model, *sequence, {&some_tokens()[row], 1}, layers);
-    testing::keep_first(*sequence, 1);
+    test::keep_first(*sequence, 1);
     const std::span<const float> feature = expected.feature_row(static_cast<int>(row));
     EXPECT_EQ(std::memcmp(feature.data(), alone.feature_row(0).data(), feature.size_bytes()), 0);
     EXPECT_EQ(std::memcmp(feature.data(), on_two.feature_row(static_cast<int>(row)).data(),
@@ -199,7 +199,7 @@ TEST(Features, BitsDoNotDependOnThePass) {
 }
 
 TEST(Features, NobodyAskedNothingLeft) {
-  const auto model = load_tiny(testing::make_tiny_model(three_layers()), 1);
+  const auto model = load_tiny(test::make_tiny_model(three_layers()), 1);
   const auto sequence = model->open({});
   const ForwardOutput output = run(*model, *sequence, some_tokens(), {});
   EXPECT_EQ(output.feature_width, 0);
@@ -207,7 +207,7 @@ TEST(Features, NobodyAskedNothingLeft) {
 }
 
 TEST(Features, RefusesLayersBeyondTheModel) {
-  const auto model = load_tiny(testing::make_tiny_model(three_layers()), 1);
+  const auto model = load_tiny(test::make_tiny_model(three_layers()), 1);
   const auto sequence = model->open({});
   for (const int layer : {-1, 4}) {
     const int layers[] = {layer};

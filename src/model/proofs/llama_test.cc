@@ -21,10 +21,10 @@
 namespace outrider {
 namespace {
 
-using testing::Row;
-using testing::Rows;
-using testing::TinyModel;
-using testing::TinyShape;
+using test::Row;
+using test::Rows;
+using test::TinyModel;
+using test::TinyShape;
 
 std::vector<TokenId> some_tokens(int n, int vocabulary_size) {
   std::vector<TokenId> tokens;
@@ -40,7 +40,7 @@ Rows run_file(const std::filesystem::path& path, const std::vector<TokenId>& tok
               const LoadOptions& options = {}) {
   const auto model = load_model(path, options);
   const auto sequence = model->open({});
-  return testing::run_block(*model, *sequence, tokens);
+  return test::run_block(*model, *sequence, tokens);
 }
 
 double largest_difference(const Rows& rows, const std::vector<std::vector<double>>& expected) {
@@ -97,15 +97,14 @@ class AgainstReference : public ::testing::TestWithParam<NamedShape> {};
 // but other values: 8 d allows for that. A wrong factor anywhere makes errors as large as the
 // logits, thousands of d.
 TEST_P(AgainstReference, F32FromBothFileForms) {
-  const testing::TemporaryDirectory directory;
-  const TinyModel tiny = testing::make_tiny_model(GetParam().shape);
-  testing::write_hugging_face(tiny, directory.path());
-  testing::write_gguf(tiny, directory.path() / "tiny.gguf");
+  const test::TemporaryDirectory directory;
+  const TinyModel tiny = test::make_tiny_model(GetParam().shape);
+  test::write_hugging_face(tiny, directory.path());
+  test::write_gguf(tiny, directory.path() / "tiny.gguf");
   const std::vector<TokenId> tokens = some_tokens(90, tiny.shape.vocabulary_size);
 
-  const auto expected = testing::reference_logits<double>(tiny, tokens);
-  const double rounding =
-      largest_difference(testing::reference_logits<float>(tiny, tokens), expected);
+  const auto expected = test::reference_logits<double>(tiny, tokens);
+  const double rounding = largest_difference(test::reference_logits<float>(tiny, tokens), expected);
   ASSERT_GT(rounding, 0);
   ASSERT_LT(rounding, 1e-3);
   const Rows rows = run_file(directory.path(), tokens);
@@ -118,7 +117,7 @@ TEST_P(AgainstReference, F32FromBothFileForms) {
     // radians here, and a logit by a small multiple of that.
     EXPECT_LE(largest_difference(from_gguf, expected), 8 * rounding + 16 * 90 * 0x1p-24);
   } else {
-    testing::expect_same_bits(rows, 0, from_gguf);
+    test::expect_same_bits(rows, 0, from_gguf);
   }
 }
 
@@ -140,22 +139,22 @@ TEST(DecoderModel, QuantisedGgufFilesComeNearTheirOwnValues) {
                                        std::pair{ElementType::q4_1, ElementType::bf16},
                                        std::pair{ElementType::q6_k, ElementType::f16}}) {
     SCOPED_TRACE(fmt::format("{} {}", name_of(matrices), name_of(head)));
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     const auto file = directory.path() / "tiny.gguf";
-    TinyModel tiny = testing::make_tiny_model(shape);
-    testing::write_gguf(tiny, file, {matrices, head});
+    TinyModel tiny = test::make_tiny_model(shape);
+    test::write_gguf(tiny, file, {matrices, head});
 
     // The file's values, read back: rounded as stored, and still interleaved there. So only the
     // values are rounded here.
     for (auto& tensor : tiny.tensors) {
       if (tensor.shape.size() < 2) continue;
       const ElementType type = tensor.name == "lm_head.weight" ? head : matrices;
-      const auto bytes = testing::encode_values(tensor.values, tensor.shape[1], type);
+      const auto bytes = test::encode_values(tensor.values, tensor.shape[1], type);
       const TensorView view{tensor.name, type, tensor.shape, bytes};
       decode_rows(view, 0, tensor.shape[0], tensor.values);
     }
     const std::vector<TokenId> tokens = some_tokens(16, shape.vocabulary_size);
-    const auto expected = testing::reference_logits<double>(tiny, tokens);
+    const auto expected = test::reference_logits<double>(tiny, tokens);
     const Rows rows = run_file(file, tokens);
     double error = 0;
     double size = 0;
@@ -172,7 +171,7 @@ TEST(DecoderModel, QuantisedGgufFilesComeNearTheirOwnValues) {
     LoadOptions exact;
     exact.weights = WeightKind::f32;
     const double rounding =
-        largest_difference(testing::reference_logits<float>(tiny, tokens), expected);
+        largest_difference(test::reference_logits<float>(tiny, tokens), expected);
     EXPECT_LE(largest_difference(run_file(file, tokens, exact), expected), 8 * rounding);
   }
 }
@@ -180,16 +179,16 @@ TEST(DecoderModel, QuantisedGgufFilesComeNearTheirOwnValues) {
 // In a quantised model, tensors stored as bf16 run as f32: the bits are those of a file that holds
 // these numbers as f32.
 TEST(DecoderModel, NothingRunsAsBf16InAQuantisedModel) {
-  const testing::TemporaryDirectory directory;
-  TinyModel tiny = testing::make_tiny_model({});
-  testing::write_gguf(tiny, directory.path() / "bf16.gguf", {ElementType::q8_0, ElementType::bf16});
+  const test::TemporaryDirectory directory;
+  TinyModel tiny = test::make_tiny_model({});
+  test::write_gguf(tiny, directory.path() / "bf16.gguf", {ElementType::q8_0, ElementType::bf16});
   auto& head = tiny.at("lm_head.weight");
-  const auto bytes = testing::encode_values(head.values, head.shape[1], ElementType::bf16);
+  const auto bytes = test::encode_values(head.values, head.shape[1], ElementType::bf16);
   decode_rows({head.name, ElementType::bf16, head.shape, bytes}, 0, head.shape[0], head.values);
-  testing::write_gguf(tiny, directory.path() / "f32.gguf", {ElementType::q8_0, ElementType::f32});
+  test::write_gguf(tiny, directory.path() / "f32.gguf", {ElementType::q8_0, ElementType::f32});
   const std::vector<TokenId> tokens = some_tokens(20, 300);
-  testing::expect_same_bits(run_file(directory.path() / "bf16.gguf", tokens), 0,
-                            run_file(directory.path() / "f32.gguf", tokens));
+  test::expect_same_bits(run_file(directory.path() / "bf16.gguf", tokens), 0,
+                         run_file(directory.path() / "f32.gguf", tokens));
 }
 
 // Stored as bf16 or f16 and loaded as f32: equals the widened numbers stored as f32. The embedding
@@ -199,8 +198,8 @@ int n_attended_by_pairs = 0;
 // Attention uses bf16 products only for bf16 weights with bf16 keys. A quantised model has the same
 // bits on every table, and a float cache is read as floats.
 TEST(DecoderModel, AttendsByProductsOfBf16WithBf16WeightsAndKeysAlone) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   kernels::KernelTable table = *kernels::find_table("scalar");
   table.attend_bf16_pairs = [](const kernels::AttendArgs& args) {
     ++n_attended_by_pairs;
@@ -218,7 +217,7 @@ TEST(DecoderModel, AttendsByProductsOfBf16WithBf16WeightsAndKeysAlone) {
       const auto model = load_model(directory.path(), options);
       const auto sequence = model->open({});
       n_attended_by_pairs = 0;
-      testing::run_block(*model, *sequence, std::vector<TokenId>{1, 2, 3});
+      test::run_block(*model, *sequence, std::vector<TokenId>{1, 2, 3});
       const bool pairs = weights == WeightKind::bf16 && kv == kernels::KvKind::bf16;
       EXPECT_EQ(n_attended_by_pairs > 0, pairs)
           << static_cast<int>(weights) << " " << static_cast<int>(kv);
@@ -228,41 +227,41 @@ TEST(DecoderModel, AttendsByProductsOfBf16WithBf16WeightsAndKeysAlone) {
 
 TEST(DecoderModel, StoredTypesWiden) {
   for (const ElementType type : {ElementType::bf16, ElementType::f16}) {
-    const testing::TemporaryDirectory directory;
-    TinyModel tiny = testing::make_tiny_model({});
-    testing::write_hugging_face(tiny, directory.path() / "narrow", type);
+    const test::TemporaryDirectory directory;
+    TinyModel tiny = test::make_tiny_model({});
+    test::write_hugging_face(tiny, directory.path() / "narrow", type);
     for (auto& tensor : tiny.tensors) {
-      const auto bytes = testing::encode_values(tensor.values, tensor.shape.back(), type);
+      const auto bytes = test::encode_values(tensor.values, tensor.shape.back(), type);
       const TensorView view{tensor.name, type, tensor.shape, bytes};
       const std::int64_t n_rows = view.n_elements() / tensor.shape.back();
       decode_rows(view, 0, n_rows, tensor.values);
     }
-    testing::write_hugging_face(tiny, directory.path() / "wide");
+    test::write_hugging_face(tiny, directory.path() / "wide");
     const std::vector<TokenId> tokens = some_tokens(20, 300);
     for (const WeightKind kind :
          {WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4}) {
       LoadOptions options;
       options.weights = kind;
-      testing::expect_same_bits(run_file(directory.path() / "wide", tokens, options), 0,
-                                run_file(directory.path() / "narrow", tokens, options));
+      test::expect_same_bits(run_file(directory.path() / "wide", tokens, options), 0,
+                             run_file(directory.path() / "narrow", tokens, options));
     }
   }
 }
 
 // Errors leave everything unchanged: the next pass gives the same bits.
 TEST(DecoderModel, RefusesWhatItCannotRun) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   TinyShape shape;
   shape.context_length = 40;
-  const TinyModel tiny = testing::make_tiny_model(shape);
-  testing::write_hugging_face(tiny, directory.path());
+  const TinyModel tiny = test::make_tiny_model(shape);
+  test::write_hugging_face(tiny, directory.path());
   const auto model = load_model(directory.path());
   const auto stranger = load_model(directory.path());
   const std::vector<TokenId> tokens = some_tokens(12, 300);
 
   const auto sequence = model->open({});
-  testing::run_and_keep(*model, *sequence, tokens);
-  testing::run_block(*model, *sequence, std::vector<TokenId>{5, 6});
+  test::run_and_keep(*model, *sequence, tokens);
+  test::run_block(*model, *sequence, std::vector<TokenId>{5, 6});
   const auto foreign = stranger->open({});
   const auto fresh = model->open({});
   ForwardOutput output;
@@ -314,18 +313,18 @@ TEST(DecoderModel, RefusesWhatItCannotRun) {
   std::vector<TokenId> whole = tokens;
   whole.insert(whole.end(), {5, 6, 1, 2, 3});
   const Rows expected = run_file(directory.path(), whole);
-  testing::expect_same_bits(expected, 14, testing::run_block(*model, *sequence, good));
+  test::expect_same_bits(expected, 14, test::run_block(*model, *sequence, good));
   // Exactly to the end of the context is allowed.
   const std::vector<TokenId> rest(23, 1);
-  EXPECT_EQ(testing::run_block(*model, *sequence, rest).size(), 23u);
-  EXPECT_TRUE(testing::run_block(*model, *fresh, std::vector<TokenId>(40, 2)).size() == 40u);
+  EXPECT_EQ(test::run_block(*model, *sequence, rest).size(), 23u);
+  EXPECT_TRUE(test::run_block(*model, *fresh, std::vector<TokenId>(40, 2)).size() == 40u);
   model->forward({}, {}, output);
   EXPECT_EQ(output.logits.n_rows(), 0);
 }
 
 TEST(DecoderModel, ReportsProgressUpToTheEnd) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   std::vector<double> shares;
   LoadOptions options;
   options.progress = [&](double share) { shares.push_back(share); };
@@ -339,8 +338,8 @@ TEST(DecoderModel, ReportsProgressUpToTheEnd) {
 // The random pair for demos: on text of the target, its drafter is accepted often enough to be
 // useful, and rejected often enough to show it.
 TEST(TinyPair, AcceptanceIsBetweenTheExtremes) {
-  const testing::TemporaryDirectory directory;
-  testing::write_tiny_pair(directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_tiny_pair(directory.path());
   const auto target = load_model(directory.path() / "target");
   const auto draft = load_model(directory.path() / "draft");
   double overlap = 0;
@@ -351,8 +350,8 @@ TEST(TinyPair, AcceptanceIsBetweenTheExtremes) {
     const auto draft_sequence = draft->open({});
     TokenId token = start;
     for (int i = 0; i < 100; ++i, ++n) {
-      const Row p = testing::run_and_keep(*target, *target_sequence, {&token, 1})[0];
-      const Row q = testing::run_and_keep(*draft, *draft_sequence, {&token, 1})[0];
+      const Row p = test::run_and_keep(*target, *target_sequence, {&token, 1})[0];
+      const Row q = test::run_and_keep(*draft, *draft_sequence, {&token, 1})[0];
       const auto probabilities = [](const Row& logits) {
         const float largest = *std::max_element(logits.begin(), logits.end());
         std::vector<double> result;

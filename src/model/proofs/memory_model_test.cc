@@ -17,14 +17,14 @@
 namespace outrider {
 namespace {
 
-using testing::GoldenModel;
-using testing::MemoryFiles;
-using testing::Rows;
+using test::GoldenModel;
+using test::MemoryFiles;
+using test::Rows;
 
 Rows logits_of(LanguageModel& model, const GoldenModel& golden) {
   const auto sequence = model.open({.encoder_tokens = golden.encoder_ids});
   if (!golden.encoder_ids.empty()) model.encode(*sequence);
-  return testing::run_block(model, *sequence, golden.ids);
+  return test::run_block(model, *sequence, golden.ids);
 }
 
 bool same_bits(const Rows& a, const Rows& b) {
@@ -63,11 +63,11 @@ TEST_P(MemoryModel, HasTheBitsOfItsDirectory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, MemoryModel,
-                         ::testing::ValuesIn(testing::golden_names("model.safetensors")),
+                         ::testing::ValuesIn(test::golden_names("model.safetensors")),
                          [](const auto& info) { return info.param; });
 
 TEST(MemoryModelExperts, AreNotMapped) {
-  const MemoryFiles files(testing::golden_directory("mixtral_plain"));
+  const MemoryFiles files(test::golden_directory("mixtral_plain"));
   EXPECT_THROW(load_model(files.folder(), std::make_unique<MemoryTensors>(files.views, "memory"),
                           {.experts_in_file = true, .n_threads = 1}),
                UsageError);

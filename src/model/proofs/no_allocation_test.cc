@@ -19,9 +19,9 @@
 namespace outrider {
 namespace {
 
-void expect_no_allocations(const testing::TinyShape& shape) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+void expect_no_allocations(const test::TinyShape& shape) {
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path());
   for (const auto kind : {kernels::WeightKind::f32, kernels::WeightKind::int8}) {
     LoadOptions options;
     options.weights = kind;
@@ -41,23 +41,23 @@ void expect_no_allocations(const testing::TinyShape& shape) {
     };
     rounds();
     sequence->truncate(3);
-    const long before = testing::n_allocations;
+    const long before = test::n_allocations;
     rounds();
-    EXPECT_EQ(testing::n_allocations, before);
+    EXPECT_EQ(test::n_allocations, before);
     EXPECT_EQ(sequence->n_kept(), 83);
   }
-  EXPECT_GT(testing::n_allocations, 0);
+  EXPECT_GT(test::n_allocations, 0);
 }
 
 TEST(DecoderModel, AllocatesNothingOnceWarm) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
   expect_no_allocations({});
 }
 
 // Whichever experts the rows choose.
 TEST(DecoderModel, AllocatesNothingForExperts) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  testing::TinyShape shape;
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
+  test::TinyShape shape;
   shape.n_experts = 6;
   shape.n_experts_used = 2;
   expect_no_allocations(shape);
@@ -66,12 +66,12 @@ TEST(DecoderModel, AllocatesNothingForExperts) {
 // A sequence longer than any before allocates only for new pages. The next one reuses those pages;
 // if its length was announced, it allocates nothing.
 TEST(DecoderModel, AllocatesForNewPagesAlone) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  const testing::TemporaryDirectory directory;
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
+  const test::TemporaryDirectory directory;
   constexpr int kRounds = 500;
-  testing::TinyShape shape;
+  test::TinyShape shape;
   shape.context_length = 2 * kRounds + 3;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path());
   LoadOptions options;
   options.n_threads = 1;
   const auto model = load_model(directory.path(), options);
@@ -86,15 +86,15 @@ TEST(DecoderModel, AllocatesForNewPagesAlone) {
     const PagePool& pool = dynamic_cast<KvSequence&>(*sequence).cache()->pool();
     const TokenBlock block{sequence.get(), tokens, {}};
     for (int round = 0; round < kRounds; ++round) {
-      const long before = testing::n_allocations;
+      const long before = test::n_allocations;
       const int n_pages = pool.n_pages();
       model->forward({&block, 1}, {}, output);
       sequence->keep(path);
       if (round < kWarmUpRounds) continue;
       if (is_first && pool.n_pages() > n_pages) {
-        n_rounds_with_new_pages += testing::n_allocations > before ? 1 : 0;
+        n_rounds_with_new_pages += test::n_allocations > before ? 1 : 0;
       } else {
-        ASSERT_EQ(testing::n_allocations, before) << round;
+        ASSERT_EQ(test::n_allocations, before) << round;
         ASSERT_EQ(pool.n_pages(), n_pages);
       }
     }
@@ -111,9 +111,9 @@ TEST(DecoderModel, AllocatesForNewPagesAlone) {
 class FurtherModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FurtherModel, AllocatesNothing) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  const testing::TemporaryDirectory directory;
-  testing::copy_changed(GetParam(), {{"max_position_embeddings", 1024}}, directory.path());
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
+  const test::TemporaryDirectory directory;
+  test::copy_changed(GetParam(), {{"max_position_embeddings", 1024}}, directory.path());
   const auto model = load_model(directory.path(), {.n_threads = 1});
   ForwardOutput output;
   const TokenId tokens[] = {5, 6, 7, 8};
@@ -124,12 +124,12 @@ TEST_P(FurtherModel, AllocatesNothing) {
     const PagePool& pool = dynamic_cast<KvSequence&>(*sequence).cache()->pool();
     const TokenBlock block{sequence.get(), tokens, parents};
     for (int round = 0; round < 400; ++round) {
-      const long before = testing::n_allocations;
+      const long before = test::n_allocations;
       const int n_pages = pool.n_pages();
       model->forward({&block, 1}, {}, output);
       sequence->keep(path);
       if (round < 2 || (is_first && pool.n_pages() > n_pages)) continue;
-      ASSERT_EQ(testing::n_allocations, before) << round;
+      ASSERT_EQ(test::n_allocations, before) << round;
       ASSERT_EQ(pool.n_pages(), n_pages);
     }
     EXPECT_EQ(sequence->n_kept(), 800);
@@ -145,17 +145,17 @@ INSTANTIATE_TEST_SUITE_P(, FurtherModel,
 // Splits of a context that two threads share: the prompt's passes are too wide to share them, but
 // have sized the buffers for one row and for a draft.
 TEST(DecoderModel, AllocatesNothingWhereSplitsAreShared) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  if (!test::kCountsAllocations) GTEST_SKIP() << test::kWhyNotCounted;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.context_length = 2 * kernels::kSplitKeys;
   shape.n_heads = 3;
   shape.n_kv_heads = 3;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path());
   LoadOptions options;
   options.n_threads = 2;
   const auto model = load_model(directory.path(), options);
-  dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
+  dynamic_cast<DecoderModel&>(*model).set_min_share_ns(0);
   const auto sequence =
       model->open({.encoder_tokens = {}, .n_reserved = kernels::kSplitKeys + 200});
   ForwardOutput output;
@@ -169,9 +169,9 @@ TEST(DecoderModel, AllocatesNothingWhereSplitsAreShared) {
   };
   for (int i = 0; i < 11; ++i) pass(100);
   ASSERT_GT(sequence->n_kept(), kernels::kSplitKeys);
-  const long before = testing::n_allocations;
+  const long before = test::n_allocations;
   for (const std::size_t n : {1, 5, 1, 64}) pass(n);
-  EXPECT_EQ(testing::n_allocations, before);
+  EXPECT_EQ(test::n_allocations, before);
 }
 
 }  // namespace

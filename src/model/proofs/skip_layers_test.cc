@@ -19,41 +19,41 @@ namespace {
 
 using Layers = std::vector<int>;
 
-testing::TinyModel four_layers() {
-  testing::TinyShape shape;
+test::TinyModel four_layers() {
+  test::TinyShape shape;
   shape.seed = 9;
   shape.n_layers = 4;
-  return testing::make_tiny_model(shape);
+  return test::make_tiny_model(shape);
 }
 
 // `model` without the listed layers.
-testing::TinyModel without(const testing::TinyModel& model, const Layers& skipped) {
-  testing::TinyModel rest = model;
+test::TinyModel without(const test::TinyModel& model, const Layers& skipped) {
+  test::TinyModel rest = model;
   rest.tensors.clear();
   rest.shape.n_layers = 0;
   const auto prefix_of = [](int layer) { return "model.layers." + std::to_string(layer) + "."; };
   for (int layer = 0; layer < model.shape.n_layers; ++layer) {
     if (std::find(skipped.begin(), skipped.end(), layer) != skipped.end()) continue;
-    for (testing::TinyTensor tensor : model.tensors) {
+    for (test::TinyTensor tensor : model.tensors) {
       if (tensor.name.rfind(prefix_of(layer), 0) != 0) continue;
       tensor.name.replace(0, prefix_of(layer).size(), prefix_of(rest.shape.n_layers));
       rest.tensors.push_back(tensor);
     }
     ++rest.shape.n_layers;
   }
-  for (const testing::TinyTensor& tensor : model.tensors) {
+  for (const test::TinyTensor& tensor : model.tensors) {
     if (tensor.name.rfind("model.layers.", 0) != 0) rest.tensors.push_back(tensor);
   }
   return rest;
 }
 
-std::unique_ptr<LanguageModel> load_tiny(const testing::TinyModel& model, int n_threads) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(model, directory.path());
+std::unique_ptr<LanguageModel> load_tiny(const test::TinyModel& model, int n_threads) {
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(model, directory.path());
   LoadOptions options;
   options.n_threads = n_threads;
   auto loaded = load_model(directory.path(), options);
-  dynamic_cast<DecoderModel&>(*loaded).set_least_share_ns(0);
+  dynamic_cast<DecoderModel&>(*loaded).set_min_share_ns(0);
   return loaded;
 }
 
@@ -83,7 +83,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(SkipLayers, IsTheModelThatNeverHadThem) {
-  const testing::TinyModel tiny = four_layers();
+  const test::TinyModel tiny = four_layers();
   for (const int n_threads : {1, 2}) {
     const auto model = load_tiny(tiny, n_threads);
     for (const Layers& skipped :

@@ -22,17 +22,17 @@ namespace outrider {
 namespace {
 
 using kernels::KvKind;
-using testing::part;
-using testing::Rows;
+using test::part;
+using test::Rows;
 
 constexpr int kVocabulary = 131;
 constexpr auto kSplit = static_cast<std::size_t>(kernels::kSplitKeys);
 
 // Three key-value heads: one thread takes them all, and two threads cannot share them evenly.
 const std::filesystem::path& three_heads() {
-  static const testing::TemporaryDirectory kDirectory;
+  static const test::TemporaryDirectory kDirectory;
   static const bool kWritten = [] {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.seed = 5;
     shape.vocabulary_size = kVocabulary;
     shape.context_length = 4096;
@@ -42,7 +42,7 @@ const std::filesystem::path& three_heads() {
     shape.n_kv_heads = 3;
     shape.head_dim = 18;
     shape.hidden_dim = 48;
-    testing::write_hugging_face(testing::make_tiny_model(shape), kDirectory.path());
+    test::write_hugging_face(test::make_tiny_model(shape), kDirectory.path());
     return true;
   }();
   (void)kWritten;
@@ -51,11 +51,11 @@ const std::filesystem::path& three_heads() {
 
 std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, WeightKind weights,
                                     KvKind kv, int n_threads) {
-  return testing::load_on(three_heads(), table, weights, kv, n_threads);
+  return test::load_on(three_heads(), table, weights, kv, n_threads);
 }
 
 std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
-  return testing::tokens_without_pattern(n, start, kVocabulary);
+  return test::tokens_without_pattern(n, start, kVocabulary);
 }
 
 // Runs the first n tokens in passes with too many rows to share splits.
@@ -65,14 +65,14 @@ std::unique_ptr<Sequence> prefilled(LanguageModel& model, const std::vector<Toke
   auto sequence = model.open({.encoder_tokens = encoder_tokens});
   for (std::size_t done = 0; done < n;) {
     const std::size_t rows = std::min<std::size_t>(n - done, 300);
-    testing::run_and_keep(model, *sequence, part(tokens, done, rows));
+    test::run_and_keep(model, *sequence, part(tokens, done, rows));
     done += rows;
   }
   return sequence;
 }
 
 class SplitAttention
-    : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, WeightKind, KvKind>> {};
+    : public ::testing::TestWithParam<std::tuple<test::NamedTable, WeightKind, KvKind>> {};
 
 // load(n_threads): returns a model with that vocabulary. Its encoder, if any, reads those tokens.
 template <typename Load>
@@ -80,21 +80,21 @@ void expect_bits_of_one_thread(const Load& load, int vocabulary,
                                const std::vector<TokenId>& encoder_tokens = {}) {
   // Rows end before the second split and within it.
   constexpr std::size_t kBefore = kSplit - 9;
-  const std::vector<TokenId> tokens = testing::tokens_without_pattern(kBefore + 40, 1, vocabulary);
+  const std::vector<TokenId> tokens = test::tokens_without_pattern(kBefore + 40, 1, vocabulary);
   const auto one = load(1);
   const auto alone = prefilled(*one, tokens, kBefore, encoder_tokens);
-  const Rows expected = testing::decode_one_by_one(*one, *alone, part(tokens, kBefore, 40));
-  ASSERT_FALSE(testing::same_bits(expected[0], expected[20]));
+  const Rows expected = test::decode_one_by_one(*one, *alone, part(tokens, kBefore, 40));
+  ASSERT_FALSE(test::same_bits(expected[0], expected[20]));
 
   for (const int n_threads : {2, 4}) {
     SCOPED_TRACE(n_threads);
     const auto model = load(n_threads);
     const auto sequence = prefilled(*model, tokens, kBefore, encoder_tokens);
-    testing::expect_same_bits(
-        expected, 0, testing::decode_one_by_one(*model, *sequence, part(tokens, kBefore, 12)));
+    test::expect_same_bits(expected, 0,
+                           test::decode_one_by_one(*model, *sequence, part(tokens, kBefore, 12)));
     sequence->truncate(static_cast<int>(kBefore));
-    testing::expect_same_bits(expected, 0,
-                              testing::run_block(*model, *sequence, part(tokens, kBefore, 40)));
+    test::expect_same_bits(expected, 0,
+                           test::run_block(*model, *sequence, part(tokens, kBefore, 40)));
     sequence->keep({});
     // The right path among wrong siblings: chunks are gathered on both sides of the split's
     // boundary.
@@ -106,10 +106,10 @@ void expect_bits_of_one_thread(const Load& load, int vocabulary,
       const int parent = static_cast<int>(2 * i) - 1;
       parents.insert(parents.end(), {parent, parent});
     }
-    const Rows rows = testing::run_block(*model, *sequence, nodes, parents);
+    const Rows rows = test::run_block(*model, *sequence, nodes, parents);
     Rows right_rows;
     for (std::size_t i = 0; i < 30; ++i) right_rows.push_back(rows[2 * i + 1]);
-    testing::expect_same_bits(expected, 0, right_rows);
+    test::expect_same_bits(expected, 0, right_rows);
   }
 }
 
@@ -125,13 +125,13 @@ TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
 // For a golden model, with a context of several splits.
 void expect_bits_of_one_thread(const char* golden) {
   const auto& [table, weights, kv] = SplitAttention::GetParam();
-  const testing::TemporaryDirectory directory;
-  testing::copy_changed(golden, {{"max_position_embeddings", 4096}}, directory.path());
+  const test::TemporaryDirectory directory;
+  test::copy_changed(golden, {{"max_position_embeddings", 4096}}, directory.path());
   expect_bits_of_one_thread(
       [&, kernels = table.table, held = weights, cache = kv](int n_threads) {
-        return testing::load_on(directory.path(), *kernels, held, cache, n_threads);
+        return test::load_on(directory.path(), *kernels, held, cache, n_threads);
       },
-      testing::json_of(directory.path() / "config.json")["vocab_size"]);
+      test::json_of(directory.path() / "config.json")["vocab_size"]);
 }
 
 // A sink is added after the last split, whichever thread took it (three heads of gpt-oss; the first
@@ -156,10 +156,10 @@ TEST_P(SplitAttention, BiasesByDistanceReachOverSplits) {
   expect_bits_of_one_thread(
       [](int n_threads) {
         const auto& [table, weights, kv] = GetParam();
-        return testing::load_on(testing::golden_directory("t5_plain"), *table.table, weights, kv,
-                                n_threads);
+        return test::load_on(test::golden_directory("t5_plain"), *table.table, weights, kv,
+                             n_threads);
       },
-      97, testing::tokens_without_pattern(kSplit + 70, 3, 97));
+      97, test::tokens_without_pattern(kSplit + 70, 3, 97));
 }
 
 std::string case_name(const ::testing::TestParamInfo<SplitAttention::ParamType>& info) {
@@ -170,17 +170,17 @@ std::string case_name(const ::testing::TestParamInfo<SplitAttention::ParamType>&
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SplitAttention,
-                         ::testing::Combine(::testing::ValuesIn(test_support::tables_of_the_day()),
+                         ::testing::Combine(::testing::ValuesIn(test::tables_of_the_day()),
                                             ::testing::Values(WeightKind::bf16, WeightKind::int8),
                                             ::testing::Values(KvKind::f32, KvKind::bf16,
                                                               KvKind::int8)),
                          case_name);
 
-INSTANTIATE_TEST_SUITE_P(
-    Tiles, SplitAttention,
-    ::testing::Combine(::testing::ValuesIn(test_support::emulated_tiles_of_the_day()),
-                       ::testing::Values(WeightKind::int8), ::testing::Values(KvKind::bf16)),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Tiles, SplitAttention,
+                         ::testing::Combine(::testing::ValuesIn(test::emulated_tiles_of_the_day()),
+                                            ::testing::Values(WeightKind::int8),
+                                            ::testing::Values(KvKind::bf16)),
+                         case_name);
 
 // Sequences of one, two and three splits in one pass.
 TEST(SplitAttentionTogether, SequencesOfOtherLengthsShareAPass) {
@@ -196,17 +196,17 @@ TEST(SplitAttentionTogether, SequencesOfOtherLengthsShareAPass) {
   std::vector<TokenBlock> blocks;
   for (const std::size_t length : lengths) {
     const auto sequence = prefilled(*one, tokens, length);
-    expected.push_back(testing::decode_one_by_one(*one, *sequence, part(tokens, length, kRows)));
+    expected.push_back(test::decode_one_by_one(*one, *sequence, part(tokens, length, kRows)));
     sequences.push_back(prefilled(*two, tokens, length));
     blocks.push_back({sequences.back().get(), part(tokens, length, kRows), {}});
   }
   ForwardOutput output;
   two->forward(blocks, {}, output);
-  const Rows rows = testing::rows_of(output);
+  const Rows rows = test::rows_of(output);
   ASSERT_EQ(rows.size(), expected.size() * kRows);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto first = rows.begin() + static_cast<std::ptrdiff_t>(i * kRows);
-    testing::expect_same_bits(expected[i], 0, Rows(first, first + kRows));
+    test::expect_same_bits(expected[i], 0, Rows(first, first + kRows));
   }
 }
 

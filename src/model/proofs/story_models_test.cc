@@ -14,8 +14,8 @@
 namespace outrider {
 namespace {
 
-using testing::Row;
-using testing::Rows;
+using test::Row;
+using test::Rows;
 
 const std::filesystem::path kModels = std::filesystem::path(OUTRIDER_SHARED_DATA) / "models";
 
@@ -40,7 +40,7 @@ class StoryModel : public ::testing::TestWithParam<std::string> {
       const auto greedy = golden["greedy_ids"].get<std::vector<TokenId>>();
       ASSERT_GE(greedy.size(), 40u);
       const auto sequence = model->open({});
-      Row last = testing::run_and_keep(*model, *sequence, prompt).back();
+      Row last = test::run_and_keep(*model, *sequence, prompt).back();
 
       // The golden logits are those after the first generated token.
       const auto first16 = golden["last_logits_first16"].get<std::vector<float>>();
@@ -54,7 +54,7 @@ class StoryModel : public ::testing::TestWithParam<std::string> {
       std::vector<TokenId> ids;
       while (ids.size() < greedy.size()) {
         ids.push_back(argmax(last));
-        last = testing::run_and_keep(*model, *sequence, {&ids.back(), 1}).back();
+        last = test::run_and_keep(*model, *sequence, {&ids.back(), 1}).back();
       }
       EXPECT_EQ(ids, greedy) << golden["prompt"];
     }
@@ -77,8 +77,8 @@ TEST_P(StoryModel, HasTheSameBitsFromBothFiles) {
     tokens.insert(tokens.end(), greedy.begin(), greedy.end());
     const auto left = from_directory->open({});
     const auto right = from_gguf->open({});
-    testing::expect_same_bits(testing::run_block(*from_directory, *left, tokens), 0,
-                              testing::run_block(*from_gguf, *right, tokens));
+    test::expect_same_bits(test::run_block(*from_directory, *left, tokens), 0,
+                           test::run_block(*from_gguf, *right, tokens));
   }
 }
 

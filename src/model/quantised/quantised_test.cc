@@ -29,9 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using test::Row;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::Row;
-using testing::Rows;
 using ::testing::ThrowsMessage;
 using Form = Quantisation::Form;
 
@@ -61,7 +61,7 @@ class Quantised : public ::testing::TestWithParam<Case> {
       tokens.push_back(static_cast<TokenId>(id));
     }
     const auto sequence = model->open({});
-    return testing::run_block(*model, *sequence, tokens);
+    return test::run_block(*model, *sequence, tokens);
   }
   static double largest_difference(const Rows& rows) {
     const auto source = open_safetensors(golden(GetParam().name) / "golden.safetensors");
@@ -223,7 +223,7 @@ TEST(FindQuantised, NamesWhatIsWrong) {
 
 // An invalid group would read beyond the scales.
 TEST(FindQuantised, RefusesGroupsThatAreNone) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path file = directory.path() / "model.safetensors";
   const std::string name = "model.layers.0.mlp.up_proj";
   std::ifstream stream(golden("gptq_ordered") / "model.safetensors", std::ios::binary);

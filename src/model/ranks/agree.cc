@@ -40,9 +40,9 @@ std::uint64_t checksum_of_samples(std::span<const std::byte> data, std::size_t n
                                   std::uint64_t start) {
   std::uint64_t sum = start;
   const std::size_t n = std::min(kSample_bytes, data.size());
-  const std::size_t most_begin = data.size() - n;
+  const std::size_t max_begin = data.size() - n;
   for (std::size_t i = 0; i < n_samples; ++i) {
-    const std::size_t begin = n_samples == 1 ? most_begin / 2 : most_begin / (n_samples - 1) * i;
+    const std::size_t begin = n_samples == 1 ? max_begin / 2 : max_begin / (n_samples - 1) * i;
     sum = checksum(data.subspan(begin, n), sum);
   }
   return sum;
@@ -94,8 +94,8 @@ std::string model_checksum(const std::filesystem::path& given, const TensorSourc
   const auto& tensors = source.tensors();
   const std::size_t n_tensors = tensors.size();
   const std::size_t n_samples = std::clamp<std::size_t>(
-      kMostSamples / std::max<std::size_t>(n_tensors, 1), 1, kSamplesOfTensor);
-  const std::size_t stride = (n_tensors + kMostSamples - 1) / kMostSamples;
+      kMaxSamples / std::max<std::size_t>(n_tensors, 1), 1, kSamplesOfTensor);
+  const std::size_t stride = (n_tensors + kMaxSamples - 1) / kMaxSamples;
   for (std::size_t i = 0; i < n_tensors; ++i) {
     sum = checksum_of(tensors[i], sum);
     if (i % stride != 0) continue;

@@ -70,7 +70,7 @@ void Communicator::exchange(const Exchange& exchange, Patience patience) {
   fail_if_lost();
   const bool is_loading = patience == Patience::loading;
   const double seconds = is_loading ? kLoading_seconds : timeout_seconds_;
-  WaitLimit limit{.most_seconds = seconds};
+  WaitLimit limit{.max_seconds = seconds};
   // How a pass ends is rank 0's to decide: the others are to hear it.
   if (is_loading || leads()) {
     limit.stop = stop_;
@@ -108,7 +108,7 @@ void Communicator::gather(std::span<const std::byte> mine, std::span<const std::
   }
   exchange.received = pieces_.data();
   // A transport counts bytes in ints: longer parts are sent in pieces, equally many on every rank.
-  const std::size_t most = transport_->most_bytes();
+  const std::size_t most = transport_->max_bytes();
   const std::size_t longest =
       n_bytes.empty() ? 0 : *std::max_element(n_bytes.begin(), n_bytes.end());
   std::size_t done = 0;
@@ -150,7 +150,7 @@ void Communicator::broadcast(std::span<std::byte> bytes, Patience patience) {
     exchange.from = Exchange::Peers::first;
   }
   exchange.received = pieces_.data();
-  const std::size_t most = transport_->most_bytes();
+  const std::size_t most = transport_->max_bytes();
   std::size_t done = 0;
   do {
     const std::size_t n = std::min(most, bytes.size() - done);
@@ -199,9 +199,9 @@ void Communicator::exchange_texts(TextRoom& room, Patience patience) {
          patience);
   // What is no length of a text is not made room for. Every rank sees the same ones.
   for (std::size_t rank = 0; rank < n; ++rank) {
-    if (room.lengths[rank] <= kMostTextBytes) continue;
+    if (room.lengths[rank] <= kMaxTextBytes) continue;
     throw Error(kOperation, fmt::format("rank {} of {}", rank, n),
-                fmt::format("a text of at most {} bytes", kMostTextBytes),
+                fmt::format("a text of at most {} bytes", kMaxTextBytes),
                 fmt::format("one of {}", room.lengths[rank]));
   }
   const std::vector<std::size_t> n_bytes(room.lengths.begin(), room.lengths.end());

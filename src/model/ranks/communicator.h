@@ -70,8 +70,8 @@ class Communicator {
   // Rank 0 waits for a sign of each of the others; they do not wait.
   void confirm();
   // A text of every rank, in the order of ranks, on every rank. Throws Error, the same on every
-  // rank, if one is longer than kMostTextBytes.
-  static constexpr std::size_t kMostTextBytes = std::size_t{1} << 20;
+  // rank, if one is longer than kMaxTextBytes.
+  static constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
   std::vector<std::string> exchange_texts(std::string_view mine, Patience patience);
 
   // The others' next call, or the one that they wait in, throws LostRank: with what this rank's own

@@ -23,9 +23,9 @@
 namespace outrider {
 namespace {
 
+using test::run_ranks;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::run_ranks;
 
 // Rank r's part: r + 1 times as many bytes as the first's, with distinct values.
 std::vector<std::byte> part_of_rank(int rank, std::size_t n) {
@@ -54,7 +54,7 @@ TEST(Communicator, GathersInTheOrderOfRanksHoweverPartsAreCut) {
   for (const int n_ranks : {1, 2, 4}) {
     const Parts parts(n_ranks, 12);
     for (const std::size_t most : {1UL, 5UL, 12UL, 1000UL}) {
-      run_ranks(n_ranks, {.most_bytes = most}, [&](Communicator& ranks) {
+      run_ranks(n_ranks, {.max_bytes = most}, [&](Communicator& ranks) {
         const std::vector<std::byte> mine = part_of_rank(ranks.rank(), 12);
         std::vector<std::byte> all(parts.all.size());
         ranks.all_gather(mine, parts.sizes, all.data());
@@ -69,7 +69,7 @@ TEST(Communicator, GathersInTheOrderOfRanksHoweverPartsAreCut) {
 
 TEST(Communicator, MyPartMayStandInItsPlace) {
   const Parts parts(3, 10);
-  run_ranks(3, {.most_bytes = 4}, [&](Communicator& ranks) {
+  run_ranks(3, {.max_bytes = 4}, [&](Communicator& ranks) {
     std::vector<std::byte> all(parts.all.size());
     const std::vector<std::byte> mine = part_of_rank(ranks.rank(), 10);
     std::size_t at = 0;
@@ -82,7 +82,7 @@ TEST(Communicator, MyPartMayStandInItsPlace) {
 }
 
 TEST(Communicator, TheFirstRanksBytesReachEveryRank) {
-  run_ranks(3, {.most_bytes = 3}, [&](Communicator& ranks) {
+  run_ranks(3, {.max_bytes = 3}, [&](Communicator& ranks) {
     std::vector<std::byte> bytes(10);
     if (ranks.leads()) bytes = part_of_rank(0, 10);
     ranks.broadcast(bytes);
@@ -125,7 +125,7 @@ TEST(Communicator, TheLengthOfATextThatIsNoneIsRefusedOnEveryRank) {
   });
   // An honest one.
   run_ranks(2, {.timeout_seconds = 5}, [](Communicator& ranks) {
-    const std::string text(ranks.leads() ? 1 : Communicator::kMostTextBytes + 1, 'a');
+    const std::string text(ranks.leads() ? 1 : Communicator::kMaxTextBytes + 1, 'a');
     EXPECT_THROW((void)ranks.exchange_texts(text, Communicator::Patience::pass), Error);
   });
 }
@@ -135,7 +135,7 @@ class LateTransport final : public Transport {
  public:
   int rank() const override { return 0; }
   int n_ranks() const override { return 2; }
-  std::size_t most_bytes() const override { return 1U << 20; }
+  std::size_t max_bytes() const override { return 1U << 20; }
   Status exchange(const Exchange& exchange, const WaitLimit& /*limit*/) noexcept override {
     late_ = exchange.received[1];
     return Status::silent;
@@ -145,7 +145,7 @@ class LateTransport final : public Transport {
   void give_up(int /*culprit*/, const char* /*why*/) noexcept override {
     for (std::size_t i = 0; i < late_.n_bytes; ++i) late_.at[i] = std::byte{1};
   }
-  void finish(double /*most_seconds*/) noexcept override {}
+  void finish(double /*max_seconds*/) noexcept override {}
 
  private:
   Exchange::Piece late_;
@@ -326,7 +326,7 @@ TEST(Communicator, PartsOfAnotherLengthThanAgreedAreRefused) {
 TEST(DelayedTransport, WhatIsReceivedComesNoSoonerThanTheLinkAllows) {
   using Clock = std::chrono::steady_clock;
   constexpr double kLink_seconds = 0.2;
-  const auto seconds_with = [](const testing::ThreadRanks& options) {
+  const auto seconds_with = [](const test::ThreadRanks& options) {
     double seconds = 0;
     run_ranks(2, options, [&](Communicator& ranks) {
       const std::vector<std::byte> mine(3000);

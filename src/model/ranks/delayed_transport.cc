@@ -24,11 +24,11 @@ class DelayedTransport final : public Transport {
 
   int rank() const override { return inner_->rank(); }
   int n_ranks() const override { return inner_->n_ranks(); }
-  std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  std::size_t max_bytes() const override { return inner_->max_bytes(); }
   int culprit() const override { return inner_->culprit(); }
   const char* reason() const override { return inner_->reason(); }
   void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
-  void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
+  void finish(double max_seconds) noexcept override { inner_->finish(max_seconds); }
 
   Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
     const Status status = inner_->exchange(exchange, limit);

@@ -79,7 +79,7 @@ class Follower {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       blocks_[i].sequence = &sequence(pass.numbers[i]);
     }
-    part_.lay_out(blocks_, pass.request);
+    part_.prepare(blocks_, pass.request);
     part_.run_part();
   }
 

@@ -38,12 +38,12 @@ struct Room {
 
 class InProcessTransport final : public Transport {
  public:
-  InProcessTransport(std::shared_ptr<Room> room, int rank, std::size_t most_bytes)
-      : room_(std::move(room)), rank_(rank), most_bytes_(most_bytes) {}
+  InProcessTransport(std::shared_ptr<Room> room, int rank, std::size_t max_bytes)
+      : room_(std::move(room)), rank_(rank), max_bytes_(max_bytes) {}
 
   int rank() const override { return rank_; }
   int n_ranks() const override { return room_->n_ranks; }
-  std::size_t most_bytes() const override { return most_bytes_; }
+  std::size_t max_bytes() const override { return max_bytes_; }
   int culprit() const override { return culprit_; }
   const char* reason() const override { return reason_.c_str(); }
 
@@ -131,7 +131,7 @@ class InProcessTransport final : public Transport {
         if (Seconds(now - *stopped_at).count() >= limit.stopped_seconds) return true;
       }
       Seconds left = kLong;
-      if (limit.most_seconds > 0) left = Seconds(limit.most_seconds) - Seconds(now - begin);
+      if (limit.max_seconds > 0) left = Seconds(limit.max_seconds) - Seconds(now - begin);
       if (left.count() <= 0) return false;
       if (limit.stop != nullptr) left = std::min(left, kBetweenLooks);
       room_->changed.wait_for(lock, left);
@@ -141,19 +141,19 @@ class InProcessTransport final : public Transport {
 
   std::shared_ptr<Room> room_;
   int rank_;
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   int culprit_ = -1;
   std::string reason_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Transport>> make_in_process_ranks(int n_ranks, std::size_t most_bytes) {
+std::vector<std::unique_ptr<Transport>> make_in_process_ranks(int n_ranks, std::size_t max_bytes) {
   const auto room = std::make_shared<Room>(n_ranks);
   std::vector<std::unique_ptr<Transport>> ends;
   ends.reserve(static_cast<std::size_t>(n_ranks));
   for (int rank = 0; rank < n_ranks; ++rank) {
-    ends.push_back(std::make_unique<InProcessTransport>(room, rank, most_bytes));
+    ends.push_back(std::make_unique<InProcessTransport>(room, rank, max_bytes));
   }
   return ends;
 }

@@ -11,10 +11,11 @@
 namespace outrider {
 
 // One end for each rank. One thread at a time may use an end; different threads may use different
-// ends. Bytes sent are copied, so senders never wait. Pieces have at most most_bytes; a small value
+// ends. Bytes sent are copied, so senders never wait. Pieces have at most max_bytes; a small value
 // tests that long messages are cut.
-std::vector<std::unique_ptr<Transport>> make_in_process_ranks(
-    int n_ranks, std::size_t most_bytes = std::size_t{1} << 30);
+std::vector<std::unique_ptr<Transport>> make_in_process_ranks(int n_ranks,
+                                                              std::size_t max_bytes = std::size_t{1}
+                                                                                      << 30);
 
 }  // namespace outrider
 

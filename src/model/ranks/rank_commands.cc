@@ -20,9 +20,9 @@ constexpr std::size_t kFirstWords = 256;
 CommandWriter::CommandWriter() : frame_(kFirstWords) {}
 
 void CommandWriter::make_room(std::size_t n_words) {
-  if (n_words > kMostCommandWords - std::min(words_.size(), kMostCommandWords)) {
+  if (n_words > kMaxCommandWords - std::min(words_.size(), kMaxCommandWords)) {
     throw Error("run ranks", "commands of rank 0",
-                fmt::format("a message of at most {} words", kMostCommandWords),
+                fmt::format("a message of at most {} words", kMaxCommandWords),
                 fmt::format("one of {} and {} more", words_.size(), n_words));
   }
   const std::size_t n_needed = words_.size() + n_words + n_kept_;
@@ -99,9 +99,9 @@ void CommandReader::receive(Communicator& ranks) {
   words_.resize(std::max(words_.size(), kFirstWords));
   ranks.broadcast(std::as_writable_bytes(std::span(words_).first(kFirstWords)));
   const std::int32_t length = words_.front();
-  if (length < 0 || static_cast<std::size_t>(length) > kMostCommandWords) {
+  if (length < 0 || static_cast<std::size_t>(length) > kMaxCommandWords) {
     throw Error("run ranks", "commands of rank 0",
-                fmt::format("a message of at most {} words", kMostCommandWords),
+                fmt::format("a message of at most {} words", kMaxCommandWords),
                 fmt::format("one of {}", length));
   }
   const auto n = static_cast<std::size_t>(length);

@@ -19,7 +19,7 @@ using SequenceNumber = std::int64_t;
 
 // Of one message, 64 MiB: several times what the widest pass and the widest features take. A longer
 // one is refused where it is made, and where its length comes: there it is no length at all.
-inline constexpr std::size_t kMostCommandWords = std::size_t{1} << 24;
+inline constexpr std::size_t kMaxCommandWords = std::size_t{1} << 24;
 
 enum class RankCommand : std::int32_t {
   open,          // number, Prompt::n_reserved, Prompt::n_tokens
@@ -40,7 +40,7 @@ class CommandWriter {
   CommandWriter();
 
   // Room for so many further words, which then go in without an allocation. Throws std::bad_alloc,
-  // and Error where the message would be longer than kMostCommandWords.
+  // and Error where the message would be longer than kMaxCommandWords.
   void make_room(std::size_t n_words);
   // Room for words that come when nothing may be allocated or thrown any more (a sequence's end);
   // make_room() leaves it free. drop_room() gives so many back: before they are put, or unused.

@@ -18,9 +18,9 @@
 namespace outrider {
 namespace {
 
+using test::run_ranks;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::run_ranks;
 
 // Lengths that fit into the first message (255 words) and that take a second one, around that
 // limit, one after the other.
@@ -123,7 +123,7 @@ TEST(RankCommands, APartOfACommandIsRefused) {
 // What rank 0 sends as the number of words: less than none, and more than a message has. No room is
 // made for either.
 TEST(RankCommands, ALengthThatIsNoneIsRefused) {
-  for (const std::int32_t length : {-1, static_cast<std::int32_t>(kMostCommandWords) + 1,
+  for (const std::int32_t length : {-1, static_cast<std::int32_t>(kMaxCommandWords) + 1,
                                     std::numeric_limits<std::int32_t>::max()}) {
     run_ranks(2, {.timeout_seconds = 5}, [&](Communicator& ranks) {
       if (ranks.leads()) {
@@ -150,8 +150,8 @@ TEST(RankCommands, AMessageThatIsTooLongIsNotBegun) {
     if (ranks.leads()) {
       CommandWriter writer;
       writer.put_int(7);
-      EXPECT_THROW(writer.make_room(kMostCommandWords), Error);
-      const std::vector<float> features(kMostCommandWords - 2);
+      EXPECT_THROW(writer.make_room(kMaxCommandWords), Error);
+      const std::vector<float> features(kMaxCommandWords - 2);
       EXPECT_THROW(writer.put_project(features), Error);
       writer.put_int(8);
       writer.send(ranks);

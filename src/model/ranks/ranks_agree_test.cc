@@ -34,10 +34,10 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
+using test::run_ranks;
+using test::ThreadRanks;
 using ::testing::Each;
 using ::testing::HasSubstr;
-using testing::run_ranks;
-using testing::ThreadRanks;
 
 // The error of each rank's body; empty if none.
 std::vector<std::string> failures_of(
@@ -62,23 +62,23 @@ void load_and_run(const fs::path& path, const LoadOptions& options) {
   const auto model = load_model(path, options);
   const auto sequence = model->open({});
   const std::vector<TokenId> tokens = {1, 2, 3};
-  testing::run_and_keep(*model, *sequence, tokens);
+  test::run_and_keep(*model, *sequence, tokens);
 }
 
 class RanksAgree : public ::testing::Test {
  protected:
-  fs::path write(const std::string& name, const testing::TinyShape& shape) const {
+  fs::path write(const std::string& name, const test::TinyShape& shape) const {
     const fs::path path = directory_.path() / name;
-    testing::write_hugging_face(testing::make_tiny_model(shape), path);
+    test::write_hugging_face(test::make_tiny_model(shape), path);
     return path;
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 // The same names, types and shapes, but other numbers.
 TEST_F(RanksAgree, AnotherFineTuneIsRefused) {
-  testing::TinyShape other;
+  test::TinyShape other;
   other.seed = 2;
   const fs::path first = write("first", {});
   const fs::path second = write("second", other);
@@ -91,7 +91,7 @@ TEST_F(RanksAgree, AnotherFineTuneIsRefused) {
 
 // The same tensors with another configuration.
 TEST_F(RanksAgree, AnotherConfigurationIsRefused) {
-  testing::TinyShape other;
+  test::TinyShape other;
   other.rope.theta = 20000;
   const fs::path first = write("first", {});
   const fs::path second = write("second", other);
@@ -168,12 +168,11 @@ class CountedTensors final : public TensorSource {
 TEST_F(RanksAgree, AFileOfVeryManyTensorsIsReadInPart) {
   const fs::path path = write("model", {});
   const std::vector<std::byte> bytes(4096);
-  for (const std::size_t n :
-       {std::size_t{1}, std::size_t{300}, kMostSamples, 3 * kMostSamples + 7}) {
+  for (const std::size_t n : {std::size_t{1}, std::size_t{300}, kMaxSamples, 3 * kMaxSamples + 7}) {
     const CountedTensors source(n, bytes);
     const std::string sum = model_checksum(path, source);
-    EXPECT_LE(source.n_read(), kMostSamples) << n;
-    EXPECT_GE(source.n_read(), std::min(n, kMostSamples / 2)) << n;
+    EXPECT_LE(source.n_read(), kMaxSamples) << n;
+    EXPECT_GE(source.n_read(), std::min(n, kMaxSamples / 2)) << n;
     EXPECT_EQ(model_checksum(path, CountedTensors(n, bytes)), sum);
     EXPECT_NE(model_checksum(path, CountedTensors(n + 1, bytes)), sum);
     std::vector<std::byte> other(4096, std::byte{1});
@@ -184,7 +183,7 @@ TEST_F(RanksAgree, AFileOfVeryManyTensorsIsReadInPart) {
 }
 
 TEST_F(RanksAgree, MoreThanThereAreExpertsAreRefused) {
-  testing::TinyShape experts;
+  test::TinyShape experts;
   experts.n_experts = 2;
   experts.n_experts_used = 2;
   const fs::path path = write("experts", experts);
@@ -197,7 +196,7 @@ TEST_F(RanksAgree, MoreThanThereAreExpertsAreRefused) {
 TEST_F(RanksAgree, AModelInMemoryIsRefused) {
   EXPECT_THAT(failures_of(2, {},
                           [](Communicator&, const LoadOptions& options) {
-                            testing::MemoryFiles files(testing::golden_directory("llama_plain"));
+                            test::MemoryFiles files(test::golden_directory("llama_plain"));
                             (void)load_model(files.folder(),
                                              std::make_unique<MemoryTensors>(files.views, "memory"),
                                              options);

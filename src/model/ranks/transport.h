@@ -29,7 +29,7 @@ struct Exchange {
 
 // How long an exchange waits for silent peers.
 struct WaitLimit {
-  double most_seconds = 0;  // 0: for ever
+  double max_seconds = 0;  // 0: for ever
   // Whoever sets it, a signal handler perhaps, ends the wait: stopped_seconds after it was found to
   // be set, or after the exchange began if that is later. Null: nobody does.
   const std::atomic<bool>* stop = nullptr;
@@ -52,11 +52,11 @@ class Transport {
   virtual int rank() const = 0;
   virtual int n_ranks() const = 0;
 
-  // No piece may be larger than most_bytes(). After any status but `done`, only give_up() and
+  // No piece may be larger than max_bytes(). After any status but `done`, only give_up() and
   // finish() may be called; until give_up() has returned, what was to be sent and received stays
   // where it is.
   virtual Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept = 0;
-  virtual std::size_t most_bytes() const = 0;
+  virtual std::size_t max_bytes() const = 0;
 
   // Which rank the last status was about, or -1; and in words what it was. Stays until the next
   // call. Behind given_up: as the peer said.
@@ -68,7 +68,7 @@ class Transport {
   virtual void give_up(int culprit, const char* why) noexcept = 0;
   // The end of this rank's part: rank 0 waits for the others for so many seconds, and the others
   // for rank 0. A program that a peer's loss would keep from ending is ended.
-  virtual void finish(double most_seconds) noexcept = 0;
+  virtual void finish(double max_seconds) noexcept = 0;
 };
 
 }  // namespace outrider

@@ -21,7 +21,7 @@
 namespace outrider::server {
 namespace {
 
-constexpr std::size_t kMostTexts = 2048;  // OpenAI's limit
+constexpr std::size_t kMaxTexts = 2048;  // OpenAI's limit
 
 using Ids = std::vector<TokenId>;
 
@@ -50,8 +50,8 @@ std::vector<Ids> texts_of(JsonFields& body, const ServedModel& model) {
     body.refuse("input", "a text or a list", std::string(kind_of(input)));
   }
   if (!input.empty() && input.front().is_number()) return {ids_of(body, model, input)};
-  if (input.size() > kMostTexts) {
-    body.refuse("input", fmt::format("at most {} texts", kMostTexts), std::to_string(input.size()));
+  if (input.size() > kMaxTexts) {
+    body.refuse("input", fmt::format("at most {} texts", kMaxTexts), std::to_string(input.size()));
   }
   for (const Json& one : input) {
     if (one.is_string()) {
@@ -101,7 +101,7 @@ void require_memory(const ServedModel& model, std::size_t n_tokens) {
           static_cast<std::uint64_t>(summary.state_bytes_per_node) +
       static_cast<std::uint64_t>(summary.state_bytes);
   // Of several ranks both are rank 0's. All of them hold as many tokens.
-  const auto most = static_cast<std::uint64_t>(summary.most_kv_bytes);
+  const auto most = static_cast<std::uint64_t>(summary.max_kv_bytes);
   if (most == 0 || need <= most) return;
   const std::string limit = summary.n_ranks() == 1 ? "--kv-memory" : "rank 0's part of --kv-memory";
   throw ApiError(400,
@@ -131,7 +131,7 @@ class Embeddings {
         current_ = std::make_unique<Embedding>(model_->loop().model(), texts_[data_.size()]);
         batch.make_room([this] { return current_->fits(); });
       }
-      const bool bounded = model_->model().summary().most_kv_bytes > 0;
+      const bool bounded = model_->model().summary().max_kv_bytes > 0;
       while (current_->step()) {
         if (!bounded) return true;
       }

@@ -16,8 +16,8 @@
 namespace outrider::server {
 namespace {
 
-constexpr std::size_t kMostStops = 64;
-constexpr std::int64_t kMostBudget = std::numeric_limits<int>::max();
+constexpr std::size_t kMaxStops = 64;
+constexpr std::int64_t kMaxBudget = std::numeric_limits<int>::max();
 
 void refuse_type(const JsonFields& block, const std::string& type, const char* expected) {
   block.refuse("type", expected, fmt::format("'{}'", type));
@@ -161,7 +161,7 @@ void read_thinking(JsonFields& body, ChatRequest& request) {
     refuse_type(*thinking, type, "enabled, disabled or adaptive");
   }
   set_thinking(request.conversation, type != "disabled");
-  if (const auto budget = thinking->integer("budget_tokens", 1, kMostBudget)) {
+  if (const auto budget = thinking->integer("budget_tokens", 1, kMaxBudget)) {
     request.reasoning_budget = static_cast<int>(*budget);
   }
   thinking->finish();
@@ -212,7 +212,7 @@ void messages(const Call& call) {
     if (body.has(name)) body.refuse(name, "nothing by that name here", "a value");
   }
   request.fields = read_generation_fields(body, *call.model);
-  request.fields.options.stop_strings = body.texts("stop_sequences", kMostStops);
+  request.fields.options.stop_strings = body.texts("stop_sequences", kMaxStops);
   for (const std::string& stop : request.fields.options.stop_strings) {
     if (stop.empty()) body.refuse("stop_sequences", "strings that are not empty", "an empty one");
   }

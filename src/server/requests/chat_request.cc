@@ -78,7 +78,7 @@ void limit_reasoning(const ServedModel& model, int budget, GenerateOptions& opti
                    "reasoning_budget");
   }
   options.opening_end = *token;
-  options.most_opening = budget;
+  options.max_opening = budget;
 }
 
 }  // namespace

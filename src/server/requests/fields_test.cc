@@ -18,9 +18,9 @@
 namespace outrider::server {
 namespace {
 
+using test::ServedModels;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::ServedModels;
 
 ApiError error_of(const std::function<void()>& run) {
   try {

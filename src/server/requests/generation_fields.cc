@@ -17,8 +17,8 @@ namespace outrider::server {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-constexpr std::size_t kMostStops = 64;
-constexpr double kMostBias = 100;  // OpenAI's limit
+constexpr std::size_t kMaxStops = 64;
+constexpr double kMaxBias = 100;  // OpenAI's limit
 
 // Specs can name files: only the server's own specs may.
 void refuse_files(const JsonFields& fields, std::string_view name, const std::string& spec) {
@@ -49,10 +49,10 @@ void read_logit_bias(JsonFields& body, const ServedModel& model, SamplingParams&
       body.refuse("logit_bias", "token ids of this model as names", fmt::format("'{}'", name));
     }
     const double amount = value.is_number() ? value.get<double>() : kNoLimit;
-    if (!(std::abs(amount) <= kMostBias)) {
+    if (!(std::abs(amount) <= kMaxBias)) {
       body.refuse("logit_bias", "numbers from -100 to 100", value.dump());
     }
-    sampling.logit_bias.emplace_back(id, amount == -kMostBias
+    sampling.logit_bias.emplace_back(id, amount == -kMaxBias
                                              ? -std::numeric_limits<float>::infinity()
                                              : static_cast<float>(amount));
   }
@@ -135,17 +135,17 @@ GenerationFields read_generation_fields(JsonFields& body, const ServedModel& mod
   read_sampling(body, model, options.sampling);
 
   // The rest of the context, if the request sets no limit.
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-  std::optional<std::int64_t> most = body.integer("max_tokens", 0, kMost);
+  constexpr std::int64_t kMax = std::numeric_limits<int>::max();
+  std::optional<std::int64_t> most = body.integer("max_tokens", 0, kMax);
   for (const char* const name : {"max_completion_tokens", "max_output_tokens", "n_predict"}) {
     if (const auto given =
-            body.integer(name, name == std::string_view("n_predict") ? -1 : 0, kMost)) {
-      most = *given < 0 ? kMost : *given;
+            body.integer(name, name == std::string_view("n_predict") ? -1 : 0, kMax)) {
+      most = *given < 0 ? kMax : *given;
     }
   }
-  options.max_tokens = static_cast<int>(most.value_or(kMost));
+  options.max_tokens = static_cast<int>(most.value_or(kMax));
 
-  options.stop_strings = body.texts("stop", kMostStops);
+  options.stop_strings = body.texts("stop", kMaxStops);
   if (std::any_of(options.stop_strings.begin(), options.stop_strings.end(),
                   [](const std::string& stop) { return stop.empty(); })) {
     body.refuse("stop", "strings that are not empty", "an empty one");
@@ -153,13 +153,13 @@ GenerationFields read_generation_fields(JsonFields& body, const ServedModel& mod
   options.ignore_eos = body.boolean("ignore_eos").value_or(false);
   for (const Json& id : body.list("stop_token_ids")) {
     const bool known = id.is_number_integer() && id.get<std::int64_t>() >= 0 &&
-                       id.get<std::int64_t>() < kMost && model.tokenizer().has(id.get<TokenId>());
+                       id.get<std::int64_t>() < kMax && model.tokenizer().has(id.get<TokenId>());
     if (!known) body.refuse("stop_token_ids", "token ids of this model", id.dump());
     options.stop_tokens.push_back(id.get<TokenId>());
   }
   const auto seed = body.integer("seed");
   options.seed = seed ? static_cast<std::uint64_t>(*seed) : random_seed();
-  fields.n_choices = static_cast<int>(body.integer("n", 1, kMostChoices).value_or(1));
+  fields.n_choices = static_cast<int>(body.integer("n", 1, kMaxChoices).value_or(1));
   fields.slot =
       static_cast<int>(body.integer("id_slot", -1, model.slots().size() - 1).value_or(-1));
   // The name in TGI and transformers.

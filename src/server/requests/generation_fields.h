@@ -19,7 +19,7 @@ struct GenerationFields {
 };
 
 // Limit of a request's choices: each is a text of the batch.
-inline constexpr int kMostChoices = 64;
+inline constexpr int kMaxChoices = 64;
 
 // Reads the fields that OpenAI's endpoints share, further ones under llama-server's and vLLM's
 // names, and `speculation`. Without a seed, a random one is drawn. Throws ApiError (400).

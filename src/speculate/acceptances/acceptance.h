@@ -69,7 +69,7 @@ class Acceptance {
   // Whether verify() refuses trees with siblings.
   virtual bool chains_only() const { return false; }
   // The depth that drafts must be allowed to have; 0: the shape may draft nothing.
-  virtual int least_depth() const { return 0; }
+  virtual int min_depth() const { return 0; }
   virtual void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
                       Verdict& verdict) const = 0;
 };

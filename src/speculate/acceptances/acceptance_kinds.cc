@@ -21,13 +21,13 @@ constexpr double kBildRollback = 5.0;
 // Ten times the published values (2 to 6); a larger one is probably a typing error.
 constexpr int kLargestWindow = 64;
 
-Judging make_typical(const Spec& spec) {
+Verification make_typical(const Spec& spec) {
   const double epsilon = spec.number("epsilon", 0, 1).value_or(kTypicalEpsilon);
   const double delta = spec.number("delta", 0, kLargestNats).value_or(kTypicalDelta);
   return {.acceptance = std::make_unique<Typical>(epsilon, delta), .rule = spec.name()};
 }
 
-Judging make_bild(const Spec& spec) {
+Verification make_bild(const Spec& spec) {
   const double fallback = spec.number("fallback", 0, 1).value_or(kBildFallback);
   const double rollback = spec.number("rollback", 0, kLargestNats).value_or(kBildRollback);
   return {.acceptance = std::make_unique<Bild>(fallback, rollback),
@@ -35,10 +35,10 @@ Judging make_bild(const Spec& spec) {
           .draft_until = fallback};
 }
 
-Judging make_fly(const Spec& spec) {
+Verification make_fly(const Spec& spec) {
   FlyLimits limits;
   limits.entropy = spec.number("entropy", 0, kLargestNats).value_or(limits.entropy);
-  limits.top = spec.integer("top", 1, FlyLimits::kMostTop).value_or(limits.top);
+  limits.top = spec.integer("top", 1, FlyLimits::kMaxTop).value_or(limits.top);
   limits.window = spec.integer("window", 1, kLargestWindow).value_or(limits.window);
   return {.acceptance = std::make_unique<Fly<FlySteps>>(limits), .rule = spec.name()};
 }
@@ -106,9 +106,10 @@ RuleKind fly_kind() {
            .form = "fly",
            .summary = "a mismatch stands if the target follows it",
            .needs = kAnyDrafter,
-           .about = "Drafts are judged by the exact rule. A token that it refuses stands all the "
-                    "same where the target is unsure and the exact rule lets the tokens behind it "
-                    "stand, a window of them. The text follows no law that could be named.",
+           .about =
+               "Drafts are judged by the exact rule. A token that it refuses stands all the "
+               "same where the target is unsure and the exact rule lets the tokens behind it "
+               "stand, a window of them. The text follows no distribution that could be named.",
            .keys = {{.name = "entropy",
                      .value = "E",
                      .default_value = fmt::format("{}", limits.entropy),
@@ -119,7 +120,7 @@ RuleKind fly_kind() {
                      .value = "N",
                      .default_value = fmt::format("{}", limits.top),
                      .meaning = fmt::format("From 1 to {}: of how many tokens the entropy is.",
-                                            FlyLimits::kMostTop),
+                                            FlyLimits::kMaxTop),
                      .example = "fly:top=10,window=4"},
                     {.name = "window",
                      .value = "W",

@@ -21,7 +21,7 @@ void Bild::verify(const DraftTree& tree, NodeViews& views, Chance& chance, Verdi
     verdict.path.push_back(++node);
   }
   verdict.corrected = node < tree.n_drafted();
-  verdict.next_prob.become(views.target(node));
+  verdict.next_prob.assign(views.target(node));
   verdict.next = chance.categorical(
       verdict.next_prob,
       {tree.n_committed(), node, verdict.corrected ? Purpose::residual : Purpose::bonus});

@@ -86,9 +86,9 @@ class Block final : public Acceptance {
 
     verdict.path.clear();
     verdict.costs.clear();
-    const auto record = [&](int node, const Distribution& law) {
+    const auto record = [&](int node, const Distribution& dist) {
       if (node > 0) verdict.path.push_back(node);
-      verdict.costs.push_back(cost_of(*rule_, views, node, law));
+      verdict.costs.push_back(cost_of(*rule_, views, node, dist));
     };
     for (int node = 0; node < accepted; ++node) record(node, at(node).rule_prob);
     if (accepted < last) {

@@ -17,26 +17,26 @@
 namespace outrider {
 namespace {
 
-struct ChainViews : testing::FixedViews {
-  std::vector<Distribution> laws;
-  const Distribution& target(int node) override { return laws[static_cast<std::size_t>(node)]; }
+struct ChainViews : test::FixedViews {
+  std::vector<Distribution> dists;
+  const Distribution& target(int node) override { return dists[static_cast<std::size_t>(node)]; }
   const Distribution& raw_target(int node) override { return target(node); }
 };
 
 // A random distribution over some of six tokens, at least one.
-Distribution random_law(std::mt19937& random) {
-  Distribution law;
+Distribution random_distribution(std::mt19937& random) {
+  Distribution dist;
   double sum = 0;
-  while (law.ids.empty()) {
+  while (dist.ids.empty()) {
     for (TokenId id = 0; id < 6; ++id) {
       if (random() % 3 == 0) continue;
-      law.ids.push_back(id);
-      law.probs.push_back(std::uniform_real_distribution<double>(0.01, 1)(random));
-      sum += law.probs.back();
+      dist.ids.push_back(id);
+      dist.probs.push_back(std::uniform_real_distribution<double>(0.01, 1)(random));
+      sum += dist.probs.back();
     }
   }
-  for (double& prob : law.probs) prob /= sum;
-  return law;
+  for (double& prob : dist.probs) prob /= sum;
+  return dist;
 }
 
 // Drafts of zero to five tokens. Some target distributions give a drafted token no probability, so
@@ -59,14 +59,14 @@ TEST(Block, JudgesChainsAsTraversalDoesDrawForDraw) {
     bool impossible = false;
     for (int node = 0; node < n_drafted; ++node) {
       const int index = tree.add_distribution();
-      tree.distribution(index) = random_law(random);
+      tree.distribution(index) = random_distribution(random);
       const Distribution& draft = tree.distribution(index);
       const TokenId token = draft.ids[random() % draft.ids.size()];
       tree.add_child(node, token, index);
-      views.laws.push_back(random() % 5 == 0 ? draft : random_law(random));
-      impossible |= views.laws.back().prob(token) <= 0;
+      views.dists.push_back(random() % 5 == 0 ? draft : random_distribution(random));
+      impossible |= views.dists.back().prob(token) <= 0;
     }
-    views.laws.push_back(random_law(random));
+    views.dists.push_back(random_distribution(random));
     CounterChance chance(seed);
     block.verify(tree, views, chance, of_block);
     traversal.verify(tree, views, chance, of_traversal);

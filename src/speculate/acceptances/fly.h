@@ -37,10 +37,10 @@
 namespace outrider {
 
 struct FlyLimits {
-  static constexpr int kMostTop = 64;
+  static constexpr int kMaxTop = 64;
 
   double entropy = 0.3;  // nats
-  int top = 3;           // tokens in the entropy, 1 to kMostTop
+  int top = 3;           // tokens in the entropy, 1 to kMaxTop
   int window = 6;        // tokens, 1 or more
 };
 
@@ -48,7 +48,7 @@ struct FlyLimits {
 struct FlySteps {
   // Whether the target is unsure.
   static bool is_unsure(const Distribution& raw_target, const FlyLimits& limits) {
-    std::array<double, FlyLimits::kMostTop> room;
+    std::array<double, FlyLimits::kMaxTop> room;
     double sum = 0;
     for (const double prob :
          largest_probs(raw_target, std::span(room).first(static_cast<std::size_t>(limits.top)))) {
@@ -70,7 +70,7 @@ class Fly final : public Acceptance {
   explicit Fly(const FlyLimits& limits) : limits_(limits) {}
   std::string_view name() const override { return "fly"; }
   bool prefix_determined() const override { return false; }
-  int least_depth() const override { return limits_.window + 1; }
+  int min_depth() const override { return limits_.window + 1; }
 
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override {
@@ -79,7 +79,7 @@ class Fly final : public Acceptance {
     if (verdict.judged.empty()) verdict.judged.resize(1);
     int node = 0;
     for (int child = tree.next_child(node, node); child >= 0; child = tree.next_child(node, node)) {
-      verdict.next_prob.become(views.target(node));
+      verdict.next_prob.assign(views.target(node));
       child =
           first_accepted<MultiRoundSteps>(tree, child, verdict.next_prob, verdict.proposal, chance);
       if (child >= 0) {
@@ -96,7 +96,7 @@ class Fly final : public Acceptance {
     }
     verdict.corrected = false;
     verdict.costs.emplace_back();
-    verdict.next_prob.become(views.target(node));
+    verdict.next_prob.assign(views.target(node));
     verdict.next =
         chance.categorical(verdict.next_prob, {tree.n_committed(), node, Purpose::bonus});
   }
@@ -133,7 +133,7 @@ class Fly final : public Acceptance {
       const int node = verdict.path.back();
       int child = tree.next_child(node, node);
       if (child < 0) break;
-      left.become(views.target(node));
+      left.assign(views.target(node));
       child = first_accepted<MultiRoundSteps>(tree, child, left, verdict.proposal, chance);
       if (child < 0) break;
       verdict.path.push_back(child);

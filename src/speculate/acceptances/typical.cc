@@ -42,7 +42,7 @@ void Typical::verify(const DraftTree& tree, NodeViews& views, Chance& chance,
   for (int node = best; node > 0; node = tree.node(node).parent) verdict.path.push_back(node);
   std::reverse(verdict.path.begin(), verdict.path.end());
   verdict.corrected = tree.next_child(best, best) >= 0;
-  verdict.next_prob.become(views.target(best));
+  verdict.next_prob.assign(views.target(best));
   verdict.next = chance.categorical(
       verdict.next_prob,
       {tree.n_committed(), best, verdict.corrected ? Purpose::residual : Purpose::bonus});

@@ -15,7 +15,7 @@ namespace outrider {
 namespace {
 
 // Views with a target distribution for every node.
-struct TargetViews final : testing::FixedViews {
+struct TargetViews final : test::FixedViews {
   std::vector<Distribution> targets;
   const Distribution& target(int node) override { return targets[static_cast<std::size_t>(node)]; }
 };
@@ -85,7 +85,7 @@ TEST(Typical, KeepsTheLongestPlausiblePathAndOfSeveralTheLikeliest) {
     TargetViews views;
     const auto random_target = [&] {
       Distribution target;
-      Transform({.temperature = 1}, 5).distribution(testing::random_logits(5, random), target);
+      Transform({.temperature = 1}, 5).distribution(test::random_logits(5, random), target);
       return target;
     };
     views.targets.push_back(random_target());

@@ -40,7 +40,7 @@ struct Text {
 class ModelDrafterState : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     reference_ = load_model(folder_.path() / "draft", {.n_threads = 1});
     vocabulary_ = reference_->config().vocabulary_size;
   }
@@ -58,12 +58,12 @@ class ModelDrafterState : public ::testing::Test {
                         output);
     std::vector<float> logits(output.logits_row(0).begin(), output.logits_row(0).end());
     text.transform.penalise(logits, text.history, path);
-    Distribution law;
-    text.transform.distribution(logits, law);
-    return law;
+    Distribution dist;
+    text.transform.distribution(logits, dist);
+    return dist;
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::unique_ptr<LanguageModel> reference_;
   int vocabulary_ = 0;
 };
@@ -113,10 +113,10 @@ TEST_F(ModelDrafterState, IsThatOfOneRebuiltFromScratch) {
     for (Text& text : texts) {
       for (int node = 0; node < text.tree.n_nodes(); ++node) {
         if (text.tree.node(node).draft_prob == kNoDistribution) continue;
-        const Distribution& law = text.tree.distribution(text.tree.node(node).draft_prob);
+        const Distribution& dist = text.tree.distribution(text.tree.node(node).draft_prob);
         const Distribution expected = from_scratch(text, node);
-        ASSERT_EQ(law.ids, expected.ids);
-        ASSERT_EQ(law.probs, expected.probs);
+        ASSERT_EQ(dist.ids, expected.ids);
+        ASSERT_EQ(dist.probs, expected.probs);
         ++n_checked;
       }
       // Any path, half the time to a leaf, and any next token.
@@ -180,8 +180,8 @@ TEST_F(ModelDrafterState, IsThatOfTheLastTokensWhereTheyAreEnough) {
     std::vector<TokenId> all = text.tokens;
     text.tokens.erase(text.tokens.begin(), text.tokens.begin() + static_cast<int>(n_skipped));
     for (int node = 0; node < 3; ++node) {
-      const Distribution& law = text.tree.distribution(text.tree.node(node).draft_prob);
-      EXPECT_EQ(law.probs, from_scratch(text, node).probs) << node << " behind " << n_skipped;
+      const Distribution& dist = text.tree.distribution(text.tree.node(node).draft_prob);
+      EXPECT_EQ(dist.probs, from_scratch(text, node).probs) << node << " behind " << n_skipped;
     }
     text.tokens = std::move(all);
     text.verdict.path = {1};

@@ -110,8 +110,8 @@ TEST(OwnDraft, AddsAChainAndATree) {
   EXPECT_EQ(refusal_of(job,
                        [](const OwnText& text, OwnDraft& draft) {
                          EXPECT_THAT(text.tokens, ElementsAre(1, 2, 3));
-                         EXPECT_EQ(draft.most_depth(), 3);
-                         EXPECT_EQ(draft.most_nodes(), 5);
+                         EXPECT_EQ(draft.max_depth(), 3);
+                         EXPECT_EQ(draft.max_nodes(), 5);
                          EXPECT_EQ(draft.vocabulary_size(), kVocabulary);
                          EXPECT_FALSE(draft.is_chain());
                          EXPECT_EQ(draft.add(-1, 4), 0);
@@ -134,7 +134,7 @@ TEST(OwnDraft, RefusesWhatIsNoDraft) {
     const char* message;
   };
   const TokenId id = 3;
-  const auto law = [](std::vector<TokenId> ids, std::vector<double> probs, TokenId token = 7) {
+  const auto dist = [](std::vector<TokenId> ids, std::vector<double> probs, TokenId token = 7) {
     return [ids, probs, token](const OwnText&, OwnDraft& draft) {
       draft.add(-1, token, {.ids = ids, .probs = probs});
     };
@@ -149,23 +149,23 @@ TEST(OwnDraft, RefusesWhatIsNoDraft) {
       {[](auto&, OwnDraft& draft) {
          for (int n = 0; n < 6; ++n) draft.add(-1, 1);
        },
-       "at most 5 tokens (most_nodes), got one more"},
+       "at most 5 tokens (max_nodes), got one more"},
       {[](auto&, OwnDraft& draft) {
          for (int n = 0; n < 4; ++n) draft.add(n - 1, 1);
        },
-       "a depth of at most 3 (most_depth), got 4"},
-      {law({7, 10}, {0.5, 0.5}), "law: expected token ids below 10, got 10"},
-      {law({7, -1}, {0.5, 0.5}), "law: expected token ids below 10, got -1"},
-      {law({7, 2}, {0.5}), "as many probabilities as ids, 2, got 1"},
-      {law({7, 2}, {0.5, kNan}), "finite and not negative, got nan for token 2"},
-      {law({7, 2}, {kInfinity, 0.5}), "finite and not negative, got inf for token 7"},
-      {law({7, 2}, {0.5, -0.1}), "got -0.1 for token 2"},
-      {law({7, 2}, {0.7, 0.4}), "a sum above 0 and at most 1, got 1.1"},
-      {law({7, 2}, {0, 0}), "a sum above 0 and at most 1, got 0"},
-      {law({}, {}), "a sum above 0 and at most 1, got 0"},
-      {law({7, 2, 7}, {0.3, 0.3, 0.3}), "each token once, got token 7 twice"},
-      {law({7, 2}, {0, 0.5}), "a probability above 0 for the token 7 that was drawn, got 0"},
-      {law({6, 2}, {0.5, 0.5}), "a probability above 0 for the token 7"},
+       "a depth of at most 3 (max_depth), got 4"},
+      {dist({7, 10}, {0.5, 0.5}), "distribution: expected token ids below 10, got 10"},
+      {dist({7, -1}, {0.5, 0.5}), "distribution: expected token ids below 10, got -1"},
+      {dist({7, 2}, {0.5}), "as many probabilities as ids, 2, got 1"},
+      {dist({7, 2}, {0.5, kNan}), "finite and not negative, got nan for token 2"},
+      {dist({7, 2}, {kInfinity, 0.5}), "finite and not negative, got inf for token 7"},
+      {dist({7, 2}, {0.5, -0.1}), "got -0.1 for token 2"},
+      {dist({7, 2}, {0.7, 0.4}), "a sum above 0 and at most 1, got 1.1"},
+      {dist({7, 2}, {0, 0}), "a sum above 0 and at most 1, got 0"},
+      {dist({}, {}), "a sum above 0 and at most 1, got 0"},
+      {dist({7, 2, 7}, {0.3, 0.3, 0.3}), "each token once, got token 7 twice"},
+      {dist({7, 2}, {0, 0.5}), "a probability above 0 for the token 7 that was drawn, got 0"},
+      {dist({6, 2}, {0.5, 0.5}), "a probability above 0 for the token 7"},
       {[](auto&, OwnDraft& draft) { draft.draw(3, {.ids = kIds, .probs = kProbs}); },
        "a parent before it"},
       {[id](auto&, OwnDraft& draft) {
@@ -199,7 +199,7 @@ TEST(OwnDraft, OfAChainIsAChain) {
   EXPECT_EQ(refusal_of(job,
                        [](auto&, OwnDraft& draft) {
                          EXPECT_TRUE(draft.is_chain());
-                         EXPECT_EQ(draft.most_nodes(), 3);
+                         EXPECT_EQ(draft.max_nodes(), 3);
                          draft.add(-1, 1);
                          EXPECT_THROW(draft.add(-1, 2), Error);
                          draft.add(0, 2);
@@ -213,7 +213,7 @@ TEST(OwnDraft, IsNotAskedForWithoutRoom) {
   EXPECT_EQ(refusal_of(job, [](auto&, OwnDraft&) { throw std::logic_error("asked"); }), "");
 }
 
-TEST(OwnDraft, RecordsTheLawThatATokenWasDrawnFrom) {
+TEST(OwnDraft, RecordsTheDistributionThatATokenWasDrawnFrom) {
   Job job;
   EXPECT_EQ(refusal_of(job,
                        [](auto&, OwnDraft& draft) {
@@ -226,9 +226,9 @@ TEST(OwnDraft, RecordsTheLawThatATokenWasDrawnFrom) {
             "");
   Distribution storage;
   for (const int node : {1, 2}) {
-    const Distribution& law = job.tree().proposal_prob(node, storage);
-    EXPECT_THAT(law.ids, ElementsAre(2, 5, 7));
-    EXPECT_THAT(law.probs,
+    const Distribution& dist = job.tree().proposal_prob(node, storage);
+    EXPECT_THAT(dist.ids, ElementsAre(2, 5, 7));
+    EXPECT_THAT(dist.probs,
                 ElementsAre(::testing::DoubleEq(0.3 / 0.9), ::testing::DoubleEq(0.1 / 0.9),
                             ::testing::DoubleEq(0.5 / 0.9)));
     EXPECT_EQ(job.tree().node(node).draft_prob, kNoDistribution);  // no rule uses it
@@ -237,7 +237,7 @@ TEST(OwnDraft, RecordsTheLawThatATokenWasDrawnFrom) {
 
 // At temperature 0 the target's distribution is a point mass; a rejected draft distribution would
 // leave no residual.
-TEST(OwnDraft, HasNoLawsAtTemperatureZero) {
+TEST(OwnDraft, HasNoDistributionsAtTemperatureZero) {
   Job job(0);
   EXPECT_EQ(refusal_of(job,
                        [](auto&, OwnDraft& draft) {
@@ -345,42 +345,42 @@ TEST(OwnDrafterSpec, IsReadForProgramsAlone) {
 
 // Records sharper distributions than the tokens were drawn from. The engine cannot detect it, and
 // the emitted distribution is wrong.
-class SaysAnotherLaw final : public ForwardingDrafter {
+class SaysAnotherDistribution final : public ForwardingDrafter {
  public:
   using ForwardingDrafter::ForwardingDrafter;
   void propose(std::span<DraftJob> jobs) override {
     inner().propose(jobs);
     for (DraftJob& job : jobs) {
       for (int node = 1; node <= job.tree->n_drafted(); ++node) {
-        Distribution& law = job.tree->distribution(job.tree->node(node).proposal);
+        Distribution& dist = job.tree->distribution(job.tree->node(node).proposal);
         double sum = 0;
-        for (double& prob : law.probs) sum += prob *= prob;
-        for (double& prob : law.probs) prob /= sum;
+        for (double& prob : dist.probs) sum += prob *= prob;
+        for (double& prob : dist.probs) prob /= sum;
       }
     }
   }
 };
 
-TEST(OwnDrafterLaws, AreTakenAtTheirWord) {
-  testing::World world = testing::table_world(3);
-  const testing::DrafterCase drawn = {
-      .name = "drawn", .spec = "own:length=2,total=2", .own = testing::Own::drawn};
-  const DrafterPlan plan = testing::plan_of(drawn);
+TEST(OwnDrafterDistributions, AreTakenAtTheirWord) {
+  test::World world = test::table_world(3);
+  const test::DrafterCase drawn = {
+      .name = "drawn", .spec = "own:length=2,total=2", .own = test::Own::drawn};
+  const DrafterPlan plan = test::plan_of(drawn);
   const auto rule = make_rule("exact");
-  const Judging judging = make_judging("exact", "exact");
+  const Verification verification = make_verification("exact", "exact");
   const auto prove = [&](Drafter& drafter) {
-    return testing::prove({.world = &world,
-                           .drafter = &drafter,
-                           .acceptance = judging.acceptance.get(),
-                           .rule = rule.get(),
-                           .shape = chain_shape(2),
-                           .sampling = {.temperature = 1}});
+    return test::prove({.world = &world,
+                        .drafter = &drafter,
+                        .acceptance = verification.acceptance.get(),
+                        .rule = rule.get(),
+                        .shape = chain_shape(2),
+                        .sampling = {.temperature = 1}});
   };
   const auto honest = plan.make(world.materials);
-  EXPECT_LT(prove(*honest).error, testing::kExact);
+  EXPECT_LT(prove(*honest).error, test::kExact);
   const auto inner = plan.make(world.materials);
-  SaysAnotherLaw liar(*inner);
-  EXPECT_GT(prove(liar).error, testing::kCaught);
+  SaysAnotherDistribution liar(*inner);
+  EXPECT_GT(prove(liar).error, test::kCaught);
 }
 
 }  // namespace

@@ -19,8 +19,8 @@
 namespace outrider {
 namespace {
 
+using test::TemporaryDirectory;
 using ::testing::ElementsAre;
-using testing::TemporaryDirectory;
 
 class OwnParts : public ::testing::Test {
  protected:
@@ -70,12 +70,12 @@ TEST_F(OwnParts, HeadsOfBlocksAreToldFromOthers) {
 }
 
 TEST_F(OwnParts, ModulesThatAreAnnouncedHaveTensors) {
-  testing::write_hugging_face(testing::golden_target(), directory_.path());
+  test::write_hugging_face(test::golden_target(), directory_.path());
   EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix"));
-  testing::write_mtp_modules(testing::golden_shape(), 2, directory_.path());
+  test::write_mtp_modules(test::golden_shape(), 2, directory_.path());
   EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix", "mtp"));
   // A checkpoint published without them.
-  testing::write_hugging_face(testing::golden_target(), place("without"));
+  test::write_hugging_face(test::golden_target(), place("without"));
   std::string config;
   std::getline(std::ifstream(directory_.path() / "config.json"), config, '\0');
   write("without/config.json", config);
@@ -98,12 +98,12 @@ TEST_F(OwnParts, AssistantsAreModulesInFoldersOfTheirOwn) {
 
 // Published modules, in both forms of file.
 TEST_F(OwnParts, ModulesOfPublishedModelsAreFound) {
-  for (const std::string& name : testing::golden_modules()) {
-    const testing::GoldenModule golden(name);
+  for (const std::string& name : test::golden_modules()) {
+    const test::GoldenModule golden(name);
     golden.write_directory(place(name));
     EXPECT_THAT(own_parts(place(name)), ElementsAre("suffix", "mtp"));
     EXPECT_THAT(own_parts(golden.gguf()), ElementsAre("suffix", "mtp"));
-    EXPECT_THAT(own_parts(testing::golden_directory(golden.base) / "model.gguf"),
+    EXPECT_THAT(own_parts(test::golden_directory(golden.base) / "model.gguf"),
                 ElementsAre("suffix"));
   }
 }

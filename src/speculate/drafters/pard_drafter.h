@@ -44,7 +44,7 @@ class PardDrafter final : public ModelDrafter {
   void run_blocks();
 
   MaskedRows rows_;
-  std::vector<TokenId> masks_;  // kMostDraftNodes times the token
+  std::vector<TokenId> masks_;  // kMaxDraftNodes times the token
 };
 
 // The default draft length: what the authors' drafters were trained to draft at once (para_num),

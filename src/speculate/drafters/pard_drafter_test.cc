@@ -34,7 +34,7 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::expect_refused;
+using test::expect_refused;
 
 constexpr TokenId kMask = 7;
 
@@ -63,7 +63,7 @@ struct Text {
 class PardDrafterState : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     reference_ = draft_model();
     vocabulary_ = reference_->config().vocabulary_size;
   }
@@ -86,9 +86,9 @@ class PardDrafterState : public ::testing::Test {
     std::vector<TokenId> path;
     text.tree.path_tokens(node, path);
     text.transform.penalise(logits, text.history, path);
-    Distribution law;
-    text.transform.distribution(logits, law);
-    return law;
+    Distribution dist;
+    text.transform.distribution(logits, dist);
+    return dist;
   }
 
   struct Found {
@@ -108,13 +108,13 @@ class PardDrafterState : public ::testing::Test {
     Found found;
     std::mt19937 random(3);
     const auto below = [&random](int n) { return static_cast<int>(random() % n); };
-    const auto compare = [&](const Text& text, int node, const Distribution& law) {
+    const auto compare = [&](const Text& text, int node, const Distribution& dist) {
       const Distribution expected = from_scratch(text, node);
       ++found.n_checked;
-      if (law.ids == expected.ids && law.probs == expected.probs) return;
+      if (dist.ids == expected.ids && dist.probs == expected.probs) return;
       if (!found.fault.empty()) return;
-      found.fault = fmt::format("another law behind {} tokens, depth {}", text.tokens.size(),
-                                text.tree.node(node).depth);
+      found.fault = fmt::format("another distribution behind {} tokens, depth {}",
+                                text.tokens.size(), text.tree.node(node).depth);
     };
     std::deque<Text> texts;
     texts.emplace_back(1, std::vector<TokenId>{1, 50, 60}, SamplingParams{.temperature = 1},
@@ -153,8 +153,8 @@ class PardDrafterState : public ::testing::Test {
       for (std::size_t index = 0; index < texts.size(); ++index) {
         Text& text = texts[index];
         for (int node = 0; node < text.tree.n_nodes(); ++node) {
-          const int law = text.tree.node(node).draft_prob;
-          if (law != kNoDistribution) compare(text, node, text.tree.distribution(law));
+          const int dist = text.tree.node(node).draft_prob;
+          if (dist != kNoDistribution) compare(text, node, text.tree.distribution(dist));
         }
         text.verdict.path.clear();
         int node = 0;
@@ -169,9 +169,9 @@ class PardDrafterState : public ::testing::Test {
           text.verdict.path.push_back(node);
         }
         if (text.tree.node(node).draft_prob == kNoDistribution) {
-          Distribution law;
-          if (drafter.draft_at(contexts[index], text.tree, node, law, nullptr)) {
-            compare(text, node, law);
+          Distribution dist;
+          if (drafter.draft_at(contexts[index], text.tree, node, dist, nullptr)) {
+            compare(text, node, dist);
             ++found.n_asked;
           }
         }
@@ -195,7 +195,7 @@ class PardDrafterState : public ::testing::Test {
     return found;
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::unique_ptr<LanguageModel> reference_;
   int vocabulary_ = 0;
 };
@@ -209,19 +209,18 @@ TEST_F(PardDrafterState, IsThatOfOneRebuiltFromScratch) {
 }
 
 TEST_F(PardDrafterState, BrokenOnesAreNoticed) {
-  using Passed = testing::PassedLanguageModel;
+  using Passed = test::PassedLanguageModel;
   constexpr TokenId kTold = 11;
   EXPECT_EQ(look_at(std::make_unique<Passed>(draft_model())).fault, "");
-  EXPECT_NE(
-      look_at(std::make_unique<testing::SaysTheMask<Passed>>(draft_model(), kMask, kTold), kTold)
-          .fault,
-      "");
-  EXPECT_NE(look_at(std::make_unique<testing::ReadsTheRowBefore<Passed>>(draft_model())).fault, "");
-  EXPECT_NE(look_at(std::make_unique<testing::KeepsMasks<Passed>>(draft_model())).fault, "");
+  EXPECT_NE(look_at(std::make_unique<test::SaysTheMask<Passed>>(draft_model(), kMask, kTold), kTold)
+                .fault,
+            "");
+  EXPECT_NE(look_at(std::make_unique<test::ReadsTheRowBefore<Passed>>(draft_model())).fault, "");
+  EXPECT_NE(look_at(std::make_unique<test::KeepsMasks<Passed>>(draft_model())).fault, "");
 }
 
 // Records the widest pass.
-class WatchedModel final : public testing::PassedLanguageModel {
+class WatchedModel final : public test::PassedLanguageModel {
  public:
   WatchedModel(std::unique_ptr<LanguageModel> inner, std::size_t& widest)
       : PassedModel(std::move(inner)), widest_(&widest) {}
@@ -240,7 +239,7 @@ class WatchedModel final : public testing::PassedLanguageModel {
 // One pass per draft, however deep. Tokens of a long text that it was not shown are run before, and
 // no pass is wider than one of prefill.
 TEST_F(PardDrafterState, CountsOnePassADraft) {
-  const auto shape = chain_shape(kMostDraftNodes);
+  const auto shape = chain_shape(kMaxDraftNodes);
   for (const auto& [n_tokens, n_drafted, n_passes] :
        {std::array{140, 90, 1}, std::array{256, 1, 1}, std::array{257, 1, 2},
         std::array{600, 100, 3}, std::array{511, 90, 3}, std::array{255, 255, 2}}) {
@@ -286,18 +285,18 @@ class PardFiles : public ::testing::Test {
     return {};
   }
   std::string written(TokenId mask, bool as_gguf) const {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.mask_token = mask;
-    const testing::TinyModel model = testing::make_tiny_model(shape);
+    const test::TinyModel model = test::make_tiny_model(shape);
     const fs::path path = folder_.path() / (as_gguf ? "model.gguf" : "model");
     if (as_gguf) {
-      testing::write_gguf(model, path);
+      test::write_gguf(model, path);
     } else {
-      testing::write_hugging_face(model, path);
+      test::write_hugging_face(model, path);
     }
     return path.string();
   }
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
 };
 
 TEST_F(PardFiles, NameTheMaskOrTheSpecDoes) {

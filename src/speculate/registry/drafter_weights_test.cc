@@ -17,9 +17,9 @@ namespace outrider {
 namespace {
 
 using kernels::WeightKind;
+using test::TableModel;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TableModel;
 
 constexpr int kVocabulary = 3;
 

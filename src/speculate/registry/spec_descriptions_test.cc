@@ -41,7 +41,7 @@ std::vector<Described> all_described() {
   }
   for (const RuleKind& kind : rule_kinds()) {
     all.push_back({.description = kind.description,
-                   .read = [](const std::string& spec) { make_judging(spec, "exact"); },
+                   .read = [](const std::string& spec) { make_verification(spec, "exact"); },
                    .flag = "--rule"});
   }
   return all;
@@ -221,8 +221,9 @@ TEST(SpecDescriptions, NoOtherKeyReachesAReader) {
 TEST(SpecDescriptions, RulesSayWhatTheyNeed) {
   for (const Described& kind : all_described()) {
     if (kind.flag != "--rule" || kind.description.name == "router") continue;  // needs its file
-    const Judging judging = make_judging(spec_in_command(kind), "exact");
-    EXPECT_EQ(kind.description.needs == "distributions", judging.acceptance->needs().draft_prob)
+    const Verification verification = make_verification(spec_in_command(kind), "exact");
+    EXPECT_EQ(kind.description.needs == "distributions",
+              verification.acceptance->needs().draft_prob)
         << kind.description.name;
   }
 }

@@ -35,11 +35,11 @@ void keep_accepted(const Distribution& draft_prob, const Distribution& target_pr
     }
   }
   if (!any_accepted) {
-    out.become(target_prob);
+    out.assign(target_prob);
     return;
   }
   if (refused <= 0) {
-    out.become(draft_prob);
+    out.assign(draft_prob);
     return;
   }
   combine(

@@ -84,7 +84,8 @@ std::shared_ptr<const Rule> make_rule(const std::string& rule) {
   return make_rule(kind_of(spec, rule, known), spec, {});
 }
 
-Judging make_judging(const std::string& rule, const std::string& verify, const FindToken& find) {
+Verification make_verification(const std::string& rule, const std::string& verify,
+                               const FindToken& find) {
   const Spec spec = Spec::parse("rule", rule);
   const RuleKind& kind = kind_of(spec, rule, rule_names());
   if (kind.make_acceptance != nullptr) {

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 std::string refusal(const std::string& spec, const std::string& verify = "exact") {
   try {
-    make_judging(spec, verify);
+    make_verification(spec, verify);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -57,7 +57,7 @@ TEST(MakeRule, TakesEveryName) {
                            "relaxed:open=[THINK],close=[/THINK]"}) {
     EXPECT_EQ(refusal(spec), "taken") << spec;
     const std::string name = std::string(spec).substr(0, std::string(spec).find(':'));
-    EXPECT_EQ(make_judging(spec, "exact").rule, name);
+    EXPECT_EQ(make_verification(spec, "exact").rule, name);
     const bool judges_drafts = name == "typical" || name == "bild" || name == "fly";
     if (judges_drafts || name == "relaxed") {
       EXPECT_THROW(make_rule(std::string(spec)), UsageError);
@@ -67,7 +67,7 @@ TEST(MakeRule, TakesEveryName) {
     if (!judges_drafts) {
       for (const char* verify : {"block", "traversal", "coupled"}) {
         EXPECT_EQ(refusal(spec, verify), "taken") << spec;
-        EXPECT_EQ(make_judging(spec, verify).acceptance->name(), verify);
+        EXPECT_EQ(make_verification(spec, verify).acceptance->name(), verify);
       }
     }
   }
@@ -110,7 +110,7 @@ TEST(MakeRule, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(refusal("exact:bonus=rule"), HasSubstr("no keys"));
   EXPECT_THAT(refusal("exact", "hope"), HasSubstr("exact, block, traversal, coupled"));
   EXPECT_THAT(refusal("typical", "block"), HasSubstr("exact with the rule typical"));
-  EXPECT_THROW(make_judging("router:path=/nowhere/router.json", "exact"), Error);
+  EXPECT_THROW(make_verification("router:path=/nowhere/router.json", "exact"), Error);
   try {
     (void)make_rule("typical");
     FAIL() << "typical follows no rule";
@@ -123,7 +123,7 @@ TEST(MakeRule, RefusesWhatCannotBeMeant) {
 TEST(MakeRule, NamesTheMarksThatAVocabularyLacks) {
   const auto refusal_with = [](const char* spec, const FindToken& find) -> std::string {
     try {
-      (void)make_judging(spec, "exact", find);
+      (void)make_verification(spec, "exact", find);
     } catch (const UsageError& error) {
       return error.what();
     }
@@ -149,15 +149,15 @@ TEST(MakeRule, NamesTheMarksThatAVocabularyLacks) {
 }
 
 TEST(MakeRule, TakesARoutersFolder) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   std::ofstream(directory.path() / "router.json")
       << R"({"format": "outrider-router", "version": 1, "bias": 0.5, "weights": {"draft_max": 1}})";
-  EXPECT_EQ(make_judging("router:path=" + directory.path().string(), "exact").rule, "router");
+  EXPECT_EQ(make_verification("router:path=" + directory.path().string(), "exact").rule, "router");
 }
 
 TEST(MakeRule, SaysWhatItNeeds) {
   const auto needs = [](const char* spec) {
-    return make_judging(spec, "exact").acceptance->needs();
+    return make_verification(spec, "exact").acceptance->needs();
   };
   EXPECT_FALSE(needs("exact").draft_prob);
   EXPECT_FALSE(needs("typical").draft_prob);
@@ -171,25 +171,25 @@ TEST(MakeRule, SaysWhatItNeeds) {
   EXPECT_FALSE(needs("lossy-greedy:alpha=0.1").leaf_draft);
   EXPECT_TRUE(needs("lossy-greedy:alpha=0.1,bonus=rule").leaf_draft);
   EXPECT_TRUE(needs("bild").greedy);
-  EXPECT_EQ(make_judging("bild", "exact").draft_until, 0.6);
+  EXPECT_EQ(make_verification("bild", "exact").draft_until, 0.6);
   EXPECT_FALSE(needs("fly").draft_prob);
   EXPECT_TRUE(needs("relaxed").draft_prob);
   EXPECT_FALSE(needs("relaxed").raw_draft);
   EXPECT_FALSE(needs("relaxed").leaf_draft);
   EXPECT_TRUE(needs("relaxed:bonus=rule").leaf_draft);
-  EXPECT_EQ(make_judging("fly:window=3", "exact").acceptance->least_depth(), 4);
-  const auto is_law_of_prefix = [](const char* spec) {
-    return make_judging(spec, "exact").acceptance->prefix_determined();
+  EXPECT_EQ(make_verification("fly:window=3", "exact").acceptance->min_depth(), 4);
+  const auto is_distribution_of_prefix = [](const char* spec) {
+    return make_verification(spec, "exact").acceptance->prefix_determined();
   };
-  EXPECT_TRUE(is_law_of_prefix("exact"));
-  EXPECT_TRUE(is_law_of_prefix("budget:total=1"));
-  EXPECT_FALSE(is_law_of_prefix("chow:alpha=0,bonus=target"));
-  EXPECT_FALSE(is_law_of_prefix("lossy-greedy:alpha=0"));
-  EXPECT_FALSE(is_law_of_prefix("typical"));
-  EXPECT_FALSE(is_law_of_prefix("bild"));
-  EXPECT_FALSE(is_law_of_prefix("fly"));
-  EXPECT_FALSE(is_law_of_prefix("relaxed"));
-  EXPECT_TRUE(is_law_of_prefix("relaxed:bonus=rule"));
+  EXPECT_TRUE(is_distribution_of_prefix("exact"));
+  EXPECT_TRUE(is_distribution_of_prefix("budget:total=1"));
+  EXPECT_FALSE(is_distribution_of_prefix("chow:alpha=0,bonus=target"));
+  EXPECT_FALSE(is_distribution_of_prefix("lossy-greedy:alpha=0"));
+  EXPECT_FALSE(is_distribution_of_prefix("typical"));
+  EXPECT_FALSE(is_distribution_of_prefix("bild"));
+  EXPECT_FALSE(is_distribution_of_prefix("fly"));
+  EXPECT_FALSE(is_distribution_of_prefix("relaxed"));
+  EXPECT_TRUE(is_distribution_of_prefix("relaxed:bonus=rule"));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ RulePointer make_router(const Spec& spec) {
 }
 
 RulePointer make_relaxed(const Spec& spec, const FindToken& find) {
-  const int top = spec.integer("top", 1, RelaxedRule::kMostTop).value_or(kRelaxedTop);
+  const int top = spec.integer("top", 1, RelaxedRule::kMaxTop).value_or(kRelaxedTop);
   const double delta = spec.number("delta", 0, 1).value_or(kRelaxedDelta);
   const std::string open = spec.text("open").value_or(kThinkOpen);
   const std::string close = spec.text("close").value_or(kThinkClose);
@@ -486,7 +486,7 @@ RuleKind relaxed_kind() {
                      .value = "N",
                      .default_value = fmt::format("{}", kRelaxedTop),
                      .meaning = fmt::format("From 1 to {}: of how many tokens it has to be one.",
-                                            RelaxedRule::kMostTop),
+                                            RelaxedRule::kMaxTop),
                      .example = "relaxed:top=5"},
                     {.name = "delta",
                      .value = "D",

@@ -22,7 +22,7 @@ struct RuleKind {
   // without a vocabulary. Throws UsageError for tokens that the vocabulary lacks.
   std::unique_ptr<const Rule> (*make_marked)(const Spec& spec, const FindToken& find) = nullptr;
   // Instead of both, for acceptances without a rule, which verify in one way only.
-  Judging (*make_acceptance)(const Spec& spec) = nullptr;
+  Verification (*make_acceptance)(const Spec& spec) = nullptr;
   bool target_bonus = false;  // bonus=target unless the spec says otherwise
 };
 

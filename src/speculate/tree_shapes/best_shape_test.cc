@@ -89,22 +89,22 @@ class Drafting {
     for (int d = 1; d <= depth; ++d) {
       std::vector<Candidate> next;
       for (const Candidate& parent : level) {
-        Distribution law;
+        Distribution dist;
         if (transform_.greedy()) {
-          transform_.raw_distribution(logits_(parent.path), law);
+          transform_.raw_distribution(logits_(parent.path), dist);
         } else {
-          transform_.distribution(logits_(parent.path), law);
+          transform_.distribution(logits_(parent.path), dist);
         }
         for (TokenId token = 0; token < vocabulary_; ++token) {
           // A table gives some tokens no probability.
-          if (!(law.prob(token) > 0)) continue;
+          if (!(dist.prob(token) > 0)) continue;
           // A table gives some tokens no probability.
-          if (!(law.prob(token) > 0)) continue;
+          if (!(dist.prob(token) > 0)) continue;
           Path path = parent.path;
           path.push_back(token);
           const double trust = trust_ ? trust_(parent.path) : 0;
           next.push_back(
-              {parent.log_prob + std::min(0.0, portable_log(law.prob(token)) + trust), path});
+              {parent.log_prob + std::min(0.0, portable_log(dist.prob(token)) + trust), path});
         }
       }
       all.insert(all.end(), next.begin(), next.end());
@@ -140,7 +140,7 @@ Logits logits_of(int kind, std::uint32_t table) {
     } else {
       prefix.insert(prefix.end(), path.size(), 1);
     }
-    testing::TableModel model(kVocabulary, table);
+    test::TableModel model(kVocabulary, table);
     std::vector<float> logits = model.logits(prefix);
     for (float& logit : logits) {
       if (kind >= 2) logit = std::round(logit / kCoarse);
@@ -164,8 +164,9 @@ TEST(BestShape, IsTheLikeliestOfAllPaths) {
                 if (same_at_depth && kind % 2 == 0) continue;
                 EXPECT_EQ(drafting.grow(n_nodes, depth, mixes_levels, 1000, same_at_depth).paths,
                           expected)
-                    << "laws " << kind << " of " << table << ", temperature " << temperature << ", "
-                    << n_nodes << " nodes of depth " << depth << ", " << same_at_depth;
+                    << "distributions " << kind << " of " << table << ", temperature "
+                    << temperature << ", " << n_nodes << " nodes of depth " << depth << ", "
+                    << same_at_depth;
               }
             }
           }
@@ -213,19 +214,19 @@ TEST(BestShape, ExpandsFewNodes) {
   const auto flat = [](const Path&) { return std::vector<float>(kWide, 1); };
   Drafting one(1, peaked, {}, kWide);
   Drafting other(1, flat, {}, kWide);
-  for (const int n_nodes : {4, 60, kMostDraftNodes}) {
+  for (const int n_nodes : {4, 60, kMaxDraftNodes}) {
     const Grown deep = one.grow(n_nodes, kDeepestDraft, true);
     EXPECT_EQ(deep.paths.size(), static_cast<std::size_t>(n_nodes));
-    EXPECT_LE(deep.n_expanded, kMostDraftNodes);
+    EXPECT_LE(deep.n_expanded, kMaxDraftNodes);
     // The tree contains the chain of likely tokens.
     Path chain;
     for (int d = 0; d < std::min(n_nodes, kDeepestDraft); ++d) chain.push_back(d + 7);
     EXPECT_TRUE(std::binary_search(deep.paths.begin(), deep.paths.end(), chain));
     const Grown broad = other.grow(n_nodes, kDeepestDraft, true);
-    EXPECT_LE(broad.n_expanded, kMostDraftNodes);
+    EXPECT_LE(broad.n_expanded, kMaxDraftNodes);
     for (const Path& path : broad.paths) EXPECT_EQ(path.size(), 1U);
     const Grown by_levels = one.grow(n_nodes, 5, false);
-    EXPECT_LE(by_levels.n_expanded, kMostDraftNodes);
+    EXPECT_LE(by_levels.n_expanded, kMaxDraftNodes);
     chain.resize(std::min(chain.size(), std::size_t{5}));
     EXPECT_TRUE(std::binary_search(by_levels.paths.begin(), by_levels.paths.end(), chain));
   }

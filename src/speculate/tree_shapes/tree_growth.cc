@@ -27,7 +27,7 @@ void distributions_at(const Context& context, const DraftTree& tree, int node, L
   context.transform->distribution(penalised.row(), draft_prob);
   if (raw_draft == nullptr) return;
   if (context.transform->keeps_raw()) {
-    raw_draft->become(draft_prob);
+    raw_draft->assign(draft_prob);
   } else {
     context.transform->raw_distribution(penalised.row().values(), *raw_draft);
   }
@@ -47,7 +47,7 @@ void TreeGrowth::start(const DraftJob& job, int depth, bool may_mix) {
   nodes_.assign(1, GrowingNode{});
   nodes_.front().token = job.tree->node(0).token;
   ranks_.resize(std::max(ranks_.size(), static_cast<std::size_t>(std::max(depth_, 1))));
-  for (Ranks& ranks : ranks_) ranks.law = kNoDistribution;
+  for (Ranks& ranks : ranks_) ranks.dist = kNoDistribution;
   frontier_.clear();
   if (depth_ > 0) job.shape->choose_frontier(nodes_, 0, job.budget.n_nodes, frontier_);
   if (frontier_.empty()) finish();
@@ -63,85 +63,86 @@ void TreeGrowth::expand(int node, LogitRow logits, double log_trust, bool same_a
   const bool may_know = same_at_depth && !context.transform->changes_logits(*context.history);
   if (takes_ranks && may_know) {
     Ranks& ranks = ranks_[static_cast<std::size_t>(nodes_[index].depth)];
-    if (ranks.law == kNoDistribution || ranks.count < children.count) {
-      rank(node, show_laws(node, logits), children.count, logits, ranks);
+    if (ranks.dist == kNoDistribution || ranks.count < children.count) {
+      rank(node, show_distributions(node, logits), children.count, logits, ranks);
     } else {
-      job_->tree->set_draft_prob(node, ranks.law);
+      job_->tree->set_draft_prob(node, ranks.dist);
       if (job_->record_raw) job_->tree->set_raw_draft(node, ranks.raw_draft);
     }
     take_top_ranks(node, ranks, children, log_trust);
     return;
   }
   const PenalisedRow penalised = penalised_at(context, *job_->tree, node, logits, penalties_);
-  const int law = show_laws(node, penalised.row());
+  const int dist = show_distributions(node, penalised.row());
   if (takes_ranks) {
-    rank(node, law, children.count, penalised.row(), ranks_.front());
+    rank(node, dist, children.count, penalised.row(), ranks_.front());
     take_top_ranks(node, ranks_.front(), children, log_trust);
   } else {
-    sample(node, law, children);
+    sample(node, dist, children);
   }
 }
 
 // Records the distributions after a node from its logits with bias and penalties; returns the one
 // under the transform.
-int TreeGrowth::show_laws(int node, LogitRow logits) {
+int TreeGrowth::show_distributions(int node, LogitRow logits) {
   DraftTree& tree = *job_->tree;
   const Transform& transform = *job_->context->transform;
-  const int law = tree.add_distribution();
-  transform.distribution(logits, tree.distribution(law));
-  tree.set_draft_prob(node, law);
+  const int dist = tree.add_distribution();
+  transform.distribution(logits, tree.distribution(dist));
+  tree.set_draft_prob(node, dist);
   if (needs_raw_ && transform.keeps_raw()) {
-    if (job_->record_raw) tree.set_raw_draft(node, law);
+    if (job_->record_raw) tree.set_raw_draft(node, dist);
   } else if (needs_raw_) {
     transform.raw_distribution(logits.values(), raw_);
     if (job_->record_raw) {
       const int raw = tree.add_distribution();
-      tree.distribution(raw).become(raw_);
+      tree.distribution(raw).assign(raw_);
       tree.set_raw_draft(node, raw);
     }
   } else if (needs_raw_prob_) {
     raw_probs_ = RawProbs(logits.values());
   }
-  return law;
+  return dist;
 }
 
-void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
+void TreeGrowth::sample(int node, int dist, TreeShape::Children children) {
   DraftTree& tree = *job_->tree;
   // For a single child, both ways draw from the same distribution.
-  const Draws draws = job_->shape->siblings() == Siblings::without_replacement && children.count > 1
-                          ? Draws::without_replacement
-                          : Draws::with_replacement;
+  const Replacement replacement =
+      job_->shape->siblings() == Siblings::without_replacement && children.count > 1
+          ? Replacement::without
+          : Replacement::with;
   for (int child = 0; child < children.count; ++child) {
-    const Distribution* left = &tree.distribution(law);
-    if (draws == Draws::without_replacement) left = tree.remaining_prob(node, law, left_);
+    const Distribution* left = &tree.distribution(dist);
+    if (replacement == Replacement::without) left = tree.remaining_prob(node, dist, left_);
     if (left == nullptr) return;  // fewer tokens than children
     // If siblings drawn with replacement shared their noise, all would be the same token.
     const bool coupled =
-        job_->noise == DraftNoise::coupled && (child == 0 || draws == Draws::without_replacement);
+        job_->noise == DraftNoise::coupled && (child == 0 || replacement == Replacement::without);
     const Draw draw = coupled ? Draw{tree.n_committed() + tree.node(node).depth, 0, Purpose::token}
                               : Draw{tree.n_committed(), tree.n_nodes(), Purpose::draft};
     const TokenId token = job_->chance->categorical(*left, draw);
-    add(node, law, draws, token, raw_prob(law, token), children.first_place + child);
+    add(node, dist, replacement, token, raw_prob(dist, token), children.first_place + child);
   }
 }
 
 // The candidates for a node's children, from its distributions.
-void TreeGrowth::rank(int node, int law, int count, LogitRow logits, Ranks& ranks) {
-  ranks.law = law;
+void TreeGrowth::rank(int node, int dist, int count, LogitRow logits, Ranks& ranks) {
+  ranks.dist = dist;
   ranks.raw_draft = job_->tree->node(node).raw_draft;
   ranks.count = count;
   ranks.tokens.clear();
   if (count == 0) return;
-  const Distribution& of_law = job_->tree->distribution(law);
+  const Distribution& of_dist = job_->tree->distribution(dist);
   const bool greedy = job_->context->transform->greedy();
   likeliest_tokens(logits, count, tokens_);
   for (const TokenId token : tokens_) {
     // Truncation cuts by rank too: all later tokens have no probability either.
-    if (!greedy && !(of_law.prob(token) > 0)) return;
+    if (!greedy && !(of_dist.prob(token) > 0)) return;
     Ranks::Ranked& ranked = ranks.tokens.emplace_back();
     ranked.token = token;
-    if (uses_log_prob()) ranked.log_prob = portable_log((greedy ? raw_ : of_law).prob(token));
-    ranked.raw_prob = raw_prob(law, token);
+    if (uses_log_prob()) ranked.log_prob = portable_log((greedy ? raw_ : of_dist).prob(token));
+    ranked.raw_prob = raw_prob(dist, token);
   }
 }
 
@@ -154,24 +155,24 @@ void TreeGrowth::take_top_ranks(int node, const Ranks& ranks, TreeShape::Childre
     // Rounding must not make a path likelier than its prefix.
     const double log_prob = above + std::min(0.0, ranked.log_prob + log_trust);
     if (log_prob < floor_) return;  // nor do all further ranks
-    add(node, kPointMass, Draws::with_replacement, ranked.token, ranked.raw_prob,
+    add(node, kPointMass, Replacement::with, ranked.token, ranked.raw_prob,
         children.first_place + static_cast<int>(rank));
     nodes_.back().log_prob = log_prob;
   }
 }
 
-// The raw probability of a node's token, if `law` is the transformed distribution and a stop rule
+// The raw probability of a node's token, if `dist` is the transformed distribution and a stop rule
 // needs it.
-double TreeGrowth::raw_prob(int law, TokenId token) const {
+double TreeGrowth::raw_prob(int dist, TokenId token) const {
   if (job_->stop == nullptr) return 0;
   if (needs_raw_prob_) return raw_probs_.prob(token);
-  const bool is_law = job_->context->transform->keeps_raw();
-  return (is_law ? job_->tree->distribution(law) : raw_).prob(token);
+  const bool keeps_raw = job_->context->transform->keeps_raw();
+  return (keeps_raw ? job_->tree->distribution(dist) : raw_).prob(token);
 }
 
-void TreeGrowth::add(int node, int proposal, Draws draws, TokenId token, double raw_prob,
-                     int place) {
-  job_->tree->add_child(node, token, proposal, draws);
+void TreeGrowth::add(int node, int proposal, Replacement replacement, TokenId token,
+                     double raw_prob, int place) {
+  job_->tree->add_child(node, token, proposal, replacement);
   const int depth = nodes_[static_cast<std::size_t>(node)].depth + 1;
   nodes_.push_back({.place = place, .parent = node, .depth = depth, .token = token});
   nodes_.back().open = depth < depth_;

@@ -72,7 +72,7 @@ class TreeGrowth {
   void renumber(std::vector<int>& by_node) const;
 
  private:
-  void sample(int node, int law, TreeShape::Children children);
+  void sample(int node, int dist, TreeShape::Children children);
   // The likeliest tokens after a node.
   struct Ranks {
     struct Ranked {
@@ -80,18 +80,19 @@ class TreeGrowth {
       double log_prob = 0;  // if the shape uses it
       double raw_prob = 0;  // if there is a stop rule
     };
-    int law = kNoDistribution;  // kNoDistribution: nothing is known
+    int dist = kNoDistribution;  // kNoDistribution: nothing is known
     int raw_draft = kNoDistribution;
     int count = 0;  // of the tokens requested
     std::vector<Ranked> tokens;
   };
-  int show_laws(int node, LogitRow logits);
-  void rank(int node, int law, int count, LogitRow logits, Ranks& ranks);
+  int show_distributions(int node, LogitRow logits);
+  void rank(int node, int dist, int count, LogitRow logits, Ranks& ranks);
   void take_top_ranks(int node, const Ranks& ranks, TreeShape::Children children, double log_trust);
-  void add(int node, int proposal, Draws draws, TokenId token, double raw_prob, int place);
+  void add(int node, int proposal, Replacement replacement, TokenId token, double raw_prob,
+           int place);
   void raise_floor();
   void finish();
-  double raw_prob(int law, TokenId token) const;
+  double raw_prob(int dist, TokenId token) const;
 
   const DraftJob* job_ = nullptr;
   int depth_ = 0;  // limit of the deepest nodes

@@ -84,7 +84,7 @@ class Drafting {
  private:
   Transform transform_;
   TokenHistory history_;
-  testing::TableModel model_;
+  test::TableModel model_;
   CounterChance chance_;
   DraftTree tree_;
   TreeGrowth growth_;
@@ -163,12 +163,12 @@ TEST(TreeGrowth, CoupledSiblingsAreTheNextInTheRace) {
     const DraftTree& tree =
         drafting.grow(FixedShape(std::vector{4, 2}), kAmple, nullptr, DraftNoise::coupled);
     for (const int node : {0, 1}) {
-      const Distribution& law = tree.distribution(tree.node(node).draft_prob);
+      const Distribution& dist = tree.distribution(tree.node(node).draft_prob);
       const Draw draw{tree.n_committed() + tree.node(node).depth, 0, Purpose::token};
-      std::vector<TokenId> order = law.ids;
+      std::vector<TokenId> order = dist.ids;
       std::sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
-        return std::log(law.prob(a)) + drafting.chance().gumbel(draw, a) >
-               std::log(law.prob(b)) + drafting.chance().gumbel(draw, b);
+        return std::log(dist.prob(a)) + drafting.chance().gumbel(draw, a) >
+               std::log(dist.prob(b)) + drafting.chance().gumbel(draw, b);
       });
       const std::vector<int> children = children_of(tree, node);
       ASSERT_EQ(children.size(), std::min<std::size_t>(node == 0 ? 4 : 2, order.size()));
@@ -240,7 +240,7 @@ TEST(TreeGrowth, DynamicTreesKeepTheLikeliestPaths) {
         std::vector<TokenId> path;
         double log_prob;
       };
-      testing::TableModel model(kVocabulary, table);
+      test::TableModel model(kVocabulary, table);
       std::vector<Candidate> all;
       std::vector<Candidate> level = {{{}, 0.0}};
       for (int depth = 1; depth <= limits.depth; ++depth) {
@@ -248,21 +248,21 @@ TEST(TreeGrowth, DynamicTreesKeepTheLikeliestPaths) {
         for (const Candidate& parent : level) {
           std::vector<TokenId> prefix = drafting.tokens_;
           prefix.insert(prefix.end(), parent.path.begin(), parent.path.end());
-          Distribution law;
+          Distribution dist;
           const std::vector<float>& logits = model.logits(prefix);
           if (temperature == 0) {
-            drafting.transform().raw_distribution(logits, law);
+            drafting.transform().raw_distribution(logits, dist);
           } else {
-            drafting.transform().distribution(logits, law);
+            drafting.transform().distribution(logits, dist);
           }
-          std::vector<TokenId> order = law.ids;
+          std::vector<TokenId> order = dist.ids;
           std::stable_sort(order.begin(), order.end(),
-                           [&](TokenId a, TokenId b) { return law.prob(a) > law.prob(b); });
+                           [&](TokenId a, TokenId b) { return dist.prob(a) > dist.prob(b); });
           order.resize(std::min<std::size_t>(order.size(), limits.top_k));
           for (const TokenId token : order) {
             std::vector<TokenId> path = parent.path;
             path.push_back(token);
-            next.push_back({path, parent.log_prob + std::log(law.prob(token))});
+            next.push_back({path, parent.log_prob + std::log(dist.prob(token))});
           }
         }
         all.insert(all.end(), next.begin(), next.end());

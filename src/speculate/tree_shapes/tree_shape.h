@@ -27,7 +27,7 @@ inline constexpr int kDeepestDraft = 16;
 // activations are sized. At temperature 1, one round needs for each node a row of logits (4 bytes a
 // token) and two distributions of 12 bytes a token: below a gigabyte at a vocabulary of 128k.
 // Published trees have up to 64 nodes on one accelerator.
-inline constexpr int kMostDraftNodes = kPrefillRows - 1;
+inline constexpr int kMaxDraftNodes = kPrefillRows - 1;
 
 // How the children of one node are proposed.
 enum class Siblings {

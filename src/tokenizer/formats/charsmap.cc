@@ -181,7 +181,7 @@ std::size_t grapheme_end(std::string_view text, std::size_t begin) {
 
 }  // namespace
 
-void map_graphemes(const Charsmap& map, std::string& text, std::size_t most_bytes,
+void map_graphemes(const Charsmap& map, std::string& text, std::size_t max_bytes,
                    TextEdits* edits) {
   constexpr std::size_t kLookedUpWhole_bytes = 6;
   std::string out;
@@ -191,7 +191,7 @@ void map_graphemes(const Charsmap& map, std::string& text, std::size_t most_byte
     const std::string_view part = whole.substr(range.begin, range.end - range.begin);
     const std::size_t begin = out.size();
     out.append(rule ? rule->text : part);
-    require_normalized_size(out.size(), most_bytes);
+    require_normalized_size(out.size(), max_bytes);
     if (edits != nullptr && rule && rule->text != part) edits->add(range, {begin, out.size()});
   };
   for (std::size_t begin = 0; begin < whole.size();) {

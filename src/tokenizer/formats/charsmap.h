@@ -51,9 +51,9 @@ class Charsmap {
 
 // Rewrites `text` (well-formed UTF-8) as Hugging Face's tokenizers do. A grapheme of less than six
 // bytes is replaced as a whole by the rule of its shortest prefix that has one; any other is
-// rewritten character by character. Throws Error if the result would exceed most_bytes. Adds the
+// rewritten character by character. Throws Error if the result would exceed max_bytes. Adds the
 // changes to `edits`, if not null.
-void map_graphemes(const Charsmap& map, std::string& text, std::size_t most_bytes,
+void map_graphemes(const Charsmap& map, std::string& text, std::size_t max_bytes,
                    TextEdits* edits = nullptr);
 
 }  // namespace outrider

@@ -11,10 +11,10 @@
 namespace outrider {
 namespace {
 
-constexpr std::size_t kMost_bytes = 1000;
+constexpr std::size_t kMax_bytes = 1000;
 
 std::string mapped(const Charsmap& map, std::string text) {
-  map_graphemes(map, text, kMost_bytes);
+  map_graphemes(map, text, kMax_bytes);
   return text;
 }
 
@@ -29,8 +29,7 @@ std::string shortest(const Charsmap& map, std::string_view text) {
 }
 
 TEST(Charsmap, FindsRules) {
-  const Charsmap map(test_files::charsmap({{"ﬁ", "fi"}, {"a", "A"}, {"abc", ""}, {"é", "e"}}),
-                     "test");
+  const Charsmap map(test::charsmap({{"ﬁ", "fi"}, {"a", "A"}, {"abc", ""}, {"é", "e"}}), "test");
   EXPECT_EQ(longest(map, "ﬁx"), "3fi");
   EXPECT_EQ(longest(map, "abcd"), "3");
   EXPECT_EQ(shortest(map, "abcd"), "1A");
@@ -44,8 +43,7 @@ TEST(Charsmap, FindsRules) {
 // rule, whatever else it contains.
 TEST(Charsmap, Graphemes) {
   const Charsmap map(
-      test_files::charsmap(
-          {{"é", "e"}, {"e\u0301", "E"}, {"½", "1/2"}, {"\r", "R"}, {"\u0600", "N"}}),
+      test::charsmap({{"é", "e"}, {"e\u0301", "E"}, {"½", "1/2"}, {"\r", "R"}, {"\u0600", "N"}}),
       "test");
   EXPECT_EQ(mapped(map, "aéb"), "aeb");
   EXPECT_EQ(mapped(map, "e\u0301b"), "Eb");
@@ -60,7 +58,7 @@ TEST(Charsmap, Graphemes) {
 }
 
 TEST(Charsmap, GrowthIsBounded) {
-  const Charsmap map(test_files::charsmap({{"a", std::string(200, 'b')}}), "test");
+  const Charsmap map(test::charsmap({{"a", std::string(200, 'b')}}), "test");
   EXPECT_EQ(mapped(map, "aaaaa").size(), 1000u);
   EXPECT_THROW(mapped(map, "aaaaaa"), Error);
 }
@@ -77,10 +75,10 @@ std::string error_of(const std::string& bytes) {
 }
 
 std::string table(const std::vector<std::uint32_t>& units, std::string_view texts) {
-  test_files::Bytes bytes;
-  test_files::append(bytes, static_cast<std::uint32_t>(units.size() * 4));
-  for (const std::uint32_t unit : units) test_files::append(bytes, unit);
-  test_files::append(bytes, texts);
+  test::Bytes bytes;
+  test::append(bytes, static_cast<std::uint32_t>(units.size() * 4));
+  for (const std::uint32_t unit : units) test::append(bytes, unit);
+  test::append(bytes, texts);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -90,12 +88,12 @@ TEST(Charsmap, RefusesWhatIsNoTable) {
   EXPECT_NE(error_of(std::string("\0\0\0\0", 4)).find("0 bytes"), std::string::npos);
   EXPECT_NE(error_of(std::string("\x05\0\0\0abcde", 9)).find("5 bytes"), std::string::npos);
   EXPECT_NE(error_of(std::string("\x08\0\0\0abcd", 8)).find("8 bytes"), std::string::npos);
-  const std::string good = test_files::charsmap({{"a", "b"}});
+  const std::string good = test::charsmap({{"a", "b"}});
   EXPECT_EQ(error_of(good), "none");
   EXPECT_NE(error_of(good.substr(0, good.size() - 2) + "\xFF").find("UTF-8"), std::string::npos);
   // A rule that begins after the texts, and one in the middle of a character.
   EXPECT_NE(error_of(good.substr(0, good.size() - 2)).find("begin within"), std::string::npos);
-  std::string moved = test_files::charsmap({{"a", "é"}});
+  std::string moved = test::charsmap({{"a", "é"}});
   moved[4 + 4 * 512] = '\x01';
   EXPECT_NE(error_of(moved).find("begin within"), std::string::npos);
 }
@@ -106,8 +104,8 @@ TEST(Charsmap, RefusesLoopsAndAbsurdKeys) {
   std::vector<std::uint32_t> units(256);
   units['a'] = std::uint32_t{'a'} << 10 | 'a';
   EXPECT_NE(error_of(table(units, "x")).find("loop"), std::string::npos);
-  EXPECT_EQ(error_of(test_files::charsmap({{std::string(256, 'a'), "b"}})), "none");
-  EXPECT_NE(error_of(test_files::charsmap({{std::string(257, 'a'), "b"}})).find("256 bytes"),
+  EXPECT_EQ(error_of(test::charsmap({{std::string(256, 'a'), "b"}})), "none");
+  EXPECT_NE(error_of(test::charsmap({{std::string(257, 'a'), "b"}})).find("256 bytes"),
             std::string::npos);
 }
 

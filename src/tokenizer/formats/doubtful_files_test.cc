@@ -12,8 +12,8 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
+using test::Ids;
+using test::Json;
 
 struct Named {
   std::string model = "gpt2";
@@ -22,18 +22,17 @@ struct Named {
   bool add_bos = false;
 };
 
-test_files::Bytes file_of(const Named& named) {
-  test_files::Gguf file;
+test::Bytes file_of(const Named& named) {
+  test::Gguf file;
   file.text("tokenizer.ggml.model", named.model);
   if (named.pre) file.text("tokenizer.ggml.pre", *named.pre);
   file.texts("tokenizer.ggml.tokens", {"<s>", "</s>", "a", "b", "ab"})
-      .array("tokenizer.ggml.token_type", test_files::kI32,
-             std::vector<std::int32_t>{3, 3, 1, 1, 1})
+      .array("tokenizer.ggml.token_type", test::kI32, std::vector<std::int32_t>{3, 3, 1, 1, 1})
       .texts("tokenizer.ggml.merges", {"a b"})
-      .value("tokenizer.ggml.add_bos_token", test_files::kBool,
+      .value("tokenizer.ggml.add_bos_token", test::kBool,
              std::uint8_t{named.add_bos ? std::uint8_t{1} : std::uint8_t{0}});
   for (const auto& [key, id] : named.ids) {
-    file.value("tokenizer.ggml." + key, test_files::kU32, id);
+    file.value("tokenizer.ggml." + key, test::kU32, id);
   }
   return file.bytes();
 }
@@ -95,14 +94,13 @@ TEST(DoubtfulFiles, ABeginningThatDoesNotExistIsNotAdded) {
   EXPECT_EQ(llama.warnings().size(), 1u);
 }
 
-class DoubtfulDirectory : public testing::Test {
+class DoubtfulDirectory : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "outrider_doubtful_directory";
+    folder_ = std::filesystem::path(::testing::TempDir()) / "outrider_doubtful_directory";
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
-    Json document =
-        test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array());
+    Json document = test::byte_level_document(test::byte_vocabulary(), Json::array());
     document["added_tokens"] = Json::array({{{"id", 256}, {"content", "<s>"}, {"special", true}}});
     write("tokenizer.json", document.dump());
   }

@@ -15,7 +15,7 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
+using test::Ids;
 
 std::string spelled(std::string_view text) {
   std::string out;
@@ -49,7 +49,7 @@ class WholeWords {
     }
   }
   PipelineTokenizer tokenizer(std::string_view pre) const {
-    const auto bytes = test_files::Gguf()
+    const auto bytes = test::Gguf()
                            .text("tokenizer.ggml.model", "gpt2")
                            .text("tokenizer.ggml.pre", pre)
                            .texts("tokenizer.ggml.tokens", tokens_)
@@ -184,7 +184,7 @@ constexpr Cut kCuts[] = {
 
 TEST(GgufPreTokenizers, CutAsLlamaCppDoes) {
   for (const Cut& cut : kCuts) {
-    SCOPED_TRACE(testing::Message() << cut.name << ": " << cut.words);
+    SCOPED_TRACE(::testing::Message() << cut.name << ": " << cut.words);
     std::string text = cut.words;
     text.erase(std::remove(text.begin(), text.end(), '|'), text.end());
     const PipelineTokenizer tokenizer = WholeWords(text).tokenizer(cut.name);
@@ -198,14 +198,14 @@ TEST(GgufPreTokenizers, CutAsLlamaCppDoes) {
 
 // Ids of "abc" and "<s>": the former is a piece to which no merge leads, the latter begins a text.
 Ids ids_of(std::string_view pre, std::string_view text) {
-  const auto bytes = test_files::Gguf()
+  const auto bytes = test::Gguf()
                          .text("tokenizer.ggml.model", "gpt2")
                          .text("tokenizer.ggml.pre", pre)
                          .texts("tokenizer.ggml.tokens", {"a", "b", "c", "ab", "abc", "<s>"})
-                         .array("tokenizer.ggml.token_type", test_files::kI32,
+                         .array("tokenizer.ggml.token_type", test::kI32,
                                 std::vector<std::int32_t>{1, 1, 1, 1, 1, 3})
                          .texts("tokenizer.ggml.merges", {"a b"})
-                         .value("tokenizer.ggml.bos_token_id", test_files::kU32, std::uint32_t{5})
+                         .value("tokenizer.ggml.bos_token_id", test::kU32, std::uint32_t{5})
                          .bytes();
   return PipelineTokenizer(read_gguf_vocabulary(*parse_gguf(bytes, "test.gguf"), "test.gguf"))
       .encode(text, true);
@@ -251,14 +251,14 @@ PipelineTokenizer plain_spelling(std::string_view model, std::string_view pre) {
     tokens.emplace_back(piece);
     types.push_back(1);
   }
-  test_files::Gguf file;
+  test::Gguf file;
   file.text("tokenizer.ggml.model", model);
   if (!pre.empty()) file.text("tokenizer.ggml.pre", pre);
   const auto bytes = file.texts("tokenizer.ggml.tokens", tokens)
-                         .array("tokenizer.ggml.token_type", test_files::kI32, types)
+                         .array("tokenizer.ggml.token_type", test::kI32, types)
                          .texts("tokenizer.ggml.merges", {"▁ b", "a b", "▁ ▁"})
-                         .value("tokenizer.ggml.bos_token_id", test_files::kU32, std::uint32_t{0})
-                         .value("tokenizer.ggml.add_bos_token", test_files::kBool, std::uint8_t{0})
+                         .value("tokenizer.ggml.bos_token_id", test::kU32, std::uint32_t{0})
+                         .value("tokenizer.ggml.add_bos_token", test::kBool, std::uint8_t{0})
                          .bytes();
   return PipelineTokenizer(read_gguf_vocabulary(*parse_gguf(bytes, "test.gguf"), "test.gguf"));
 }

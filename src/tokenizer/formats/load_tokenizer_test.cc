@@ -7,20 +7,19 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
+using test::Ids;
+using test::Json;
 namespace fs = std::filesystem;
 
-class LoadTokenizer : public testing::Test {
+class LoadTokenizer : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        fs::path(testing::TempDir()) /
-        ("outrider_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    folder_ = fs::path(::testing::TempDir()) /
+              ("outrider_" +
+               std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    Json document =
-        test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array());
+    Json document = test::byte_level_document(test::byte_vocabulary(), Json::array());
     document["added_tokens"] = Json::array({{{"id", 256}, {"content", "<s>"}, {"special", true}},
                                             {{"id", 257}, {"content", "</s>"}, {"special", true}}});
     write("tokenizer.json", document.dump());
@@ -95,14 +94,14 @@ class LoadSentencePiece : public LoadTokenizer {
   }
   // The blank and the letter have pieces of their own, and one together, with that score.
   static std::string model(float score) {
-    return test_files::SentencePieces()
+    return test::SentencePieces()
         .piece("<unk>", 0, 2)
         .piece("<s>", 0, 3)
         .piece("</s>", 0, 3)
         .piece("▁", -2)
         .piece("a", -2)
         .piece("▁a", score)
-        .normalizer(test_files::Protobuf().integer(4, 0))
+        .normalizer(test::Protobuf().integer(4, 0))
         .bytes();
   }
 };
@@ -166,7 +165,7 @@ TEST_F(LoadSentencePiece, AddedTokensFile) {
 TEST_F(LoadSentencePiece, LegacyIsDoubtfulForSingleBlanks) {
   write("tokenizer_config.json", R"({"legacy": false})");
   EXPECT_TRUE(Tokenizer::load(folder_)->warnings().empty());
-  write("tokenizer.model", test_files::SentencePieces().piece("<unk>", 0, 2).piece("a", 0).bytes());
+  write("tokenizer.model", test::SentencePieces().piece("<unk>", 0, 2).piece("a", 0).bytes());
   const auto tokenizer = Tokenizer::load(folder_);
   ASSERT_EQ(tokenizer->warnings().size(), 1u);
   EXPECT_NE(tokenizer->warnings()[0].find("legacy"), std::string::npos);
@@ -174,7 +173,7 @@ TEST_F(LoadSentencePiece, LegacyIsDoubtfulForSingleBlanks) {
 
 TEST_F(LoadSentencePiece, WhatCannotLoad) {
   write("tokenizer_config.json", R"({"add_eos_token": true})");
-  write("tokenizer.model", test_files::SentencePieces().piece("<unk>", 0, 2).piece("a", 0).bytes());
+  write("tokenizer.model", test::SentencePieces().piece("<unk>", 0, 2).piece("a", 0).bytes());
   EXPECT_NE(load_error().find("add_eos_token"), std::string::npos);
   write("tokenizer_config.json", R"({"tokenizer_class": "XLMRobertaTokenizerFast"})");
   EXPECT_NE(load_error().find("XLMRobertaTokenizerFast"), std::string::npos);

@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Json;
+using test::Json;
 
 // The message of the Error that parsing `bytes` throws; fails if it throws none.
 std::string parse_error(std::string_view bytes) {
@@ -29,15 +29,15 @@ std::string parse_error(std::string_view bytes) {
 }
 
 Json good_document() {
-  Json vocab = test_tokenizers::byte_vocabulary();
+  Json vocab = test::byte_vocabulary();
   vocab["ab"] = 256;
-  Json document = test_tokenizers::byte_level_document(vocab, Json::array({"a b"}));
+  Json document = test::byte_level_document(vocab, Json::array({"a b"}));
   document["added_tokens"] = Json::array({{{"id", 257}, {"content", "<s>"}, {"special", true}}});
   return document;
 }
 
 TEST(Malformed, TheGoodDocumentIsGood) {
-  EXPECT_EQ(test_tokenizers::make(good_document())->encode("ab<s>", true),
+  EXPECT_EQ(test::make_tokenizer(good_document())->encode("ab<s>", true),
             (std::vector<TokenId>{256, 257}));
 }
 
@@ -274,7 +274,7 @@ TEST(Malformed, EveryFieldOfUnigramIsChecked) {
                   {"unk_id", 0},
                   {"vocab", Json::parse(R"([["<unk>", 0], ["a", -1.5], ["", -2]])")}}}};
   };
-  EXPECT_EQ(test_tokenizers::make(document())->encode("ab", false), (std::vector<TokenId>{1, 0}));
+  EXPECT_EQ(test::make_tokenizer(document())->encode("ab", false), (std::vector<TokenId>{1, 0}));
   const std::vector<Broken> all = {
       {"no list", [](Json& d) { d["model"]["vocab"] = "a"; }, "list of pieces"},
       {"a piece alone", [](Json& d) { d["model"]["vocab"][1] = "a"; }, "vocab[1]"},
@@ -304,7 +304,7 @@ TEST(Malformed, HostilePatternsEndInAnError) {
     Json document = good_document();
     document["normalizer"] = {
         {"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", ""}};
-    const auto tokenizer = test_tokenizers::make(document);
+    const auto tokenizer = test::make_tokenizer(document);
     try {
       static_cast<void>(tokenizer->encode(std::string(60, 'a'), true));
       ADD_FAILURE() << "it answered";
@@ -317,7 +317,7 @@ TEST(Malformed, HostilePatternsEndInAnError) {
   Json document = good_document();
   document["normalizer"] = {
       {"type", "Replace"}, {"pattern", {{"Regex", "(?:(a)(?=.)|b)*[cd]"}}}, {"content", ""}};
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   try {
     static_cast<void>(tokenizer->encode(std::string(3000, 'a'), true));
   } catch (const Error& error) {
@@ -339,19 +339,18 @@ struct GgufFields {
 };
 
 TokenizerParts read(const GgufFields& fields) {
-  const auto bytes =
-      test_files::Gguf()
-          .text("tokenizer.ggml.model", fields.model)
-          .text("tokenizer.ggml.pre", fields.pre)
-          .texts("tokenizer.ggml.tokens", fields.tokens)
-          .array("tokenizer.ggml.token_type", test_files::kI32, fields.types)
-          .array("tokenizer.ggml.scores", test_files::kF32, fields.scores)
-          .texts("tokenizer.ggml.merges", fields.merges)
-          .array("tokenizer.ggml.precompiled_charsmap", test_files::kI32, fields.charsmap)
-          .value("tokenizer.ggml.bos_token_id", test_files::kU32, fields.bos)
-          .value("tokenizer.ggml.add_bos_token", test_files::kBool, std::uint8_t{1})
-          .text("tokenizer.chat_template", "{{ messages }}")
-          .bytes();
+  const auto bytes = test::Gguf()
+                         .text("tokenizer.ggml.model", fields.model)
+                         .text("tokenizer.ggml.pre", fields.pre)
+                         .texts("tokenizer.ggml.tokens", fields.tokens)
+                         .array("tokenizer.ggml.token_type", test::kI32, fields.types)
+                         .array("tokenizer.ggml.scores", test::kF32, fields.scores)
+                         .texts("tokenizer.ggml.merges", fields.merges)
+                         .array("tokenizer.ggml.precompiled_charsmap", test::kI32, fields.charsmap)
+                         .value("tokenizer.ggml.bos_token_id", test::kU32, fields.bos)
+                         .value("tokenizer.ggml.add_bos_token", test::kBool, std::uint8_t{1})
+                         .text("tokenizer.chat_template", "{{ messages }}")
+                         .bytes();
   return read_gguf_vocabulary(*parse_gguf(bytes, "bad.gguf"), "bad.gguf");
 }
 
@@ -374,13 +373,13 @@ TEST(Malformed, ReplacementsThatGrowWithoutEndAreRefused) {
   for (const Json& step : {doubling, Json{{"type", "ByteLevel"}}}) {
     Json document = good_document();
     document["normalizer"] = {{"type", "Sequence"}, {"normalizers", forty(step)}};
-    const auto tokenizer = test_tokenizers::make(document);
+    const auto tokenizer = test::make_tokenizer(document);
     EXPECT_NE(refusal([&] { tokenizer->encode("a\xC3\xA4", false); }).find("bytes of text"),
               std::string::npos);
   }
   Json document = good_document();
   document["decoder"] = {{"type", "Sequence"}, {"decoders", forty(doubling)}};
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   const std::vector<TokenId> ids = tokenizer->encode("a", false);
   EXPECT_NE(refusal([&] { tokenizer->decode(ids); }).find("bytes of text"), std::string::npos);
 }
@@ -464,7 +463,7 @@ TEST(Malformed, GgufVocabularies) {
 }
 
 TEST(Malformed, GgufWithoutATokenizer) {
-  const auto bytes = test_files::Gguf().text("general.architecture", "llama").bytes();
+  const auto bytes = test::Gguf().text("general.architecture", "llama").bytes();
   EXPECT_THROW(read_gguf_vocabulary(*parse_gguf(bytes, "x"), "x"), Error);
 }
 

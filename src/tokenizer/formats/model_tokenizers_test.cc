@@ -14,11 +14,11 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
+using test::Ids;
+using test::Json;
 
 const Json& goldens() {
-  static const Json document = Json::parse(test_tokenizers::read_file(
+  static const Json document = Json::parse(test::read_file(
       std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/golden/model_tokenizers.json"));
   return document;
 }
@@ -56,7 +56,7 @@ struct Fields {
   }
 };
 
-PipelineTokenizer read_gguf(const test_files::Gguf& file) {
+PipelineTokenizer read_gguf(const test::Gguf& file) {
   const auto bytes = file.bytes();
   return PipelineTokenizer(read_gguf_vocabulary(*parse_gguf(bytes, "test.gguf"), "test.gguf"));
 }
@@ -69,13 +69,13 @@ PipelineTokenizer qwen_gguf(const Json& document, std::string_view pre) {
                          ? merge.get<std::string>()
                          : merge[0].get<std::string>() + " " + merge[1].get<std::string>());
   }
-  return read_gguf(test_files::Gguf()
+  return read_gguf(test::Gguf()
                        .text("tokenizer.ggml.model", "gpt2")
                        .text("tokenizer.ggml.pre", pre)
                        .texts("tokenizer.ggml.tokens", fields.tokens)
-                       .array("tokenizer.ggml.token_type", test_files::kI32, fields.types)
+                       .array("tokenizer.ggml.token_type", test::kI32, fields.types)
                        .texts("tokenizer.ggml.merges", merges)
-                       .value("tokenizer.ggml.add_bos_token", test_files::kBool, std::uint8_t{0}));
+                       .value("tokenizer.ggml.add_bos_token", test::kBool, std::uint8_t{0}));
 }
 
 // Scores fall from piece to piece. Runs of blanks are spelled with blanks there, and found before
@@ -91,18 +91,17 @@ PipelineTokenizer gemma_gguf(const Json& document) {
     if (token.size() == 6 && token.starts_with("<0x")) fields.types[id] = 6;
     scores.push_back(fields.types[id] == 1 ? -static_cast<float>(id) : -1000.0f);
   }
-  return read_gguf(
-      test_files::Gguf()
-          .text("tokenizer.ggml.model", "llama")
-          .text("tokenizer.ggml.pre", "default")
-          .texts("tokenizer.ggml.tokens", fields.tokens)
-          .array("tokenizer.ggml.scores", test_files::kF32, scores)
-          .array("tokenizer.ggml.token_type", test_files::kI32, fields.types)
-          .value("tokenizer.ggml.bos_token_id", test_files::kU32, std::uint32_t{2})
-          .value("tokenizer.ggml.eos_token_id", test_files::kU32, std::uint32_t{1})
-          .value("tokenizer.ggml.unknown_token_id", test_files::kU32, std::uint32_t{3})
-          .value("tokenizer.ggml.add_bos_token", test_files::kBool, std::uint8_t{1})
-          .value("tokenizer.ggml.add_space_prefix", test_files::kBool, std::uint8_t{0}));
+  return read_gguf(test::Gguf()
+                       .text("tokenizer.ggml.model", "llama")
+                       .text("tokenizer.ggml.pre", "default")
+                       .texts("tokenizer.ggml.tokens", fields.tokens)
+                       .array("tokenizer.ggml.scores", test::kF32, scores)
+                       .array("tokenizer.ggml.token_type", test::kI32, fields.types)
+                       .value("tokenizer.ggml.bos_token_id", test::kU32, std::uint32_t{2})
+                       .value("tokenizer.ggml.eos_token_id", test::kU32, std::uint32_t{1})
+                       .value("tokenizer.ggml.unknown_token_id", test::kU32, std::uint32_t{3})
+                       .value("tokenizer.ggml.add_bos_token", test::kBool, std::uint8_t{1})
+                       .value("tokenizer.ggml.add_space_prefix", test::kBool, std::uint8_t{0}));
 }
 
 struct Leaving {
@@ -117,7 +116,7 @@ void check(const Tokenizer& tokenizer, const Json& one, Leaving out = {}) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto text = texts[i].get<std::string>();
     if (out.marked_texts && text.find(kLowerBlock) != std::string::npos) continue;
-    SCOPED_TRACE(testing::Message() << "text " << i << ": " << text);
+    SCOPED_TRACE(::testing::Message() << "text " << i << ": " << text);
     ++n_checked;
     const Ids ids = one["ids"][i].get<Ids>();
     EXPECT_EQ(tokenizer.encode(text, true), ids);
@@ -125,7 +124,7 @@ void check(const Tokenizer& tokenizer, const Json& one, Leaving out = {}) {
     const auto check_decoding = [&](const char* key, const Ids& tokens, bool keep_special) {
       const auto expected = one[key][i].get<std::string>();
       EXPECT_EQ(tokenizer.decode(tokens, keep_special), expected) << key;
-      EXPECT_EQ(test_tokenizers::stream(tokenizer, tokens, keep_special), expected) << key;
+      EXPECT_EQ(test::stream(tokenizer, tokens, keep_special), expected) << key;
     };
     check_decoding("decoded", ids, false);
     check_decoding("decoded_special", ids, true);
@@ -139,7 +138,7 @@ TEST(ModelTokenizers, TokenizerJsonEqualsHuggingFace) {
   ASSERT_EQ(goldens()["tokenizers"].size(), 5u);
   for (const Json& one : goldens()["tokenizers"]) {
     SCOPED_TRACE(one["name"].get<std::string>());
-    check(*test_tokenizers::make(one["tokenizer"]), one);
+    check(*test::make_tokenizer(one["tokenizer"]), one);
   }
 }
 
@@ -147,7 +146,7 @@ TEST(ModelTokenizers, QwenGgufEqualsTokenizerJson) {
   const std::pair<const char*, const char*> cases[] = {
       {"qwen2", "qwen2"}, {"qwen3", "qwen2"}, {"qwen35", "qwen35"}};
   for (const auto& [name, pre] : cases) {
-    SCOPED_TRACE(testing::Message() << name << " as " << pre);
+    SCOPED_TRACE(::testing::Message() << name << " as " << pre);
     check(qwen_gguf(golden(name)["tokenizer"], pre), golden(name));
   }
 }

@@ -14,9 +14,9 @@
 namespace outrider {
 namespace {
 
-using test_files::Protobuf;
-using test_files::SentencePieces;
-using test_tokenizers::Ids;
+using test::Ids;
+using test::Protobuf;
+using test::SentencePieces;
 
 SentencePieces good_pieces() {
   return SentencePieces()
@@ -64,7 +64,7 @@ TEST(SentencePieceModel, FieldsAreRead) {
                    .text(46, "</s>")
                    .text(47, "<s>"))
       .normalizer(Protobuf()
-                      .text(2, test_files::charsmap({{"b", "a"}}))
+                      .text(2, test::charsmap({{"b", "a"}}))
                       .integer(3, 1)
                       .integer(4, 0)
                       .integer(5, 1));
@@ -183,7 +183,7 @@ TEST(SentencePieceModel, WhatCannotBeRead) {
        with([](SentencePieces& file) { file.normalizer(Protobuf().text(3, "yes")); }),
        "normalizer_spec: field 3"},
       {"rewrites of decoded texts",
-       good + Protobuf().message(5, Protobuf().text(2, test_files::charsmap({{"a", "b"}}))).bytes(),
+       good + Protobuf().message(5, Protobuf().text(2, test::charsmap({{"a", "b"}}))).bytes(),
        "denormalizer_spec"},
   };
   for (const Broken& one : all) {

@@ -11,13 +11,13 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
+using test::Ids;
+using test::Json;
 namespace fs = std::filesystem;
 
 const Json& goldens() {
-  static const Json document = Json::parse(test_tokenizers::read_file(
-      fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/sentencepiece_models.json"));
+  static const Json document = Json::parse(
+      test::read_file(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/sentencepiece_models.json"));
   return document;
 }
 
@@ -32,7 +32,7 @@ bool spells_special(const Tokenizer& tokenizer, const std::string& text) {
 
 void check_decoding(const Tokenizer& tokenizer, const Ids& ids, const std::string& expected) {
   EXPECT_EQ(tokenizer.decode(ids), expected);
-  EXPECT_EQ(test_tokenizers::stream(tokenizer, ids), expected);
+  EXPECT_EQ(test::stream(tokenizer, ids), expected);
 }
 
 // Unknown tokens are decoded to nothing here, and were omitted there.
@@ -56,7 +56,7 @@ TEST(SentencePieceModels, EqualSentencePiece) {
   ASSERT_EQ(goldens()["models"].size(), 14u);
   for (const Json& one : goldens()["models"]) {
     SCOPED_TRACE(one["name"].get<std::string>());
-    const std::string bytes = test_tokenizers::from_base64(one["model"].get<std::string>());
+    const std::string bytes = test::from_base64(one["model"].get<std::string>());
     const PipelineTokenizer tokenizer(
         sentencepiece_parts(parse_sentencepiece_model(bytes, "test"), "test"));
     check(tokenizer, one);
@@ -76,7 +76,7 @@ TEST(SentencePieceModels, GgufOfKindT5EqualsSentencePiece) {
     const auto name = one["name"].get<std::string>();
     if (name != "unigram" && name != "unigram no prefix" && name != "unigram nothing") continue;
     SCOPED_TRACE(name);
-    const std::string bytes = test_tokenizers::from_base64(one["model"].get<std::string>());
+    const std::string bytes = test::from_base64(one["model"].get<std::string>());
     const SentencePieceModel model = parse_sentencepiece_model(bytes, "test");
     std::vector<std::string> tokens;
     std::vector<float> scores;
@@ -91,16 +91,16 @@ TEST(SentencePieceModels, GgufOfKindT5EqualsSentencePiece) {
     const auto flag = [](bool value) { return static_cast<std::uint8_t>(value); };
     const std::vector<std::uint8_t> map(model.charsmap.begin(), model.charsmap.end());
     const auto file =
-        test_files::Gguf()
+        test::Gguf()
             .text("tokenizer.ggml.model", "t5")
             .texts("tokenizer.ggml.tokens", tokens)
-            .array("tokenizer.ggml.scores", test_files::kF32, scores)
-            .array("tokenizer.ggml.token_type", test_files::kI32, types)
-            .array("tokenizer.ggml.precompiled_charsmap", test_files::kU8, map)
-            .value("tokenizer.ggml.unknown_token_id", test_files::kU32, unknown)
-            .value("tokenizer.ggml.eos_token_id", test_files::kU32, std::uint32_t{2})
-            .value("tokenizer.ggml.add_space_prefix", test_files::kBool, flag(model.add_blank))
-            .value("tokenizer.ggml.remove_extra_whitespaces", test_files::kBool,
+            .array("tokenizer.ggml.scores", test::kF32, scores)
+            .array("tokenizer.ggml.token_type", test::kI32, types)
+            .array("tokenizer.ggml.precompiled_charsmap", test::kU8, map)
+            .value("tokenizer.ggml.unknown_token_id", test::kU32, unknown)
+            .value("tokenizer.ggml.eos_token_id", test::kU32, std::uint32_t{2})
+            .value("tokenizer.ggml.add_space_prefix", test::kBool, flag(model.add_blank))
+            .value("tokenizer.ggml.remove_extra_whitespaces", test::kBool,
                    flag(model.single_blanks))
             .bytes();
     const PipelineTokenizer tokenizer(read_gguf_vocabulary(*parse_gguf(file, "test"), "test"));
@@ -114,7 +114,7 @@ TEST(SentencePieceModels, GgufOfKindT5EqualsSentencePiece) {
 }
 
 TEST(SentencePieceModels, RealOnesEqualSentencePiece) {
-  const fs::path folder = test_tokenizers::shared_data() / "tokenizers";
+  const fs::path folder = test::shared_data() / "tokenizers";
   if (!fs::exists(folder)) GTEST_SKIP() << "no " << folder;
   ASSERT_EQ(goldens()["shared"].size(), 10u);
   for (const Json& one : goldens()["shared"]) {

@@ -29,7 +29,7 @@ Beginning beginning_of(std::string_view text, const SentencePieceRules& rules) {
 
 }  // namespace
 
-void apply_rules(const SentencePieceRules& rules, std::string& text, std::size_t most_bytes,
+void apply_rules(const SentencePieceRules& rules, std::string& text, std::size_t max_bytes,
                  TextEdits* edits) {
   const auto changed = [&](const TextRange& before, const TextRange& after) {
     if (edits != nullptr) edits->add(before, after);
@@ -68,7 +68,7 @@ void apply_rules(const SentencePieceRules& rules, std::string& text, std::size_t
         out.push_back(byte);
       }
     }
-    require_normalized_size(out.size(), most_bytes);
+    require_normalized_size(out.size(), max_bytes);
     if (edits != nullptr && out.compare(begin, out.npos, whole, range.begin, next.n_bytes) != 0) {
       edits->add(range, {begin, out.size()});
     }

@@ -23,8 +23,8 @@ struct SentencePieceRules {
 };
 
 // Rewrites `text`; input and result are well-formed UTF-8. Throws Error if the result would exceed
-// most_bytes. Adds the changes to `edits`, if not null.
-void apply_rules(const SentencePieceRules& rules, std::string& text, std::size_t most_bytes,
+// max_bytes. Adds the changes to `edits`, if not null.
+void apply_rules(const SentencePieceRules& rules, std::string& text, std::size_t max_bytes,
                  TextEdits* edits = nullptr);
 
 }  // namespace outrider

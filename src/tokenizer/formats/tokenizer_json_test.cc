@@ -9,19 +9,19 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
+using test::Ids;
+using test::Json;
 
 void compare_with_hugging_face(const char* file, std::size_t n_variants) {
-  const Json goldens = Json::parse(test_tokenizers::read_file(
-      std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/golden" / file));
+  const Json goldens = Json::parse(
+      test::read_file(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/golden" / file));
   const Json& texts = goldens["texts"];
   ASSERT_EQ(goldens["variants"].size(), n_variants);
   for (const Json& variant : goldens["variants"]) {
     SCOPED_TRACE(variant["name"].get<std::string>());
     Json document = variant;
     document["model"] = goldens["models"][variant["model"].get<std::string>()];
-    const auto tokenizer = test_tokenizers::make(document);
+    const auto tokenizer = test::make_tokenizer(document);
     const Json& plain = variant.contains("plain_ids") ? variant["plain_ids"] : variant["ids"];
     const Json& special =
         variant.contains("decoded_special") ? variant["decoded_special"] : variant["decoded"];
@@ -36,7 +36,7 @@ void compare_with_hugging_face(const char* file, std::size_t n_variants) {
         if (!expected.is_null()) {
           EXPECT_EQ(tokenizer->decode(tokens, keep_special), expected.get<std::string>());
         }
-        EXPECT_EQ(test_tokenizers::stream(*tokenizer, tokens, keep_special),
+        EXPECT_EQ(test::stream(*tokenizer, tokens, keep_special),
                   tokenizer->decode(tokens, keep_special));
       };
       check(variant["decoded"][i], ids, false);
@@ -57,30 +57,30 @@ TEST(TokenizerJson, UnigramEqualsHuggingFace) {
 
 // Words in the byte-level alphabet are spelled out for the search for pieces.
 TEST(TokenizerJson, UnigramOfTheByteLevelAlphabet) {
-  Json document = test_tokenizers::byte_level_document(Json::object(), Json::array());
+  Json document = test::byte_level_document(Json::object(), Json::array());
   document["model"] = {{"type", "Unigram"},
                        {"unk_id", 0},
                        {"vocab", Json::parse(R"([["?", 0], ["\u0120", -1], ["\u00c3\u00a9", -1],
                                                  ["\u0120\u00c3\u00a9", -1.5]])")}};
-  EXPECT_EQ(test_tokenizers::make(document)->encode("\u00e9 \u00e9 ", false), (Ids{2, 3, 1}));
+  EXPECT_EQ(test::make_tokenizer(document)->encode("\u00e9 \u00e9 ", false), (Ids{2, 3, 1}));
 }
 
 TEST(TokenizerJson, MergesMayBePairs) {
-  Json vocab = test_tokenizers::byte_vocabulary();
+  Json vocab = test::byte_vocabulary();
   vocab["ab"] = 256;
-  Json document = test_tokenizers::byte_level_document(vocab, Json::array({"a b"}));
-  EXPECT_EQ(test_tokenizers::make(document)->encode("ab", false), Ids{256});
+  Json document = test::byte_level_document(vocab, Json::array({"a b"}));
+  EXPECT_EQ(test::make_tokenizer(document)->encode("ab", false), Ids{256});
   document["model"]["merges"] = Json::parse(R"([["a", "b"]])");
-  EXPECT_EQ(test_tokenizers::make(document)->encode("ab", false), Ids{256});
+  EXPECT_EQ(test::make_tokenizer(document)->encode("ab", false), Ids{256});
 }
 
 TEST(TokenizerJson, LooksThingsUp) {
-  Json vocab = test_tokenizers::byte_vocabulary();
-  Json document = test_tokenizers::byte_level_document(vocab, Json::array());
+  Json vocab = test::byte_vocabulary();
+  Json document = test::byte_level_document(vocab, Json::array());
   document["added_tokens"] =
       Json::array({{{"id", 300}, {"content", "<s>"}, {"special", true}},
                    {{"id", 301}, {"content", "<tool>"}, {"special", false}}});
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   EXPECT_EQ(tokenizer->vocabulary_size(), 302);
   EXPECT_EQ(tokenizer->find("<s>"), 300);
   EXPECT_EQ(tokenizer->find("a"), 'a');
@@ -99,8 +99,8 @@ TEST(TokenizerJson, LooksThingsUp) {
 }
 
 TEST(TokenizerJson, ReadsInvalidUtf8AsReplacementCharacters) {
-  const auto tokenizer = test_tokenizers::make(
-      test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array()));
+  const auto tokenizer =
+      test::make_tokenizer(test::byte_level_document(test::byte_vocabulary(), Json::array()));
   const std::string fffd(kReplacementCharacter);
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"a\xFFz", "a" + fffd + "z"},
@@ -118,8 +118,8 @@ TEST(TokenizerJson, ReadsInvalidUtf8AsReplacementCharacters) {
 }
 
 TEST(TokenizerJson, DecodesEveryByteStringToValidText) {
-  const auto tokenizer = test_tokenizers::make(
-      test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array()));
+  const auto tokenizer =
+      test::make_tokenizer(test::byte_level_document(test::byte_vocabulary(), Json::array()));
   std::uint32_t state = 1;
   for (int round = 0; round < 2000; ++round) {
     Ids ids;
@@ -132,7 +132,7 @@ TEST(TokenizerJson, DecodesEveryByteStringToValidText) {
       bytes.push_back(static_cast<char>(byte));
     }
     EXPECT_EQ(tokenizer->decode(ids), repair_utf8(bytes));
-    EXPECT_EQ(test_tokenizers::stream(*tokenizer, ids), repair_utf8(bytes));
+    EXPECT_EQ(test::stream(*tokenizer, ids), repair_utf8(bytes));
   }
 }
 

@@ -206,7 +206,7 @@ void Bpe::encode(std::string_view word, const Vocabulary& vocabulary, Scratch& s
 
 void Bpe::encode_bytes(std::string_view bytes, const Vocabulary& vocabulary, Scratch& scratch,
                        std::vector<TokenId>& out) const {
-  if (bytes.empty() || bytes.size() > WordCache::kMostBytes) {
+  if (bytes.empty() || bytes.size() > WordCache::kMaxBytes) {
     return encode_new_bytes(bytes, vocabulary, scratch, out);
   }
   const WordCache::Key key = WordCache::key_of(bytes);
@@ -214,7 +214,7 @@ void Bpe::encode_bytes(std::string_view bytes, const Vocabulary& vocabulary, Scr
   const std::size_t before = out.size();
   encode_new_bytes(bytes, vocabulary, scratch, out);
   const std::span<const TokenId> ids = std::span(out).subspan(before);
-  if (ids.size() <= WordCache::kMostTokens) scratch.cache.put(key, ids);
+  if (ids.size() <= WordCache::kMaxTokens) scratch.cache.put(key, ids);
 }
 
 void Bpe::encode_new_bytes(std::string_view bytes, const Vocabulary& vocabulary, Scratch& scratch,

@@ -18,8 +18,8 @@ TEST(MergeQueue, BestRankFirstLeftmostOnTies) {
   for (const std::size_t n_symbols : {10, 100000, 50, 3000, 100000}) {
     queue.start(n_symbols, kRanks);
     std::multiset<std::pair<std::uint32_t, std::uint32_t>> expected;
-    const auto push = [&](std::uint32_t least_rank) {
-      const std::uint32_t rank = least_rank + static_cast<std::uint32_t>(random()) % 40;
+    const auto push = [&](std::uint32_t min_rank) {
+      const std::uint32_t rank = min_rank + static_cast<std::uint32_t>(random()) % 40;
       const auto left = static_cast<std::uint32_t>(random() % n_symbols);
       if (rank >= kRanks) return;
       queue.push({rank, left});

@@ -20,15 +20,15 @@ namespace outrider {
 
 class WordCache {
  public:
-  static constexpr std::size_t kMostBytes = 16;  // of a word: two registers
-  static constexpr std::size_t kMostTokens = 3;  // so that a place is half a cache line
+  static constexpr std::size_t kMaxBytes = 16;  // of a word: two registers
+  static constexpr std::size_t kMaxTokens = 3;  // so that a place is half a cache line
 
   // A word's bytes, in halves that overlap for short words.
   struct Key {
     std::uint64_t low, high;
     std::uint16_t n_bytes;
   };
-  // `word`: 1 to kMostBytes bytes.
+  // `word`: 1 to kMaxBytes bytes.
   static Key key_of(std::string_view word) {
     Key key{0, 0, static_cast<std::uint16_t>(word.size())};
     const char* const end = word.data() + word.size();
@@ -55,7 +55,7 @@ class WordCache {
     for (std::size_t i = 0; i < place->n_ids; ++i) out.push_back(place->ids[i]);
     return true;
   }
-  // `ids`: at most kMostTokens.
+  // `ids`: at most kMaxTokens.
   void put(const Key& key, std::span<const TokenId> ids) {
     if (n_put_ >= places_.size()) grow();
     ++n_put_;
@@ -68,17 +68,17 @@ class WordCache {
   // A short text needs only a small table, which is fast to create. The largest (512 KiB) holds the
   // words that make up nearly all of any text, and fits the L2 cache.
   static constexpr std::size_t kFewest = 128;
-  static constexpr std::size_t kMost = 16384;
+  static constexpr std::size_t kMax = 16384;
 
   struct Place {
     Place() : Place({0, 0, 0}, {}, 0) {}
-    Place(const Key& key, const std::array<TokenId, kMostTokens>& tokens, std::uint16_t n_tokens)
+    Place(const Key& key, const std::array<TokenId, kMaxTokens>& tokens, std::uint16_t n_tokens)
         : low(key.low), high(key.high), ids(tokens), n_bytes(key.n_bytes), n_ids(n_tokens) {}
     bool is_of(const Key& key) const {
       return low == key.low && high == key.high && n_bytes == key.n_bytes;
     }
     std::uint64_t low, high;
-    std::array<TokenId, kMostTokens> ids;
+    std::array<TokenId, kMaxTokens> ids;
     std::uint16_t n_bytes;  // 0: the place is free
     std::uint16_t n_ids;
   };
@@ -97,8 +97,8 @@ class WordCache {
     two[0] = place;
   }
   void grow() {
-    if (places_.size() == kMost) return;
-    const std::size_t n_places = std::clamp(4 * places_.size(), kFewest, kMost);
+    if (places_.size() == kMax) return;
+    const std::size_t n_places = std::clamp(4 * places_.size(), kFewest, kMax);
     const std::vector<Place> old = std::exchange(places_, std::vector<Place>(n_places));
     n_put_ = 0;
     for (const Place& place : old) {

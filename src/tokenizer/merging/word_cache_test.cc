@@ -18,7 +18,7 @@ TEST(WordCache, FindsWhatWasPutIn) {
   std::size_t n_asked = 0;
   for (int i = 0; i < 300000; ++i) {
     // Words of all lengths that differ in one position, some consisting of zeros.
-    std::string word(random() % WordCache::kMostBytes + 1, random() % 2 == 0 ? 'a' : '\0');
+    std::string word(random() % WordCache::kMaxBytes + 1, random() % 2 == 0 ? 'a' : '\0');
     word[random() % word.size()] = static_cast<char>(random() % 256);
     word[random() % word.size()] = static_cast<char>(random() % 256);
     const WordCache::Key key = WordCache::key_of(word);
@@ -31,7 +31,7 @@ TEST(WordCache, FindsWhatWasPutIn) {
     } else {
       EXPECT_EQ(ids.size(), 1u);
       ids.clear();
-      for (std::size_t n = random() % (WordCache::kMostTokens + 1); n > 0; --n) {
+      for (std::size_t n = random() % (WordCache::kMaxTokens + 1); n > 0; --n) {
         ids.push_back(static_cast<TokenId>(random() % 1000000));
       }
       cache.put(key, ids);

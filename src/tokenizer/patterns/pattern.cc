@@ -118,13 +118,13 @@ void Pattern::find_all(std::string_view text, MatchScratch& scratch,
   find_next(text, std::numeric_limits<std::size_t>::max(), search, scratch, matches);
 }
 
-bool Pattern::find_next(std::string_view text, std::size_t n_most, PatternSearch& search,
+bool Pattern::find_next(std::string_view text, std::size_t n_max, PatternSearch& search,
                         MatchScratch& scratch, std::vector<TextRange>& matches) const {
   matches.clear();
-  if (scanner_ != nullptr) return !text.empty() && scanner_(text, n_most, search, matches);
-  if (code_ != nullptr) return find_next_compiled(text, n_most, search, scratch, matches);
+  if (scanner_ != nullptr) return !text.empty() && scanner_(text, n_max, search, matches);
+  if (code_ != nullptr) return find_next_compiled(text, n_max, search, scratch, matches);
   if (literal_.empty()) return false;
-  for (; matches.size() < n_most; search.at = matches.back().end) {
+  for (; matches.size() < n_max; search.at = matches.back().end) {
     const std::size_t found = text.find(literal_, search.at);
     if (found == std::string_view::npos) return false;
     matches.push_back({found, found + literal_.size()});
@@ -132,7 +132,7 @@ bool Pattern::find_next(std::string_view text, std::size_t n_most, PatternSearch
   return true;
 }
 
-bool Pattern::find_next_compiled(std::string_view text, std::size_t n_most, PatternSearch& search,
+bool Pattern::find_next_compiled(std::string_view text, std::size_t n_max, PatternSearch& search,
                                  MatchScratch& scratch, std::vector<TextRange>& matches) const {
   MatchScratch::Impl& run = *scratch.impl_;
   const std::uint64_t steps = kFreeSteps + kStepsPerByte * text.size();
@@ -148,7 +148,7 @@ bool Pattern::find_next_compiled(std::string_view text, std::size_t n_most, Patt
   // The text is known to be well-formed; checking it again from every match on would make long
   // texts quadratic.
   std::size_t& at = search.at;
-  while (at <= text.size() && matches.size() < n_most) {
+  while (at <= text.size() && matches.size() < n_max) {
     const auto match = [&] {
       return code_->just_in_time ? pcre2_jit_match(code_->compiled, subject, text.size(), at, 0,
                                                    run.data, run.context)

@@ -44,12 +44,12 @@ class Pattern {
                 std::vector<TextRange>& matches) const;
   // The same in parts: replaces `matches` by the next ones, at most n_most, and advances `search`;
   // false if there are no more after them.
-  bool find_next(std::string_view text, std::size_t n_most, PatternSearch& search,
+  bool find_next(std::string_view text, std::size_t n_max, PatternSearch& search,
                  MatchScratch& scratch, std::vector<TextRange>& matches) const;
 
  private:
   struct Code;
-  bool find_next_compiled(std::string_view text, std::size_t n_most, PatternSearch& search,
+  bool find_next_compiled(std::string_view text, std::size_t n_max, PatternSearch& search,
                           MatchScratch& scratch, std::vector<TextRange>& matches) const;
 
   PatternScanner scanner_ = nullptr;

@@ -24,7 +24,7 @@ struct PatternSearch {
 
 // Appends the next matches in `text` (well-formed UTF-8, not empty), at most n_most; false if there
 // are no more.
-using PatternScanner = bool (*)(std::string_view text, std::size_t n_most, PatternSearch& search,
+using PatternScanner = bool (*)(std::string_view text, std::size_t n_max, PatternSearch& search,
                                 std::vector<TextRange>& matches);
 
 // The scanner for a pattern in the dialect of tokenizer.json, by its text; null if there is none.

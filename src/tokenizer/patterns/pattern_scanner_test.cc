@@ -67,7 +67,7 @@ std::string random_text(std::mt19937& random) {
 }
 
 void expect_same(std::string_view pattern, const Pattern& expected, const std::string& text,
-                 std::size_t n_most) {
+                 std::size_t n_max) {
   MatchScratch scratch;
   Ranges of_pcre;
   expected.find_all(text, scratch, of_pcre);
@@ -76,8 +76,8 @@ void expect_same(std::string_view pattern, const Pattern& expected, const std::s
   Ranges part;
   PatternSearch search;
   for (bool more = true; more;) {
-    more = scanned.find_next(text, n_most, search, scratch, part);
-    ASSERT_LE(part.size(), n_most);
+    more = scanned.find_next(text, n_max, search, scratch, part);
+    ASSERT_LE(part.size(), n_max);
     found.insert(found.end(), part.begin(), part.end());
   }
   ASSERT_TRUE(found == of_pcre) << pattern << "\n"

@@ -36,10 +36,10 @@ std::size_t take_group(std::string_view text, std::size_t at, std::size_t& n_lef
   return at;
 }
 
-bool scan_between_threes(std::string_view text, std::size_t n_most, PatternSearch& search,
+bool scan_between_threes(std::string_view text, std::size_t n_max, PatternSearch& search,
                          std::vector<TextRange>& matches) {
   const auto is_digit = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '9'; };
-  for (; n_most > 0; --n_most) {
+  for (; n_max > 0; --n_max) {
     while (search.at >= search.run_end) {
       std::size_t begin = search.at;
       while (begin < text.size() && !is_digit(begin)) ++begin;
@@ -54,9 +54,9 @@ bool scan_between_threes(std::string_view text, std::size_t n_most, PatternSearc
   return true;
 }
 
-bool scan_numbers_and_text_before(std::string_view text, std::size_t n_most, PatternSearch& search,
+bool scan_numbers_and_text_before(std::string_view text, std::size_t n_max, PatternSearch& search,
                                   std::vector<TextRange>& matches) {
-  for (; n_most > 0 && search.at < text.size(); --n_most) {
+  for (; n_max > 0 && search.at < text.size(); --n_max) {
     const std::size_t begin = search.at;
     if (search.n_left == 0) {
       search.at = find_class(text, begin, kNumber);
@@ -68,9 +68,9 @@ bool scan_numbers_and_text_before(std::string_view text, std::size_t n_most, Pat
   return search.at < text.size();
 }
 
-bool scan_threes(std::string_view text, std::size_t n_most, PatternSearch& search,
+bool scan_threes(std::string_view text, std::size_t n_max, PatternSearch& search,
                  std::vector<TextRange>& matches) {
-  for (; n_most > 0; --n_most) {
+  for (; n_max > 0; --n_max) {
     while (search.n_left == 0) {
       search.at = find_class(text, search.at, kDigit);
       if (search.at == text.size()) return false;

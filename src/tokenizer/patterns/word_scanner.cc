@@ -221,14 +221,14 @@ class Scan {
     const auto behind_blank = [&](std::size_t from) {
       return from + classify(text_, from).n_bytes;
     };
-    constexpr std::size_t kMost = 512;
+    constexpr std::size_t kMax = 512;
     std::size_t n_blanks = 0;
-    for (std::size_t next = at; next < run_end && n_blanks <= kMost; ++n_blanks) {
+    for (std::size_t next = at; next < run_end && n_blanks <= kMax; ++n_blanks) {
       next = behind_blank(next);
     }
     // One blank is left over, unless the text ends with them.
     const std::size_t n_free = run_end == text_.size() ? n_blanks : n_blanks - 1;
-    std::size_t n_taken = kMost;
+    std::size_t n_taken = kMax;
     while (n_taken > 1 && n_taken > n_free) n_taken /= 2;
     for (; n_taken > 0; --n_taken) at = behind_blank(at);
     return at;
@@ -238,11 +238,11 @@ class Scan {
 };
 
 template <WordRules kRules>
-bool scan_words(std::string_view text, std::size_t n_most, PatternSearch& search,
+bool scan_words(std::string_view text, std::size_t n_max, PatternSearch& search,
                 std::vector<TextRange>& matches) {
   const Scan<kRules> scan(text);
   std::size_t at = search.at;
-  for (; n_most > 0 && at < text.size(); --n_most) {
+  for (; n_max > 0 && at < text.size(); --n_max) {
     const std::size_t end = scan.behind_word(at, search);
     matches.push_back({at, end});
     at = end;

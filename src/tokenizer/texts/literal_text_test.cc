@@ -10,8 +10,8 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
+using test::Ids;
+using test::Json;
 using Ranges = std::vector<TextRange>;
 
 Ids literal(const Tokenizer& tokenizer, std::string_view text, const Ranges& ranges) {
@@ -21,10 +21,10 @@ Ids literal(const Tokenizer& tokenizer, std::string_view text, const Ranges& ran
 // Ids 0 to 255 are bytes, 256 "<|", 257 " <|", 258 "<|>", 259 "<|>!" (special), 260 "Hej" (matched
 // in the normalised text).
 Json byte_level() {
-  Json vocab = test_tokenizers::byte_vocabulary();
+  Json vocab = test::byte_vocabulary();
   vocab["<|"] = 256;
   vocab["Ġ<|"] = 257;
-  Json document = test_tokenizers::byte_level_document(vocab, Json::array({"< |", "Ġ <|"}));
+  Json document = test::byte_level_document(vocab, Json::array({"< |", "Ġ <|"}));
   document["added_tokens"] =
       Json::array({{{"id", 258}, {"content", "<|>"}, {"special", true}},
                    {{"id", 259}, {"content", "<|>!"}, {"special", true}},
@@ -33,7 +33,7 @@ Json byte_level() {
 }
 
 TEST(LiteralText, ByteLevel) {
-  const auto tokenizer = test_tokenizers::make(byte_level());
+  const auto tokenizer = test::make_tokenizer(byte_level());
   const std::string text = "<|>a <|>!";
   EXPECT_EQ(tokenizer->encode(text, false), (Ids{258, 'a', ' ', 259}));
   EXPECT_EQ(literal(*tokenizer, text, {}), (Ids{258, 'a', ' ', 259}));
@@ -49,7 +49,7 @@ TEST(LiteralText, ByteLevel) {
 }
 
 TEST(LiteralText, BytesThatAreNoText) {
-  const auto tokenizer = test_tokenizers::make(byte_level());
+  const auto tokenizer = test::make_tokenizer(byte_level());
   // Each bad byte becomes three; ranges refer to the given bytes.
   const std::string text = "\xFF<|>\xFF<|>";
   const Ids bad = {0xEF, 0xBF, 0xBD};
@@ -62,7 +62,7 @@ TEST(LiteralText, BytesThatAreNoText) {
 }
 
 TEST(LiteralText, RangesMustBeRanges) {
-  const auto tokenizer = test_tokenizers::make(byte_level());
+  const auto tokenizer = test::make_tokenizer(byte_level());
   for (const Ranges& ranges : {Ranges{{0, 5}}, Ranges{{2, 1}}, Ranges{{2, 3}, {0, 1}},
                                Ranges{{0, 2}, {1, 3}}, Ranges{{4, 5}}}) {
     EXPECT_THROW(literal(*tokenizer, "<|>a", ranges), Error);
@@ -89,7 +89,7 @@ TEST(LiteralText, SentencePieceType) {
         {"unk_token", "<unk>"},
         {"vocab", vocab},
         {"merges", Json::array({"s >", "▁ a", "▁ <"})}}}};
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   // The second added token is matched after the normaliser, which prepends a blank there.
   EXPECT_EQ(tokenizer->encode("a <s>a", false), (Ids{8, 6, 1, 8}));
   EXPECT_EQ(literal(*tokenizer, "a <s>a", {{2, 5}}), (Ids{8, 9, 7, 5}));
@@ -106,7 +106,7 @@ TEST(LiteralText, NormalisedTokens) {
   document["normalizer"] = {
       {"type", "Sequence"},
       {"normalizers", Json::array({{{"type", "NFKC"}}, {{"type", "Lowercase"}}})}};
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   const std::string text = "ﷺ HEJ e\u0301hej ＨＥＪ";  // the first character expands to many
   const std::size_t first = text.find("HEJ");
   const std::size_t second = text.find("hej");
@@ -127,17 +127,17 @@ TEST(LiteralText, NormalisedTokens) {
 }
 
 PipelineTokenizer gguf(std::string_view model) {
-  const auto bytes = test_files::Gguf()
+  const auto bytes = test::Gguf()
                          .text("tokenizer.ggml.model", model)
                          .text("tokenizer.ggml.pre", "gpt-2")
                          .texts("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<", "s", ">",
                                                           "a", "▁", "Ġ", "<s", "▁<", "Ġ<", "aa"})
-                         .array("tokenizer.ggml.token_type", test_files::kI32,
+                         .array("tokenizer.ggml.token_type", test::kI32,
                                 std::vector<std::int32_t>{2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 4})
-                         .array("tokenizer.ggml.scores", test_files::kF32,
+                         .array("tokenizer.ggml.scores", test::kF32,
                                 std::vector<float>{0, 0, 0, -9, -9, -9, -9, -9, -9, -2, -1, -1, 0})
                          .texts("tokenizer.ggml.merges", {"Ġ <"})
-                         .value("tokenizer.ggml.add_bos_token", test_files::kBool, std::uint8_t{0})
+                         .value("tokenizer.ggml.add_bos_token", test::kBool, std::uint8_t{0})
                          .bytes();
   return PipelineTokenizer(read_gguf_vocabulary(*parse_gguf(bytes, "test.gguf"), "test.gguf"));
 }

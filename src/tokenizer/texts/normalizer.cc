@@ -16,16 +16,16 @@ namespace {
 // The largest plausible result of a normaliser. Real ones lengthen a text less than 66 times: per
 // byte, Unicode's forms give at most 11 (U+FDFA), the byte-level alphabet two, a mark for a blank
 // three. A file that doubles a text in each of forty steps is no tokenizer.
-std::size_t most_normalized_bytes(std::size_t n_raw_bytes) {
-  constexpr std::size_t kMostGrowth = 128;
+std::size_t max_normalized_bytes(std::size_t n_raw_bytes) {
+  constexpr std::size_t kMaxGrowth = 128;
   constexpr std::size_t kAlways_bytes = std::size_t{1} << 16;
   constexpr std::size_t kEver_bytes = std::size_t{1} << 30;  // positions have 32 bits
-  return std::min(kAlways_bytes + kMostGrowth * std::min(n_raw_bytes, kEver_bytes), kEver_bytes);
+  return std::min(kAlways_bytes + kMaxGrowth * std::min(n_raw_bytes, kEver_bytes), kEver_bytes);
 }
 
 struct Work {
   MatchScratch& match;
-  std::size_t most_bytes;
+  std::size_t max_bytes;
   TextEdits* edits;  // of this step; null if not wanted
 
   void changed(const TextRange& before, const TextRange& after) {
@@ -40,7 +40,7 @@ void step(const PrependText& prepend, std::string& text, Work& work) {
 }
 
 void step(const ReplaceAll& replace, std::string& text, Work& work) {
-  replace_all(text, replace.pattern, replace.content, work.most_bytes, work.match, work.edits);
+  replace_all(text, replace.pattern, replace.content, work.max_bytes, work.match, work.edits);
 }
 
 void step(const UnicodeForm& form, std::string& text, Work& work) {
@@ -116,7 +116,7 @@ void step(const SpellBytes&, std::string& text, Work& work) {
 }
 
 void step(const MapGraphemes& graphemes, std::string& text, Work& work) {
-  map_graphemes(*graphemes.map, text, work.most_bytes, work.edits);
+  map_graphemes(*graphemes.map, text, work.max_bytes, work.edits);
 }
 
 bool is_dropped_control(char32_t c) {
@@ -149,25 +149,25 @@ void step(const CleanControls&, std::string& text, Work& work) {
 }
 
 void step(const SentencePieceRules& rules, std::string& text, Work& work) {
-  apply_rules(rules, text, work.most_bytes, work.edits);
+  apply_rules(rules, text, work.max_bytes, work.edits);
 }
 
 }  // namespace
 
-void require_normalized_size(std::size_t n_bytes, std::size_t most_bytes) {
-  if (n_bytes <= most_bytes) return;
+void require_normalized_size(std::size_t n_bytes, std::size_t max_bytes) {
+  if (n_bytes <= max_bytes) return;
   throw Error("rewrite text", "the tokenizer's replacements",
-              fmt::format("at most {} bytes of text", most_bytes), fmt::format("{}", n_bytes));
+              fmt::format("at most {} bytes of text", max_bytes), fmt::format("{}", n_bytes));
 }
 
 void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
-                 std::size_t most_bytes, MatchScratch& scratch, TextEdits* edits) {
+                 std::size_t max_bytes, MatchScratch& scratch, TextEdits* edits) {
   std::vector<TextRange> matches;
   pattern.find_all(text, scratch, matches);
   if (matches.empty()) return;
   std::size_t n_bytes = text.size() + matches.size() * content.size();
   for (const TextRange& match : matches) n_bytes -= match.end - match.begin;
-  require_normalized_size(n_bytes, most_bytes);
+  require_normalized_size(n_bytes, max_bytes);
   std::string out;
   out.reserve(n_bytes);
   std::size_t done = 0;
@@ -192,11 +192,11 @@ void Normalizer::apply(std::string& text, MatchScratch& scratch,
 
 void Normalizer::apply_steps(std::string& text, MatchScratch& scratch,
                              std::vector<TextEdits>* edits) const {
-  const std::size_t most_bytes = most_normalized_bytes(text.size());
+  const std::size_t max_bytes = max_normalized_bytes(text.size());
   for (const NormalizerStep& one : steps_) {
-    Work work{scratch, most_bytes, edits == nullptr ? nullptr : &edits->emplace_back()};
+    Work work{scratch, max_bytes, edits == nullptr ? nullptr : &edits->emplace_back()};
     std::visit([&](const auto& kind) { step(kind, text, work); }, one);
-    require_normalized_size(text.size(), most_bytes);
+    require_normalized_size(text.size(), max_bytes);
   }
 }
 

@@ -64,12 +64,12 @@ class Normalizer {
 };
 
 // Throws Error if a normaliser's result exceeds the limit.
-void require_normalized_size(std::size_t n_bytes, std::size_t most_bytes);
+void require_normalized_size(std::size_t n_bytes, std::size_t max_bytes);
 
 // Replaces every match of `pattern` in `text` by `content`. Throws Error if the result would exceed
-// most_bytes. Adds the changes to `edits`, if not null.
+// max_bytes. Adds the changes to `edits`, if not null.
 void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
-                 std::size_t most_bytes, MatchScratch& scratch, TextEdits* edits = nullptr);
+                 std::size_t max_bytes, MatchScratch& scratch, TextEdits* edits = nullptr);
 
 }  // namespace outrider
 

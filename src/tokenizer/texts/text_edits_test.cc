@@ -126,8 +126,7 @@ TEST(TextEdits, RandomRewritings) {
 // Every step of a normaliser reports its edits: text reported as equal is equal.
 TEST(NormalizedText, EveryStepSaysWhatItChanged) {
   const auto rewrites = std::make_shared<const Charsmap>(
-      test_files::charsmap({{"\u00c9", "E"}, {"Q", ""}, {"\ufdfa", "abc d"}, {"\u200b", " "}}),
-      "test");
+      test::charsmap({{"\u00c9", "E"}, {"Q", ""}, {"\ufdfa", "abc d"}, {"\u200b", " "}}), "test");
   SentencePieceRules rules;
   rules.map = rewrites;
   rules.add_blank = false;
@@ -187,7 +186,7 @@ TEST(NormalizedText, EveryStepSaysWhatItChanged) {
 // SentencePiece's rules drop blanks at both ends of a text and prepend one of their own.
 TEST(NormalizedText, SentencePiecesBlanks) {
   const auto map =
-      std::make_shared<const Charsmap>(test_files::charsmap({{"\t", " "}, {"Q", "ab "}}), "test");
+      std::make_shared<const Charsmap>(test::charsmap({{"\t", " "}, {"Q", "ab "}}), "test");
   SentencePieceRules rules;
   rules.map = map;
   MatchScratch scratch;
@@ -223,9 +222,8 @@ TEST(NormalizedText, SentencePiecesBlanks) {
 
 // The source text of an added token, encoded separately, gives that token again.
 TEST(NormalizedText, TokensAreFoundWhereTheyCameFrom) {
-  test_tokenizers::Json document = test_tokenizers::byte_level_document(
-      test_tokenizers::byte_vocabulary(), test_tokenizers::Json::array());
-  using test_tokenizers::Json;
+  test::Json document = test::byte_level_document(test::byte_vocabulary(), test::Json::array());
+  using test::Json;
   document["normalizer"] = {
       {"type", "Sequence"},
       {"normalizers",
@@ -237,7 +235,7 @@ TEST(NormalizedText, TokensAreFoundWhereTheyCameFrom) {
   document["added_tokens"] = Json::array(
       {{{"id", 256}, {"content", "ab"}, {"special", false}, {"normalized", true}},
        {{"id", 257}, {"content", "\u2581e"}, {"special", false}, {"normalized", true}}});
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   constexpr std::string_view kCharacters[] = {"a", "B",      "\u00c9", "\u0301",
                                               " ", "\u3000", "\uff21"};
   std::mt19937 random(5);

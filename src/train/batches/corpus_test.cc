@@ -91,14 +91,14 @@ TEST(WindowSource, RefusesAStreamShorterThanAWindow) {
 class TextFiles : public ::testing::Test {
  protected:
   TextFiles() {
-    write("tokenizer.json", testing::tokenizer_json(testing::make_tiny_vocabulary(300)));
+    write("tokenizer.json", test::tokenizer_json(test::make_tiny_vocabulary(300)));
     tokenizer_ = Tokenizer::load(directory_.path());
   }
   std::filesystem::path write(const std::string& name, const std::string& text) {
     std::ofstream(directory_.path() / name, std::ios::binary) << text;
     return directory_.path() / name;
   }
-  const testing::TemporaryDirectory directory_;
+  const test::TemporaryDirectory directory_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 

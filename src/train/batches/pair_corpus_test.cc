@@ -20,7 +20,7 @@ namespace {
 class PairFiles : public ::testing::Test {
  protected:
   PairFiles() {
-    write("tokenizer.json", testing::tokenizer_json(testing::make_tiny_vocabulary(300)));
+    write("tokenizer.json", test::tokenizer_json(test::make_tiny_vocabulary(300)));
     write("tokenizer_config.json", R"({"bos_token": "<|begin|>", "eos_token": "<|end|>"})");
     tokenizer_ = Tokenizer::load(directory_.path());
   }
@@ -37,7 +37,7 @@ class PairFiles : public ::testing::Test {
       return error.what();
     }
   }
-  const testing::TemporaryDirectory directory_;
+  const test::TemporaryDirectory directory_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 

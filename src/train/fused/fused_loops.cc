@@ -329,9 +329,9 @@ OUTRIDER_CLONES void cross_entropy_gradient(ConstValues logits, const std::int64
       });
 }
 
-OUTRIDER_CLONES void compare_laws(ConstValues logits, const float* target_logits,
-                                  std::int64_t n_classes, std::int64_t first, std::int64_t last,
-                                  const LawRowsOut& out) {
+OUTRIDER_CLONES void compare_distributions(ConstValues logits, const float* target_logits,
+                                           std::int64_t n_classes, std::int64_t first,
+                                           std::int64_t last, const DistributionRowsOut& out) {
   with_type(
       logits, [&](const auto* in) __attribute__((always_inline)) {
         for (std::int64_t row = first; row < last; ++row) {
@@ -378,11 +378,11 @@ OUTRIDER_CLONES void compare_laws(ConstValues logits, const float* target_logits
       });
 }
 
-OUTRIDER_CLONES void compare_laws_gradient(ConstValues logits, const float* target_logits,
-                                           const float* log_sums, const float* target_log_sums,
-                                           const float* grad, std::int64_t n_classes,
-                                           std::int64_t first, std::int64_t last,
-                                           Values grad_logits) {
+OUTRIDER_CLONES void compare_distributions_gradient(ConstValues logits, const float* target_logits,
+                                                    const float* log_sums,
+                                                    const float* target_log_sums, const float* grad,
+                                                    std::int64_t n_classes, std::int64_t first,
+                                                    std::int64_t last, Values grad_logits) {
   with_type(
       logits, [&](const auto* in) __attribute__((always_inline)) {
         auto* const out = same_type(grad_logits, in);

@@ -73,21 +73,22 @@ void cross_entropy_gradient(ConstValues logits, const std::int64_t* tokens, cons
                             std::int64_t last, Values grad_logits);
 
 // Compares rows [first, last) of two distributions over n_classes, both given as logits, the
-// target's in f32. Returns the results of compare_laws() in fused_steps.h, and the logarithms of
-// both sums of exponentials. A target logit of minus infinity is a probability of 0.
-struct LawRowsOut {
+// target's in f32. Returns the results of compare_distributions() in fused_steps.h, and the
+// logarithms of both sums of exponentials. A target logit of minus infinity is a probability of 0.
+struct DistributionRowsOut {
   float* cross_entropies;
   float* entropies;
   float* overlaps;
   float* log_sums;
   float* target_log_sums;
 };
-void compare_laws(ConstValues logits, const float* target_logits, std::int64_t n_classes,
-                  std::int64_t first, std::int64_t last, const LawRowsOut& out);
+void compare_distributions(ConstValues logits, const float* target_logits, std::int64_t n_classes,
+                           std::int64_t first, std::int64_t last, const DistributionRowsOut& out);
 // The gradient of the cross-entropies.
-void compare_laws_gradient(ConstValues logits, const float* target_logits, const float* log_sums,
-                           const float* target_log_sums, const float* grad, std::int64_t n_classes,
-                           std::int64_t first, std::int64_t last, Values grad_logits);
+void compare_distributions_gradient(ConstValues logits, const float* target_logits,
+                                    const float* log_sums, const float* target_log_sums,
+                                    const float* grad, std::int64_t n_classes, std::int64_t first,
+                                    std::int64_t last, Values grad_logits);
 
 }  // namespace outrider::train::loops
 

@@ -145,28 +145,28 @@ TEST(FusedLoops, GiveTheSameBitsInParts) {
                                  out[0]);
         },
         "loss's gradient");
-    std::vector<Room> laws(5, Room(kRows, false));
+    std::vector<Room> dists(5, Room(kRows, false));
     const auto rows_of = [](std::vector<Room>& out) {
-      return LawRowsOut{.cross_entropies = out[0].f32(),
-                        .entropies = out[1].f32(),
-                        .overlaps = out[2].f32(),
-                        .log_sums = out[3].f32(),
-                        .target_log_sums = out[4].f32()};
+      return DistributionRowsOut{.cross_entropies = out[0].f32(),
+                                 .entropies = out[1].f32(),
+                                 .overlaps = out[2].f32(),
+                                 .log_sums = out[3].f32(),
+                                 .target_log_sums = out[4].f32()};
     };
     expect_same_in_parts(
-        kRows, laws,
+        kRows, dists,
         [&](auto first, auto last, auto& out) {
-          compare_laws(narrow, xs, kDim, first, last, rows_of(out));
+          compare_distributions(narrow, xs, kDim, first, last, rows_of(out));
         },
-        "laws");
-    compare_laws(narrow, xs, kDim, 0, kRows, rows_of(laws));
+        "distributions");
+    compare_distributions(narrow, xs, kDim, 0, kRows, rows_of(dists));
     expect_same_in_parts(
         kRows, {Room(kAll, bf16)},
         [&](auto first, auto last, auto& out) {
-          compare_laws_gradient(narrow, xs, laws[3].f32(), laws[4].f32(), xs, kDim, first, last,
-                                out[0]);
+          compare_distributions_gradient(narrow, xs, dists[3].f32(), dists[4].f32(), xs, kDim,
+                                         first, last, out[0]);
         },
-        "laws' gradient");
+        "distributions' gradient");
   }
 }
 

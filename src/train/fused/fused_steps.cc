@@ -231,7 +231,7 @@ struct CrossEntropyStep : Function<CrossEntropyStep> {
   }
 };
 
-struct CompareLawsStep : Function<CompareLawsStep> {
+struct CompareDistributionsStep : Function<CompareDistributionsStep> {
   static tensor_list forward(AutogradContext* context, const Tensor& given,
                              const Tensor& given_target) {
     const Tensor logits = given.contiguous();
@@ -249,12 +249,13 @@ struct CompareLawsStep : Function<CompareLawsStep> {
     Tensor log_sums = of_rows();
     Tensor target_log_sums = of_rows();
     in_parallel(cross_entropy.numel(), n_classes, [&](std::int64_t first, std::int64_t last) {
-      loops::compare_laws(values_of(logits), target.data_ptr<float>(), n_classes, first, last,
-                          {.cross_entropies = cross_entropy.data_ptr<float>(),
-                           .entropies = entropy.data_ptr<float>(),
-                           .overlaps = overlap.data_ptr<float>(),
-                           .log_sums = log_sums.data_ptr<float>(),
-                           .target_log_sums = target_log_sums.data_ptr<float>()});
+      loops::compare_distributions(values_of(logits), target.data_ptr<float>(), n_classes, first,
+                                   last,
+                                   {.cross_entropies = cross_entropy.data_ptr<float>(),
+                                    .entropies = entropy.data_ptr<float>(),
+                                    .overlaps = overlap.data_ptr<float>(),
+                                    .log_sums = log_sums.data_ptr<float>(),
+                                    .target_log_sums = target_log_sums.data_ptr<float>()});
     });
     context->save_for_backward({logits, target, log_sums, target_log_sums});
     context->mark_non_differentiable({entropy, overlap});
@@ -267,10 +268,10 @@ struct CompareLawsStep : Function<CompareLawsStep> {
     const std::int64_t n_classes = saved[0].size(-1);
     Tensor grad_logits = torch::empty_like(saved[0]);
     in_parallel(grad.numel(), n_classes, [&](std::int64_t first, std::int64_t last) {
-      loops::compare_laws_gradient(values_of(saved[0]), saved[1].data_ptr<float>(),
-                                   saved[2].data_ptr<float>(), saved[3].data_ptr<float>(),
-                                   grad.data_ptr<float>(), n_classes, first, last,
-                                   written(grad_logits));
+      loops::compare_distributions_gradient(values_of(saved[0]), saved[1].data_ptr<float>(),
+                                            saved[2].data_ptr<float>(), saved[3].data_ptr<float>(),
+                                            grad.data_ptr<float>(), n_classes, first, last,
+                                            written(grad_logits));
     });
     return {grad_logits, Tensor()};
   }
@@ -328,9 +329,9 @@ Tensor cross_entropy_rows(const Tensor& logits, const Tensor& tokens) {
   return -torch::log_softmax(widened(logits), -1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1);
 }
 
-LawRows compare_laws(const Tensor& logits, const Tensor& target_logits) {
+DistributionRows compare_distributions(const Tensor& logits, const Tensor& target_logits) {
   if (is_fused(logits) && target_logits.scalar_type() == torch::kFloat32) {
-    const tensor_list rows = CompareLawsStep::apply(logits, target_logits.detach());
+    const tensor_list rows = CompareDistributionsStep::apply(logits, target_logits.detach());
     return {rows[0], rows[1], rows[2]};
   }
   const Tensor logprob = torch::log_softmax(widened(logits), -1);

@@ -43,14 +43,15 @@ torch::Tensor stream_sum(const torch::Tensor& stream, const torch::Tensor& part)
 torch::Tensor cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& tokens);
 
 // A comparison of two distributions over the same classes, row by row.
-struct LawRows {
+struct DistributionRows {
   torch::Tensor cross_entropy;  // -sum target_prob log prob, with gradients to the logits
   torch::Tensor entropy;        // -sum target_prob log target_prob: forward KL is their difference
   torch::Tensor overlap;        // sum min(prob, target_prob)
 };
 // logits, target_logits (..., n_classes) -> (...), in f32 if logits are bf16. A target logit of
 // minus infinity is a probability of 0.
-LawRows compare_laws(const torch::Tensor& logits, const torch::Tensor& target_logits);
+DistributionRows compare_distributions(const torch::Tensor& logits,
+                                       const torch::Tensor& target_logits);
 
 }  // namespace outrider::train
 

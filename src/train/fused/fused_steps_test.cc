@@ -129,17 +129,18 @@ TEST_F(FusedSteps, CrossEntropy) {
 }
 
 // The target's logits are always f32.
-TEST_F(FusedSteps, CompareLaws) {
+TEST_F(FusedSteps, CompareDistributions) {
   const Tensor target = random({2, 3, 101}, 4).to(torch::kFloat32);
   const auto rows = [&](const Inputs& in) {
-    return compare_laws(in[0], target.to(in[0].scalar_type() == torch::kFloat64 ? torch::kFloat64
-                                                                                : torch::kFloat32));
+    return compare_distributions(
+        in[0],
+        target.to(in[0].scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32));
   };
   const Tensor logits = random({2, 3, 101}, 5);
   expect_like_doubles([&](const Inputs& in, bool) { return rows(in).cross_entropy; }, {logits},
                       {true}, "cross-entropy");
-  const LawRows got = rows({logits.to(torch::kFloat32)});
-  const LawRows expected = rows({logits.to(torch::kFloat32).to(torch::kFloat64)});
+  const DistributionRows got = rows({logits.to(torch::kFloat32)});
+  const DistributionRows expected = rows({logits.to(torch::kFloat32).to(torch::kFloat64)});
   EXPECT_LT(distance(got.entropy, expected.entropy), 3e-6);
   EXPECT_LT(distance(got.overlap, expected.overlap), 3e-6);
   const Tensor prob = torch::softmax(logits, -1);
@@ -172,8 +173,9 @@ TEST_F(FusedSteps, KeepToWhatExponentialsCan) {
                     .all()
                     .item<bool>());
     const Tensor sound = torch::tensor({{1.0F, 3.0F, 2.0F}});
-    EXPECT_TRUE(compare_laws(ruined.view({1, 3}), sound).cross_entropy.isnan().all().item<bool>());
-    EXPECT_TRUE(compare_laws(sound.to(type), ruined.view({1, 3}).to(torch::kFloat32))
+    EXPECT_TRUE(
+        compare_distributions(ruined.view({1, 3}), sound).cross_entropy.isnan().all().item<bool>());
+    EXPECT_TRUE(compare_distributions(sound.to(type), ruined.view({1, 3}).to(torch::kFloat32))
                     .cross_entropy.isnan()
                     .all()
                     .item<bool>());

@@ -15,7 +15,7 @@ Tensor d_pace_weights(const Tensor& token_losses, const Tensor& counts, double a
   return reach.flip(-1).cumsum(-1).flip(-1) * counts;
 }
 
-Tensor law_distance(const Tensor& logits, const Tensor& target_logits) {
+Tensor l1_distance(const Tensor& logits, const Tensor& target_logits) {
   const Tensor target_prob = torch::softmax(target_logits.detach(), -1);
   return (torch::softmax(logits, -1) - target_prob).abs().sum(-1);
 }

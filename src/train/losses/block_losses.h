@@ -27,7 +27,7 @@ torch::Tensor d_pace_weights(const torch::Tensor& token_losses, const torch::Ten
 // sum over x of |draft_prob - target_prob| for every row: twice the probability that a token drawn
 // from the draft is rejected. logits (..., n), target_logits (..., n) -> (...). Gradients flow into
 // logits.
-torch::Tensor law_distance(const torch::Tensor& logits, const torch::Tensor& target_logits);
+torch::Tensor l1_distance(const torch::Tensor& logits, const torch::Tensor& target_logits);
 
 // The expected number of tokens accepted before the first rejection: the sum over k of the product
 // of probs_0 .. probs_k. probs_k is the probability that slot k is accepted if all slots before it

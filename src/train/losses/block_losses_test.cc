@@ -11,7 +11,7 @@
 namespace outrider::train {
 namespace {
 
-using test_support::near;
+using test::near;
 using torch::Tensor;
 
 constexpr double kTolerance = 1e-12;  // a few operations in double on numbers of order one
@@ -60,17 +60,17 @@ TEST(BlockLosses, DPaceWeightsHaveNoGradient) {
   EXPECT_TRUE(torch::equal(losses.grad(), weights));
 }
 
-TEST(BlockLosses, TheDistanceOfLaws) {
+TEST(BlockLosses, TheDistanceOfDistributions) {
   // 0.5, 0.3 and 0.2 from 0.2, 0.3 and 0.5.
   const Tensor logits = torch::log(row({0.5, 0.3, 0.2})) + 3;
   const Tensor target = torch::log(row({0.2, 0.3, 0.5})) - 1;
-  expect_row(law_distance(logits, target).view({1}), {0.6});
-  expect_row(law_distance(logits, logits - 2).view({1}), {0});
+  expect_row(l1_distance(logits, target).view({1}), {0.6});
+  expect_row(l1_distance(logits, logits - 2).view({1}), {0});
   // Away from the kinks at equal probabilities.
   const Tensor own = torch::log(row({0.5, 0.28, 0.22})).requires_grad_();
-  const auto loss = [&] { return law_distance(own, target); };
+  const auto loss = [&] { return l1_distance(own, target); };
   loss().backward();
-  testing::expect_gradient_is_difference(own, loss, testing::all_entries(own), 1e-9, "logits");
+  test::expect_gradient_is_difference(own, loss, test::all_entries(own), 1e-9, "logits");
 }
 
 TEST(BlockLosses, TheAcceptedLengthEndsAtTheFirstRejection) {

@@ -14,7 +14,7 @@
 namespace outrider::train {
 
 // The drafter's and the target's distributions at the places that count, over the same outcomes.
-struct ComparedLaws {
+struct ComparedDistributions {
   torch::Tensor draft_logits;   // (n_rows, n_outcomes), with gradients
   torch::Tensor target_logits;  // (n_rows, n_outcomes)
   torch::Tensor agrees;         // (n_rows), 0 or 1: both have the same likeliest token
@@ -22,25 +22,25 @@ struct ComparedLaws {
 };
 
 // Mean divergence, with the metric "overlap": the expected acceptance of one drafted token.
-inline Loss distillation_loss(Divergence divergence, const ComparedLaws& laws) {
-  const Judged rows = judge_rows(divergence, laws.draft_logits, laws.target_logits);
-  return {.value = weighted_mean(rows.divergence, laws.weights),
-          .n_tokens = static_cast<std::int64_t>(laws.weights.sum().item<double>()),
-          .metrics = {{"overlap", weighted_mean(rows.overlap, laws.weights).item<double>()}}};
+inline Loss distillation_loss(Divergence divergence, const ComparedDistributions& dists) {
+  const Judged rows = judge_rows(divergence, dists.draft_logits, dists.target_logits);
+  return {.value = weighted_mean(rows.divergence, dists.weights),
+          .n_tokens = static_cast<std::int64_t>(dists.weights.sum().item<double>()),
+          .metrics = {{"overlap", weighted_mean(rows.overlap, dists.weights).item<double>()}}};
 }
 
 // Adds "loss", "overlap" and "agreement" of one batch to the means of an evaluation. Agreement is
 // the share of places where both have the same likeliest token.
-inline void add_distillation(Divergence divergence, const ComparedLaws& laws,
+inline void add_distillation(Divergence divergence, const ComparedDistributions& dists,
                              WeightedMeans& means) {
-  const double weight = laws.weights.sum().item<double>();
+  const double weight = dists.weights.sum().item<double>();
   const auto add = [&](const char* name, const torch::Tensor& rows) {
-    means.add(name, weighted_mean(rows, laws.weights).item<double>(), weight);
+    means.add(name, weighted_mean(rows, dists.weights).item<double>(), weight);
   };
-  const Judged rows = judge_rows(divergence, laws.draft_logits, laws.target_logits);
+  const Judged rows = judge_rows(divergence, dists.draft_logits, dists.target_logits);
   add("loss", rows.divergence);
   add("overlap", rows.overlap);
-  add("agreement", laws.agrees.to(laws.weights.scalar_type()));
+  add("agreement", dists.agrees.to(dists.weights.scalar_type()));
 }
 
 }  // namespace outrider::train

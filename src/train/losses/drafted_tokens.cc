@@ -36,7 +36,7 @@ DraftedTokens::DraftedTokens(const std::vector<TokenId>& ids, int vocabulary_siz
 
 Tensor DraftedTokens::offsets() const { return ids_ - torch::arange(ids_.size(0), ids_.options()); }
 
-DraftedTokens::Laws DraftedTokens::laws_of(const Tensor& logits) const {
+DraftedTokens::Distributions DraftedTokens::distributions_of(const Tensor& logits) const {
   const Tensor best = logits.argmax(-1);
   return {.logits = logits,
           .drafted_logits = logits.index_select(-1, ids_),
@@ -44,22 +44,22 @@ DraftedTokens::Laws DraftedTokens::laws_of(const Tensor& logits) const {
           .counts = is_drafted_.index_select(0, best.flatten()).view_as(best)};
 }
 
-Tensor DraftedTokens::losses(const Tensor& logits, const Laws& laws) {
-  return compare_laws(logits, laws.drafted_logits).cross_entropy * laws.counts;
+Tensor DraftedTokens::losses(const Tensor& logits, const Distributions& dists) {
+  return compare_distributions(logits, dists.drafted_logits).cross_entropy * dists.counts;
 }
 
-Tensor DraftedTokens::agrees(const Tensor& logits, const Laws& laws) const {
+Tensor DraftedTokens::agrees(const Tensor& logits, const Distributions& dists) const {
   const torch::NoGradGuard no_grad;
   // Ids ascend, so ties go to the lowest id here as well.
-  const Tensor chosen = ids_.index_select(0, logits.argmax(-1).flatten()).view_as(laws.best);
-  return (chosen == laws.best).to(logits.scalar_type());
+  const Tensor chosen = ids_.index_select(0, logits.argmax(-1).flatten()).view_as(dists.best);
+  return (chosen == dists.best).to(logits.scalar_type());
 }
 
-Tensor DraftedTokens::overlaps(const Tensor& logits, const Laws& laws) const {
+Tensor DraftedTokens::overlaps(const Tensor& logits, const Distributions& dists) const {
   const torch::NoGradGuard no_grad;
-  const Tensor all = torch::full_like(laws.logits, -std::numeric_limits<double>::infinity())
+  const Tensor all = torch::full_like(dists.logits, -std::numeric_limits<double>::infinity())
                          .index_copy(-1, ids_, logits);
-  return compare_laws(all, laws.logits).overlap;
+  return compare_distributions(all, dists.logits).overlap;
 }
 
 }  // namespace outrider::train

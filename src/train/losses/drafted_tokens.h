@@ -23,23 +23,23 @@ class DraftedTokens {
   const torch::Tensor& is_drafted() const { return is_drafted_; }  // (vocabulary_size) boolean
 
   // The target's distributions at rows of any shape (...).
-  struct Laws {
+  struct Distributions {
     torch::Tensor logits;          // (..., vocabulary_size)
     torch::Tensor drafted_logits;  // (..., n_drafted)
     torch::Tensor best;            // (...) int64: the likeliest token
     torch::Tensor counts;          // (...) boolean: the draft vocabulary has it
   };
-  Laws laws_of(const torch::Tensor& logits) const;
+  Distributions distributions_of(const torch::Tensor& logits) const;
 
   // Comparisons with a head's logits (..., n_drafted), row by row. Cross-entropy from the target's
   // distribution, renormalised over the draft vocabulary; 0 where the target's likeliest token is
   // not in it.
-  static torch::Tensor losses(const torch::Tensor& logits, const Laws& laws);
+  static torch::Tensor losses(const torch::Tensor& logits, const Distributions& dists);
   // Without gradients. agrees: whether both have the same likeliest token (of equal ones the lowest
   // id). overlaps: the sum of min(head's probability, target's probability) over the whole
   // vocabulary.
-  torch::Tensor agrees(const torch::Tensor& logits, const Laws& laws) const;
-  torch::Tensor overlaps(const torch::Tensor& logits, const Laws& laws) const;
+  torch::Tensor agrees(const torch::Tensor& logits, const Distributions& dists) const;
+  torch::Tensor overlaps(const torch::Tensor& logits, const Distributions& dists) const;
 
  private:
   torch::Tensor ids_;

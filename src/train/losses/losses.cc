@@ -15,8 +15,8 @@ Tensor weighted_mean(const Tensor& row_losses, const Tensor& weights) {
 Tensor divergence_rows(Divergence divergence, const Tensor& draft_logits,
                        const Tensor& target_logits) {
   if (divergence == Divergence::forward_kl) {
-    const LawRows laws = compare_laws(draft_logits, target_logits);
-    return laws.cross_entropy - laws.entropy;
+    const DistributionRows dists = compare_distributions(draft_logits, target_logits);
+    return dists.cross_entropy - dists.entropy;
   }
   const Tensor draft_logprob = torch::log_softmax(draft_logits, -1);
   const Tensor target_logprob = torch::log_softmax(target_logits, -1);
@@ -38,11 +38,11 @@ Tensor divergence_rows(Divergence divergence, const Tensor& draft_logits,
 }
 
 Judged judge_rows(Divergence divergence, const Tensor& draft_logits, const Tensor& target_logits) {
-  const LawRows laws = compare_laws(draft_logits, target_logits);
+  const DistributionRows dists = compare_distributions(draft_logits, target_logits);
   return {divergence == Divergence::forward_kl
-              ? laws.cross_entropy - laws.entropy
+              ? dists.cross_entropy - dists.entropy
               : divergence_rows(divergence, draft_logits, target_logits),
-          laws.overlap};
+          dists.overlap};
 }
 
 Tensor coarsened_logprobs(const Tensor& logits, const Tensor& ids) {

@@ -1,4 +1,4 @@
-// The trainer's losses over rows of logits. cross_entropy_rows() and compare_laws() are in
+// The trainer's losses over rows of logits. cross_entropy_rows() and compare_distributions() are in
 // fused_steps.h.
 #ifndef OUTRIDER_TRAIN_LOSSES_LOSSES_H_
 #define OUTRIDER_TRAIN_LOSSES_LOSSES_H_

@@ -49,9 +49,9 @@ double largest_difference(const Tensor& given, const json& expected) {
 class GoldenBlocks : public ::testing::Test {
  protected:
   GoldenBlocks() {
-    testing::write_hugging_face(testing::golden_target(), directory_.path());
+    test::write_hugging_face(test::golden_target(), directory_.path());
     target_ = std::make_shared<Teacher>(directory_.path(), 1);
-    const testing::TinyShape shape = testing::golden_block_shape();
+    const test::TinyShape shape = test::golden_block_shape();
     config_ = target_->config();
     config_.n_layers = 2;
     config_.n_heads = shape.n_heads;
@@ -59,7 +59,7 @@ class GoldenBlocks : public ::testing::Test {
     config_.rope.theta = shape.rope.theta;
     config_.norm_epsilon = 1e-6F;
     head_ = BlockModule(config_, 2, Products::full);
-    testing::fill_with_golden_values(*head_);
+    test::fill_with_golden_values(*head_);
 
     Batch batch;
     for (const json& text : golden().at("texts")) {
@@ -103,7 +103,7 @@ class GoldenBlocks : public ::testing::Test {
                                                       .at("hidden"));
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::shared_ptr<Teacher> target_;
   std::unique_ptr<SharedMatrices> shared_;
   ModelConfig config_;
@@ -189,7 +189,7 @@ TEST_F(GoldenBlocks, MarkovHeadsSayWhatTheGoldenProgramSays) {
   for (const auto& [name, form] : kForms) {
     SCOPED_TRACE(name);
     MarkovModule markov(form, 4, config_.dim, config_.vocabulary_size, Products::full);
-    testing::fill_with_golden_values(*markov);
+    test::fill_with_golden_values(*markov);
     for (std::int64_t text = 0; text < 2; ++text) {
       const json& expected = golden().at("dspark").at(name).at(static_cast<std::size_t>(text));
       std::vector<std::int64_t> before;

@@ -20,9 +20,9 @@
 namespace outrider::train {
 namespace {
 
-using test_support::near;
-using testing::expect_gradient_is_difference;
-using testing::scattered_entries;
+using test::expect_gradient_is_difference;
+using test::near;
+using test::scattered_entries;
 using torch::Tensor;
 
 ModelConfig tiny_config() {
@@ -75,7 +75,7 @@ TEST(LlamaModule, TheEngineSeesTheSameModel) {
   for (const ModelConfig& config : configs()) {
     LlamaModule model = make_llama(config, Products::full, {}, 3);
     spread(*model, 0.1);
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     write_parameters(directory.path(), "model.safetensors", *model, ElementType::f32);
     write_json(directory.path(), "config.json", llama_config_json(config, ElementType::f32));
 
@@ -83,7 +83,7 @@ TEST(LlamaModule, TheEngineSeesTheSameModel) {
     options.n_threads = 1;
     const auto engine = load_model(directory.path(), options);
     const auto sequence = engine->open({});
-    const testing::Rows rows = testing::run_block(*engine, *sequence, some_tokens());
+    const test::Rows rows = test::run_block(*engine, *sequence, some_tokens());
     const torch::NoGradGuard no_grad;
     const Tensor logits = model->logits(model->features(as_tensor(some_tokens())))[0];
     double largest = 0;
@@ -103,7 +103,7 @@ TEST(LlamaModule, TheEngineSeesTheSameModel) {
 TEST(LlamaModule, StartsFromWhatWasExported) {
   const ModelConfig config = tiny_config();
   LlamaModule model = make_llama(config, Products::full, {}, 3);
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write_parameters(directory.path(), "model.safetensors", *model, ElementType::f32);
   LlamaModule again = make_llama(config, Products::full, directory.path(), 4);
   const auto before = model->named_parameters();
@@ -121,7 +121,7 @@ TEST(LlamaModule, StartsFromAnOutputMatrixBesideATiedEmbedding) {
   ModelConfig untied = tiny_config();
   untied.tied_head = false;
   LlamaModule model = make_llama(untied, Products::full, {}, 3);
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write_parameters(directory.path(), "model.safetensors", *model, ElementType::f32);
   LlamaModule again = make_llama(tiny_config(), Products::full, directory.path(), 4);
   const Tensor* head = again->named_parameters().find("lm_head.weight");

@@ -75,7 +75,7 @@ std::vector<MtpParts> judge_mtp(MtpModules& modules, const MtpTrunk& trunk, cons
         weighted_mean(cross_entropy_rows(logits, later(tokens, k + 2, n_rows)), row_weights);
     const torch::NoGradGuard no_grad;
     const Tensor judge = later(model_logits, k + 1, n_rows);
-    parts.overlap = weighted_mean(compare_laws(logits, judge).overlap, row_weights);
+    parts.overlap = weighted_mean(compare_distributions(logits, judge).overlap, row_weights);
     parts.agreement = weighted_mean(
         (logits.argmax(-1) == judge.argmax(-1)).to(row_weights.scalar_type()), row_weights);
     parts.weight = row_weights.sum();

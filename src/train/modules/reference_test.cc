@@ -114,7 +114,7 @@ TEST(TrainingReference, DivergencesArePyTorchs) {
 
 TEST(TrainingReference, StepsArePyTorchs) {
   // The formula's weights are loaded as a starting model.
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   LlamaModule model = make_llama(reference_config(), Products::full, {}, 1);
   fill_by_formula(*model);
   write_parameters(directory.path() / "init", "model.safetensors", *model, ElementType::f32);

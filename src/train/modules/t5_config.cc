@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kOperation = "read model";
 // Larger values occur in no model, and their products might overflow.
-constexpr int kMostOfAnything = 1 << 24;
+constexpr int kMaxOfAnything = 1 << 24;
 
 class Keys {
  public:
@@ -22,8 +22,8 @@ class Keys {
   int count(const char* key, int least) const {
     const auto found = json_.find(key);
     const bool fits = found != json_.end() && found->is_number_integer() && *found >= least &&
-                      *found <= kMostOfAnything;
-    if (!fits) fail(key, fmt::format("a number from {} to {}", least, kMostOfAnything));
+                      *found <= kMaxOfAnything;
+    if (!fits) fail(key, fmt::format("a number from {} to {}", least, kMaxOfAnything));
     return found->get<int>();
   }
   int count_or(const char* key, int least, int value) const {

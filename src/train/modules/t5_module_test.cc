@@ -25,8 +25,8 @@
 namespace outrider::train {
 namespace {
 
-using testing::expect_gradient_is_difference;
-using testing::scattered_entries;
+using test::expect_gradient_is_difference;
+using test::scattered_entries;
 using torch::Tensor;
 
 // The script's constants and formulas.
@@ -185,7 +185,7 @@ TEST(T5Module, LossAndGradientsAreTransformers) {
 }
 
 TEST(T5Module, SmoothedLossIsTransformers) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write_parameters(directory.path(), "model.safetensors", *wave_model(), ElementType::f32);
   const auto list = [](const Tensor& text, std::int64_t n) {
     std::vector<TokenId> tokens;
@@ -310,7 +310,7 @@ TEST(T5Module, StartsFromWhatWasExported) {
   config.padding = 3;
   config.start = 4;
   config.end = 5;
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write_parameters(directory.path(), "model.safetensors", *model, ElementType::f32);
   write_json(directory.path(), "config.json", t5_config_json(config, ElementType::f32, 0.1));
   const T5Config read = read_t5_config(directory.path());
@@ -329,7 +329,7 @@ TEST(T5Module, StartsFromWhatWasExported) {
 // it has one of its own.
 TEST(T5Module, TheWeightsSayWhetherTheOutputMatrixIsTied) {
   T5Module model = wave_model();
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   auto json = t5_config_json(tiny_config(), ElementType::f32, 0.1);
   json["tie_word_embeddings"] = true;
   json["scale_decoder_outputs"] = false;
@@ -353,7 +353,7 @@ TEST(T5Module, TheWeightsSayWhetherTheOutputMatrixIsTied) {
 }
 
 TEST(T5Module, RefusesOtherKindsByName) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   struct Case {
     const char* key;
     nlohmann::ordered_json value;

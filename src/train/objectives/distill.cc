@@ -36,7 +36,7 @@ class DistillObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  ComparedLaws compare(const Batch& batch);
+  ComparedDistributions compare(const Batch& batch);
   bool is_on_policy(std::int64_t batch_number) const;
   void write_on(Batch& batch);
 
@@ -44,7 +44,7 @@ class DistillObjective final : public Objective {
   LlamaModule drafter_;
 };
 
-ComparedLaws DistillObjective::compare(const Batch& batch) {
+ComparedDistributions DistillObjective::compare(const Batch& batch) {
   const BatchTensors tensors(batch);
   const Tensor inputs = tensors.inputs();
   const Tensor listed = inputs.to(torch::kCPU).contiguous();

@@ -24,16 +24,16 @@
 namespace outrider::train {
 namespace {
 
-using test_support::near;
-using testing::as_golden;
+using test::as_golden;
+using test::expect_gradient_is_difference;
+using test::fill_with_golden_values;
+using test::golden_heads;
+using test::GoldenHeads;
+using test::kGoldenTolerance;
+using test::near;
+using test::OneBatch;
+using test::scattered_entries;
 using ::testing::ElementsAre;
-using testing::expect_gradient_is_difference;
-using testing::fill_with_golden_values;
-using testing::golden_heads;
-using testing::GoldenHeads;
-using testing::kGoldenTolerance;
-using testing::OneBatch;
-using testing::scattered_entries;
 using Json = nlohmann::json;
 
 void expect_golden(Objective& objective, const Json& expected, const std::string& held_out_loss) {

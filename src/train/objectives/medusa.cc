@@ -109,7 +109,7 @@ MedusaObjective::Parts MedusaObjective::judge(int k, const TargetTensors& seen) 
       weighted_mean(cross_entropy_rows(logits, later(seen.tokens, k + 1, n_rows)), weights);
   const torch::NoGradGuard no_grad;
   const Tensor target_logits = later(seen.logits, k, n_rows);
-  parts.overlap = weighted_mean(compare_laws(logits, target_logits).overlap, weights);
+  parts.overlap = weighted_mean(compare_distributions(logits, target_logits).overlap, weights);
   parts.agreement = weighted_mean(
       (logits.argmax(-1) == target_logits.argmax(-1)).to(weights.scalar_type()), weights);
   parts.weight = weights.sum();

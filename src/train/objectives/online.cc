@@ -31,7 +31,7 @@ class OnlineObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  ComparedLaws compare(const JudgedBatch& judged);
+  ComparedDistributions compare(const JudgedBatch& judged);
 
   OnlineOptions options_;
   // Unchanged: the export may replace the drafter's own files.
@@ -39,7 +39,7 @@ class OnlineObjective final : public Objective {
   LlamaModule drafter_;
 };
 
-ComparedLaws OnlineObjective::compare(const JudgedBatch& judged) {
+ComparedDistributions OnlineObjective::compare(const JudgedBatch& judged) {
   const BatchTensors batch(judged.batch);
   const auto n_rows = static_cast<std::int64_t>(judged.places.size());
   // The row that predicts a place is the one before it; a sequence's first place is never judged.

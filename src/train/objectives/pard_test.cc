@@ -32,13 +32,13 @@ std::shared_ptr<BatchSource> counting() {
 
 struct Adaptation {
   Adaptation() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.vocabulary_size = kVocabulary;
     shape.n_layers = 1;
     shape.dim = 32;
     shape.n_heads = 2;
     shape.n_kv_heads = 2;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "small");
+    test::write_hugging_face(test::make_tiny_model(shape), directory.path() / "small");
     options.drafter = directory.path() / "small";
     options.products = Products::full;
     options.mask = kMask;
@@ -55,7 +55,7 @@ struct Adaptation {
     run.optimizer.weight_decay = 0;
     return run;
   }
-  testing::TemporaryDirectory directory;
+  test::TemporaryDirectory directory;
   PardOptions options;
 };
 

@@ -92,7 +92,7 @@ class Seq2SeqObjective final : public Objective {
         model->decode(batch.read, model->encode(batch.sources, batch.n_in_sources));
     return model->logits(features.flatten(0, 1).index_select(0, batch.places));
   }
-  ComparedLaws beside_teacher(const Tensor& logits, const PairTensors& batch) {
+  ComparedDistributions beside_teacher(const Tensor& logits, const PairTensors& batch) {
     const torch::NoGradGuard no_grad;
     const Tensor target_logits = logits_of(teacher_, batch);
     return {logits, target_logits, logits.argmax(-1) == target_logits.argmax(-1),

@@ -19,7 +19,7 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 TEST(TrainingLog, KeepsWhatTheCheckpointHasSeen) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path() / "log.jsonl";
   {
     TrainingLog log(file, 0);
@@ -40,7 +40,7 @@ TEST(TrainingLog, SaysWhereItCannotWrite) {
 }
 
 TEST(TrainingLog, DrawsAPictureWhereThereIsGnuplot) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path() / "log.jsonl";
   {
     TrainingLog log(file, 0);
@@ -57,7 +57,7 @@ TEST(TrainingLog, DrawsAPictureWhereThereIsGnuplot) {
 }
 
 TEST(TrainingLog, APictureLeavesOutWhatIsNoNumber) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path() / "log.jsonl";
   std::ofstream(file) << "{\"step\":1,\"loss\":2.0,\"held_out_loss\":null}\n"
                          "{\"step\":2,\"loss\":null}\n{\"step\":null,\"loss\":1.0}\n"

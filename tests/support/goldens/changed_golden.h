@@ -15,7 +15,7 @@
 #include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // As a value it removes the key. (null is a valid value in config.json.)
 inline constexpr const char* kNoKey = "(none)";
@@ -85,6 +85,6 @@ inline Rows logits_of_changed(const std::string& golden, const nlohmann::json& c
   return logits_of(directory.path(), GoldenModel(golden).ids);
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_GOLDENS_CHANGED_GOLDEN_H_

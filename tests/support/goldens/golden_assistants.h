@@ -10,7 +10,7 @@
 
 #include "tests/support/goldens/golden_models.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline const std::vector<std::string>& golden_assistants() {
   static const std::vector<std::string> names = {"ordered", "whole"};
@@ -36,6 +36,6 @@ struct GoldenAssistant {
   std::size_t n_text = 0;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_ASSISTANTS_H_

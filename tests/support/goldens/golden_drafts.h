@@ -17,7 +17,7 @@
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/near.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline const nlohmann::json& golden_drafts() {
   static const nlohmann::json kGolden = nlohmann::json::parse(
@@ -56,11 +56,10 @@ inline void expect_golden_drafts(LanguageModel& target, Drafter& drafter,
         EXPECT_EQ(tree.node(node).parent, draft.at("parents").at(place)) << "node " << node;
       }
       if (tree.node(node).draft_prob == kNoDistribution) continue;
-      const Distribution& law = tree.distribution(tree.node(node).draft_prob);
+      const Distribution& dist = tree.distribution(tree.node(node).draft_prob);
       const nlohmann::json& probs = draft.at("probs").at(n_compared++);
       for (std::size_t token = 0; token < probs.size(); ++token) {
-        EXPECT_TRUE(
-            test_support::near(law.prob(static_cast<TokenId>(token)), probs.at(token), kTolerance))
+        EXPECT_TRUE(test::near(dist.prob(static_cast<TokenId>(token)), probs.at(token), kTolerance))
             << "text " << index << ", node " << node << ", token " << token;
       }
     }
@@ -69,6 +68,6 @@ inline void expect_golden_drafts(LanguageModel& target, Drafter& drafter,
   }
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_DRAFTS_H_

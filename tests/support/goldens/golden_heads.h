@@ -28,7 +28,7 @@
 #include "train/objectives/mtp.h"
 #include "train/objectives/parallel_eagle.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline void fill_with_golden_values(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
@@ -129,6 +129,6 @@ inline std::map<std::string, double> as_golden(const std::vector<train::Metric>&
 // The engine's features and the head are f32, the golden program is f64.
 inline constexpr double kGoldenTolerance = 1e-5;
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_HEADS_H_

@@ -18,7 +18,7 @@
 #include "model/load_model.h"
 #include "tests/support/models/run_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline std::filesystem::path golden_directory(const std::string& name) {
   return std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
@@ -71,6 +71,6 @@ inline std::unique_ptr<LanguageModel> load_f32(const std::filesystem::path& path
   return load_model(path, {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2});
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_MODELS_H_

@@ -10,7 +10,7 @@
 
 #include "tests/support/goldens/golden_models.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline const std::vector<std::string>& golden_modules() {
   static const std::vector<std::string> names = {"deepseek_v3", "glm4_moe", "qwen3_5",
@@ -58,6 +58,6 @@ struct GoldenModule {
   Rows logits;  // (tokens.size() - 1, vocabulary size): row i of the token after tokens[i + 1]
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_MODULES_H_

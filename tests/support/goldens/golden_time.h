@@ -4,7 +4,7 @@
 
 #include <ctime>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // 26 July 2024, 14:05:09, a Friday: NOW of make_template_goldens.py.
 inline std::tm golden_time() {
@@ -20,6 +20,6 @@ inline std::tm golden_time() {
   return time;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_TIME_H_

@@ -25,7 +25,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -47,7 +47,7 @@ inline void write_text(const fs::path& file, std::string_view text) {
   if (!stream) throw std::runtime_error("cannot write " + file.string());
 }
 
-inline std::string as_text(const test_files::Bytes& bytes) {
+inline std::string as_text(const test::Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -159,8 +159,8 @@ inline Breakage header(const std::function<void(json&)>& edit) {
     std::memcpy(&n_header, bytes.data(), sizeof n_header);
     json document = json::parse(bytes.substr(8, n_header));
     edit(document);
-    write_text(file, as_text(test_files::safetensors(
-                         document.dump(), test_files::to_bytes(bytes.substr(8 + n_header)))));
+    write_text(file, as_text(test::safetensors(document.dump(),
+                                               test::to_bytes(bytes.substr(8 + n_header)))));
   };
 }
 // Renames the tensors' file to a shard, with this index.
@@ -183,6 +183,6 @@ inline std::string nested(int depth) {
   return std::string(n, '[') + std::string(n, ']');
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_BROKEN_MODEL_H_

@@ -16,7 +16,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tokenizer/texts/byte_level.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 using Json = nlohmann::json;
 
@@ -148,6 +148,6 @@ inline void write_chain(const ChainModel& model, const Json& tokenizer,
   write_json(tokenizer, directory / "tokenizer.json");
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_CHAIN_MODEL_H_

@@ -18,7 +18,7 @@
 #include "tests/support/models/tiny_pair.h"
 #include "tests/support/run_program.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 using Words = std::vector<std::string>;
 
@@ -79,6 +79,6 @@ inline void expect_refused(const ProgramRun& run, int status, const std::string&
               ::testing::AllOf(::testing::StartsWith("outrider: "), ::testing::HasSubstr(words)));
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_CLI_MODELS_H_

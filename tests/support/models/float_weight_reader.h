@@ -11,7 +11,7 @@
 
 #include "tensor/matrix.h"
 
-namespace outrider::test_support {
+namespace outrider::test {
 
 class FloatWeightReader : public WeightReader {
  public:
@@ -33,6 +33,6 @@ class FloatWeightReader : public WeightReader {
   WeightKind kind_;
 };
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_FLOAT_WEIGHT_READER_H_

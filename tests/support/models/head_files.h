@@ -15,7 +15,7 @@
 #include "tests/support/models/tiny_heads.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // The target of the heads' goldens, in a temporary directory.
 class HeadFiles : public ::testing::Test {
@@ -57,6 +57,6 @@ inline void expect_refused(const std::string& message, std::string_view part) {
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_HEAD_FILES_H_

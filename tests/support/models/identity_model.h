@@ -13,7 +13,7 @@
 #include "model/language_model.h"
 #include "model/load_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Loads on exactly n_threads threads, however small the model is.
 inline std::unique_ptr<LanguageModel> load_on(const std::filesystem::path& path,
@@ -25,7 +25,7 @@ inline std::unique_ptr<LanguageModel> load_on(const std::filesystem::path& path,
   options.kv = kv;
   options.n_threads = n_threads;
   auto model = load_model(path, options);
-  dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
+  dynamic_cast<DecoderModel&>(*model).set_min_share_ns(0);
   return model;
 }
 
@@ -46,6 +46,6 @@ inline std::span<const TokenId> part(const std::vector<TokenId>& tokens, std::si
   return std::span(tokens).subspan(first, n);
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_IDENTITY_MODEL_H_

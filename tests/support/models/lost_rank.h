@@ -15,7 +15,7 @@
 #include "outrider/model.h"
 #include "outrider/ranks.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class LostRank {
  public:
@@ -55,6 +55,6 @@ class LostRank {
   std::thread follower_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_LOST_RANK_H_

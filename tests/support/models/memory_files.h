@@ -17,7 +17,7 @@
 #include "io/tensor_source.h"
 #include "outrider/model_in_memory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // All files except the weights, by name; the bytes of the weights, one byte off any alignment.
 class MemoryFiles {
@@ -67,6 +67,6 @@ class MemoryFiles {
   std::deque<std::vector<std::byte>> bytes_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_MEMORY_FILES_H_

@@ -32,7 +32,7 @@
 #include "tests/support/nightly.h"
 #include "tests/support/statistics.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class RealPair {
  public:
@@ -156,6 +156,6 @@ void continue_stories(RealPair& pair, Decoder& decoder, const SamplingParams& sa
   }
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_REAL_PAIR_H_

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <string>
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 template <typename Real>
@@ -150,4 +150,4 @@ template std::vector<std::vector<float>> reference_logits<float>(const TinyModel
 template std::vector<std::vector<double>> reference_logits<double>(const TinyModel&,
                                                                    const std::vector<TokenId>&);
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -8,13 +8,13 @@
 #include "outrider/types.h"
 #include "tests/support/models/tiny_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // (n_tokens, vocabulary_size). Instantiated for float and double.
 template <typename Real>
 std::vector<std::vector<Real>> reference_logits(const TinyModel& model,
                                                 const std::vector<TokenId>& tokens);
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_REFERENCE_LLAMA_H_

@@ -11,7 +11,7 @@
 
 #include "model/language_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 using Row = std::vector<float>;
 using Rows = std::vector<Row>;
@@ -71,6 +71,6 @@ inline void expect_same_bits(const Rows& expected, std::size_t first, const Rows
   }
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_RUN_MODEL_H_

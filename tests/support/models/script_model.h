@@ -13,7 +13,7 @@
 
 #include "tests/support/models/chain_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // For the message "NAME" the model writes scripts.at(NAME) and ends its turn.
 using Scripts = std::map<std::string, std::string>;
@@ -81,6 +81,6 @@ inline void write_script_model(const Scripts& scripts, const std::filesystem::pa
              directory / "tokenizer_config.json");
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_SCRIPT_MODEL_H_

@@ -22,7 +22,7 @@
 #include "tests/support/models/tiny_pair.h"
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // A folder for this process with "scripted", the random pair "target" and "draft", and "patient".
 class ServedModels {
@@ -133,6 +133,6 @@ class RunningServer {
   std::thread thread_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_SERVED_MODELS_H_

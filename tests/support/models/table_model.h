@@ -15,7 +15,7 @@
 #include "model/language_model.h"
 #include "outrider/error.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class TableSequence final : public Sequence {
  public:
@@ -141,6 +141,6 @@ class TableModel final : public PrefixModel {
   std::map<std::vector<TokenId>, std::vector<float>> table_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_TABLE_MODEL_H_

@@ -13,10 +13,10 @@
 #include "model/ranks/delayed_transport.h"
 #include "model/ranks/in_process_ranks.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct ThreadRanks {
-  std::size_t most_bytes = std::size_t{1} << 30;  // of a message, before it is split
+  std::size_t max_bytes = std::size_t{1} << 30;  // of a message, before it is split
   double timeout_seconds = 60;
   // Of a simulated link; 0: this machine's memory, without a limit.
   double latency_seconds = 0;
@@ -27,7 +27,7 @@ struct ThreadRanks {
 // rank is sent to the others and rethrown to the caller; of several, the lowest rank's.
 inline void run_ranks(int n_ranks, const ThreadRanks& form,
                       const std::function<void(Communicator&)>& body) {
-  std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(n_ranks, form.most_bytes);
+  std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(n_ranks, form.max_bytes);
   std::vector<std::exception_ptr> failures(ends.size());
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
@@ -54,6 +54,6 @@ inline void run_ranks(int n_ranks, const ThreadRanks& form,
   }
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_THREAD_RANKS_H_

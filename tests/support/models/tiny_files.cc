@@ -14,7 +14,7 @@
 #include "tests/support/models/tiny_model.h"
 #include "tests/support/models/tiny_tokenizer.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -345,7 +345,7 @@ void put_vocabulary(GgufWriter& writer, const TinyVocabulary& vocabulary) {
 }
 
 // Models with fewer tokens than bytes have no tokenizer: they are for tests of the forward pass.
-constexpr int kLeastVocabulary = 258;
+constexpr int kMinVocabulary = 258;
 
 }  // namespace
 
@@ -415,7 +415,7 @@ void write_hugging_face(const TinyModel& model, const std::filesystem::path& dir
   };
   write_text("config.json", config_json(model.shape, type));
   write_text("generation_config.json", "{\"bos_token_id\": 0, \"eos_token_id\": [1]}\n");
-  if (model.shape.vocabulary_size >= kLeastVocabulary) {
+  if (model.shape.vocabulary_size >= kMinVocabulary) {
     write_text("tokenizer.json", tokenizer_json(make_tiny_vocabulary(model.shape.vocabulary_size)));
   }
 }
@@ -423,7 +423,7 @@ void write_hugging_face(const TinyModel& model, const std::filesystem::path& dir
 void write_gguf(const TinyModel& model, const std::filesystem::path& file, const GgufTypes& types) {
   GgufWriter writer;
   put_metadata(writer, model.shape);
-  if (model.shape.vocabulary_size >= kLeastVocabulary) {
+  if (model.shape.vocabulary_size >= kMinVocabulary) {
     put_vocabulary(writer, make_tiny_vocabulary(model.shape.vocabulary_size));
   }
   if (model.shape.rope.scaling == RopeConfig::Scaling::llama3) {
@@ -461,4 +461,4 @@ void write_gguf(const TinyModel& model, const std::filesystem::path& file, const
   write_file(file, writer.finish());
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -8,7 +8,7 @@
 #include "io/safetensors/safetensors.h"
 #include "io/safetensors/safetensors_writer.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -349,4 +349,4 @@ void write_mtp_modules(const TinyShape& target, int n_modules, const fs::path& d
   std::ofstream(directory / "config.json") << config.dump(1);
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -12,7 +12,7 @@
 #include "outrider/types.h"
 #include "tests/support/models/tiny_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // The weights of that name in the golden programs: a chirp, since plain waves would give matrices
 // of rank two.
@@ -91,6 +91,6 @@ void write_assistant(const TinyShape& target, const std::filesystem::path& direc
 void write_mtp_modules(const TinyShape& target, int n_modules,
                        const std::filesystem::path& directory);
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_TINY_HEADS_H_

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 // Splitmix64 (Steele, Lea, Flood, 2014), and from it nearly normal numbers: the sum of twelve
@@ -182,4 +182,4 @@ std::string config_json(const TinyShape& shape, ElementType type) {
   return config.dump(1) + "\n";
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

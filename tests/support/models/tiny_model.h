@@ -13,7 +13,7 @@
 #include "model/config.h"
 #include "outrider/types.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct TinyShape {
   std::uint64_t seed = 1;
@@ -79,6 +79,6 @@ void write_gguf(const TinyModel& model, const std::filesystem::path& file,
 // The config.json of a shape.
 std::string config_json(const TinyShape& shape, ElementType type = ElementType::f32);
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_TINY_MODEL_H_

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 TinyPair make_tiny_pair() {
   TinyShape shape;
@@ -29,4 +29,4 @@ void write_tiny_texts(const std::filesystem::path& file) {
   }
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -6,7 +6,7 @@
 
 #include "tests/support/models/tiny_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct TinyPair {
   TinyModel target;
@@ -23,6 +23,6 @@ void write_tiny_pair(const std::filesystem::path& directory);
 // Writes thirty texts of a few tokens each, with a "|" after each.
 void write_tiny_texts(const std::filesystem::path& file);
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_TINY_PAIR_H_

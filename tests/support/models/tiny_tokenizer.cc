@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 // The text from which the merges are learnt.
@@ -143,4 +143,4 @@ std::string tokenizer_json(const TinyVocabulary& vocabulary) {
   return tokenizer.dump(1) + "\n";
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Token 0 begins a text, token 1 ends it. Tokens 2 to 257 are the bytes (in GPT-2's spelling). The
 // others come from merges in their order; unused ones fill the rest.
@@ -22,6 +22,6 @@ TinyVocabulary make_tiny_vocabulary(int vocabulary_size);
 // The vocabulary as a Hugging Face tokenizer.json. Encoding puts the begin token first.
 std::string tokenizer_json(const TinyVocabulary& vocabulary);
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MODELS_TINY_TOKENIZER_H_

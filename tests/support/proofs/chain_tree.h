@@ -4,7 +4,7 @@
 
 #include "speculate/draft_tree.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // `length` drafted tokens, without distributions.
 inline DraftTree chain_tree(int length) {
@@ -14,6 +14,6 @@ inline DraftTree chain_tree(int length) {
   return tree;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_CHAIN_TREE_H_

@@ -15,7 +15,7 @@
 #include "speculate/acceptances/acceptance.h"
 #include "speculate/drafters/forwarding_drafter.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Forwards to another drafter and checks its drafts.
 class CheckedDrafter final : public ForwardingDrafter {
@@ -50,13 +50,14 @@ class CheckedDrafter final : public ForwardingDrafter {
   void expect(bool holds, const char* what) {
     if (!holds && violation_.empty()) violation_ = what;
   }
-  void check_law(const Distribution& law) {
-    const double sum = std::accumulate(law.probs.begin(), law.probs.end(), 0.0);
+  void check_distribution(const Distribution& dist) {
+    const double sum = std::accumulate(dist.probs.begin(), dist.probs.end(), 0.0);
     expect(std::abs(sum - 1) < 1e-9, "distributions that sum to 1");
-    for (std::size_t index = 0; index < law.ids.size(); ++index) {
-      expect(law.ids[index] >= 0 && law.ids[index] < vocabulary_size_,
+    for (std::size_t index = 0; index < dist.ids.size(); ++index) {
+      expect(dist.ids[index] >= 0 && dist.ids[index] < vocabulary_size_,
              "distributions over the target's vocabulary");
-      expect(index == 0 || law.ids[index - 1] < law.ids[index], "distributions with ids ascending");
+      expect(index == 0 || dist.ids[index - 1] < dist.ids[index],
+             "distributions with ids ascending");
     }
   }
   void check(const DraftJob& job) {
@@ -66,7 +67,7 @@ class CheckedDrafter final : public ForwardingDrafter {
                tree.node(0).token == job.context->tokens.back(),
            "the root that it was given");
     expect(tree.n_drafted() <= job.budget.n_nodes, "as many nodes as the budget has");
-    expect(tree.n_nodes() - 1 <= kMostDraftNodes, "no wider pass than one of prefill");
+    expect(tree.n_nodes() - 1 <= kMaxDraftNodes, "no wider pass than one of prefill");
     expect(!job.shape->is_chain() || tree.is_chain(), "a chain where the shape is one");
     for (int index = 0; index < tree.n_nodes(); ++index) {
       const DraftNode& node = tree.node(index);
@@ -83,7 +84,8 @@ class CheckedDrafter final : public ForwardingDrafter {
       expect(!job.record_raw ||
                  (node.draft_prob == kNoDistribution) == (node.raw_draft == kNoDistribution),
              "raw distributions beside the others where they are asked for");
-      if (node.draft_prob != kNoDistribution) check_law(tree.distribution(node.draft_prob));
+      if (node.draft_prob != kNoDistribution)
+        check_distribution(tree.distribution(node.draft_prob));
     }
   }
 
@@ -94,17 +96,17 @@ class CheckedDrafter final : public ForwardingDrafter {
 };
 
 // A drafter's distributions after each prefix.
-struct DraftLaws {
-  struct Law {
+struct DraftDistributions {
+  struct OfPrefix {
     Distribution draft_prob;
     Distribution raw_draft;  // empty if it was not requested
   };
-  std::map<std::vector<TokenId>, Law> laws;
+  std::map<std::vector<TokenId>, OfPrefix> dists;
   bool consistent = true;  // never two different ones for the same prefix
 
   void add(const std::vector<TokenId>& prefix, const Distribution& draft_prob,
            const Distribution* raw_draft) {
-    const auto [at, is_new] = laws.try_emplace(prefix);
+    const auto [at, is_new] = dists.try_emplace(prefix);
     if (is_new) {
       at->second.draft_prob = draft_prob;
     } else if (at->second.draft_prob.ids != draft_prob.ids ||
@@ -120,9 +122,9 @@ struct DraftLaws {
 // records only the first round.
 class RecordingAcceptance final : public Acceptance {
  public:
-  RecordingAcceptance(const Acceptance& acceptance, const CheckedDrafter& drafter, DraftLaws& laws,
-                      std::int64_t n_prompt)
-      : acceptance_(&acceptance), drafter_(&drafter), laws_(&laws), n_prompt_(n_prompt) {}
+  RecordingAcceptance(const Acceptance& acceptance, const CheckedDrafter& drafter,
+                      DraftDistributions& dists, std::int64_t n_prompt)
+      : acceptance_(&acceptance), drafter_(&drafter), dists_(&dists), n_prompt_(n_prompt) {}
   std::string_view name() const override { return acceptance_->name(); }
   DraftNoise draft_noise() const override { return acceptance_->draft_noise(); }
   RuleNeeds needs() const override { return acceptance_->needs(); }
@@ -146,15 +148,15 @@ class RecordingAcceptance final : public Acceptance {
     std::vector<TokenId> path;
     tree.path_tokens(node, path);
     prefix.insert(prefix.end(), path.begin(), path.end());
-    laws_->add(prefix, *draft_prob, views.raw_draft(node));
+    dists_->add(prefix, *draft_prob, views.raw_draft(node));
   }
 
   const Acceptance* acceptance_;
   const CheckedDrafter* drafter_;
-  DraftLaws* laws_;
+  DraftDistributions* dists_;
   std::int64_t n_prompt_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_CHECKED_DRAFTER_H_

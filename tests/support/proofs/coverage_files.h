@@ -14,7 +14,7 @@
 #include "tests/support/proofs/coverage_page.h"
 #include "tests/support/proofs/drafter_cases.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline constexpr const char* kWriteCoverage =
     "OUTRIDER_WRITE_COVERAGE=1 engine_test --gtest_filter='*Coverage*' writes it anew";
@@ -53,6 +53,6 @@ inline void write_coverage(std::string_view drafter, const std::string& section)
   write_page();
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_FILES_H_

@@ -18,7 +18,7 @@
 
 #include "outrider/error.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline constexpr const char* kPassed = "pass";
 
@@ -98,6 +98,6 @@ inline std::vector<DrafterFindings> read_findings(const std::string& text) {
   return drafters;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_FINDINGS_H_

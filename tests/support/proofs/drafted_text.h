@@ -14,7 +14,7 @@
 #include "outrider/generate.h"
 #include "outrider/model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // An encoder-decoder's prompt begins with its start token; its encoder reads encoder_prompt.
 inline GenerateResult draft_text(const std::shared_ptr<const Model>& target,
@@ -64,6 +64,6 @@ inline void expect_bits_of_plain_texts(const std::shared_ptr<const Model>& targe
   }
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTED_TEXT_H_

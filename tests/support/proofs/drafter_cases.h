@@ -3,7 +3,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_CASES_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_CASES_H_
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // A drafter supplied by the program (own_drafters.h).
 enum class Own { none, named, drawn };
@@ -73,6 +73,6 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {.name = "drawn", .spec = "own:drawn,length=2,total=3", .own = Own::drawn},
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_CASES_H_

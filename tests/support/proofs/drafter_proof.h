@@ -16,7 +16,7 @@
 #include "tests/support/proofs/drafter_worlds.h"
 #include "tests/support/proofs/rule_process.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct Proof {
   World* world = nullptr;
@@ -42,8 +42,8 @@ struct Proven {
 inline Proven prove(const Proof& proof) {
   World& world = *proof.world;
   CheckedDrafter checked(*proof.drafter, world.vocabulary_size());
-  DraftLaws laws;
-  const RecordingAcceptance recording(*proof.acceptance, checked, laws,
+  DraftDistributions dists;
+  const RecordingAcceptance recording(*proof.acceptance, checked, dists,
                                       static_cast<std::int64_t>(world.prompt.size()));
   // Without a rule any process may follow the tokens that were run.
   static const ExactRule exact;
@@ -74,11 +74,11 @@ inline Proven prove(const Proof& proof) {
                               }
                               transform.distribution(logits, views.target_prob);
                               transform.raw_distribution(logits, views.raw_target_prob);
-                              const auto law = laws.laws.find(prefix);
-                              views.has_draft = law != laws.laws.end();
+                              const auto dist = dists.dists.find(prefix);
+                              views.has_draft = dist != dists.dists.end();
                               if (views.has_draft) {
-                                views.draft_prob = law->second.draft_prob;
-                                views.raw_draft_prob = law->second.raw_draft;
+                                views.draft_prob = dist->second.draft_prob;
+                                views.raw_draft_prob = dist->second.raw_draft;
                               }
                               return views;
                             },
@@ -87,7 +87,7 @@ inline Proven prove(const Proof& proof) {
   const RuleOutcome emitted = enumerate_rule(trial);
   Proven proven{.weight = emitted.weight,
                 .violation = checked.violation(),
-                .consistent = laws.consistent,
+                .consistent = dists.consistent,
                 .n_drafted = checked.n_drafted()};
   if (proof.rule == nullptr) return proven;
   const RuleOutcome expected = rule_process(trial);
@@ -96,13 +96,13 @@ inline Proven prove(const Proof& proof) {
     const double difference = std::abs(got - wanted);
     proven.error = std::isnan(difference) ? 1.0 : std::max(proven.error, difference);
   };
-  proven.error = distance(emitted.law, expected.law);
+  proven.error = distance(emitted.dist, expected.dist);
   compare(emitted.cost.kl, expected.cost.kl);
   compare(emitted.cost.total_variation, expected.cost.total_variation);
   compare(emitted.cost.deferral, expected.cost.deferral);
   return proven;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_PROOF_H_

@@ -23,7 +23,7 @@
 #include "tests/support/proofs/checked_drafter.h"
 #include "tests/support/proofs/drafter_worlds.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Accepts a random path, half of the time to a leaf, and a random next token. Sometimes requests
 // the drafter's distribution at the end of the path. Depends only on its seed, the text's length
@@ -75,7 +75,7 @@ inline std::string difference(const DraftTree& a, const DraftTree& b) {
   if (a.n_nodes() != b.n_nodes()) {
     return std::to_string(a.n_nodes()) + " nodes, from scratch " + std::to_string(b.n_nodes());
   }
-  const auto same_law = [&](int of_a, int of_b) {
+  const auto same_distribution = [&](int of_a, int of_b) {
     if (of_a < 0 || of_b < 0) return of_a == of_b;
     return a.distribution(of_a).ids == b.distribution(of_b).ids &&
            a.distribution(of_a).probs == b.distribution(of_b).probs;
@@ -83,8 +83,9 @@ inline std::string difference(const DraftTree& a, const DraftTree& b) {
   for (int node = 0; node < a.n_nodes(); ++node) {
     const DraftNode& x = a.node(node);
     const DraftNode& y = b.node(node);
-    if (x.token != y.token || x.parent != y.parent || x.draws != y.draws ||
-        !same_law(x.proposal, y.proposal) || !same_law(x.draft_prob, y.draft_prob)) {
+    if (x.token != y.token || x.parent != y.parent || x.replacement != y.replacement ||
+        !same_distribution(x.proposal, y.proposal) ||
+        !same_distribution(x.draft_prob, y.draft_prob)) {
       return "another node " + std::to_string(node);
     }
   }
@@ -196,6 +197,6 @@ inline Walked walk(const MakeDrafter& make, const std::shared_ptr<const TreeShap
   return walked;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_WALK_H_

@@ -38,7 +38,7 @@
 #include "tokenizer/same_vocabulary.h"
 #include "tokenizer/translate_vocabulary.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // A model in files that also gives the logits after a prefix. For an encoder-decoder, its encoder
 // has read these tokens.
@@ -321,6 +321,6 @@ inline World stored_world(std::uint32_t seed) {
   return world;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_WORLDS_H_

@@ -15,9 +15,9 @@
 #include "tests/support/models/table_model.h"
 #include "tests/support/proofs/enumerating_chance.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
-using Law = std::map<std::vector<TokenId>, double>;
+using TextDistribution = std::map<std::vector<TokenId>, double>;
 
 struct Trial {
   PrefixModel* target = nullptr;
@@ -43,7 +43,7 @@ struct Trial {
 };
 
 struct Enumerated {
-  Law law;
+  TextDistribution dist;
   double weight = 0;                   // total: 1 if every outcome was enumerated
   double accepted_in_first_round = 0;  // expectation
   long n_paths = 0;
@@ -52,9 +52,9 @@ struct Enumerated {
 // Adds the target's process under the same transform after the tokens already emitted, which have
 // probability `prob`; by the chain rule alone.
 inline void add_target_process(const Trial& trial, const std::vector<TokenId>& emitted, double prob,
-                               Law& law) {
+                               TextDistribution& dist) {
   if (static_cast<int>(emitted.size()) == trial.n_tokens) {
-    law[emitted] += prob;
+    dist[emitted] += prob;
     return;
   }
   std::vector<TokenId> prefix = trial.prompt;
@@ -71,14 +71,14 @@ inline void add_target_process(const Trial& trial, const std::vector<TokenId>& e
   for (std::size_t index = 0; index < next.ids.size(); ++index) {
     std::vector<TokenId> longer = emitted;
     longer.push_back(next.ids[index]);
-    add_target_process(trial, longer, prob * next.probs[index], law);
+    add_target_process(trial, longer, prob * next.probs[index], dist);
   }
 }
 
-inline Law target_law(const Trial& trial) {
-  Law law;
-  add_target_process(trial, {}, 1.0, law);
-  return law;
+inline TextDistribution target_distribution(const Trial& trial) {
+  TextDistribution dist;
+  add_target_process(trial, {}, 1.0, dist);
+  return dist;
 }
 
 // Runs the production loop (Decoder) with the drafter and the acceptance under test.
@@ -107,7 +107,7 @@ inline Enumerated enumerate(const Trial& trial) {
     decoder.end(stream);
     const std::vector<TokenId> emitted(stream.tokens.begin() + stream.n_prompt,
                                        stream.tokens.end());
-    add_target_process(trial, emitted, chance.weight(), result.law);
+    add_target_process(trial, emitted, chance.weight(), result.dist);
     result.weight += chance.weight();
     result.accepted_in_first_round += chance.weight() * accepted;
     ++result.n_paths;
@@ -116,9 +116,9 @@ inline Enumerated enumerate(const Trial& trial) {
 }
 
 // The largest difference of probability over the outcomes of both distributions.
-inline double distance(const Law& a, const Law& b) {
+inline double distance(const TextDistribution& a, const TextDistribution& b) {
   double largest = 0;
-  const auto compare = [&](const Law& one, const Law& other) {
+  const auto compare = [&](const TextDistribution& one, const TextDistribution& other) {
     for (const auto& [tokens, prob] : one) {
       const auto at = other.find(tokens);
       const double difference = std::abs(prob - (at == other.end() ? 0.0 : at->second));
@@ -130,6 +130,6 @@ inline double distance(const Law& a, const Law& b) {
   return largest;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_ENUMERATED_PROCESS_H_

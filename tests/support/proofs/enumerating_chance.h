@@ -15,7 +15,7 @@
 
 #include "sampling/chance.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class EnumeratingChance final : public Chance {
  public:
@@ -90,6 +90,6 @@ class EnumeratingChance final : public Chance {
   std::vector<std::size_t> feasible_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_ENUMERATING_CHANCE_H_

@@ -10,7 +10,7 @@
 #include "sampling/distribution.h"
 #include "speculate/drafter.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Bound for sums of at most a few 10^5 products of doubles with errors near 1e-16 each.
 inline constexpr double kExact = 1e-12;
@@ -50,6 +50,6 @@ inline double subtract_without_normalising(Distribution& from, const Distributio
   return mass;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_EXACTNESS_H_

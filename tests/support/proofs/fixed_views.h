@@ -10,7 +10,7 @@
 #include "sampling/transform.h"
 #include "speculate/node_views.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Returns the stored distributions for every node.
 struct FixedViews : NodeViews {
@@ -67,6 +67,6 @@ inline std::vector<float> random_logits(int n, std::mt19937& random) {
   return logits;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_FIXED_VIEWS_H_

@@ -4,7 +4,7 @@
 
 #include "speculate/node_views.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // A base class for mutants, which override some views.
 class ForwardingViews : public NodeViews {
@@ -26,6 +26,6 @@ class ForwardingViews : public NodeViews {
   NodeViews* views_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_FORWARDING_VIEWS_H_

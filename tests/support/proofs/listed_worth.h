@@ -9,7 +9,7 @@
 
 #include "speculate/draft_worth.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // A certainty is the probability itself. The price of node n is entry n of the list; the last entry
 // applies to all later nodes. Records what it is given.
@@ -40,6 +40,6 @@ class ListedWorth final : public DraftWorth {
   std::vector<double> prices_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_LISTED_WORTH_H_

@@ -11,7 +11,7 @@
 
 #include "outrider/types.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 using TokenSpan = std::span<const TokenId>;
 
@@ -150,6 +150,6 @@ struct SuffixOracle {
   }
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_LOOKUP_ORACLE_H_

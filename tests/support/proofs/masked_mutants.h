@@ -15,7 +15,7 @@
 #include "model/heads/feature_head.h"
 #include "model/language_model.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // A sequence that forwards everything.
 class PassedSequence : public Sequence {
@@ -152,6 +152,6 @@ class KeepsMasks : public Passed {
   }
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_MASKED_MUTANTS_H_

@@ -17,7 +17,7 @@
 #include "outrider/own_drafter.h"
 #include "tests/support/proofs/drafter_cases.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Common base: stores the tokens of each text by its id and compares them with the given ones.
 class RemembersTexts : public OwnDrafter {
@@ -96,7 +96,7 @@ class NamesWhatFollowed final : public RemembersTexts {
       add(-1, first->second.second);
     }
     TokenId token = first->second.first;
-    for (int depth = 2; depth <= draft.most_depth() && draft.n_nodes() < limit(draft); ++depth) {
+    for (int depth = 2; depth <= draft.max_depth() && draft.n_nodes() < limit(draft); ++depth) {
       const auto next = followers.find(token);
       if (next == followers.end()) return;
       token = next->second.first;
@@ -105,7 +105,7 @@ class NamesWhatFollowed final : public RemembersTexts {
   }
 
  private:
-  static int limit(const OwnDraft& draft) { return std::min(draft.most_nodes(), 6); }
+  static int limit(const OwnDraft& draft) { return std::min(draft.max_nodes(), 6); }
 };
 
 // Draws a token from those that followed the last token before, by their frequency. Three tokens
@@ -135,8 +135,8 @@ class DrawsWhatFollowed final : public RemembersTexts {
       return drawn;
     };
     const OwnDraft::Drawn first = draw(-1, tokens.back());
-    if (!draft.is_chain() && draft.n_nodes() < draft.most_nodes()) draw(-1, tokens.back());
-    if (draft.most_depth() > 1 && draft.n_nodes() < draft.most_nodes()) {
+    if (!draft.is_chain() && draft.n_nodes() < draft.max_nodes()) draw(-1, tokens.back());
+    if (draft.max_depth() > 1 && draft.n_nodes() < draft.max_nodes()) {
       draw(first.node, first.token);
     }
   }
@@ -154,6 +154,6 @@ inline std::shared_ptr<OwnDrafter> make_own(Own own) {
   return nullptr;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_OWN_DRAFTERS_H_

@@ -15,7 +15,7 @@
 #include "outrider/types.h"
 #include "speculate/draft_tree.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 using TokenPath = std::vector<TokenId>;  // from the root, which is left out
 
@@ -136,6 +136,6 @@ inline int n_agreeing(const std::vector<TokenPath>& draft, std::span<const Token
   return static_cast<int>(following.size());
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_RETRIEVAL_ORACLE_H_

@@ -12,7 +12,7 @@
 #include "tests/support/models/table_model.h"
 #include "tests/support/proofs/rule_process.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct RulePair {
   explicit RulePair(std::uint32_t seed, int vocabulary = 3)
@@ -37,6 +37,6 @@ inline RuleTrial trial_of(RulePair& pair, const Rule& rule, const Acceptance& ac
           .rule = &rule};
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_RULE_PAIR_H_

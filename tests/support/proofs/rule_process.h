@@ -13,7 +13,7 @@
 #include "tests/support/proofs/enumerated_process.h"
 #include "tests/support/proofs/fixed_views.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct RuleTrial {
   Trial trial;                        // first_round_only is ignored
@@ -26,7 +26,7 @@ struct RuleTrial {
 };
 
 struct RuleOutcome {
-  Law law;
+  TextDistribution dist;
   double weight = 0;
   double accepted_in_first_round = 0;
   // Expectations of the statistics over texts.
@@ -56,22 +56,22 @@ inline FixedViews views_behind(const RuleTrial& rule_trial, const std::vector<To
 inline void add_rule_process(const RuleTrial& rule_trial, const std::vector<TokenId>& emitted,
                              double prob, double spent, RuleOutcome& outcome) {
   if (static_cast<int>(emitted.size()) == rule_trial.trial.n_tokens) {
-    outcome.law[emitted] += prob;
+    outcome.dist[emitted] += prob;
     outcome.weight += prob;
     return;
   }
   FixedViews views = views_behind(rule_trial, emitted);
   views.spent = spent;
-  Distribution law;
-  rule_trial.rule->rule_prob(views, 0, law);
-  const RuleCost cost = cost_of(*rule_trial.rule, views, 0, law);
+  Distribution dist;
+  rule_trial.rule->rule_prob(views, 0, dist);
+  const RuleCost cost = cost_of(*rule_trial.rule, views, 0, dist);
   outcome.cost.kl += prob * cost.kl;
   outcome.cost.total_variation += prob * cost.total_variation;
   outcome.cost.deferral += prob * cost.deferral;
-  for (std::size_t index = 0; index < law.ids.size(); ++index) {
+  for (std::size_t index = 0; index < dist.ids.size(); ++index) {
     std::vector<TokenId> longer = emitted;
-    longer.push_back(law.ids[index]);
-    add_rule_process(rule_trial, longer, prob * law.probs[index], spent + cost.kl, outcome);
+    longer.push_back(dist.ids[index]);
+    add_rule_process(rule_trial, longer, prob * dist.probs[index], spent + cost.kl, outcome);
   }
 }
 
@@ -124,6 +124,6 @@ inline RuleOutcome enumerate_rule(const RuleTrial& rule_trial) {
   return outcome;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_RULE_PROCESS_H_

@@ -10,7 +10,7 @@
 #include "speculate/decoder.h"
 #include "tests/support/proofs/rule_pair.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct WrittenText {
   std::vector<TokenId> tokens;  // the prompt's first
@@ -47,6 +47,6 @@ inline WrittenText write_text(RulePair& pair, const Acceptance& acceptance,
   return write_text(pair.target, pair.drafter, acceptance, shape, sampling, prompt, seed);
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PROOFS_WRITTEN_TEXT_H_

@@ -7,7 +7,7 @@
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint n;
-  uint most_rows;
+  uint max_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) buffer X { float x[]; };  // (rows, n)
@@ -15,7 +15,7 @@ layout(std430, binding = 1) buffer X { float x[]; };  // (rows, n)
 void main() {
   uint i = gl_GlobalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows) || i >= n) return;
+  if (row >= min(facts[0], max_rows) || i >= n) return;
   uint at = row * n + i;
   x[at] = activated(x[at]);
 }

@@ -7,9 +7,9 @@
 #include "caps.glsl"
 #include "attend.glsl"
 
-const float kMostWord = 16256.0;  // 127 * 128
+const float kMaxWord = 16256.0;  // 127 * 128
 
-shared int query_words[kMostDims];
+shared int query_words[kMaxDims];
 shared int weight_words[kChunk];
 shared uint largest_of[64];
 shared float shared_score_scale;
@@ -18,8 +18,8 @@ shared float shared_sum_scale;
 // The factor from numbers to words, and the value of one word, for numbers of at most `largest`;
 // zeros if the former overflows.
 void word_scale(float largest, out float inverse, out float scale_of_word) {
-  inverse = divided(kMostWord, largest);
-  scale_of_word = divided(largest, kMostWord);
+  inverse = divided(kMaxWord, largest);
+  scale_of_word = divided(largest, kMaxWord);
   if (floatBitsToUint(inverse) == kInfinity) {
     inverse = 0.0;
     scale_of_word = 0.0;

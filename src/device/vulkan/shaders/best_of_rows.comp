@@ -8,7 +8,7 @@ layout(push_constant) uniform Numbers {
   uint n;
   uint part;  // so many of them a workgroup
   uint n_parts;
-  uint most_rows;
+  uint max_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer X { uint x[]; };  // (rows, n), words or pairs of them
@@ -30,7 +30,7 @@ uint rank_of(uint bits) {
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   uint begin = gl_WorkGroupID.x * part;
   uint end = min(begin + part, n);
   uint rank = 0u;

@@ -4,7 +4,7 @@ layout(constant_id = 0) const uint kKind = 0u;  // KvKind
 layout(push_constant) uniform Numbers {
   uint n_kv_heads;
   uint head_dim;
-  uint most_rows;
+  uint max_rows;
   uint block_words;  // of one head's keys, or values, in a page
   uint first_head;   // of the heads that rows have
   uint heads_of_row;

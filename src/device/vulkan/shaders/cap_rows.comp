@@ -7,7 +7,7 @@
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint n;
-  uint most_rows;
+  uint max_rows;
   float cap;
   float inverse;
 };
@@ -17,6 +17,6 @@ layout(std430, binding = 1) buffer X { float x[]; };  // (rows, n)
 void main() {
   uint i = gl_GlobalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows) || i >= n) return;
+  if (row >= min(facts[0], max_rows) || i >= n) return;
   x[row * n + i] = capped(x[row * n + i], cap, inverse);
 }

@@ -7,7 +7,7 @@
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint n;
-  uint most_rows;
+  uint max_rows;
   float epsilon;
   uint has_bias;
   uint picks;
@@ -37,7 +37,7 @@ float tree_sum() {
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.x;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   uint first = (picks != 0u ? picked[row] : row) * n;
   if (lane < kVectorLanes) {
     float sum = 0.0;

@@ -12,7 +12,7 @@ layout(std430, binding = 2) buffer Cache { uint cache[]; };
 
 void main() {
   uint lane = gl_LocalInvocationID.x;
-  uint n_moves = min(facts[0], most_rows);
+  uint n_moves = min(facts[0], max_rows);
   bool is_key = gl_WorkGroupID.x < n_kv_heads;
   uint block = gl_WorkGroupID.x * block_words;
   uint n_columns = is_key ? (head_dim + cell_elements() - 1u) / cell_elements() : head_dim;

@@ -13,7 +13,7 @@ layout(push_constant) uniform Numbers {
   uint n_columns;
   uint k;
   uint slots;
-  uint most_rows;
+  uint max_rows;
   uint y_stride;
   uint y_first;
 };
@@ -42,7 +42,7 @@ void multiply() {
   uint lane = gl_LocalInvocationID.x;
   uint tile = gl_WorkGroupID.x;
   uint first_row = gl_WorkGroupID.y * kRowsTogether;
-  uint n_rows = min(facts[0], most_rows);
+  uint n_rows = min(facts[0], max_rows);
   if (first_row >= n_rows) return;
   uint rows_here = min(n_rows - first_row, kRowsTogether);
   uint n_groups = (k + 31u) / 32u;

@@ -7,7 +7,7 @@
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint n;
-  uint most_rows;
+  uint max_rows;
   float epsilon;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
@@ -22,7 +22,7 @@ shared float factor_of_row;
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.x;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   uint first = row * n;
   if (lane < kVectorLanes) {
     float squares = 0.0;

@@ -28,7 +28,7 @@ void put(uint word, uint index, uint element) {
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   bool is_key = gl_WorkGroupID.x < n_kv_heads;
   uint head = gl_WorkGroupID.x % n_kv_heads;
   uint first = (row * heads_of_row + first_head + head) * head_dim;

@@ -16,8 +16,8 @@ namespace {
 // the models' own code, and of transformers.
 constexpr float kLatentEpsilon = 1e-6F;
 // Far above any model's; no width overflows within it.
-constexpr int kMostWidth = 1 << 12;
-constexpr int kMostQueryRank = 1 << 20;  // as for dim
+constexpr int kMaxWidth = 1 << 12;
+constexpr int kMaxQueryRank = 1 << 20;  // as for dim
 
 constexpr ConfigKey kRopeDim = {"qk_rope_head_dim", "rope.dimension_count"};
 constexpr ConfigKey kLatentDim = {"kv_lora_rank", "attention.kv_lora_rank"};
@@ -41,11 +41,11 @@ void read_heads_of_gguf(const ConfigSource& source, DeepSeekConfig& config, int 
   }
   const ConfigKey& head = is_new ? kHead : kKey;
   const int head_dim = source.required_whole(head);
-  require_range(source, head, head_dim, rope_dim + 1, kMostWidth);
+  require_range(source, head, head_dim, rope_dim + 1, kMaxWidth);
   config.plain_dim = head_dim - rope_dim;
   const ConfigKey& value = is_new ? kHeadValue : kValue;
   config.value_dim = source.required_whole(value);
-  require_range(source, value, config.value_dim, 1, kMostWidth);
+  require_range(source, value, config.value_dim, 1, kMaxWidth);
 }
 
 void read_heads(const ConfigSource& source, DeepSeekConfig& config) {
@@ -55,16 +55,16 @@ void read_heads(const ConfigSource& source, DeepSeekConfig& config) {
   ModelConfig& decoder = config.decoder;
   const int rope_dim = decoder.head_dim;
   decoder.latent_dim = source.required_whole(kLatentDim);
-  require_range(source, kLatentDim, decoder.latent_dim, 1, kMostWidth - rope_dim);
+  require_range(source, kLatentDim, decoder.latent_dim, 1, kMaxWidth - rope_dim);
   config.query_rank = source.whole(kQueryRank).value_or(0);
-  require_range(source, kQueryRank, config.query_rank, 0, kMostQueryRank);
+  require_range(source, kQueryRank, config.query_rank, 0, kMaxQueryRank);
   if (source.is_gguf()) {
     read_heads_of_gguf(source, config, rope_dim);
   } else {
     config.plain_dim = source.required_whole(kPlain);
-    require_range(source, kPlain, config.plain_dim, 1, kMostWidth - rope_dim);
+    require_range(source, kPlain, config.plain_dim, 1, kMaxWidth - rope_dim);
     config.value_dim = source.required_whole(kValue);
-    require_range(source, kValue, config.value_dim, 1, kMostWidth);
+    require_range(source, kValue, config.value_dim, 1, kMaxWidth);
     // transformers writes them as well.
     (void)source.whole({"head_dim", nullptr});
     constexpr ConfigKey kWhole = {"qk_head_dim", nullptr};

@@ -25,22 +25,20 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::json_of;
-using testing::Rows;
+using test::golden_directory;
+using test::json_of;
+using test::Rows;
 
 TEST(DeepSeekConfig, HasTheWidthsOfBothFormats) {
   for (const char* file : {"", "model.gguf"}) {
-    const ModelConfig v2 =
-        testing::load_f32(golden_directory("deepseek_v2_plain") / file)->config();
+    const ModelConfig v2 = test::load_f32(golden_directory("deepseek_v2_plain") / file)->config();
     EXPECT_EQ(v2.latent_dim, 20);
     EXPECT_EQ(v2.rotated_dim(), 8);
     EXPECT_EQ(v2.head_dim, 20);
     EXPECT_EQ(v2.n_kv_heads, 1);
     EXPECT_EQ(v2.n_experts, 6);
     EXPECT_EQ(v2.n_expert_layers, 1);
-    const ModelConfig v3 =
-        testing::load_f32(golden_directory("deepseek_v3_plain") / file)->config();
+    const ModelConfig v3 = test::load_f32(golden_directory("deepseek_v3_plain") / file)->config();
     EXPECT_EQ(v3.latent_dim, 20);
     EXPECT_EQ(v3.head_dim, 20);
     EXPECT_EQ(v3.n_experts, 8);
@@ -53,7 +51,7 @@ TEST(DeepSeekConfig, HasTheWidthsOfBothFormats) {
 
 // A token keeps its latent and one rotated part: 28 elements, in rows of 32.
 TEST(DeepSeekCache, KeepsNothingForHeads) {
-  const auto model = testing::load_f32(golden_directory("deepseek_v3_plain"));
+  const auto model = test::load_f32(golden_directory("deepseek_v3_plain"));
   EXPECT_EQ(model->footprint().kv_bytes_per_token, 2 * 32 * 4);
 }
 
@@ -72,21 +70,21 @@ TEST(DeepSeekWeights, KeepWhatIsTurnedInFloats) {
 
 TEST(DeepSeekConfig, MeansWhatItSays) {
   const auto logits_with = [](const json& changes) {
-    return testing::logits_of_changed("deepseek_v3_plain", changes);
+    return test::logits_of_changed("deepseek_v3_plain", changes);
   };
   const Rows right = logits_with(json::object());
   for (const json& change : {json{{"topk_group", 4}}, json{{"norm_topk_prob", false}},
                              json{{"routed_scaling_factor", 1.0}}}) {
-    EXPECT_FALSE(testing::same_bits(right.back(), logits_with(change).back())) << change;
+    EXPECT_FALSE(test::same_bits(right.back(), logits_with(change).back())) << change;
   }
   // A greedy choice ignores groups.
-  testing::expect_same_bits(
-      testing::logits_of_changed("deepseek_v2_plain", json::object()), 0,
-      testing::logits_of_changed("deepseek_v2_plain", {{"n_group", 3}, {"topk_group", 1}}));
+  test::expect_same_bits(
+      test::logits_of_changed("deepseek_v2_plain", json::object()), 0,
+      test::logits_of_changed("deepseek_v2_plain", {{"n_group", 3}, {"topk_group", 1}}));
 }
 
 TEST(DeepSeekConfig, RefusesWhatIsAnotherModel) {
-  EXPECT_EQ(testing::read_changed("deepseek_v3_plain", json::object()).refusal, "");
+  EXPECT_EQ(test::read_changed("deepseek_v3_plain", json::object()).refusal, "");
   for (const auto& [name, key, value] :
        {std::tuple{"deepseek_v3_plain", "scoring_func", json("softmax")},
         std::tuple{"deepseek_v3_plain", "topk_method", json("greedy")},
@@ -102,9 +100,9 @@ TEST(DeepSeekConfig, RefusesWhatIsAnotherModel) {
         std::tuple{"deepseek_v3_plain", "n_shared_experts", json(-1)},
         std::tuple{"deepseek_v3_plain", "first_k_dense_replace", json(-1)},
         std::tuple{"deepseek_v3_plain", "kv_lora_rank", json(0)},
-        std::tuple{"deepseek_v3_plain", "kv_lora_rank", json(testing::kNoKey)},
+        std::tuple{"deepseek_v3_plain", "kv_lora_rank", json(test::kNoKey)},
         std::tuple{"deepseek_v3_plain", "q_lora_rank", json(-1)},
-        std::tuple{"deepseek_v3_plain", "qk_rope_head_dim", json(testing::kNoKey)},
+        std::tuple{"deepseek_v3_plain", "qk_rope_head_dim", json(test::kNoKey)},
         std::tuple{"deepseek_v3_plain", "qk_nope_head_dim", json(0)},
         std::tuple{"deepseek_v3_plain", "v_head_dim", json(5000)},
         std::tuple{"deepseek_v3_plain", "num_key_value_heads", json(2)},
@@ -114,7 +112,7 @@ TEST(DeepSeekConfig, RefusesWhatIsAnotherModel) {
         std::tuple{"deepseek_v2_plain", "norm_topk_prob", json(true)},
         std::tuple{"deepseek_v2_plain", "mlp_bias", json(true)},
         std::tuple{"deepseek_v2_grouped", "n_group", json(3)}}) {
-    const std::string error = testing::read_changed(name, {{key, value}}).refusal;
+    const std::string error = test::read_changed(name, {{key, value}}).refusal;
     const bool is_of_choice = std::string(key) == "num_experts_per_tok";
     EXPECT_NE(error.find(is_of_choice ? "topk_group" : key), std::string::npos)
         << name << ", " << key << ": " << error;

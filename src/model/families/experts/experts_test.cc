@@ -25,23 +25,23 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::golden_directory;
-using testing::GoldenModel;
-using testing::json_of;
-using testing::Rows;
+using test::golden_directory;
+using test::GoldenModel;
+using test::json_of;
+using test::Rows;
 
 Rows logits_of(const fs::path& path, const std::vector<TokenId>& tokens) {
-  const auto model = testing::load_f32(path);
+  const auto model = test::load_f32(path);
   const auto sequence = model->open({});
-  return testing::run_block(*model, *sequence, tokens);
+  return test::run_block(*model, *sequence, tokens);
 }
 
-testing::TinyModel tiny_mixtral() {
-  testing::TinyShape shape;
+test::TinyModel tiny_mixtral() {
+  test::TinyShape shape;
   shape.n_layers = 1;
   shape.n_experts = 3;
   shape.n_experts_used = 2;
-  return testing::make_tiny_model(shape);
+  return test::make_tiny_model(shape);
 }
 
 std::string error_of(const std::function<void()>& run) {
@@ -53,20 +53,20 @@ std::string error_of(const std::function<void()>& run) {
   return "";
 }
 
-std::string load_error(const testing::TinyModel& model) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(model, directory.path());
+std::string load_error(const test::TinyModel& model) {
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(model, directory.path());
   return error_of([&] { (void)load_model(directory.path()); });
 }
 
 // Mixtral's first GGUF files name every expert's matrices; later ones stack them.
 TEST(ExpertFiles, OfBothKindsOfGgufHaveTheBitsOfTheDirectory) {
-  const testing::TinyModel model = tiny_mixtral();
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(model, directory.path());
-  testing::write_gguf(model, directory.path() / "stacked.gguf");
-  testing::TinyModel each = model;
-  for (testing::TinyTensor& tensor : each.tensors) {
+  const test::TinyModel model = tiny_mixtral();
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(model, directory.path());
+  test::write_gguf(model, directory.path() / "stacked.gguf");
+  test::TinyModel each = model;
+  for (test::TinyTensor& tensor : each.tensors) {
     for (const auto& [from, to] : {std::pair{"w1", "gate"}, {"w3", "up"}, {"w2", "down"}}) {
       for (int expert = 0; expert < 3; ++expert) {
         if (tensor.name.ends_with("experts." + std::to_string(expert) + "." + from + ".weight")) {
@@ -76,18 +76,18 @@ TEST(ExpertFiles, OfBothKindsOfGgufHaveTheBitsOfTheDirectory) {
       }
     }
   }
-  testing::write_gguf(each, directory.path() / "each.gguf");
+  test::write_gguf(each, directory.path() / "each.gguf");
   const std::vector<TokenId> tokens = {5, 9, 200, 31, 7};
   const Rows expected = logits_of(directory.path(), tokens);
-  testing::expect_same_bits(expected, 0, logits_of(directory.path() / "stacked.gguf", tokens));
-  testing::expect_same_bits(expected, 0, logits_of(directory.path() / "each.gguf", tokens));
+  test::expect_same_bits(expected, 0, logits_of(directory.path() / "stacked.gguf", tokens));
+  test::expect_same_bits(expected, 0, logits_of(directory.path() / "each.gguf", tokens));
 }
 
 // Routers are f32 under every --weights, so that it does not change a row's experts.
 TEST(ExpertFiles, KeepTheRouterInF32) {
-  const testing::TinyModel model = tiny_mixtral();
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(model, directory.path(), ElementType::bf16);
+  const test::TinyModel model = tiny_mixtral();
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(model, directory.path(), ElementType::bf16);
   for (const auto kind : {WeightKind::bf16, WeightKind::int8, WeightKind::int4}) {
     const auto loaded = load_model(directory.path(), {.weights = kind});
     std::int64_t n_f32 = 0;
@@ -100,42 +100,42 @@ TEST(ExpertFiles, KeepTheRouterInF32) {
 
 TEST(ExpertFiles, WithOtherNumbersOfExpertsAreRefused) {
   EXPECT_EQ(load_error(tiny_mixtral()), "");
-  testing::TinyModel fewer = tiny_mixtral();
-  std::erase_if(fewer.tensors, [](const testing::TinyTensor& tensor) {
+  test::TinyModel fewer = tiny_mixtral();
+  std::erase_if(fewer.tensors, [](const test::TinyTensor& tensor) {
     return tensor.name.find("experts.2.w3") != std::string::npos;
   });
   EXPECT_NE(load_error(fewer).find("a tensor model.layers.0.block_sparse_moe.experts.2.w3.weight"),
             std::string::npos)
       << load_error(fewer);
-  testing::TinyModel more = tiny_mixtral();
+  test::TinyModel more = tiny_mixtral();
   more.tensors.push_back(
       {"model.layers.0.block_sparse_moe.experts.3.w1.weight", {96, 64}, std::vector<float>(6144)});
   EXPECT_NE(load_error(more).find("experts.3.w1"), std::string::npos) << load_error(more);
-  testing::TinyModel router = tiny_mixtral();
-  testing::TinyTensor& gate = router.at("model.layers.0.block_sparse_moe.gate.weight");
+  test::TinyModel router = tiny_mixtral();
+  test::TinyTensor& gate = router.at("model.layers.0.block_sparse_moe.gate.weight");
   gate.shape[0] = 4;
   gate.values.resize(256);
   EXPECT_NE(load_error(router).find("shape (3, 64)"), std::string::npos) << load_error(router);
   // Each stacked tensor has its own count.
-  testing::TinyModel stacked = tiny_mixtral();
-  const testing::TemporaryDirectory directory;
-  testing::write_gguf(stacked, directory.path() / "right.gguf");
+  test::TinyModel stacked = tiny_mixtral();
+  const test::TemporaryDirectory directory;
+  test::write_gguf(stacked, directory.path() / "right.gguf");
   EXPECT_EQ(error_of([&] { (void)load_model(directory.path() / "right.gguf"); }), "");
   stacked.shape.n_experts = 2;  // the metadata's number, and the number of stacked experts
-  testing::write_gguf(stacked, directory.path() / "router.gguf");
+  test::write_gguf(stacked, directory.path() / "router.gguf");
   const std::string error = error_of([&] { (void)load_model(directory.path() / "router.gguf"); });
   EXPECT_NE(error.find("blk.0.ffn_gate_inp.weight of shape (2, 64)"), std::string::npos) << error;
 }
 
 TEST(ExpertConfig, NumbersOutOfBoundsAreNamed) {
-  EXPECT_EQ(testing::read_changed("mixtral_plain", nlohmann::json::object()).refusal, "");
+  EXPECT_EQ(test::read_changed("mixtral_plain", nlohmann::json::object()).refusal, "");
   for (const auto& [name, key, value] :
        {std::tuple{"mixtral_plain", "num_local_experts", nlohmann::json(0)},
         std::tuple{"mixtral_plain", "num_local_experts", nlohmann::json(5000)},
-        std::tuple{"mixtral_plain", "num_local_experts", nlohmann::json(testing::kNoKey)},
+        std::tuple{"mixtral_plain", "num_local_experts", nlohmann::json(test::kNoKey)},
         std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json(5)},
         std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json(0)},
-        std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json(testing::kNoKey)},
+        std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json(test::kNoKey)},
         std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json("x")},
         std::tuple{"qwen3_moe_plain", "num_experts", nlohmann::json(-1)},
         std::tuple{"qwen3_moe_plain", "num_local_experts", nlohmann::json(9)},
@@ -144,7 +144,7 @@ TEST(ExpertConfig, NumbersOutOfBoundsAreNamed) {
         std::tuple{"qwen3_moe_plain", "mlp_only_layers", nlohmann::json(3)},
         std::tuple{"gpt_oss_plain", "num_local_experts", nlohmann::json(0)},
         std::tuple{"gpt_oss_plain", "num_experts_per_tok", nlohmann::json(7)}}) {
-    const std::string error = testing::read_changed(name, {{key, value}}).refusal;
+    const std::string error = test::read_changed(name, {{key, value}}).refusal;
     EXPECT_NE(error.find(key), std::string::npos) << key << ": " << error;
   }
 }
@@ -159,7 +159,7 @@ TEST(ExpertConfig, UnknownVariantsAreNamed) {
           std::pair{"routed_scaling_factor", nlohmann::json(2.5)},
           std::pair{"clip_qkv", nlohmann::json(8.0)},
           std::pair{"hidden_act", nlohmann::json("gelu")}}) {
-      const std::string error = testing::read_changed(name, {{key, value}}).refusal;
+      const std::string error = test::read_changed(name, {{key, value}}).refusal;
       EXPECT_NE(error.find(key), std::string::npos) << name << ", " << key << ": " << error;
     }
   }
@@ -168,9 +168,9 @@ TEST(ExpertConfig, UnknownVariantsAreNamed) {
 // Which layers have experts, and how weights are computed, change the logits.
 TEST(ExpertConfig, MeansWhatItSays) {
   const auto logits = [](bool sums_to_one) {
-    return testing::logits_of_changed("qwen3_moe_plain", {{"norm_topk_prob", sums_to_one}});
+    return test::logits_of_changed("qwen3_moe_plain", {{"norm_topk_prob", sums_to_one}});
   };
-  EXPECT_FALSE(testing::same_bits(logits(true).back(), logits(false).back()));
+  EXPECT_FALSE(test::same_bits(logits(true).back(), logits(false).back()));
   const ModelConfig mixed = read_config_json(golden_directory("qwen3_moe_mixed"));
   EXPECT_EQ(mixed.n_expert_layers, 1);
   EXPECT_EQ(mixed.n_experts, 4);
@@ -181,8 +181,8 @@ TEST(ExpertConfig, MeansWhatItSays) {
 
 // If no layer has experts, the model does not report any.
 TEST(ExpertConfig, OfDenseLayersAloneIsThatOfADenseModel) {
-  const testing::TemporaryDirectory directory;
-  testing::write_changed_config("qwen3_moe_mixed", {{"decoder_sparse_step", 99}}, directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_changed_config("qwen3_moe_mixed", {{"decoder_sparse_step", 99}}, directory.path());
   const ModelConfig config = read_config_json(directory.path());
   EXPECT_EQ(config.n_expert_layers, 0);
   EXPECT_EQ(config.n_experts, 0);

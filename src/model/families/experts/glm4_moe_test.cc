@@ -25,15 +25,14 @@ namespace outrider {
 namespace {
 
 using nlohmann::json;
-using testing::golden_directory;
+using test::golden_directory;
+using test::kNoKey;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::kNoKey;
-using testing::Rows;
 
 TEST(Glm4MoeConfig, HasTheNumbersOfBothFormats) {
   for (const char* file : {"", "model.gguf"}) {
-    const ModelConfig config =
-        testing::load_f32(golden_directory("glm4_moe_plain") / file)->config();
+    const ModelConfig config = test::load_f32(golden_directory("glm4_moe_plain") / file)->config();
     EXPECT_EQ(config.architecture, "glm4_moe");
     EXPECT_EQ(config.n_layers, 2);
     EXPECT_EQ(config.head_dim, 12);
@@ -44,7 +43,7 @@ TEST(Glm4MoeConfig, HasTheNumbersOfBothFormats) {
     EXPECT_EQ(config.expert_dim, 8);
     EXPECT_EQ(config.n_expert_layers, 1);
     const ModelConfig lite =
-        testing::load_f32(golden_directory("glm4_moe_lite_plain") / file)->config();
+        test::load_f32(golden_directory("glm4_moe_lite_plain") / file)->config();
     EXPECT_EQ(lite.latent_dim, 16);
     EXPECT_EQ(lite.rotated_dim(), 6);
     EXPECT_EQ(lite.head_dim, 16);
@@ -64,10 +63,10 @@ TEST(Glm4MoeConfig, MeansWhatItSays) {
         std::tuple{"glm4_moe_plain", json{{"partial_rotary_factor", 1.0}}},
         std::tuple{"glm4_moe_lite_listed", json{{"topk_group", 3}}},
         std::tuple{"glm4_moe_lite_listed", json{{"norm_topk_prob", true}}}}) {
-    const Rows right = testing::logits_of_changed(name, json::object());
-    const Rows other = testing::logits_of_changed(name, change);
+    const Rows right = test::logits_of_changed(name, json::object());
+    const Rows other = test::logits_of_changed(name, change);
     // If only the last layer has experts, a row may happen to choose the same ones.
-    EXPECT_FALSE(std::equal(right.begin(), right.end(), other.begin(), testing::same_bits))
+    EXPECT_FALSE(std::equal(right.begin(), right.end(), other.begin(), test::same_bits))
         << name << " " << change;
   }
 }
@@ -89,26 +88,25 @@ TEST(Glm4MoeConfig, HasTheDefaultsOfTransformers) {
                                                {"n_group", kNoKey},
                                                {"topk_group", kNoKey},
                                                {"routed_scaling_factor", kNoKey}}}}) {
-    testing::expect_same_bits(testing::logits_of_changed(name, json::object()), 0,
-                              testing::logits_of_changed(name, keys));
+    test::expect_same_bits(test::logits_of_changed(name, json::object()), 0,
+                           test::logits_of_changed(name, keys));
   }
 }
 
 // The file's norms and biases must be those that its configuration names.
 TEST(Glm4MoeWeights, AreThoseOfTheConfiguration) {
-  EXPECT_THAT(testing::refusal_to_load("glm4_moe_plain", {{"use_qk_norm", false}}),
+  EXPECT_THAT(test::refusal_to_load("glm4_moe_plain", {{"use_qk_norm", false}}),
               HasSubstr("_norm.weight"));
-  EXPECT_THAT(testing::refusal_to_load("glm4_moe_air", {{"use_qk_norm", true}}),
-              HasSubstr("q_norm"));
-  EXPECT_THAT(testing::refusal_to_load("glm4_moe_plain", {{"attention_bias", false}}),
+  EXPECT_THAT(test::refusal_to_load("glm4_moe_air", {{"use_qk_norm", true}}), HasSubstr("q_norm"));
+  EXPECT_THAT(test::refusal_to_load("glm4_moe_plain", {{"attention_bias", false}}),
               HasSubstr("_proj.bias"));
-  EXPECT_THAT(testing::refusal_to_load("glm4_moe_plain", {{"first_k_dense_replace", 0}}),
+  EXPECT_THAT(test::refusal_to_load("glm4_moe_plain", {{"first_k_dense_replace", 0}}),
               HasSubstr("mlp.gate.weight"));
 }
 
 TEST(Glm4MoeConfig, RefusesWhatIsAnotherModel) {
-  EXPECT_EQ(testing::read_changed("glm4_moe_plain", json::object()).refusal, "");
-  EXPECT_EQ(testing::read_changed("glm4_moe_lite_plain", json::object()).refusal, "");
+  EXPECT_EQ(test::read_changed("glm4_moe_plain", json::object()).refusal, "");
+  EXPECT_EQ(test::read_changed("glm4_moe_lite_plain", json::object()).refusal, "");
   for (const auto& [name, key, value] :
        {std::tuple{"glm4_moe_plain", "scoring_func", json("softmax")},
         std::tuple{"glm4_moe_plain", "topk_method", json("greedy")},
@@ -129,7 +127,7 @@ TEST(Glm4MoeConfig, RefusesWhatIsAnotherModel) {
         std::tuple{"glm4_moe_lite_listed", "mlp_layer_types", json({"dense", "sparse", "dense"})},
         std::tuple{"glm4_moe_lite_listed", "mlp_layer_types", json({"dense", "linear", "sparse"})},
         std::tuple{"glm4_moe_lite_listed", "first_k_dense_replace", json(1)}}) {
-    const std::string error = testing::read_changed(name, {{key, value}}).refusal;
+    const std::string error = test::read_changed(name, {{key, value}}).refusal;
     const bool is_of_list = std::string(key) == "first_k_dense_replace";
     EXPECT_THAT(error, HasSubstr(is_of_list ? "mlp_layer_types" : key)) << name << " " << value;
   }

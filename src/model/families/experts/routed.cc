@@ -15,8 +15,8 @@ namespace outrider {
 namespace {
 
 // Far above any model's; no width overflows within it.
-constexpr int kMostDense = 1 << 12;
-constexpr int kMostSharedWidth = 1 << 24;
+constexpr int kMaxDense = 1 << 12;
+constexpr int kMaxSharedWidth = 1 << 24;
 
 void read_groups(const ConfigSource& source, const ModelConfig& decoder, const RoutedForm& form,
                  ExpertGroups& groups) {
@@ -106,7 +106,7 @@ int read_n_dense(const ConfigSource& source, const RoutedForm& form, int n_layer
   constexpr ConfigKey kList = {"mlp_layer_types", nullptr};
   const std::optional<int> said = source.whole(kDense);
   const int n_dense = said.value_or(source.is_gguf() ? 0 : form.n_dense);
-  require_range(source, kDense, n_dense, 0, kMostDense);
+  require_range(source, kDense, n_dense, 0, kMaxDense);
   if (!form.has_layer_list) return n_dense;
   const auto list = source.texts(kList);
   if (!list) return n_dense;
@@ -130,12 +130,12 @@ int read_shared_dim(const ConfigSource& source, const RoutedForm& form, int expe
   constexpr ConfigKey kShared = {"n_shared_experts", "expert_shared_count"};
   const ConfigKey width_key = {form.shared_width, "expert_shared_feed_forward_length"};
   const int n_shared = source.whole(kShared).value_or(source.is_gguf() ? 0 : form.n_shared);
-  require_range(source, kShared, n_shared, 0, kMostExperts);
+  require_range(source, kShared, n_shared, 0, kMaxExperts);
   const std::optional<int> width = source.whole(width_key);
   const std::int64_t dim = width ? *width : std::int64_t{expert_dim} * n_shared;
-  if (dim < 0 || dim > kMostSharedWidth) {
+  if (dim < 0 || dim > kMaxSharedWidth) {
     source.fail(width ? width_key : kShared,
-                fmt::format("experts of together 0 to {} elements", kMostSharedWidth),
+                fmt::format("experts of together 0 to {} elements", kMaxSharedWidth),
                 fmt::format("{}", dim));
   }
   return static_cast<int>(dim);

@@ -20,7 +20,7 @@ namespace {
 constexpr ConfigKey kWholeHeadDim = {"global_head_dim", "attention.key_length"};
 constexpr ConfigKey kBorrowing = {"num_kv_shared_layers", "attention.shared_kv_layers"};
 // Far above any model's; a table's rows have n_layers times this width.
-constexpr int kMostInputDim = 1 << 12;
+constexpr int kMaxInputDim = 1 << 12;
 
 // Checks a number that GGUF repeats for values and for the rotated part of a head.
 void require_same(const ConfigSource& source, const ConfigKey& key, int right) {
@@ -187,12 +187,12 @@ void lend(const ConfigSource& source, const LentLayers& lent, Gemma4Config& conf
 void read_hidden_dims(const ConfigSource& source, Gemma4Config& config) {
   constexpr ConfigKey kDouble = {"use_double_wide_mlp", nullptr};
   constexpr ConfigKey kWidths = {nullptr, "feed_forward_length"};
-  constexpr int kMostWidth = 1 << 22;  // as in check_config
+  constexpr int kMaxWidth = 1 << 22;  // as in check_config
   ModelConfig& decoder = config.decoder;
   if (source.is_gguf()) {
     auto widths = source.of_layers(kWidths, decoder.n_layers);
     if (!widths) source.fail(kWidths, "there", "no such key");
-    for (const int width : *widths) require_range(source, kWidths, width, 1, kMostWidth);
+    for (const int width : *widths) require_range(source, kWidths, width, 1, kMaxWidth);
     config.hidden_dims = *std::move(widths);
     decoder.hidden_dim = config.hidden_dims.front();
     return;
@@ -210,7 +210,7 @@ void read_layer_inputs(const ConfigSource& source, bool is_assistant, ModelConfi
   constexpr int kTransformers = 256;  // transformers' default
   decoder.layer_input_dim =
       source.whole(kWidth).value_or(source.is_gguf() || source.has(kWidth) ? 0 : kTransformers);
-  require_range(source, kWidth, decoder.layer_input_dim, 0, is_assistant ? 0 : kMostInputDim);
+  require_range(source, kWidth, decoder.layer_input_dim, 0, is_assistant ? 0 : kMaxInputDim);
   const int n_tokens = source.whole(kVocabulary).value_or(decoder.vocabulary_size);
   if (decoder.layer_input_dim > 0 && n_tokens != decoder.vocabulary_size) {
     source.fail(kVocabulary, fmt::format("vocab_size, {}", decoder.vocabulary_size),
@@ -227,7 +227,7 @@ void read_mixture(const ConfigSource& source, ModelConfig& decoder) {
   const int n_used = source.whole(kUsed).value_or(0);
   const int width = source.whole(kWidth).value_or(0);
   if (source.is_gguf() ? n == 0 : !source.flag(kEnabled).value_or(false)) return;
-  require_range(source, kCount, n, 1, kMostExperts);
+  require_range(source, kCount, n, 1, kMaxExperts);
   require_range(source, kUsed, n_used, 1, n);
   require_range(source, kWidth, width, 1, 1 << 22);
   decoder.n_experts = n;

@@ -30,12 +30,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::GoldenModel;
-using testing::json_of;
-using testing::kNoKey;
-using testing::logits_of;
-using testing::read_changed;
+using test::golden_directory;
+using test::GoldenModel;
+using test::json_of;
+using test::kNoKey;
+using test::logits_of;
+using test::read_changed;
 
 // The golden's rope_parameters with these changes for one kind of layers.
 json rope_of(const char* golden, const char* layers, const json& changes) {
@@ -46,8 +46,7 @@ json rope_of(const char* golden, const char* layers, const json& changes) {
 
 TEST(Gemma4Config, HasTheShapesOfBothFormats) {
   for (const char* file : {"", "model.gguf"}) {
-    const ModelConfig shared =
-        testing::load_f32(golden_directory("gemma4_shared") / file)->config();
+    const ModelConfig shared = test::load_f32(golden_directory("gemma4_shared") / file)->config();
     EXPECT_EQ(shared.head_dim, 8);
     EXPECT_EQ(shared.n_kv_heads, 1);
     EXPECT_EQ(shared.whole_head_dim, 16);
@@ -56,7 +55,7 @@ TEST(Gemma4Config, HasTheShapesOfBothFormats) {
     EXPECT_EQ(shared.lenders, (std::vector<int>{kOwnKeys, kOwnKeys, kOwnKeys, kOwnKeys, 2, 2, 3}));
     EXPECT_EQ(shared.layer_input_dim, 6);
     EXPECT_EQ(shared.n_experts, 0);
-    const ModelConfig moe = testing::load_f32(golden_directory("gemma4_moe") / file)->config();
+    const ModelConfig moe = test::load_f32(golden_directory("gemma4_moe") / file)->config();
     EXPECT_EQ(moe.n_kv_heads, 2);
     EXPECT_EQ(moe.whole_n_kv_heads, 1);
     EXPECT_EQ(moe.whole_head_dim, 12);
@@ -70,7 +69,7 @@ TEST(Gemma4Config, HasTheShapesOfBothFormats) {
 // Two of 8 pairs rotate, with the frequencies that they have among eight.
 TEST(Gemma4Config, LeavesPairsStill) {
   for (const char* file : {"", "model.gguf"}) {
-    const auto model = testing::load_f32(golden_directory("gemma4_shared") / file);
+    const auto model = test::load_f32(golden_directory("gemma4_shared") / file);
     const auto& ropes = dynamic_cast<const DecoderModel&>(*model).pass().list().ropes;
     ASSERT_EQ(ropes.size(), 2U);
     const std::vector<double>& whole = ropes[0].frequencies;
@@ -85,7 +84,7 @@ TEST(Gemma4Config, LeavesPairsStill) {
 
 // Layers 4, 5 and 6 store nothing: they read the keys of layers 2 and 3.
 TEST(Gemma4Cache, IsSharedByTheLastLayers) {
-  const auto model = testing::load_f32(golden_directory("gemma4_shared"));
+  const auto model = test::load_f32(golden_directory("gemma4_shared"));
   const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
   EXPECT_EQ(list.caches.size(), 4U);
   std::vector<int> read;
@@ -97,7 +96,7 @@ TEST(Gemma4Cache, IsSharedByTheLastLayers) {
 
 // A layer can be skipped only together with all layers that read its keys.
 TEST(Gemma4Cache, IsNotReadWhereItsLayerIsLeftOut) {
-  const auto model = testing::load_f32(golden_directory("gemma4_shared"));
+  const auto model = test::load_f32(golden_directory("gemma4_shared"));
   const std::vector<TokenId> ids = {5, 9, 33, 12};
   const auto run = [&](const std::vector<int>& skipped) -> std::string {
     const auto sequence = model->open({});
@@ -127,7 +126,7 @@ TEST(Gemma4Weights, AreAllOfTheFile) {
     for (const TensorView& tensor : source->tensors()) {
       if (!tensor.name.ends_with("layer_scalar")) n += tensor.n_elements();
     }
-    EXPECT_EQ(testing::load_f32(golden_directory(name))->footprint().n_parameters, n) << name;
+    EXPECT_EQ(test::load_f32(golden_directory(name))->footprint().n_parameters, n) << name;
   }
 }
 
@@ -152,15 +151,15 @@ TEST(Gemma4Weights, LeaveOutKeysThatNobodyReads) {
     write_safetensors(directory / "model.safetensors", named, ElementType::bf16);
     fs::copy_file(golden.directory / "config.json", directory / "config.json");
   };
-  const testing::TemporaryDirectory with_keys;
+  const test::TemporaryDirectory with_keys;
   write({"model.layers.4.self_attn.k_proj.weight", "model.layers.4.self_attn.v_proj.weight",
          "model.layers.4.self_attn.k_norm.weight"},
         with_keys.path());
-  testing::expect_same_bits(logits_of(golden.directory, golden.ids), 0,
-                            logits_of(with_keys.path(), golden.ids));
-  const testing::TemporaryDirectory with_another;
+  test::expect_same_bits(logits_of(golden.directory, golden.ids), 0,
+                         logits_of(with_keys.path(), golden.ids));
+  const test::TemporaryDirectory with_another;
   write({"model.layers.4.self_attn.sinks.weight"}, with_another.path());
-  EXPECT_THROW(testing::load_f32(with_another.path()), Error);
+  EXPECT_THROW(test::load_f32(with_another.path()), Error);
 }
 
 // Missing keys have transformers' defaults.
@@ -171,7 +170,7 @@ TEST(Gemma4Config, HasTheDefaultsOfTransformers) {
                           "vocab_size_per_layer_input"}) {
     changes[key] = kNoKey;
   }
-  const testing::ReadConfig read = read_changed("gemma4_keys", changes);
+  const test::ReadConfig read = read_changed("gemma4_keys", changes);
   ASSERT_NE(read.family, nullptr) << read.refusal;
   const ModelConfig& config = read.family->config();
   EXPECT_EQ(config.whole_head_dim, 512);

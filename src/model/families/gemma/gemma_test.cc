@@ -32,13 +32,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::GoldenModel;
-using testing::json_of;
-using testing::Rows;
+using test::golden_directory;
+using test::GoldenModel;
+using test::json_of;
+using test::Rows;
 
 bool same_bits(const Rows& left, const Rows& right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(), testing::same_bits);
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(), test::same_bits);
 }
 
 // Impossible numbers are refused by their key before they size or divide anything.
@@ -61,7 +61,7 @@ TEST(GemmaConfig, RefusesHostileNumbers) {
     const auto& own = std::string(name) == "gemma2_capped" ? of_gemma2 : of_gemma3;
     all.insert(all.end(), own.begin(), own.end());
     for (const auto& [key, value] : all) {
-      const testing::TemporaryDirectory directory;
+      const test::TemporaryDirectory directory;
       json config = json_of(golden_directory(name) / "config.json");
       config.erase("layer_types");
       config[key] = value;
@@ -84,15 +84,14 @@ TEST(GemmaConfig, AnyWindowRuns) {
   for (const char* name : {"gemma2_capped", "gemma3_one_in_three"}) {
     const GoldenModel golden(name);
     for (const int window : {1, 1 << 24}) {
-      const testing::TemporaryDirectory directory;
-      testing::copy_changed(name,
-                            {{"sliding_window_size", testing::kNoKey}, {"sliding_window", window}},
-                            directory.path());
-      const auto model = testing::load_f32(directory.path());
+      const test::TemporaryDirectory directory;
+      test::copy_changed(name, {{"sliding_window_size", test::kNoKey}, {"sliding_window", window}},
+                         directory.path());
+      const auto model = test::load_f32(directory.path());
       const auto slow = model->open({});
       const auto fast = model->open({});
-      testing::expect_same_bits(testing::decode_one_by_one(*model, *slow, golden.ids), 0,
-                                testing::run_block(*model, *fast, golden.ids));
+      test::expect_same_bits(test::decode_one_by_one(*model, *slow, golden.ids), 0,
+                             test::run_block(*model, *fast, golden.ids));
     }
   }
 }
@@ -102,11 +101,10 @@ constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapp
 // null and 0 mean no cap. A missing key means Gemma 2's own cap, and none in Gemma 3.
 TEST(GemmaCaps, AreTheFamilysWhereAFileIsSilent) {
   const auto with = [](const char* name, const json& of_scores, const json& of_logits) {
-    return testing::logits_of_changed(name, {{kCaps[0], of_scores}, {kCaps[1], of_logits}});
+    return test::logits_of_changed(name, {{kCaps[0], of_scores}, {kCaps[1], of_logits}});
   };
   const auto without = [](const char* name) {
-    return testing::logits_of_changed(name,
-                                      {{kCaps[0], testing::kNoKey}, {kCaps[1], testing::kNoKey}});
+    return test::logits_of_changed(name, {{kCaps[0], test::kNoKey}, {kCaps[1], test::kNoKey}});
   };
   for (const char* name : {"gemma2_capped", "gemma3_capped"}) {
     const bool is_gemma2 = std::string(name) == "gemma2_capped";
@@ -135,19 +133,18 @@ TEST(GemmaCaps, AreTheFamilysInSilentGgufFiles) {
     ASSERT_NE(at, std::string::npos);
     bytes[at] = 'G';
   }
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path file = directory.path() / "silent.gguf";
   std::ofstream(file, std::ios::binary) << bytes;
-  testing::expect_same_bits(
-      testing::logits_of_changed("gemma2_capped", {{kCaps[0], 50}, {kCaps[1], 30}}), 0,
-      testing::logits_of(file, golden.ids));
+  test::expect_same_bits(test::logits_of_changed("gemma2_capped", {{kCaps[0], 50}, {kCaps[1], 30}}),
+                         0, test::logits_of(file, golden.ids));
 }
 
 // No logit exceeds the cap, and some come near it.
 TEST(GemmaCaps, BoundTheLogits) {
   const GoldenModel golden("gemma2_capped");
   float largest = 0;
-  for (const auto& row : testing::logits_of(golden.directory, golden.ids)) {
+  for (const auto& row : test::logits_of(golden.directory, golden.ids)) {
     for (const float logit : row) largest = std::max(largest, std::fabs(logit));
   }
   EXPECT_LE(largest, 4.0F);
@@ -206,14 +203,14 @@ TEST(GemmaCaps, HoldForHeadsThatShareTheOutputMatrix) {
   const auto projected = [&](auto& lender) {
     ForwardOutput logits;
     lender.project(features, logits);
-    return testing::rows_of(logits);
+    return test::rows_of(logits);
   };
-  testing::expect_same_bits(testing::rows_of(output), 0, projected(*target));
+  test::expect_same_bits(test::rows_of(output), 0, projected(*target));
 
   SharedOutput copy(*target, make_weight_options({.weights = WeightKind::int8, .n_threads = 1}));
   ASSERT_TRUE(copy.is_copy());
   const Rows of_copy = projected(copy);
-  testing::expect_same_bits(projected(*load(WeightKind::int8)), 0, of_copy);
+  test::expect_same_bits(projected(*load(WeightKind::int8)), 0, of_copy);
   EXPECT_FALSE(same_bits(projected(*target), of_copy));
 }
 

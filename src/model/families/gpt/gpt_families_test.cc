@@ -24,7 +24,7 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Rows;
+using test::Rows;
 
 // A copy of a golden model, to be changed.
 class ChangedModel {
@@ -71,7 +71,7 @@ class ChangedModel {
   Rows logits() const {
     const auto model = load();
     const auto sequence = model->open({});
-    return testing::run_block(*model, *sequence, ids_);
+    return test::run_block(*model, *sequence, ids_);
   }
   std::string refusal() const {
     try {
@@ -83,7 +83,7 @@ class ChangedModel {
   }
 
  private:
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::vector<TokenId> ids_;
 };
 
@@ -95,7 +95,7 @@ TEST(GptFamilies, NamesMayLackTheirPrefix) {
     const Rows expected = model.logits();
     model.rename(prefix, "\"");
     EXPECT_TRUE(model.load()->warnings().empty()) << name;
-    testing::expect_same_bits(expected, 0, model.logits());
+    test::expect_same_bits(expected, 0, model.logits());
   }
 }
 
@@ -133,9 +133,9 @@ TEST(GptFamilies, ScoresMayBeLeftUnscaled) {
   const ChangedModel model("gpt2_plain");
   const Rows expected = model.logits();
   model.set("scale_attn_weights", true);  // the default
-  testing::expect_same_bits(expected, 0, model.logits());
+  test::expect_same_bits(expected, 0, model.logits());
   model.set("scale_attn_weights", false);
-  EXPECT_FALSE(testing::same_bits(expected.back(), model.logits().back()));
+  EXPECT_FALSE(test::same_bits(expected.back(), model.logits().back()));
 }
 
 TEST(GptFamilies, UnknownActivationsAreNamed) {
@@ -183,7 +183,7 @@ TEST(GptFamilies, FeaturesBeginWithPositionsAndEndWithTheNorm) {
       const ForwardOutput last = run(model->config().n_layers);
       ForwardOutput projected;
       model->project(std::span(last.features).first(expected.size()), projected);
-      testing::expect_same_bits(testing::rows_of(last), 0, testing::rows_of(projected));
+      test::expect_same_bits(test::rows_of(last), 0, test::rows_of(projected));
     }
   }
 }
@@ -200,7 +200,7 @@ TEST(GptFamilies, LayersCanBeLeftOut) {
     ForwardOutput output;
     whole->forward({&block, 1}, {.skip_layers = last}, output);
     changed.set(key, 2);
-    testing::expect_same_bits(changed.logits(), 0, testing::rows_of(output));
+    test::expect_same_bits(changed.logits(), 0, test::rows_of(output));
   }
 }
 

@@ -25,18 +25,18 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::golden_directory;
-using testing::GoldenModel;
+using test::golden_directory;
+using test::GoldenModel;
+using test::json_of;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Rows;
 using ::testing::ThrowsMessage;
 
 Rows logits_of(const fs::path& path, const std::vector<TokenId>& tokens,
                const LoadOptions& options) {
   const auto model = load_model(path, options);
   const auto sequence = model->open({});
-  return testing::run_block(*model, *sequence, tokens);
+  return test::run_block(*model, *sequence, tokens);
 }
 
 std::string bytes_of(const fs::path& path) {
@@ -70,7 +70,7 @@ class Changed {
   }
 
  private:
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 auto fails(const std::string& text) { return ThrowsMessage<Error>(HasSubstr(text)); }
@@ -87,7 +87,7 @@ auto reading(const nlohmann::json& changes) {
 TEST(GptOssFiles, BlocksOfMxfp4HaveTheSameBitsInBothFormats) {
   const GoldenModel golden("gpt_oss_mxfp4");
   Rows expected;
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     SCOPED_TRACE(name);
     LoadOptions options;
     options.table = table;
@@ -95,9 +95,9 @@ TEST(GptOssFiles, BlocksOfMxfp4HaveTheSameBitsInBothFormats) {
     // The other tensors are f32 in the GGUF file, and bf16 in the directory, which is widened.
     const Rows rows = logits_of(golden.directory, golden.ids, options);
     if (expected.empty()) expected = rows;
-    testing::expect_same_bits(expected, 0, rows);
-    testing::expect_same_bits(expected, 0,
-                              logits_of(golden.directory / "model.gguf", golden.ids, options));
+    test::expect_same_bits(expected, 0, rows);
+    test::expect_same_bits(expected, 0,
+                           logits_of(golden.directory / "model.gguf", golden.ids, options));
   }
   for (const fs::path& path : {golden.directory, golden.directory / "model.gguf"}) {
     const Footprint footprint = load_model(path)->footprint();
@@ -119,8 +119,8 @@ TEST(GptOssFiles, BlocksOfMxfp4BecomeOtherKinds) {
     LoadOptions options;
     options.weights = kind;
     options.n_threads = 1;
-    testing::expect_same_bits(logits_of(golden.directory, golden.ids, options), 0,
-                              logits_of(golden.directory / "model.gguf", golden.ids, options));
+    test::expect_same_bits(logits_of(golden.directory, golden.ids, options), 0,
+                           logits_of(golden.directory / "model.gguf", golden.ids, options));
   }
 }
 
@@ -158,10 +158,10 @@ TEST(GptOssConfig, ListsItsLayersOrNot) {
   const LoadOptions options = {.n_threads = 1};
   const Rows expected = logits_of(golden.directory, golden.ids, options);
   const Changed unlisted("gpt_oss_mxfp4", {{"layer_types", nullptr}});
-  testing::expect_same_bits(expected, 0, logits_of(unlisted.path(), golden.ids, options));
+  test::expect_same_bits(expected, 0, logits_of(unlisted.path(), golden.ids, options));
   const Changed others("gpt_oss_mxfp4", {{"layer_types", {"full_attention", "sliding_attention"}}});
   EXPECT_FALSE(
-      testing::same_bits(expected.back(), logits_of(others.path(), golden.ids, options).back()));
+      test::same_bits(expected.back(), logits_of(others.path(), golden.ids, options).back()));
 }
 
 TEST(GptOssConfig, LimitsItsExperts) {
@@ -171,8 +171,8 @@ TEST(GptOssConfig, LimitsItsExperts) {
     const Changed changed("gpt_oss_plain", {{"swiglu_limit", limit}});
     return logits_of(changed.path(), golden.ids, options).back();
   };
-  EXPECT_FALSE(testing::same_bits(last(1), last(1.5)));
-  EXPECT_TRUE(testing::same_bits(last(7), last(nullptr)));  // transformers' constant
+  EXPECT_FALSE(test::same_bits(last(1), last(1.5)));
+  EXPECT_TRUE(test::same_bits(last(7), last(nullptr)));  // transformers' constant
 }
 
 // The first converters wrote nothing about yarn's bounds. A "false" under another name has no

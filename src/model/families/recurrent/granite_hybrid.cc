@@ -78,7 +78,7 @@ int read_head_width(const ConfigSource& source, const ModelConfig& config, int n
   constexpr ConfigKey kWidth = {"mamba_d_head", nullptr};
   if (source.is_gguf()) return read_mamba_head_dim(source, n_heads);
   const int width = read_size(source, kExpand, 2, 1, 64) * config.dim;
-  const int of_head = read_size(source, kWidth, width / n_heads, 1, kMostMambaDim);
+  const int of_head = read_size(source, kWidth, width / n_heads, 1, kMaxMambaDim);
   if (of_head * n_heads != width) {
     source.fail(kWidth,
                 fmt::format("mamba_expand * hidden_size / mamba_n_heads, {} / {}", width, n_heads),
@@ -92,10 +92,10 @@ DeltaShape read_shape(const ConfigSource& source, const ModelConfig& config) {
   constexpr ConfigKey kGroups = {"mamba_n_groups", "ssm.group_count"};
   constexpr ConfigKey kHeads = {"mamba_n_heads", "ssm.time_step_rank"};
   DeltaShape shape;
-  shape.n_taps = read_size(source, {"mamba_d_conv", "ssm.conv_kernel"}, 4, 2, kMostTaps);
-  shape.n_key_heads = read_size(source, kGroups, 1, 1, kMostMambaHeads);
-  shape.n_value_heads = read_size(source, kHeads, 128, 1, kMostMambaHeads);
-  shape.key_dim = read_size(source, {"mamba_d_state", "ssm.state_size"}, 256, 1, kMostMambaDim);
+  shape.n_taps = read_size(source, {"mamba_d_conv", "ssm.conv_kernel"}, 4, 2, kMaxTaps);
+  shape.n_key_heads = read_size(source, kGroups, 1, 1, kMaxMambaHeads);
+  shape.n_value_heads = read_size(source, kHeads, 128, 1, kMaxMambaHeads);
+  shape.key_dim = read_size(source, {"mamba_d_state", "ssm.state_size"}, 256, 1, kMaxMambaDim);
   shape.value_dim = read_head_width(source, config, shape.n_value_heads);
   require_whole_groups(source, kHeads, kGroups, shape);
   // With several groups, transformers has one norm of all channels, llama.cpp one per group.

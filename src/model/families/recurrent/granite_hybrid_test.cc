@@ -29,12 +29,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::json_of;
+using test::golden_directory;
+using test::json_of;
 
 TEST(GraniteHybridConfig, SaysWhichLayersAttend) {
   const auto n_recurrent = [](const json& changes) {
-    const testing::ReadConfig read = testing::read_changed("granite_hybrid_plain", changes);
+    const test::ReadConfig read = test::read_changed("granite_hybrid_plain", changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
   };
@@ -48,7 +48,7 @@ TEST(GraniteHybridConfig, SaysWhichLayersAttend) {
        {std::pair{json::array({"mamba"}), "4 names"},
         std::pair{json({"mamba", "mamba", "full_attention", "mamba"}), "attention or mamba"}}) {
     const std::string refusal =
-        testing::read_changed("granite_hybrid_plain", {{"layer_types", value}}).refusal;
+        test::read_changed("granite_hybrid_plain", {{"layer_types", value}}).refusal;
     EXPECT_NE(refusal.find(named), std::string::npos) << refusal;
   }
   for (const char* name : {"granite_hybrid_plain", "granite_hybrid_moe"}) {
@@ -63,7 +63,7 @@ TEST(GraniteHybridConfig, SaysWhichLayersAttend) {
 }
 
 TEST(GraniteHybridConfig, HasTheShapeOfStates) {
-  const testing::ReadConfig read = testing::read_changed("granite_hybrid_mixed", {});
+  const test::ReadConfig read = test::read_changed("granite_hybrid_mixed", {});
   ASSERT_NE(read.family, nullptr) << read.refusal;
   EXPECT_EQ(read.family->ropes().size(), 1U);
   const RecurrentShape& shape = read.family->recurrent_layers().shape;
@@ -72,14 +72,14 @@ TEST(GraniteHybridConfig, HasTheShapeOfStates) {
   EXPECT_EQ(shape.state_width, 2 * 136 + 6 * 16 * 10);
   EXPECT_EQ(shape.input_width, 136 + 2 * 10 + 6 * 16 + 2 * 6);
   // transformers' defaults, with a width that they divide.
-  const testing::ReadConfig defaults =
-      testing::read_changed("granite_hybrid_plain", {{"hidden_size", 192},
-                                                     {"mamba_n_heads", "(none)"},
-                                                     {"mamba_d_head", "(none)"},
-                                                     {"mamba_d_state", "(none)"},
-                                                     {"mamba_d_conv", "(none)"},
-                                                     {"mamba_expand", "(none)"},
-                                                     {"mamba_n_groups", "(none)"}});
+  const test::ReadConfig defaults =
+      test::read_changed("granite_hybrid_plain", {{"hidden_size", 192},
+                                                  {"mamba_n_heads", "(none)"},
+                                                  {"mamba_d_head", "(none)"},
+                                                  {"mamba_d_state", "(none)"},
+                                                  {"mamba_d_conv", "(none)"},
+                                                  {"mamba_expand", "(none)"},
+                                                  {"mamba_n_groups", "(none)"}});
   ASSERT_NE(defaults.family, nullptr) << defaults.refusal;
   EXPECT_EQ(defaults.family->recurrent_layers().shape.state_width,
             3 * (2 * 256 + 384) + 128 * 256 * 3);
@@ -99,16 +99,15 @@ TEST(GraniteHybridConfig, RefusesWhatIsAnotherModel) {
         std::pair{"time_step_limit", json({0, {{"__float__", "NaN"}}})},
         std::pair{"residual_multiplier", json(0)}, std::pair{"num_local_experts", json(-1)},
         std::pair{"hidden_act", json("gelu")}}) {
-    const std::string refusal =
-        testing::read_changed("granite_hybrid_mixed", {{key, value}}).refusal;
+    const std::string refusal = test::read_changed("granite_hybrid_mixed", {{key, value}}).refusal;
     // The error names both numbers of the heads if they do not fit together.
     EXPECT_NE(refusal.find(key), std::string::npos) << refusal;
     EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
   }
-  EXPECT_EQ(testing::read_changed("granite_hybrid_mixed",
-                                  {{"time_step_limit", {0, {{"__float__", "Infinity"}}}},
-                                   {"mamba_chunk_size", 64},
-                                   {"position_embedding_type", nullptr}})
+  EXPECT_EQ(test::read_changed("granite_hybrid_mixed",
+                               {{"time_step_limit", {0, {{"__float__", "Infinity"}}}},
+                                {"mamba_chunk_size", 64},
+                                {"position_embedding_type", nullptr}})
                 .refusal,
             "");
 }
@@ -125,7 +124,7 @@ TEST(GraniteHybridWeights, AreThoseOfTheConfiguration) {
         std::tuple{"num_local_experts", json(2), "block_sparse_moe"}}) {
     json changes = {{key, value}};
     if (std::string(key) == "num_local_experts") changes["num_experts_per_tok"] = 1;
-    const std::string refusal = testing::refusal_to_load("granite_hybrid_plain", changes);
+    const std::string refusal = test::refusal_to_load("granite_hybrid_plain", changes);
     EXPECT_NE(refusal.find(named), std::string::npos) << key << ": " << refusal;
   }
 }
@@ -164,32 +163,32 @@ std::unique_ptr<LanguageModel> granite_with(const std::vector<const char*>& numb
   for (const TensorView& view : source->tensors()) {
     tensors.push_back({view.name, view.type, view.shape});
   }
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   GgufWriter writer(directory.path() / "model.gguf", entries, tensors, 32);
   for (const TensorView& view : source->tensors()) writer.write(view.data);
   writer.commit();
-  return testing::load_f32(directory.path() / "model.gguf");
+  return test::load_f32(directory.path() / "model.gguf");
 }
 
 // Files of dense Granite 4 keep the shape of Mamba-2 layers, and a flag says whether there is RoPE.
 TEST(GraniteOfHybrids, IsReadFromGguf) {
-  const testing::GoldenModel golden("granite_tied");
+  const test::GoldenModel golden("granite_tied");
   const auto logits = [&](LanguageModel& model) {
     const auto sequence = model.open({});
-    return testing::run_block(model, *sequence, golden.ids);
+    return test::run_block(model, *sequence, golden.ids);
   };
   const auto plain = granite_with({}, nullptr, false);
-  const testing::Rows expected = logits(*plain);
+  const test::Rows expected = logits(*plain);
   const std::vector<const char*> leftovers = {
       "granite.ssm.conv_kernel",    "granite.ssm.state_size",
       "granite.ssm.group_count",    "granite.ssm.inner_size",
       "granite.ssm.time_step_rank", "granite.expert_shared_feed_forward_length"};
-  testing::expect_same_bits(
-      expected, 0, logits(*granite_with(leftovers, "granite.rope.scaling.finetuned", true)));
-  const testing::Rows still =
+  test::expect_same_bits(expected, 0,
+                         logits(*granite_with(leftovers, "granite.rope.scaling.finetuned", true)));
+  const test::Rows still =
       logits(*granite_with(leftovers, "granite.rope.scaling.finetuned", false));
-  EXPECT_TRUE(testing::same_bits(expected[0], still[0]));  // position 0 is not rotated
-  EXPECT_FALSE(testing::same_bits(expected[20], still[20]));
+  EXPECT_TRUE(test::same_bits(expected[0], still[0]));  // position 0 is not rotated
+  EXPECT_FALSE(test::same_bits(expected[20], still[20]));
 }
 
 }  // namespace

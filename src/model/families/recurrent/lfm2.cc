@@ -45,24 +45,24 @@ int read_hidden_dim(const ConfigSource& source, int named) {
   constexpr ConfigKey kAdjust = {"block_auto_adjust_ff_dim", nullptr};
   constexpr ConfigKey kFactor = {"block_ffn_dim_multiplier", nullptr};
   constexpr ConfigKey kMultiple = {"block_multiple_of", nullptr};
-  constexpr int kMost = 1 << 22;  // check_config's bound
+  constexpr int kMax = 1 << 22;  // check_config's bound
   if (const auto width = source.whole({"block_ff_dim", nullptr})) named = *width;
   const bool adjusts = source.flag(kAdjust).value_or(true);
   const double factor = source.real(kFactor).value_or(1);
   const int multiple = source.whole(kMultiple).value_or(256);
-  if (multiple < 1 || multiple > kMost) {
-    source.fail(kMultiple, fmt::format("1 to {}", kMost), fmt::format("{}", multiple));
+  if (multiple < 1 || multiple > kMax) {
+    source.fail(kMultiple, fmt::format("1 to {}", kMax), fmt::format("{}", multiple));
   }
   if (!(factor > 0 && factor <= 1024)) {
     source.fail(kFactor, "above 0, at most 1024", fmt::format("{}", factor));
   }
-  if (named < 1 || named > kMost || !adjusts || source.is_gguf()) return named;
+  if (named < 1 || named > kMax || !adjusts || source.is_gguf()) return named;
   // Both products are rounded down, as in the models' own code. A factor of null means the first
   // product only.
   double width = std::floor(2.0 * named / 3);
   if (source.has(kFactor) && !source.real(kFactor)) return static_cast<int>(width);
   width = multiple * std::ceil(std::floor(factor * width) / multiple);
-  return width <= kMost ? static_cast<int>(width) : 0;  // check_config refuses it
+  return width <= kMax ? static_cast<int>(width) : 0;  // check_config refuses it
 }
 
 std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
@@ -103,8 +103,8 @@ int read_taps(const ConfigSource& source) {
   constexpr ConfigKey kTaps = {"conv_L_cache", "shortconv.l_cache"};
   const int n_taps =
       source.is_gguf() ? source.required_whole(kTaps) : source.whole(kTaps).value_or(3);
-  if (n_taps < 2 || n_taps > kMostTaps) {
-    source.fail(kTaps, fmt::format("2 to {}", kMostTaps), fmt::format("{}", n_taps));
+  if (n_taps < 2 || n_taps > kMaxTaps) {
+    source.fail(kTaps, fmt::format("2 to {}", kMaxTaps), fmt::format("{}", n_taps));
   }
   return n_taps;
 }

@@ -21,16 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::json_of;
+using test::golden_directory;
+using test::json_of;
 
-testing::ReadConfig read_with(const json& changes) {
-  return testing::read_changed("lfm2_tied", changes);
-}
+test::ReadConfig read_with(const json& changes) { return test::read_changed("lfm2_tied", changes); }
 
 TEST(Lfm2Config, SaysWhichLayersAttend) {
   const auto n_recurrent = [](const json& changes) {
-    const testing::ReadConfig read = read_with(changes);
+    const test::ReadConfig read = read_with(changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
   };
@@ -50,7 +48,7 @@ TEST(Lfm2Config, SaysWhichLayersAttend) {
 
 TEST(Lfm2Config, AdjustsTheFeedForwardWidth) {
   const auto width = [](const json& changes) {
-    const testing::ReadConfig read = read_with(changes);
+    const test::ReadConfig read = read_with(changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->config().hidden_dim;
   };
@@ -85,13 +83,13 @@ TEST(Lfm2Config, RefusesWhatIsAnotherModel) {
 
 // A bias that the configuration does not name, or a layer of the other kind, is refused by name.
 TEST(Lfm2Weights, AreThoseOfTheConfiguration) {
-  EXPECT_NE(testing::refusal_to_load("lfm2_long", {{"conv_bias", false}}).find("bias"),
+  EXPECT_NE(test::refusal_to_load("lfm2_long", {{"conv_bias", false}}).find("bias"),
             std::string::npos);
-  EXPECT_NE(testing::refusal_to_load("lfm2_tied", {{"conv_bias", true}}).find("conv.conv.bias"),
+  EXPECT_NE(test::refusal_to_load("lfm2_tied", {{"conv_bias", true}}).find("conv.conv.bias"),
             std::string::npos);
-  EXPECT_NE(testing::refusal_to_load("lfm2_tied", {{"conv_L_cache", 4}}).find("conv.conv.weight"),
+  EXPECT_NE(test::refusal_to_load("lfm2_tied", {{"conv_L_cache", 4}}).find("conv.conv.weight"),
             std::string::npos);
-  const std::string kind = testing::refusal_to_load("lfm2_tied", {{"full_attn_idxs", {1, 4}}});
+  const std::string kind = test::refusal_to_load("lfm2_tied", {{"full_attn_idxs", {1, 4}}});
   EXPECT_NE(kind.find("layers.1.self_attn"), std::string::npos) << kind;
 }
 

@@ -49,7 +49,7 @@ std::vector<float> decay_rates(std::vector<float> stored, bool is_gguf) {
 
 int read_mamba_head_dim(const ConfigSource& source, int n_heads) {
   constexpr ConfigKey kWidth = {nullptr, "ssm.inner_size"};
-  const int width = read_size(source, kWidth, 0, n_heads, n_heads * kMostMambaDim);
+  const int width = read_size(source, kWidth, 0, n_heads, n_heads * kMaxMambaDim);
   if (width % n_heads != 0) {
     source.fail(kWidth, fmt::format("a multiple of the heads, {}", n_heads),
                 fmt::format("{}", width));
@@ -75,8 +75,8 @@ void read_step_limits(const ConfigSource& source, MambaForm& form) {
     source.fail(kLimit, "two numbers from 0 on, the first at most the second",
                 fmt::format("{}", fmt::join(*limits, ", ")));
   }
-  form.least_step = static_cast<float>((*limits)[0]);
-  form.most_step = static_cast<float>((*limits)[1]);
+  form.min_step = static_cast<float>((*limits)[0]);
+  form.max_step = static_cast<float>((*limits)[1]);
 }
 
 Mamba2 load_mamba(LayerLoader& from, const MambaForm& form, const char* block, int dim,
@@ -123,8 +123,8 @@ Mamba2 load_mamba(LayerLoader& from, const MambaForm& form, const char* block, i
   });
   loaded.skip = named("D", "ssm_d", of_heads);
   loaded.decay_rates = decay_rates(named("A_log", "ssm_a", of_heads), from.is_gguf());
-  loaded.least_step = form.least_step;
-  loaded.most_step = form.most_step;
+  loaded.min_step = form.min_step;
+  loaded.max_step = form.max_step;
   // GGUF has a row per group.
   const int n_groups = shape.n_key_heads;
   loaded.norm = {.weight = named("norm", "ssm_norm",

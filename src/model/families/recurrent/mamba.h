@@ -12,16 +12,16 @@
 namespace outrider {
 
 // Far above any model's.
-inline constexpr int kMostMambaHeads = 1024;
-inline constexpr int kMostMambaDim = 512;
+inline constexpr int kMaxMambaHeads = 1024;
+inline constexpr int kMaxMambaDim = 512;
 
 // What a model's files say about all of these layers.
 struct MambaForm {
   DeltaShape shape;
   bool filter_bias = false;
   bool product_bias = false;  // of the input and the output product
-  float least_step = 0;
-  float most_step = std::numeric_limits<float>::infinity();
+  float min_step = 0;
+  float max_step = std::numeric_limits<float>::infinity();
   bool norms_groups = false;  // each group's channels have a separate norm; else all share one
 };
 

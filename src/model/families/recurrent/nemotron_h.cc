@@ -32,7 +32,7 @@ constexpr BlockName kBlockNames[] = {{'M', "mamba", Block::mamba},
                                      {'-', "mlp", Block::mlp},
                                      {'E', "moe", Block::experts}};
 // Far above any model's; ModelConfig's own bound.
-constexpr int kMostLayers = 1 << 12;
+constexpr int kMaxLayers = 1 << 12;
 
 // Reads hybrid_override_pattern, or layers_block_type, which counts if a file has both, as in
 // transformers.
@@ -63,7 +63,7 @@ std::vector<Block> read_blocks_of_directory(const ConfigSource& source) {
     }
   }
   const int n_layers = static_cast<int>(blocks.size());
-  require_range(source, key, n_layers, 1, kMostLayers);
+  require_range(source, key, n_layers, 1, kMaxLayers);
   if (const int said = source.whole(kLayers).value_or(n_layers); said != n_layers) {
     source.fail(kLayers, fmt::format("{}, the layers of {}", n_layers, key.hugging_face),
                 fmt::format("{}", said));
@@ -168,13 +168,13 @@ DeltaShape read_shape(const ConfigSource& source) {
   constexpr ConfigKey kGroups = {"n_groups", "ssm.group_count"};
   constexpr ConfigKey kHeads = {"mamba_num_heads", "ssm.time_step_rank"};
   DeltaShape shape;
-  shape.n_taps = read_size(source, {"conv_kernel", "ssm.conv_kernel"}, 4, 2, kMostTaps);
-  shape.n_key_heads = read_size(source, kGroups, 8, 1, kMostMambaHeads);
-  shape.n_value_heads = read_size(source, kHeads, 128, 1, kMostMambaHeads);
-  shape.key_dim = read_size(source, {"ssm_state_size", "ssm.state_size"}, 128, 1, kMostMambaDim);
+  shape.n_taps = read_size(source, {"conv_kernel", "ssm.conv_kernel"}, 4, 2, kMaxTaps);
+  shape.n_key_heads = read_size(source, kGroups, 8, 1, kMaxMambaHeads);
+  shape.n_value_heads = read_size(source, kHeads, 128, 1, kMaxMambaHeads);
+  shape.key_dim = read_size(source, {"ssm_state_size", "ssm.state_size"}, 128, 1, kMaxMambaDim);
   shape.value_dim = source.is_gguf()
                         ? read_mamba_head_dim(source, shape.n_value_heads)
-                        : read_size(source, {"mamba_head_dim", nullptr}, 64, 1, kMostMambaDim);
+                        : read_size(source, {"mamba_head_dim", nullptr}, 64, 1, kMaxMambaDim);
   require_whole_groups(source, kHeads, kGroups, shape);
   return shape;
 }

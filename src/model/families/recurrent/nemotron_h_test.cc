@@ -34,17 +34,17 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
+using test::golden_directory;
+using test::kNoKey;
 using ::testing::HasSubstr;
-using testing::kNoKey;
 
 std::string refusal_of(const char* golden, const json& changes) {
-  return testing::read_changed(golden, changes).refusal;
+  return test::read_changed(golden, changes).refusal;
 }
 
 TEST(NemotronHConfig, SaysWhatEachLayerIs) {
   const auto n_recurrent = [](const json& changes) {
-    const testing::ReadConfig read = testing::read_changed("nemotron_h_plain", changes);
+    const test::ReadConfig read = test::read_changed("nemotron_h_plain", changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
   };
@@ -93,7 +93,7 @@ TEST(NemotronHConfig, IsTheSameInBothForms) {
 
 TEST(NemotronHConfig, HasTheShapeOfStates) {
   const auto shape = [](const char* golden, const json& changes) {
-    const testing::ReadConfig read = testing::read_changed(golden, changes);
+    const test::ReadConfig read = test::read_changed(golden, changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? RecurrentShape{} : read.family->recurrent_layers().shape;
   };
@@ -111,8 +111,7 @@ TEST(NemotronHConfig, HasTheShapeOfStates) {
 
 // The hub's first files have a head's width under the second name only.
 TEST(NemotronHConfig, KnowsTheWidthOfHeadsByTwoNames) {
-  const testing::ReadConfig read =
-      testing::read_changed("nemotron_h_plain", {{"head_dim", kNoKey}});
+  const test::ReadConfig read = test::read_changed("nemotron_h_plain", {{"head_dim", kNoKey}});
   ASSERT_NE(read.family, nullptr) << read.refusal;
   EXPECT_EQ(read.family->config().head_dim, 10);
   EXPECT_EQ(refusal_of("nemotron_h_plain", {{"attention_head_dim", kNoKey}}), "");
@@ -198,7 +197,7 @@ TEST(NemotronHWeights, AreThoseOfTheConfiguration) {
         std::tuple{"nemotron_h_moe", json{{"n_routed_experts", 5}}, "mixer.gate"},
         std::tuple{"nemotron_h_moe", json{{"moe_shared_expert_intermediate_size", 21}},
                    "mixer.shared_experts.up_proj"}}) {
-    EXPECT_THAT(testing::refusal_to_load(golden, changes), HasSubstr(named)) << changes;
+    EXPECT_THAT(test::refusal_to_load(golden, changes), HasSubstr(named)) << changes;
   }
 }
 
@@ -211,7 +210,7 @@ TEST(NemotronHWeights, AreAllCounted) {
     for (const TensorView& tensor : source->tensors()) {
       n_stored += tensor.n_elements();
     }
-    const Footprint footprint = testing::load_f32(directory)->footprint();
+    const Footprint footprint = test::load_f32(directory)->footprint();
     EXPECT_EQ(footprint.n_parameters, n_stored) << name;
     EXPECT_GT(footprint.idle_bytes, 0) << name;
   }
@@ -279,7 +278,7 @@ void write_with(const fs::path& path, const std::vector<std::string>& entries,
 
 // The converter counts Nemotron 3 Super's module as a layer that attends and has experts.
 TEST(NemotronHGguf, LeavesOutTheModuleBehindTheLayers) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path path = directory.path() / "model.gguf";
   const std::string family = "nemotron_h_moe.";
   const std::vector<std::string> entries = {
@@ -287,15 +286,15 @@ TEST(NemotronHGguf, LeavesOutTheModuleBehindTheLayers) {
       list_entry(family + "attention.head_count_kv", {0, 1, 0, 0, 1}),
       list_entry(family + "feed_forward_length", {0, 0, 14, 14, 14})};
   write_with(path, entries, {"blk.4.nextn.eh_proj.weight", "blk.4.nextn.enorm.weight"});
-  const testing::GoldenModel golden("nemotron_h_latent");
-  testing::expect_same_bits(testing::logits_of(golden.directory / "model.gguf", golden.ids), 0,
-                            testing::logits_of(path, golden.ids));
-  EXPECT_TRUE(testing::load_f32(path)->warnings().empty());
+  const test::GoldenModel golden("nemotron_h_latent");
+  test::expect_same_bits(test::logits_of(golden.directory / "model.gguf", golden.ids), 0,
+                         test::logits_of(path, golden.ids));
+  EXPECT_TRUE(test::load_f32(path)->warnings().empty());
   EXPECT_FALSE(has_mtp_modules(path));  // "auto" would use them
 }
 
 TEST(NemotronHGguf, RefusesListsOfAnotherModel) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path path = directory.path() / "model.gguf";
   const std::string heads = "nemotron_h_moe.attention.head_count_kv";
   const std::string widths = "nemotron_h_moe.feed_forward_length";

@@ -46,25 +46,25 @@ std::vector<bool> read_attends(const ConfigSource& source, int n_layers, int n_m
 DeltaShape read_shape(const ConfigSource& source, bool is_tiled) {
   constexpr ConfigKey kValueHeads = {"linear_num_value_heads", "ssm.time_step_rank"};
   constexpr ConfigKey kValuesWidth = {nullptr, "ssm.inner_size"};
-  constexpr int kMostHeads = 1024;
-  constexpr int kMostDim = 512;
+  constexpr int kMaxHeads = 1024;
+  constexpr int kMaxDim = 512;
   DeltaShape shape;
-  shape.n_taps = read_size(source, {"linear_conv_kernel_dim", "ssm.conv_kernel"}, 4, 2, kMostTaps);
+  shape.n_taps = read_size(source, {"linear_conv_kernel_dim", "ssm.conv_kernel"}, 4, 2, kMaxTaps);
   shape.n_key_heads =
-      read_size(source, {"linear_num_key_heads", "ssm.group_count"}, 16, 1, kMostHeads);
-  shape.n_value_heads = read_size(source, kValueHeads, 32, 1, kMostHeads);
-  shape.key_dim = read_size(source, {"linear_key_head_dim", "ssm.state_size"}, 128, 1, kMostDim);
+      read_size(source, {"linear_num_key_heads", "ssm.group_count"}, 16, 1, kMaxHeads);
+  shape.n_value_heads = read_size(source, kValueHeads, 32, 1, kMaxHeads);
+  shape.key_dim = read_size(source, {"linear_key_head_dim", "ssm.state_size"}, 128, 1, kMaxDim);
   shape.is_tiled = is_tiled;
   if (shape.n_value_heads % shape.n_key_heads != 0) {
     source.fail(kValueHeads, fmt::format("a multiple of the key heads, {}", shape.n_key_heads),
                 fmt::format("{}", shape.n_value_heads));
   }
   if (!source.is_gguf()) {
-    shape.value_dim = read_size(source, {"linear_value_head_dim", nullptr}, 128, 1, kMostDim);
+    shape.value_dim = read_size(source, {"linear_value_head_dim", nullptr}, 128, 1, kMaxDim);
     return shape;
   }
   const int width =
-      read_size(source, kValuesWidth, 0, shape.n_value_heads, shape.n_value_heads * kMostDim);
+      read_size(source, kValuesWidth, 0, shape.n_value_heads, shape.n_value_heads * kMaxDim);
   if (width % shape.n_value_heads != 0) {
     source.fail(kValuesWidth, fmt::format("a multiple of the heads, {}", shape.n_value_heads),
                 fmt::format("{}", width));
@@ -144,10 +144,10 @@ QwenHybrid::QwenHybrid(const ConfigSource& source, const QwenHybridForm& form)
     source.fail({"norm_topk_prob", "expert_weights_norm"}, "true", "false");
   }
   if (form.has_mlp_width) has_experts_ = read_layers_with_experts(source, config().n_layers);
-  constexpr int kMostWidth = 1 << 22;  // as for hidden_dim
+  constexpr int kMaxWidth = 1 << 22;  // as for hidden_dim
   shared_dim_ =
       read_size(source, {"shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
-                512, 1, kMostWidth);
+                512, 1, kMaxWidth);
 }
 
 RecurrentLayers QwenHybrid::recurrent_layers() const {

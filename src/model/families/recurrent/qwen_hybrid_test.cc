@@ -28,14 +28,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::GoldenModel;
-using testing::json_of;
-using testing::Rows;
+using test::golden_directory;
+using test::GoldenModel;
+using test::json_of;
+using test::Rows;
 
 TEST(QwenHybridConfig, SaysWhichLayersAttend) {
   const auto n_recurrent = [](const char* name, const json& changes) {
-    const testing::ReadConfig read = testing::read_changed(name, changes);
+    const test::ReadConfig read = test::read_changed(name, changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
   };
@@ -53,7 +53,7 @@ TEST(QwenHybridConfig, SaysWhichLayersAttend) {
             "layer_types",
             json({"full_attention", "conv", "full_attention", "full_attention", "full_attention"}),
             "full_attention or linear_attention"}}) {
-    const std::string refusal = testing::read_changed("qwen3_5_grouped", {{key, value}}).refusal;
+    const std::string refusal = test::read_changed("qwen3_5_grouped", {{key, value}}).refusal;
     EXPECT_NE(refusal.find(named), std::string::npos) << refusal;
   }
 }
@@ -62,29 +62,29 @@ TEST(QwenHybridConfig, SaysWhichLayersAttend) {
 // layers attend.
 std::string layers_of_gguf(unsigned n_layers, const std::vector<std::uint8_t>& recurrent,
                            unsigned n_modules) {
-  const testing::TemporaryDirectory directory;
-  test_files::Gguf file;
+  const test::TemporaryDirectory directory;
+  test::Gguf file;
   file.text("general.architecture", "qwen35")
-      .value("qwen35.vocab_size", test_files::kU32, 300U)
-      .value("qwen35.context_length", test_files::kU32, 64U)
-      .value("qwen35.block_count", test_files::kU32, n_layers)
-      .value("qwen35.embedding_length", test_files::kU32, 64U)
-      .value("qwen35.feed_forward_length", test_files::kU32, 96U)
-      .value("qwen35.attention.head_count", test_files::kU32, 4U)
-      .value("qwen35.attention.key_length", test_files::kU32, 16U)
-      .value("qwen35.attention.value_length", test_files::kU32, 16U)
-      .value("qwen35.attention.layer_norm_rms_epsilon", test_files::kF32, 1e-6F)
-      .value("qwen35.rope.dimension_count", test_files::kU32, 4U)
-      .value("qwen35.ssm.conv_kernel", test_files::kU32, 4U)
-      .value("qwen35.ssm.state_size", test_files::kU32, 8U)
-      .value("qwen35.ssm.group_count", test_files::kU32, 2U)
-      .value("qwen35.ssm.time_step_rank", test_files::kU32, 2U)
-      .value("qwen35.ssm.inner_size", test_files::kU32, 16U)
-      .value("qwen35.nextn_predict_layers", test_files::kU32, n_modules);
+      .value("qwen35.vocab_size", test::kU32, 300U)
+      .value("qwen35.context_length", test::kU32, 64U)
+      .value("qwen35.block_count", test::kU32, n_layers)
+      .value("qwen35.embedding_length", test::kU32, 64U)
+      .value("qwen35.feed_forward_length", test::kU32, 96U)
+      .value("qwen35.attention.head_count", test::kU32, 4U)
+      .value("qwen35.attention.key_length", test::kU32, 16U)
+      .value("qwen35.attention.value_length", test::kU32, 16U)
+      .value("qwen35.attention.layer_norm_rms_epsilon", test::kF32, 1e-6F)
+      .value("qwen35.rope.dimension_count", test::kU32, 4U)
+      .value("qwen35.ssm.conv_kernel", test::kU32, 4U)
+      .value("qwen35.ssm.state_size", test::kU32, 8U)
+      .value("qwen35.ssm.group_count", test::kU32, 2U)
+      .value("qwen35.ssm.time_step_rank", test::kU32, 2U)
+      .value("qwen35.ssm.inner_size", test::kU32, 16U)
+      .value("qwen35.nextn_predict_layers", test::kU32, n_modules);
   if (!recurrent.empty()) {
-    file.array("qwen35.attention.recurrent_layers", test_files::kBool, recurrent);
+    file.array("qwen35.attention.recurrent_layers", test::kBool, recurrent);
   }
-  const test_files::Bytes bytes = file.bytes();
+  const test::Bytes bytes = file.bytes();
   std::ofstream(directory.path() / "model.gguf", std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));
@@ -115,20 +115,20 @@ TEST(QwenHybridConfig, ReadsFlagsAndModulesOfGguf) {
 // transformers has no other weights in Qwen3.5, and llama.cpp in no file of these families.
 TEST(QwenHybridConfig, MakesWeightsOfExpertsAddUp) {
   const json off = {{"norm_topk_prob", false}};
-  EXPECT_EQ(testing::read_changed("qwen3_next_plain", off).refusal, "");
-  const std::string refusal = testing::read_changed("qwen3_5_moe_plain", off).refusal;
+  EXPECT_EQ(test::read_changed("qwen3_next_plain", off).refusal, "");
+  const std::string refusal = test::read_changed("qwen3_5_moe_plain", off).refusal;
   EXPECT_NE(refusal.find("norm_topk_prob"), std::string::npos) << refusal;
 }
 
 TEST(QwenHybridConfig, HasNoExpertsWhereNoLayerHasThem) {
-  const testing::ReadConfig read =
-      testing::read_changed("qwen3_next_plain", {{"decoder_sparse_step", 9}});
+  const test::ReadConfig read =
+      test::read_changed("qwen3_next_plain", {{"decoder_sparse_step", 9}});
   ASSERT_NE(read.family, nullptr) << read.refusal;
   EXPECT_EQ(read.family->config().n_experts, 0);
 }
 
 TEST(QwenHybridConfig, HasTheShapeOfStates) {
-  const testing::ReadConfig read = testing::read_changed("qwen3_5_grouped", {});
+  const test::ReadConfig read = test::read_changed("qwen3_5_grouped", {});
   ASSERT_NE(read.family, nullptr) << read.refusal;
   const RecurrentShape& shape = read.family->recurrent_layers().shape;
   EXPECT_EQ(shape.delta.convolved_width(), 2 * 2 * 12 + 4 * 12);
@@ -142,12 +142,12 @@ TEST(QwenHybridConfig, HasTheShapeOfStates) {
   other.delta.is_tiled = false;
   EXPECT_EQ(other, shape);
   // transformers' defaults.
-  const testing::ReadConfig defaults =
-      testing::read_changed("qwen3_5_grouped", {{"linear_num_key_heads", "(none)"},
-                                                {"linear_num_value_heads", "(none)"},
-                                                {"linear_key_head_dim", "(none)"},
-                                                {"linear_value_head_dim", "(none)"},
-                                                {"linear_conv_kernel_dim", "(none)"}});
+  const test::ReadConfig defaults =
+      test::read_changed("qwen3_5_grouped", {{"linear_num_key_heads", "(none)"},
+                                             {"linear_num_value_heads", "(none)"},
+                                             {"linear_key_head_dim", "(none)"},
+                                             {"linear_value_head_dim", "(none)"},
+                                             {"linear_conv_kernel_dim", "(none)"}});
   ASSERT_NE(defaults.family, nullptr) << defaults.refusal;
   EXPECT_EQ(defaults.family->recurrent_layers().shape.state_width, 3 * 8192 + 32 * 128 * 128);
 }
@@ -159,35 +159,35 @@ TEST(QwenHybridConfig, RefusesWhatIsAnotherModel) {
         std::pair{"linear_conv_kernel_dim", json(1)}, std::pair{"attn_output_gate", json(false)},
         std::pair{"output_gate_type", json("sigmoid")}, std::pair{"use_sliding_window", json(true)},
         std::pair{"hidden_act", json("gelu")}}) {
-    const std::string refusal = testing::read_changed("qwen3_5_grouped", {{key, value}}).refusal;
+    const std::string refusal = test::read_changed("qwen3_5_grouped", {{key, value}}).refusal;
     EXPECT_NE(refusal.find(key), std::string::npos) << refusal;
   }
   // Keys that published files have as well.
-  EXPECT_EQ(testing::read_changed("qwen3_5_grouped", {{"attn_output_gate", true},
-                                                      {"output_gate_type", "swish"},
-                                                      {"mamba_ssm_dtype", "float32"},
-                                                      {"mtp_num_hidden_layers", 1},
-                                                      {"mtp_use_dedicated_embeddings", false}})
+  EXPECT_EQ(test::read_changed("qwen3_5_grouped", {{"attn_output_gate", true},
+                                                   {"output_gate_type", "swish"},
+                                                   {"mamba_ssm_dtype", "float32"},
+                                                   {"mtp_num_hidden_layers", 1},
+                                                   {"mtp_use_dedicated_embeddings", false}})
                 .refusal,
             "");
   // RoPE sections belong to Qwen3.5.
   json rope = json_of(golden_directory("qwen3_5_grouped") / "config.json").at("rope_parameters");
   rope.erase("mrope_interleaved");
   const std::string refusal =
-      testing::read_changed("qwen3_next_mixed", {{"rope_parameters", rope}}).refusal;
+      test::read_changed("qwen3_next_mixed", {{"rope_parameters", rope}}).refusal;
   EXPECT_NE(refusal.find("mrope_section"), std::string::npos) << refusal;
 }
 
 // A weight of the other kind of layer is refused by name, and so is a missing one.
 TEST(QwenHybridWeights, AreThoseOfTheConfiguration) {
   const std::string kind =
-      testing::refusal_to_load("qwen3_next_plain", {{"full_attention_interval", 2}});
+      test::refusal_to_load("qwen3_next_plain", {{"full_attention_interval", 2}});
   EXPECT_NE(kind.find("layers.1.self_attn.q_proj"), std::string::npos) << kind;
   const std::string taps =
-      testing::refusal_to_load("qwen3_5_grouped", {{"linear_conv_kernel_dim", 3}});
+      test::refusal_to_load("qwen3_5_grouped", {{"linear_conv_kernel_dim", 3}});
   EXPECT_NE(taps.find("linear_attn.conv1d"), std::string::npos) << taps;
   const std::string shared =
-      testing::refusal_to_load("qwen3_next_plain", {{"shared_expert_intermediate_size", 20}});
+      test::refusal_to_load("qwen3_next_plain", {{"shared_expert_intermediate_size", 20}});
   EXPECT_NE(shared.find("shared_expert.gate_proj"), std::string::npos) << shared;
 }
 
@@ -198,9 +198,9 @@ class TiledGguf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TiledGguf, HasTheLogitsOfTransformers) {
   const GoldenModel golden(GetParam());
-  const auto model = testing::load_f32(golden.directory / "tiled.gguf");
+  const auto model = test::load_f32(golden.directory / "tiled.gguf");
   const auto sequence = model->open({});
-  const Rows rows = testing::run_block(*model, *sequence, golden.ids);
+  const Rows rows = test::run_block(*model, *sequence, golden.ids);
   ASSERT_EQ(rows.size(), golden.logits.size());
   double largest = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -213,7 +213,7 @@ TEST_P(TiledGguf, HasTheLogitsOfTransformers) {
   EXPECT_GT(largest, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TiledGguf, ::testing::ValuesIn(testing::golden_names("tiled.gguf")),
+INSTANTIATE_TEST_SUITE_P(All, TiledGguf, ::testing::ValuesIn(test::golden_names("tiled.gguf")),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "base/elementary.h"
 #include "model/pass/expert_memory.h"
-#include "model/pass/on_cpu/turn_angles.h"
+#include "model/pass/on_cpu/rope_angles.h"
 #include "model/pass/pass_builder.h"
 
 namespace outrider {
@@ -94,7 +94,7 @@ kernels::Attend attend_of(const KernelTable& table, const Attention& attention,
                           kernels::KvKind kv) {
   const bool pairs =
       table.attend_bf16_pairs != nullptr && attention.query.matrix.kind() == WeightKind::bf16 &&
-      kv == kernels::KvKind::bf16 && attention.head_dim <= kernels::kMostRoundedHeadDim;
+      kv == kernels::KvKind::bf16 && attention.head_dim <= kernels::kMaxRoundedHeadDim;
   return pairs ? table.attend_bf16_pairs : table.attend[static_cast<int>(kv)];
 }
 
@@ -132,7 +132,7 @@ void CpuOps::operator()(const op::Angles& op) const {
   const Range mine = team.share(pass.plan_.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     const PassRow& at = pass.plan_.rows()[static_cast<std::size_t>(i)];
-    turn_angles(rope, at, row_of(angles.cosines, i, angles.half),
+    rope_angles(rope, at, row_of(angles.cosines, i, angles.half),
                 row_of(angles.sines, i, angles.half));
     if (rope.query_beta != 0) {
       angles.query_scales[static_cast<std::size_t>(i)] = rope.query_scale(at.position);
@@ -163,7 +163,7 @@ void CpuOps::operator()(const op::Normalise& op) const {
       if (op.scale != 1) scale_by(op.scale, to, rows.width);
       to += rows.width;
     }
-    buffer(op.to).finish_row(table, static_cast<int>(i));
+    buffer(op.to).quantize_row(table, static_cast<int>(i));
   }
 }
 
@@ -200,13 +200,13 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
       use(i, x);
     }
   };
-  const auto rotate = [&](int i, float* x) {
+  const auto apply_rope = [&](int i, float* x) {
     if (angles == nullptr) return;
     const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(angles->half);
-    table.rotate(x, angles->cosines.data() + at, angles->sines.data() + at, angles->half);
+    table.apply_rope(x, angles->cosines.data() + at, angles->sines.data() + at, angles->half);
   };
-  const auto rotate_query = [&](int i, float* x) {
-    rotate(i, x);
+  const auto rope_query = [&](int i, float* x) {
+    apply_rope(i, x);
     if (angles == nullptr || angles->query_scales.empty()) return;
     scale_by(angles->query_scales[static_cast<std::size_t>(i)], x, head_dim);
   };
@@ -238,7 +238,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
     if (unit < group) {
       const int query = head * group + unit - attention.first_in_group;
       if (query < 0 || query >= attention.n_heads) continue;  // on another rank
-      for_rows(op.query, attention.query.bias, &attention.query_norm, query, rotate_query);
+      for_rows(op.query, attention.query.bias, &attention.query_norm, query, rope_query);
     } else if (unit == group) {
       if (attention.values_are_keys()) {
         for (int i = 0; i < n_rows; ++i) {
@@ -248,7 +248,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
         store_values(head);
       }
       for_rows(op.key, attention.key.bias, &attention.key_norm, head, [&](int i, float* key) {
-        rotate(i, key);
+        apply_rope(i, key);
         store(i, key, table.store_key, shape.keys_at(head));
       });
     } else if (!attention.values_are_keys()) {
@@ -276,7 +276,7 @@ void CpuOps::operator()(const op::Attend& op) const {
 void CpuOps::operator()(const op::Prepare& op) const {
   const int unit = buffer(op.rows).unit();
   for_parts(team, pass.plan_.n_rows(), op.rows.width, unit, [&](int i, int first, int n) {
-    buffer(op.rows).finish_part(*pass.machine_.table, i, first, n);
+    buffer(op.rows).quantize_part(*pass.machine_.table, i, first, n);
   });
 }
 
@@ -303,7 +303,7 @@ void CpuOps::operator()(const op::Gate& op) const {
       }
     }
     activate(table, op, gate, up, n, row(op.to, i) + first);
-    buffer(op.to).finish_part(table, i, first, n);
+    buffer(op.to).quantize_part(table, i, first, n);
   });
 }
 
@@ -376,7 +376,7 @@ void CpuOps::operator()(const op::MultiplyExperts& op) const {
     multiply_experts(op, touched);
     return;
   }
-  std::array<const ExpertMemory::Matrices*, ExpertMemory::kMostTogether> kinds{};
+  std::array<const ExpertMemory::Matrices*, ExpertMemory::kMaxTogether> kinds{};
   const auto n_products = static_cast<std::size_t>(op.n_products);
   for (std::size_t i = 0; i < n_products; ++i) kinds[i] = op.products[i].matrices;
   const bool decides = team.index() == 0;

@@ -42,7 +42,7 @@ void CpuOps::operator()(const op::Gather& op) const {
   if (!receives || pass.gather_.has_failed()) return;
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     if (n_rows > 1) put_together(pass.gather_.received(), n_rows, parts, i, row(op.to, i));
-    if (to_all) buffer(op.to).finish_row(*pass.machine_.table, static_cast<int>(i));
+    if (to_all) buffer(op.to).quantize_row(*pass.machine_.table, static_cast<int>(i));
   }
 }
 

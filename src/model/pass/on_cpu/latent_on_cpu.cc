@@ -18,29 +18,29 @@ void CpuOps::operator()(const op::PlaceLatents& op) const {
   const KvShape& shape = pass.cache_->shape(op.cache_layer);
   // to (rope_dim) = from, rotated. In `from` a pair's elements are adjacent; in `to` they are in
   // separate halves, for queries and keys alike, so scores are unchanged.
-  const auto turn = [&](int i, const float* from, float* to) {
+  const auto apply_rope = [&](int i, const float* from, float* to) {
     const int half = angles.half;
     for (int pair = 0; pair < half; ++pair) {
       to[pair] = from[2 * pair];
       to[pair + half] = from[2 * pair + 1];
     }
     const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(half);
-    table.rotate(to, angles.cosines.data() + at, angles.sines.data() + at, half);
+    table.apply_rope(to, angles.cosines.data() + at, angles.sines.data() + at, half);
   };
   const auto place_query = [&](int i, int head) {
     const float* const query = row(op.query, i) + head * width;
     const std::int64_t slot = std::int64_t{head} * n_rows + i;
     std::copy_n(query, latent.plain_dim, row(op.plain, slot));
-    buffer(op.plain).finish_row(table, static_cast<int>(slot));
-    turn(i, query + latent.plain_dim,
-         row(op.absorbed, i) + head * latent.attention.head_dim + latent.latent_dim);
+    buffer(op.plain).quantize_row(table, static_cast<int>(slot));
+    apply_rope(i, query + latent.plain_dim,
+               row(op.absorbed, i) + head * latent.attention.head_dim + latent.latent_dim);
   };
   const auto place_key = [&](int i) {
     const float* const key = row(op.key, i);
     float* const kept = row(op.kept, i);
     const Norm& norm = latent.latent_norm;
     table.rms_norm(key, norm.weight.data(), latent.latent_dim, norm.epsilon, kept);
-    turn(i, key + latent.latent_dim, kept + latent.latent_dim);
+    apply_rope(i, key + latent.latent_dim, kept + latent.latent_dim);
     const PassRow& at = pass.plan_.rows()[static_cast<std::size_t>(i)];
     const int slot = at.sequence->n_kept() + at.node;
     table.store_key[static_cast<int>(shape.kind)](
@@ -61,7 +61,7 @@ void CpuOps::operator()(const op::SplitHeads& op) const {
   for (std::int64_t slot = mine.begin; slot < mine.end; ++slot) {
     const std::int64_t head = slot / n_rows;
     std::copy_n(row(op.from, slot % n_rows) + head * op.to.width, op.to.width, row(op.to, slot));
-    buffer(op.to).finish_row(*pass.machine_.table, static_cast<int>(slot));
+    buffer(op.to).quantize_row(*pass.machine_.table, static_cast<int>(slot));
   }
 }
 

@@ -57,7 +57,7 @@ void CpuOps::recur(const op::Recur& op, const op::Recur::Mamba& layer) const {
       if (!layer.step.bias->empty()) product += (*layer.step.bias)[place];
       const auto length =
           static_cast<float>(portable_softplus(double{product} + mamba.step_bias[place]));
-      const float step = std::clamp(length, mamba.least_step, mamba.most_step);
+      const float step = std::clamp(length, mamba.min_step, mamba.max_step);
       float* const inputs = inputs_of(i);
       inputs[shape.beta_at(head)] = step;
       inputs[shape.decay_at(head)] =

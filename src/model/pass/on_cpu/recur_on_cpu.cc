@@ -43,7 +43,7 @@ void CpuOps::recur(const op::Recur& op, const op::Recur::Convolution& layer) con
              find_window(its, op.cache_layer, convolution.n_taps, width), first, n, y);
     add_to(y, convolution.bias, first, n);
     for (int j = 0; j < n; ++j) y[j] *= c[j];
-    to.finish_part(*pass.machine_.table, i, first, n);
+    to.quantize_part(*pass.machine_.table, i, first, n);
   }
 }
 

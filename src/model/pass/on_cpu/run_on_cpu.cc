@@ -27,7 +27,7 @@ const DeltaShape* shape_of_states(const Op& op) {
 
 std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine& machine) {
   if (list.caches.empty()) return nullptr;
-  return std::make_shared<KvCache>(list.caches, machine.kv, machine.most_cache_bytes,
+  return std::make_shared<KvCache>(list.caches, machine.kv, machine.max_cache_bytes,
                                    MakePageStore(), machine.cache_limit);
 }
 
@@ -47,7 +47,7 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
     : PassExecutor(std::move(list), config, machine.kv),
       machine_(machine),
       schedules_(list_),
-      least_share_ns_(kLeastShare_ns),
+      min_share_ns_(kMinShare_ns),
       buffers_(list_.buffers.size()),
       gather_(machine.ranks) {
   cache_ = with_cache != nullptr ? with_cache->cache_ : make_cache(list_, machine);
@@ -81,9 +81,9 @@ void CpuPass::make_attention() {
     if (attend == nullptr) continue;
     const Attention& attention = *attend->attention;
     const KvShape& shape = cache_->shape(attend->cache_layer);
-    if (machine_.kv == kernels::KvKind::int8 && shape.head_dim > kernels::kMostRoundedHeadDim) {
+    if (machine_.kv == kernels::KvKind::int8 && shape.head_dim > kernels::kMaxRoundedHeadDim) {
       throw UsageError("load model", "kv int8",
-                       fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
+                       fmt::format("heads of at most {} elements", kernels::kMaxRoundedHeadDim),
                        fmt::format("{}", shape.head_dim));
     }
     const AttentionWork::Heads heads = {.n = attention.n_heads,
@@ -109,8 +109,8 @@ void CpuPass::measure_work() {
   };
   for (const Op& op : list_.ops) {
     if (const auto* route = std::get_if<op::Route>(&op.what)) {
-      most_experts_ = std::max(most_experts_, route->experts->n());
-      most_used_ = std::max(most_used_, route->experts->n_used);
+      max_experts_ = std::max(max_experts_, route->experts->n());
+      max_used_ = std::max(max_used_, route->experts->n_used);
     }
     if (list_.n_layers > 0 && op.layer < 0) continue;
     if (const auto* what = std::get_if<op::Multiply>(&op.what)) {
@@ -131,13 +131,13 @@ void CpuPass::measure_work() {
   products_per_row_ /= std::max(list_.n_layers, 1);
 }
 
-void CpuPass::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+void CpuPass::prepare(std::span<const TokenBlock> blocks, const RowSet& logits,
                       std::span<const int> skip_layers) {
   require_skippable(skip_layers);
-  plan_.lay_out(blocks, logits, skip_layers, *config_, *cache_);
+  plan_.prepare(blocks, logits, skip_layers, *config_, *cache_);
   steps_ = &schedules_.of(skip_layers, plan_.n_asked() == 0);
-  make_room();
-  for (const auto& work : attention_) work->make_room(plan_);
+  resize_scratch();
+  for (const auto& work : attention_) work->resize_scratch(plan_);
 }
 
 bool CpuPass::has_keys_for_readers(const Sequence& sequence) const {
@@ -152,25 +152,25 @@ bool CpuPass::has_keys_for_readers(const Sequence& sequence) const {
   return true;
 }
 
-void CpuPass::lay_out_readers(std::span<const KeyReaders> readers) {
-  plan_.lay_out_readers(readers, *config_, *cache_);
+void CpuPass::prepare_readers(std::span<const KeyReaders> readers) {
+  plan_.prepare_readers(readers, *config_, *cache_);
   for (std::size_t i = 0; i < readers.size(); ++i) {
     if (has_keys_for_readers(*readers[i].sequence)) continue;
     throw Error("forward", fmt::format("block {}", i), "a sequence with the keys of its windows",
                 "one that was rewound to where they are gone in part");
   }
   steps_ = &schedules_.of({}, plan_.n_rows() == 0);
-  make_room();
-  for (const auto& work : attention_) work->make_room(plan_);
+  resize_scratch();
+  for (const auto& work : attention_) work->resize_scratch(plan_);
 }
 
-void CpuPass::lay_out_rows(int n_rows) {
-  plan_.lay_out_rows(n_rows);
+void CpuPass::prepare_rows(int n_rows) {
+  plan_.prepare_rows(n_rows);
   steps_ = &schedules_.of({}, n_rows == 0);
-  make_room();
+  resize_scratch();
 }
 
-void CpuPass::make_room() {
+void CpuPass::resize_scratch() {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& buffer = list_.buffers[i];
     if (buffer.n_slots > 0) {
@@ -181,17 +181,17 @@ void CpuPass::make_room() {
                          buffer.forms);
     }
   }
-  routing_.resize(plan_.n_rows(), most_experts_, most_used_);
+  routing_.resize(plan_.n_rows(), max_experts_, max_used_);
   for (const Op& op : list_.ops) {
     if (const auto* what = std::get_if<op::Gather>(&op.what)) {
       // Logits come to rank 0 alone.
       const bool receives = what->to.buffer != kLogits || gather_.ranks().leads();
       const int n_rows = what->asked ? plan_.n_asked() : plan_.n_rows();
-      gather_.make_room(receives ? n_rows : 0, what->to.width);
+      gather_.resize(receives ? n_rows : 0, what->to.width);
     }
   }
   if (slot_floats_ > 0) {
-    walks_.lay_out(plan_.rows());
+    walks_.prepare(plan_.rows());
     const std::size_t n_floats = static_cast<std::size_t>(machine_.n_threads) *
                                  static_cast<std::size_t>(walks_.n_slots()) * slot_floats_;
     if (delta_slots_.size() < n_floats) delta_slots_.resize(n_floats);
@@ -213,7 +213,7 @@ float* CpuPass::row(const Rows& rows, std::int64_t i) {
 }
 
 int CpuPass::n_threads() const {
-  return threads_for(weight_bytes_, products_per_row_ * plan_.n_rows(), least_share_ns_,
+  return threads_for(weight_bytes_, products_per_row_ * plan_.n_rows(), min_share_ns_,
                      machine_.n_threads);
 }
 
@@ -228,7 +228,8 @@ void CpuPass::run(const Outputs& outputs) {
     const CpuOps run_op{*this, team};
     for (const Step& step : *steps_) {
       if (step.barrier) {
-        step.prefetch != nullptr ? step.prefetch->comes_next(team) : team.reads_next(nullptr, 0);
+        step.prefetch != nullptr ? step.prefetch->set_prefetch(team)
+                                 : team.set_prefetch(nullptr, 0);
         team.barrier();
       }
       if (before_op_) before_op_(team.index(), step);

@@ -35,8 +35,8 @@ class CpuPass final : public PassExecutor {
   struct Machine {
     const KernelTable* table = nullptr;  // the one for which the weights are packed
     kernels::KvKind kv = kernels::KvKind::f32;
-    std::size_t most_cache_bytes = PagePool::kUnbounded;
-    std::string cache_limit = KvCache::kLimit;  // what most_cache_bytes are, for messages
+    std::size_t max_cache_bytes = PagePool::kUnbounded;
+    std::string cache_limit = KvCache::kLimit;  // what max_cache_bytes are, for messages
     int n_threads = 1;
     // For a list with only a rank's part of the columns: gathers them. Must outlive the pass.
     Communicator* ranks = nullptr;
@@ -47,24 +47,24 @@ class CpuPass final : public PassExecutor {
   CpuPass(PassList list, const ModelConfig& config, const Machine& machine);
   // A second pass over another's sequences: its list has the same caches.
   CpuPass(PassList list, const CpuPass& other);
-  // For lists without embeddings and attention; used with lay_out_rows only.
+  // For lists without embeddings and attention; used with prepare_rows only.
   CpuPass(PassList list, const Machine& machine);
 
-  void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) override {
-    lay_out(blocks, request.logits, request.skip_layers);
+  void prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) override {
+    prepare(blocks, request.logits, request.skip_layers);
   }
-  void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+  void prepare(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers = {});
   // Rows that attend to sequences of this cache and store nothing (PassPlan). For lists whose
   // attentions all read the keys of other layers. Throws Error also if has_keys_for_readers() is
   // false.
-  void lay_out_readers(std::span<const KeyReaders> readers);
+  void prepare_readers(std::span<const KeyReaders> readers);
   // Whether it is a sequence of this cache and has the keys that such rows read. A window of the
   // list may be longer than that of the layer whose keys it reads. Then some keys are missing after
   // a rewind as far as the sequence's own windows allow.
   bool has_keys_for_readers(const Sequence& sequence) const;
   // n_rows rows without sequence, all with logits.
-  void lay_out_rows(int n_rows);
+  void prepare_rows(int n_rows);
   // Row i of one of the list's buffers: (rows.width).
   float* row(const Rows& rows, std::int64_t i);
   // Throws LostRank, and nothing else, if a rank is lost; this object is unusable then.
@@ -81,7 +81,7 @@ class CpuPass final : public PassExecutor {
   // A pass uses only as many threads as leave each at least this share of every layer, by estimate
   // (thread_share.h derives the default). Bits do not depend on it; 0: always all threads, for
   // tests.
-  void set_least_share_ns(std::int64_t share_ns) { least_share_ns_ = share_ns; }
+  void set_min_share_ns(std::int64_t share_ns) { min_share_ns_ = share_ns; }
   // Called by every thread before every op, for tests that delay threads.
   void set_before_op(std::function<void(int thread, const Step& step)> before_op) {
     before_op_ = std::move(before_op);
@@ -106,7 +106,7 @@ class CpuPass final : public PassExecutor {
   }
   void measure_work();
   void make_attention();
-  void make_room();
+  void resize_scratch();
   int n_threads() const;
 
   Machine machine_;
@@ -117,14 +117,14 @@ class CpuPass final : public PassExecutor {
   // Per layer on average; of the list, if it has no layers. Experts count as for one row.
   std::int64_t weight_bytes_ = 0;
   std::int64_t products_per_row_ = 0;
-  std::int64_t least_share_ns_;
+  std::int64_t min_share_ns_;
 
   std::vector<Activations> buffers_;
   std::vector<Angles> angles_;
   Routing routing_;
   RankGather gather_;
-  int most_experts_ = 0;  // the most of a layer; 0: no experts
-  int most_used_ = 0;
+  int max_experts_ = 0;  // the most of a layer; 0: no experts
+  int max_used_ = 0;
   std::vector<float> ones_;  // as wide as the widest single-factor gate, and as channels
   // For lists with a state per node: a delta rule's, Mamba-2's.
   StateWalks walks_;

@@ -24,21 +24,21 @@
 namespace outrider {
 namespace {
 
-using testing::FaultyDevice;
+using test::FaultyDevice;
+using test::LyingDevice;
+using test::part;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::LyingDevice;
-using testing::part;
-using testing::Rows;
 
 std::filesystem::path files() {
-  static const testing::TemporaryDirectory kDirectory;
+  static const test::TemporaryDirectory kDirectory;
   static const bool kWritten = [] {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.seed = 5;
     shape.n_layers = 2;
     shape.vocabulary_size = 131;
     shape.context_length = 2048;
-    testing::write_hugging_face(testing::make_tiny_model(shape), kDirectory.path());
+    test::write_hugging_face(test::make_tiny_model(shape), kDirectory.path());
     return true;
   }();
   (void)kWritten;
@@ -63,7 +63,7 @@ using Attempt = std::function<void(const std::function<void()>&)>;
 // Texts that grow, share pages, get trees whose nodes move, and need larger rooms, words and pages
 // as they go on.
 Rows script(LanguageModel& model, const Attempt& attempt) {
-  const std::vector<TokenId> tokens = testing::tokens_without_pattern(1400, 3, 131);
+  const std::vector<TokenId> tokens = test::tokens_without_pattern(1400, 3, 131);
   Rows rows;
   const auto run = [&](Sequence& sequence, std::size_t from, std::size_t n,
                        std::vector<int> parents = {}) {
@@ -71,7 +71,7 @@ Rows script(LanguageModel& model, const Attempt& attempt) {
       const int n_pending = sequence.n_pending();
       const int n_kept = sequence.n_kept();
       try {
-        const Rows more = testing::run_block(model, sequence, part(tokens, from, n), parents);
+        const Rows more = test::run_block(model, sequence, part(tokens, from, n), parents);
         rows.insert(rows.end(), more.begin(), more.end());
       } catch (const NoDeviceMemory&) {
         EXPECT_EQ(sequence.n_pending(), n_pending);
@@ -134,7 +134,7 @@ TEST(DeviceFaults, MemoryOutAtAnyCallLeavesAllThatThereWas) {
     });
     SCOPED_TRACE(fmt::format("call {}", at));
     ASSERT_EQ(got.size(), expected.size());
-    testing::expect_same_bits(expected, 0, got);
+    test::expect_same_bits(expected, 0, got);
     EXPECT_EQ(n_caught, device->has_run_out() ? 1 : 0);
     EXPECT_EQ(model->failure(), "");
     if (!device->has_run_out()) break;
@@ -146,14 +146,14 @@ TEST(DeviceFaults, MemoryOutAtAnyCallLeavesAllThatThereWas) {
 // Layers with and without a window keep their tokens in two groups of pages: a kept path moves in
 // both or in neither.
 TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
-  const auto path = testing::golden_directory("gemma3_mixed");
+  const auto path = test::golden_directory("gemma3_mixed");
   const auto run = [](LanguageModel& model, FaultyDevice* device, int at) {
-    const std::vector<TokenId> tokens = testing::tokens_without_pattern(
-        60, 3, static_cast<unsigned>(model.config().vocabulary_size));
+    const std::vector<TokenId> tokens =
+        test::tokens_without_pattern(60, 3, static_cast<unsigned>(model.config().vocabulary_size));
     const auto sequence = model.open({});
-    Rows rows = testing::run_and_keep(model, *sequence, part(tokens, 0, 20));
+    Rows rows = test::run_and_keep(model, *sequence, part(tokens, 0, 20));
     const std::vector<int> parents = {-1, -1, 1, 0, 2, 4};
-    (void)testing::run_block(model, *sequence, part(tokens, 20, 6), parents);
+    (void)test::run_block(model, *sequence, part(tokens, 20, 6), parents);
     const std::vector<int> kept = {1, 2, 4, 5};
     if (device != nullptr) device->run_out_at(at);
     try {
@@ -162,7 +162,7 @@ TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
       sequence->keep(kept);
     }
     if (device != nullptr) device->run_out_at(FaultyDevice::kNever);
-    const Rows more = testing::run_and_keep(model, *sequence, part(tokens, 30, 3));
+    const Rows more = test::run_and_keep(model, *sequence, part(tokens, 30, 3));
     rows.insert(rows.end(), more.begin(), more.end());
     return rows;
   };
@@ -172,7 +172,7 @@ TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
     const auto device = std::make_shared<FaultyDevice>();
     const Rows got = run(*load(device, path), device.get(), at);
     ASSERT_EQ(got.size(), expected.size());
-    testing::expect_same_bits(expected, 0, got);
+    test::expect_same_bits(expected, 0, got);
     if (!device->has_run_out()) break;
     ++n_failed;
   }
@@ -182,16 +182,16 @@ TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
 // A text that finds no memory for its pass is given up; the others end as ever.
 TEST(DeviceFaults, ATextThatFindsNoMemoryEndsAlone) {
   const auto run = [](LanguageModel& model, FaultyDevice* device) {
-    const std::vector<TokenId> tokens = testing::tokens_without_pattern(1400, 3, 131);
+    const std::vector<TokenId> tokens = test::tokens_without_pattern(1400, 3, 131);
     const auto first = model.open({});
-    Rows rows = testing::run_and_keep(model, *first, part(tokens, 0, 70));
+    Rows rows = test::run_and_keep(model, *first, part(tokens, 0, 70));
     if (device != nullptr) {
       const auto other = first->fork();
       device->run_out_at(0, true);
       int n_refused = 0;
       for (std::size_t done = 0; done < 1200; done += 240) {
         try {
-          (void)testing::run_and_keep(model, *other, part(tokens, 100 + done, 240));
+          (void)test::run_and_keep(model, *other, part(tokens, 100 + done, 240));
         } catch (const NoDeviceMemory&) {
           ++n_refused;
         }
@@ -200,7 +200,7 @@ TEST(DeviceFaults, ATextThatFindsNoMemoryEndsAlone) {
       device->run_out_at(FaultyDevice::kNever);
     }
     for (const std::size_t n : {1U, 5U, 30U}) {
-      const Rows more = testing::run_and_keep(model, *first, part(tokens, 70, n));
+      const Rows more = test::run_and_keep(model, *first, part(tokens, 70, n));
       rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;
@@ -209,7 +209,7 @@ TEST(DeviceFaults, ATextThatFindsNoMemoryEndsAlone) {
   const auto device = std::make_shared<FaultyDevice>();
   const Rows got = run(*load(device), device.get());
   ASSERT_EQ(got.size(), expected.size());
-  testing::expect_same_bits(expected, 0, got);
+  test::expect_same_bits(expected, 0, got);
 }
 
 TEST(DeviceFaults, AModelThatFindsNoMemoryIsNotLoaded) {
@@ -246,7 +246,7 @@ TEST(DeviceFaults, ALostDeviceIsAnErrorThatStays) {
     ++n_lost;
     EXPECT_THAT(model->failure(), HasSubstr("lost"));
     const auto sequence = model->open({});
-    EXPECT_THROW((void)testing::run_block(*model, *sequence, std::vector<TokenId>{1}), LostDevice);
+    EXPECT_THROW((void)test::run_block(*model, *sequence, std::vector<TokenId>{1}), LostDevice);
   }
   EXPECT_GT(n_lost, 16);
 }
@@ -262,7 +262,7 @@ TEST(DeviceFaults, AWrongKernelIsFoundWhenAModelIsLoaded) {
   };
   using device::Kernel;
   EXPECT_THAT(refusal(Kernel::rms_norm, 1), HasSubstr("rms norm"));
-  EXPECT_THAT(refusal(Kernel::rotate, 1), HasSubstr("rotate"));
+  EXPECT_THAT(refusal(Kernel::apply_rope, 1), HasSubstr("rotate"));
   EXPECT_THAT(refusal(Kernel::attend_f32, 1), HasSubstr("attention f32"));
   EXPECT_THAT(refusal(Kernel::merge_splits, 1), HasSubstr("attention f32"));
   EXPECT_THAT(refusal(Kernel::product_int8, 8), HasSubstr("product int8, 8 rows"));

@@ -16,7 +16,7 @@ std::vector<DeviceWeights::Columns> DeviceWeights::of(const Matrix& matrix) {
   const std::size_t tile_bytes = matrix.packed_bytes() / static_cast<std::size_t>(matrix.n_tiles());
   // Where not even one tile fits, the device says so.
   const std::size_t part_bytes =
-      std::max<std::size_t>(device_->facts().most_buffer_bytes / tile_bytes, 1) * tile_bytes;
+      std::max<std::size_t>(device_->facts().max_buffer_bytes / tile_bytes, 1) * tile_bytes;
   Buffers& buffers = matrices_[&matrix];
   if (buffers.empty()) {
     Buffers uploaded;
@@ -42,7 +42,7 @@ device::Range DeviceWeights::of(const std::vector<float>& vector) {
   return whole(*buffers.front());
 }
 
-void DeviceRoom::require(std::size_t piece, std::size_t n_bytes) {
+void DeviceScratch::require(std::size_t piece, std::size_t n_bytes) {
   if (pieces_.size() <= piece) pieces_.resize(piece + 1);
   std::shared_ptr<device::Buffer>& its = pieces_[piece];
   if (its != nullptr && its->n_bytes() >= n_bytes) return;

@@ -39,9 +39,9 @@ class DeviceWeights {
 };
 
 // Memory that is reused in every pass. When it grows, its contents are lost.
-class DeviceRoom {
+class DeviceScratch {
  public:
-  explicit DeviceRoom(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
+  explicit DeviceScratch(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
 
   // Pieces are numbered in the order of their first request. Throws Error if the device's memory is
   // full; the piece is freed then.

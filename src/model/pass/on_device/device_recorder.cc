@@ -47,22 +47,22 @@ DeviceRows::DeviceRows(const PassList& list, const DevicePassShape& shape, int n
       }
     } else if (const auto* attend = std::get_if<op::Attend>(&op.what)) {
       const std::size_t n_heads =
-          size(shape.most_rows) * size(shape.most_splits()) * size(attend->attention->n_heads);
+          size(shape.max_rows) * size(shape.max_splits()) * size(attend->attention->n_heads);
       n_sum_floats_ = std::max(n_sum_floats_, n_heads * size(attend->attention->head_dim));
       n_state_floats_ = std::max(n_state_floats_, n_heads * 2);
     }
   }
 }
 
-int DeviceRows::most_rows(int buffer) const {
+int DeviceRows::max_rows(int buffer) const {
   const bool asked = buffer == kLogits || list_->buffers[size(buffer)].asked;
-  return asked ? shape_.most_asked : shape_.most_rows;
+  return asked ? shape_.max_asked : shape_.max_rows;
 }
 
 std::size_t DeviceRows::float_bytes(int buffer) const {
   const std::size_t width =
       buffer == kLogits ? logit_width_ : size(list_->buffers[size(buffer)].width);
-  return size(most_rows(buffer)) * width * sizeof(float);
+  return size(max_rows(buffer)) * width * sizeof(float);
 }
 
 std::size_t DeviceRows::logit_piece() const {
@@ -70,7 +70,7 @@ std::size_t DeviceRows::logit_piece() const {
 }
 
 std::size_t DeviceRows::best_bytes() const {
-  return size(most_rows(kLogits)) * sizeof(device::BestOfRow);
+  return size(max_rows(kLogits)) * sizeof(device::BestOfRow);
 }
 
 std::size_t DeviceRows::best_part_bytes() const {
@@ -80,72 +80,73 @@ std::size_t DeviceRows::best_part_bytes() const {
 std::size_t DeviceRows::feature_bytes() const {
   constexpr std::size_t kAlignment = device::kRangeAlignment;
   const std::size_t n_bytes =
-      size(shape_.most_rows) * size(list_->buffers.front().width) * sizeof(float);
+      size(shape_.max_rows) * size(list_->buffers.front().width) * sizeof(float);
   return (n_bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-void DeviceRows::require(DeviceRoom& room) const {
+void DeviceRows::require(DeviceScratch& scratch) const {
   for (int buffer = 0; buffer < static_cast<int>(list_->buffers.size()); ++buffer) {
     const Buffer& its = list_->buffers[size(buffer)];
-    room.require(piece_of(buffer, 0), float_bytes(buffer));
+    scratch.require(piece_of(buffer, 0), float_bytes(buffer));
     if (!its.forms.quantized) continue;
     const std::size_t n_groups =
-        size(kernels::groups_of(its.width)) * size(kernels::row_slots(most_rows(buffer)));
-    room.require(piece_of(buffer, 1), n_groups * kernels::kGroup);
-    for (const std::size_t part : {2, 3, 4}) room.require(piece_of(buffer, part), n_groups * 4);
+        size(kernels::groups_of(its.width)) * size(kernels::row_slots(max_rows(buffer)));
+    scratch.require(piece_of(buffer, 1), n_groups * kernels::kGroup);
+    for (const std::size_t part : {2, 3, 4}) scratch.require(piece_of(buffer, part), n_groups * 4);
   }
   if (logit_width_ > 0) {
-    room.require(logit_piece(), float_bytes(kLogits));
-    room.require(kBestPiece, best_bytes());
-    room.require(kBestPartPiece, best_part_bytes());
+    scratch.require(logit_piece(), float_bytes(kLogits));
+    scratch.require(kBestPiece, best_bytes());
+    scratch.require(kBestPartPiece, best_part_bytes());
   }
-  if (n_features_ > 0) room.require(kFeaturePiece, size(n_features_) * feature_bytes());
+  if (n_features_ > 0) scratch.require(kFeaturePiece, size(n_features_) * feature_bytes());
   if (n_sum_floats_ > 0) {
-    room.require(kSumPiece, n_sum_floats_ * sizeof(float));
-    room.require(kStatePiece, n_state_floats_ * sizeof(float));
+    scratch.require(kSumPiece, n_sum_floats_ * sizeof(float));
+    scratch.require(kStatePiece, n_state_floats_ * sizeof(float));
   }
 }
 
-device::Range DeviceRows::floats(const DeviceRoom& room, int buffer) const {
-  return room.of(buffer == kLogits ? logit_piece() : piece_of(buffer, 0), float_bytes(buffer));
+device::Range DeviceRows::floats(const DeviceScratch& scratch, int buffer) const {
+  return scratch.of(buffer == kLogits ? logit_piece() : piece_of(buffer, 0), float_bytes(buffer));
 }
 
-std::shared_ptr<const device::Buffer> DeviceRows::shared_logits(const DeviceRoom& room) const {
-  return room.share(logit_piece());
+std::shared_ptr<const device::Buffer> DeviceRows::shared_logits(
+    const DeviceScratch& scratch) const {
+  return scratch.share(logit_piece());
 }
 
-device::Range DeviceRows::best(const DeviceRoom& room) const {
-  return room.of(kBestPiece, best_bytes());
+device::Range DeviceRows::best(const DeviceScratch& scratch) const {
+  return scratch.of(kBestPiece, best_bytes());
 }
 
-device::Range DeviceRows::best_parts(const DeviceRoom& room) const {
-  return room.of(kBestPartPiece, best_part_bytes());
+device::Range DeviceRows::best_parts(const DeviceScratch& scratch) const {
+  return scratch.of(kBestPartPiece, best_part_bytes());
 }
 
-device::QuantizedRanges DeviceRows::quantized(const DeviceRoom& room, int buffer) const {
-  const int slots = kernels::row_slots(most_rows(buffer));
+device::QuantizedRanges DeviceRows::quantized(const DeviceScratch& scratch, int buffer) const {
+  const int slots = kernels::row_slots(max_rows(buffer));
   const std::size_t n_groups =
       size(kernels::groups_of(list_->buffers[size(buffer)].width)) * size(slots);
-  return {.values = room.of(piece_of(buffer, 1), n_groups * kernels::kGroup),
-          .scales = room.of(piece_of(buffer, 2), n_groups * 4),
-          .sums = room.of(piece_of(buffer, 3), n_groups * 4),
-          .scaled_sums = room.of(piece_of(buffer, 4), n_groups * 4),
+  return {.values = scratch.of(piece_of(buffer, 1), n_groups * kernels::kGroup),
+          .scales = scratch.of(piece_of(buffer, 2), n_groups * 4),
+          .sums = scratch.of(piece_of(buffer, 3), n_groups * 4),
+          .scaled_sums = scratch.of(piece_of(buffer, 4), n_groups * 4),
           .slots = slots};
 }
 
-device::Range DeviceRows::feature(const DeviceRoom& room, int place) const {
-  device::Range range = room.of(kFeaturePiece, size(n_features_) * feature_bytes());
+device::Range DeviceRows::feature(const DeviceScratch& scratch, int place) const {
+  device::Range range = scratch.of(kFeaturePiece, size(n_features_) * feature_bytes());
   range.offset = size(place) * feature_bytes();
-  range.n_bytes = size(shape_.most_rows) * size(list_->buffers.front().width) * sizeof(float);
+  range.n_bytes = size(shape_.max_rows) * size(list_->buffers.front().width) * sizeof(float);
   return range;
 }
 
-device::Range DeviceRows::sums(const DeviceRoom& room) const {
-  return room.of(kSumPiece, n_sum_floats_ * sizeof(float));
+device::Range DeviceRows::sums(const DeviceScratch& scratch) const {
+  return scratch.of(kSumPiece, n_sum_floats_ * sizeof(float));
 }
 
-device::Range DeviceRows::states(const DeviceRoom& room) const {
-  return room.of(kStatePiece, n_state_floats_ * sizeof(float));
+device::Range DeviceRows::states(const DeviceScratch& scratch) const {
+  return scratch.of(kStatePiece, n_state_floats_ * sizeof(float));
 }
 
 namespace {
@@ -162,9 +163,10 @@ class Recorder {
   // no logits.
   void find_best() {
     if (!written_.contains(kLogits)) return;
-    for (device::Step& step : device::best_of_rows(
-             rows_of(kLogits), from_.rows->logit_width(), from_.rows->floats(*from_.room, kLogits),
-             from_.rows->best_parts(*from_.room), from_.rows->best(*from_.room))) {
+    for (device::Step& step : device::best_of_rows(rows_of(kLogits), from_.rows->logit_width(),
+                                                   from_.rows->floats(*from_.scratch, kLogits),
+                                                   from_.rows->best_parts(*from_.scratch),
+                                                   from_.rows->best(*from_.scratch))) {
       append(std::move(step));
     }
   }
@@ -202,7 +204,7 @@ class Recorder {
         append(layer_norm(rows_of(to.buffer), op.takes == Takes::asked, from, *norm, floats(to)));
       } else if (has_norm && norm->n_groups == 1 && op.takes == Takes::own && apart) {
         append(device::rms_norm(rows_of(to.buffer), floats(from), weights(norm->weight),
-                                {.n = word(from.width), .most_rows = 0, .epsilon = norm->epsilon},
+                                {.n = word(from.width), .max_rows = 0, .epsilon = norm->epsilon},
                                 floats(to)));
       } else {
         if (op.takes == Takes::asked) {
@@ -244,7 +246,7 @@ class Recorder {
                                 .k = matrix->k(),
                                 .first_column = part.first,
                                 .all_columns = parts.size() > 1 ? matrix->n_columns() : 0},
-                               from_.rows->quantized(*from_.room, op.from.buffer), floats(to)));
+                               from_.rows->quantized(*from_.scratch, op.from.buffer), floats(to)));
       }
     }
   }
@@ -279,8 +281,8 @@ class Recorder {
     if (attention.position_bias != nullptr) refuse("position biases");
     if (attention.side != CacheSide::text) refuse("an encoder");
     if (attention.reads_whole_block) refuse("attention to whole blocks");
-    if (attention.head_dim > device::kMostHeadDim) {
-      fail(fmt::format("heads of at most {} elements (on a device)", device::kMostHeadDim),
+    if (attention.head_dim > device::kMaxHeadDim) {
+      fail(fmt::format("heads of at most {} elements (on a device)", device::kMaxHeadDim),
            fmt::format("{}", attention.head_dim));
     }
     const KvShape& cache_shape = from_.cache->shape(op.cache_layer);
@@ -290,8 +292,8 @@ class Recorder {
                                        .n_heads = attention.n_heads,
                                        .n_kv_heads = cache_shape.n_heads,
                                        .head_dim = cache_shape.head_dim,
-                                       .most_splits = from_.most_splits,
-                                       .most_pages = from_.most_pages,
+                                       .max_splits = from_.max_splits,
+                                       .max_pages = from_.max_pages,
                                        .scale = attention.scale,
                                        .softcap = attention.softcap};
     device::AttendRanges ranges = {
@@ -300,8 +302,8 @@ class Recorder {
         .slots = from_.words->slots(*from_.word_buffer),
         .pages = from_.words->pages(*from_.word_buffer, group),
         .cache = {},
-        .sums = from_.rows->sums(*from_.room),
-        .states = from_.rows->states(*from_.room),
+        .sums = from_.rows->sums(*from_.scratch),
+        .states = from_.rows->states(*from_.scratch),
         .out = floats(op.to)};
     written_.insert(op.to.buffer);
     for (std::size_t part = 0; part < cache.size(); ++part) {
@@ -374,7 +376,7 @@ class Recorder {
   void operator()(const op::LeaveFeature& op) {
     for (std::size_t place = 0; place < feature_layers_.size(); ++place) {
       if (feature_layers_[place] != op.n_layers_done) continue;
-      const device::Range to = from_.rows->feature(*from_.room, static_cast<int>(place));
+      const device::Range to = from_.rows->feature(*from_.scratch, static_cast<int>(place));
       if (op.norm == nullptr || op.norm->empty()) {
         append(device::copy_rows(rows_of(op.from.buffer), nullptr, floats(op.from),
                                  columns(op.from), to, columns(op.from)));
@@ -387,7 +389,7 @@ class Recorder {
       }
       append(device::rms_norm(
           rows_of(op.from.buffer), floats(op.from), weights(op.norm->weight),
-          {.n = word(op.from.width), .most_rows = 0, .epsilon = op.norm->epsilon}, to));
+          {.n = word(op.from.width), .max_rows = 0, .epsilon = op.norm->epsilon}, to));
     }
   }
 
@@ -426,7 +428,7 @@ class Recorder {
                  : from_.words->rows(*from_.word_buffer);
   }
   device::Range floats(const Rows& rows) const {
-    return from_.rows->floats(*from_.room, rows.buffer);
+    return from_.rows->floats(*from_.scratch, rows.buffer);
   }
   device::Range weights(const std::vector<float>& vector) const {
     return from_.weights->of(vector);
@@ -461,7 +463,7 @@ class Recorder {
                                   .n = word(n),
                                   .n_pieces = word(n_pieces),
                                   .weight_step = has_own ? word(n) : 0U,
-                                  .most_rows = 0,
+                                  .max_rows = 0,
                                   .epsilon = norm.epsilon}));
   }
   device::Step layer_norm(const device::Rows& rows, bool of_asked, const Rows& from,
@@ -471,7 +473,7 @@ class Recorder {
     if (!norm.bias.empty()) bias = weights(norm.bias);
     return device::layer_norm(rows, of_asked ? &asked : nullptr, floats(from), weights(norm.weight),
                               norm.bias.empty() ? nullptr : &bias,
-                              {.n = word(from.width), .most_rows = 0, .epsilon = norm.epsilon}, to);
+                              {.n = word(from.width), .max_rows = 0, .epsilon = norm.epsilon}, to);
   }
   void norm_heads(const Rows& heads, const Norm& norm, const Attention& attention) {
     if (norm.removes_mean || norm.n_groups != 1) refuse("norms of heads that remove the mean");
@@ -488,13 +490,13 @@ class Recorder {
     if (attention.rope == kNoRope) return;
     const std::size_t half = from_.list->ropes[size(attention.rope)].frequencies.size();
     if (half == 0) return;
-    append(device::rotate(rows_of(heads.buffer), floats(heads),
-                          from_.words->cosines(*from_.word_buffer, attention.rope),
-                          from_.words->sines(*from_.word_buffer, attention.rope),
-                          {.n_heads = word(heads.width / attention.head_dim),
-                           .head_dim = word(attention.head_dim),
-                           .half = static_cast<std::uint32_t>(half),
-                           .most_rows = 0}));
+    append(device::apply_rope(rows_of(heads.buffer), floats(heads),
+                              from_.words->cosines(*from_.word_buffer, attention.rope),
+                              from_.words->sines(*from_.word_buffer, attention.rope),
+                              {.n_heads = word(heads.width / attention.head_dim),
+                               .head_dim = word(attention.head_dim),
+                               .half = static_cast<std::uint32_t>(half),
+                               .max_rows = 0}));
   }
   // Writes the forms of finished rows that products read.
   void finish(const Rows& rows) {
@@ -502,7 +504,7 @@ class Recorder {
     const Buffer& buffer = from_.list->buffers[size(rows.buffer)];
     if (!buffer.forms.quantized) return;
     append(device::quantize_rows(rows_of(rows.buffer), floats(rows), buffer.width,
-                                 from_.rows->quantized(*from_.room, rows.buffer)));
+                                 from_.rows->quantized(*from_.scratch, rows.buffer)));
   }
 
   const DeviceRecording& from_;

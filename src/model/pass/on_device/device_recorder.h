@@ -26,22 +26,22 @@ class DeviceRows {
   DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features, bool skips_layers);
 
   // Allocates them. Throws Error if the device's memory is full.
-  void require(DeviceRoom& room) const;
+  void require(DeviceScratch& scratch) const;
 
   // For a buffer of the list, or kLogits: its floats, and the forms that products read.
-  device::Range floats(const DeviceRoom& room, int buffer) const;
-  device::QuantizedRanges quantized(const DeviceRoom& room, int buffer) const;
-  int most_rows(int buffer) const;
+  device::Range floats(const DeviceScratch& scratch, int buffer) const;
+  device::QuantizedRanges quantized(const DeviceScratch& scratch, int buffer) const;
+  int max_rows(int buffer) const;
   int logit_width() const { return static_cast<int>(logit_width_); }
-  std::shared_ptr<const device::Buffer> shared_logits(const DeviceRoom& room) const;
+  std::shared_ptr<const device::Buffer> shared_logits(const DeviceScratch& scratch) const;
   // device::BestOfRow of the rows of logits, and of their parts.
-  device::Range best(const DeviceRoom& room) const;
-  device::Range best_parts(const DeviceRoom& room) const;
-  // The rows of a feature, (most_rows, width of the stream).
-  device::Range feature(const DeviceRoom& room, int place) const;
+  device::Range best(const DeviceScratch& scratch) const;
+  device::Range best_parts(const DeviceScratch& scratch) const;
+  // The rows of a feature, (max_rows, width of the stream).
+  device::Range feature(const DeviceScratch& scratch, int place) const;
   // Intermediate results of an attention, shared by all of them.
-  device::Range sums(const DeviceRoom& room) const;
-  device::Range states(const DeviceRoom& room) const;
+  device::Range sums(const DeviceScratch& scratch) const;
+  device::Range states(const DeviceScratch& scratch) const;
 
  private:
   std::size_t logit_piece() const;
@@ -67,10 +67,10 @@ struct DeviceRecording {
   const DeviceWords* words;
   const device::Buffer* word_buffer;
   const DeviceRows* rows;
-  const DeviceRoom* room;
+  const DeviceScratch* scratch;
   DeviceWeights* weights;
-  int most_pages = 1;
-  int most_splits = 1;
+  int max_pages = 1;
+  int max_splits = 1;
   std::string device_name;  // for messages
 
   // Throws UsageError, which names the op, for one that devices cannot run; Error if the device's

@@ -21,13 +21,13 @@ namespace outrider {
 // The limits for which a program is recorded: rows, rows with logits, pages of a sequence, and
 // slots that are not in place. Powers of two, so that few programs serve all passes.
 struct DevicePassShape {
-  int most_rows = 1;
-  int most_asked = 1;
-  int most_pages = 1;
-  int most_slots = 1;
+  int max_rows = 1;
+  int max_asked = 1;
+  int max_pages = 1;
+  int max_slots = 1;
 
   static DevicePassShape of(const PassPlan& plan);
-  int most_splits() const { return kernels::splits_of(most_pages * kPageTokens); }
+  int max_splits() const { return kernels::splits_of(max_pages * kPageTokens); }
   bool operator==(const DevicePassShape&) const = default;
 };
 

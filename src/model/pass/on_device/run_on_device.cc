@@ -13,7 +13,7 @@ namespace outrider {
 namespace {
 
 // Each doubling of a text's pages needs new programs; the older ones are not used again.
-constexpr std::size_t kMostPrograms = 64;
+constexpr std::size_t kMaxPrograms = 64;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ DevicePass::DevicePass(PassList list, const ModelConfig& config, const Machine& 
       machine_(machine),
       schedules_(list_),
       weights_(machine.device),
-      room_(machine.device) {
+      scratch_(machine.device) {
   const auto has_keys = [](const LayerCache& cache) {
     return !cache.is_recurrent() && cache.values_in_keys == 0 && cache.side == CacheSide::text;
   };
@@ -32,7 +32,7 @@ DevicePass::DevicePass(PassList list, const ModelConfig& config, const Machine& 
                      "another one");
   }
   cache_ = std::make_shared<KvCache>(
-      list_.caches, machine.kv, machine.most_cache_bytes,
+      list_.caches, machine.kv, machine.max_cache_bytes,
       [this](std::span<const CacheGroup> groups) { return make_store(groups); });
   // All weights are uploaded now, and unsupported ops refused.
   for (int group = 0; group < static_cast<int>(cache_->groups().size()); ++group) {
@@ -53,10 +53,11 @@ std::unique_ptr<PageStore> DevicePass::make_store(std::span<const CacheGroup> gr
 
 // Those recorded with buffers that are gone: also where the device had no room for larger ones.
 void DevicePass::drop_outdated_programs() {
-  if (store_->generation() == store_generation_ && room_.generation() == room_generation_) return;
+  if (store_->generation() == store_generation_ && scratch_.generation() == scratch_generation_)
+    return;
   programs_.clear();
   store_generation_ = store_->generation();
-  room_generation_ = room_.generation();
+  scratch_generation_ = scratch_.generation();
 }
 
 DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
@@ -64,14 +65,14 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
   for (const std::unique_ptr<Recorded>& known : programs_) {
     if (known->kind == kind) return *known;
   }
-  if (programs_.size() == kMostPrograms) programs_.erase(programs_.begin());
+  if (programs_.size() == kMaxPrograms) programs_.erase(programs_.begin());
   auto made = std::make_unique<Recorded>(
       Recorded{.kind = kind,
                .words = DeviceWords(list_, *cache_, kind.shape),
                .rows = DeviceRows(list_, kind.shape, static_cast<int>(kind.feature_layers.size()),
                                   !kind.skip_layers.empty()),
                .program = nullptr});
-  made->rows.require(room_);
+  made->rows.require(scratch_);
   const std::size_t n_word_bytes = made->words.n_bytes();
   drop_outdated_programs();
   if (word_buffer_ == nullptr || word_buffer_->n_bytes() < n_word_bytes) {
@@ -85,10 +86,10 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
                                      .words = &made->words,
                                      .word_buffer = word_buffer_.get(),
                                      .rows = &made->rows,
-                                     .room = &room_,
+                                     .scratch = &scratch_,
                                      .weights = &weights_,
-                                     .most_pages = kind.shape.most_pages,
-                                     .most_splits = kind.shape.most_splits(),
+                                     .max_pages = kind.shape.max_pages,
+                                     .max_splits = kind.shape.max_splits(),
                                      .device_name = machine_.name};
   const std::vector<device::Step> steps =
       recording.steps_of(schedules_.of(kind.skip_layers, kind.without_output), kind.feature_layers);
@@ -98,11 +99,11 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
   return *programs_.back();
 }
 
-void DevicePass::lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
+void DevicePass::prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
   require_skippable(request.skip_layers);
   now_ = nullptr;
   now_logits_ = nullptr;
-  plan_.lay_out(blocks, request.logits, request.skip_layers, *config_, *cache_);
+  plan_.prepare(blocks, request.logits, request.skip_layers, *config_, *cache_);
   if (plan_.n_rows() == 0) return;
   now_ =
       &recorded({.shape = DevicePassShape::of(plan_),
@@ -116,7 +117,7 @@ std::shared_ptr<DistantRows> DevicePass::distant_logits() {
   std::shared_ptr<DeviceLogits>& last = last_logits_[now_->kind.skip_layers.empty() ? 0 : 1];
   if (last != nullptr && last.use_count() > 1) {
     // Another output has them still.
-    if (last->buffer() == now_->rows.shared_logits(room_).get()) last->fetch_all();
+    if (last->buffer() == now_->rows.shared_logits(scratch_).get()) last->fetch_all();
     last = nullptr;
   }
   if (last == nullptr) last = std::make_shared<DeviceLogits>(machine_.device);
@@ -137,16 +138,16 @@ void DevicePass::run(const Outputs& outputs) {
   if (now_logits_ != nullptr) {
     best_.resize(static_cast<std::size_t>(plan_.n_asked()));
     const std::span<std::byte> bytes = std::as_writable_bytes(std::span(best_));
-    device::Range range = now_->rows.best(room_);
+    device::Range range = now_->rows.best(scratch_);
     range.n_bytes = bytes.size();
     device.download(range, bytes);
-    now_logits_->start(now_->rows.shared_logits(room_), now_->rows.logit_width(), best_);
+    now_logits_->start(now_->rows.shared_logits(scratch_), now_->rows.logit_width(), best_);
   }
   const auto width = static_cast<std::size_t>(list_.buffers.front().width);
   const std::size_t n_features = outputs.feature_layers.size();
   if (n_features > 0 && features_.size() < n_rows * width) features_.resize(n_rows * width);
   for (std::size_t place = 0; place < n_features; ++place) {
-    device::Range range = now_->rows.feature(room_, static_cast<int>(place));
+    device::Range range = now_->rows.feature(scratch_, static_cast<int>(place));
     range.n_bytes = n_rows * width * sizeof(float);
     device.download(range, {reinterpret_cast<std::byte*>(features_.data()), range.n_bytes});
     for (std::size_t row = 0; row < n_rows; ++row) {
@@ -171,7 +172,7 @@ void DevicePass::upload_embeddings() {
       if (embed->scale == 1) continue;
       for (float& value : x) value *= embed->scale;
     }
-    device::Range to = now_->rows.floats(room_, embed->to.buffer);
+    device::Range to = now_->rows.floats(scratch_, embed->to.buffer);
     to.n_bytes = n * sizeof(float);
     machine_.device->upload(std::as_bytes(std::span(embedded_).first(n)), to);
   }

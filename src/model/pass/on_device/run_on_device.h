@@ -36,7 +36,7 @@ class DevicePass final : public PassExecutor {
     std::shared_ptr<device::Device> device;
     std::string name;  // for messages: "--device vulkan:0"
     kernels::KvKind kv = kernels::KvKind::f32;
-    std::size_t most_cache_bytes = PagePool::kUnbounded;
+    std::size_t max_cache_bytes = PagePool::kUnbounded;
   };
 
   // config outlives the pass, and so do the weights that the list refers to. Uploads them. Throws
@@ -44,7 +44,7 @@ class DevicePass final : public PassExecutor {
   // no room, Error where its kernels give other bits than the processor's.
   DevicePass(PassList list, const ModelConfig& config, const Machine& machine);
 
-  void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) override;
+  void prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) override;
   std::shared_ptr<DistantRows> distant_logits() override;
   void run(const Outputs& outputs) override;
   std::string failure() const override { return machine_.device->failure(); }
@@ -77,11 +77,11 @@ class DevicePass final : public PassExecutor {
   Schedules schedules_;
   DevicePageStore* store_ = nullptr;  // owned by cache_
   DeviceWeights weights_;
-  DeviceRoom room_;
+  DeviceScratch scratch_;
   std::unique_ptr<device::Buffer> word_buffer_;
   std::vector<std::unique_ptr<Recorded>> programs_;
   // The generation with which the programs were recorded.
-  std::uint64_t room_generation_ = 0;
+  std::uint64_t scratch_generation_ = 0;
   std::uint64_t store_generation_ = 0;
 
   const Recorded* now_ = nullptr;             // of the pass that is laid out

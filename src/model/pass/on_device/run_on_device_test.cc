@@ -39,11 +39,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using kernels::KvKind;
+using test::part;
+using test::Row;
+using test::Rows;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::part;
-using testing::Row;
-using testing::Rows;
 
 enum class Where { host, host_reversed, vulkan };
 
@@ -94,12 +94,12 @@ std::unique_ptr<LanguageModel> load(const fs::path& path, const Form& form,
 
 // The files of a family's golden model or of a tiny Llama, written once.
 fs::path files_of(const std::string& name) {
-  static const testing::TemporaryDirectory kDirectory;
+  static const test::TemporaryDirectory kDirectory;
   static std::set<std::string> written;
-  if (name.find("tiny") != 0) return testing::golden_directory(name);
+  if (name.find("tiny") != 0) return test::golden_directory(name);
   const fs::path path = fs::path(kDirectory.path()) / name;
   if (!written.insert(name).second) return path;
-  testing::TinyShape shape;
+  test::TinyShape shape;
   shape.seed = 5;
   if (name == "tiny_ragged") {  // no size divides another
     shape.vocabulary_size = 131;
@@ -119,7 +119,7 @@ fs::path files_of(const std::string& name) {
     shape.n_kv_heads = 1;
     shape.hidden_dim = 32;
   }
-  testing::write_hugging_face(testing::make_tiny_model(shape), path);
+  test::write_hugging_face(test::make_tiny_model(shape), path);
   return path;
 }
 
@@ -139,15 +139,15 @@ class DevicePasses : public ::testing::TestWithParam<Where> {
     const Rows got = script(*there);
     ASSERT_EQ(got.size(), expected.size());
     ASSERT_FALSE(expected.empty());
-    testing::expect_same_bits(expected, 0, got);
+    test::expect_same_bits(expected, 0, got);
   }
 };
 
 void append(Rows& rows, const Rows& more) { rows.insert(rows.end(), more.begin(), more.end()); }
 
 std::vector<TokenId> tokens_for(LanguageModel& model, std::size_t n, unsigned start) {
-  return testing::tokens_without_pattern(n, start,
-                                         static_cast<unsigned>(model.config().vocabulary_size));
+  return test::tokens_without_pattern(n, start,
+                                      static_cast<unsigned>(model.config().vocabulary_size));
 }
 
 // Chunks of many sizes, across a page boundary, then token by token.
@@ -157,10 +157,10 @@ Rows chains(LanguageModel& model) {
   Rows rows;
   std::size_t done = 0;
   for (const std::size_t n : {1U, 2U, 5U, 16U, 33U, 64U}) {
-    append(rows, testing::run_and_keep(model, *sequence, part(tokens, done, n)));
+    append(rows, test::run_and_keep(model, *sequence, part(tokens, done, n)));
     done += n;
   }
-  append(rows, testing::decode_one_by_one(model, *sequence, part(tokens, done, 4)));
+  append(rows, test::decode_one_by_one(model, *sequence, part(tokens, done, 4)));
   return rows;
 }
 
@@ -170,18 +170,18 @@ Rows trees(LanguageModel& model) {
   Rows rows;
   for (const std::size_t start : {0U, 14U, 61U}) {
     const auto sequence = model.open({});
-    if (start > 0) append(rows, testing::run_and_keep(model, *sequence, part(tokens, 0, start)));
+    if (start > 0) append(rows, test::run_and_keep(model, *sequence, part(tokens, 0, start)));
     const std::vector<int> parents = {-1, -1, 1, 0, 1, 4, 4, 5};
-    append(rows, testing::run_block(model, *sequence, part(tokens, start, 8), parents));
+    append(rows, test::run_block(model, *sequence, part(tokens, start, 8), parents));
     const std::vector<int> more_parents = {7, 7, 9};
-    append(rows, testing::run_block(model, *sequence, part(tokens, start + 8, 3), more_parents));
+    append(rows, test::run_block(model, *sequence, part(tokens, start + 8, 3), more_parents));
     const auto other = sequence->fork();
     sequence->keep(std::vector<int>{1, 4, 5, 7, 9, 10});
-    append(rows, testing::run_and_keep(model, *sequence, part(tokens, start + 11, 20)));
-    append(rows, testing::run_and_keep(model, *other, part(tokens, start + 20, 3)));
+    append(rows, test::run_and_keep(model, *sequence, part(tokens, start + 11, 20)));
+    append(rows, test::run_and_keep(model, *other, part(tokens, start + 20, 3)));
     if (start == 0) continue;
     sequence->truncate(static_cast<int>(start) - 2);
-    append(rows, testing::run_and_keep(model, *sequence, part(tokens, 0, 3)));
+    append(rows, test::run_and_keep(model, *sequence, part(tokens, 0, 3)));
   }
   return rows;
 }
@@ -190,12 +190,12 @@ Rows trees(LanguageModel& model) {
 Rows wide_trees(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 100, 21);
   const auto sequence = model.open({});
-  Rows rows = testing::run_and_keep(model, *sequence, part(tokens, 0, 10));
+  Rows rows = test::run_and_keep(model, *sequence, part(tokens, 0, 10));
   std::vector<int> parents;
   for (int node = 0; node < 60; ++node) parents.push_back(node < 3 ? -1 : node - 3);
-  append(rows, testing::run_block(model, *sequence, part(tokens, 10, 60), parents));
+  append(rows, test::run_block(model, *sequence, part(tokens, 10, 60), parents));
   sequence->keep(std::vector<int>{2, 5, 8});
-  append(rows, testing::run_and_keep(model, *sequence, part(tokens, 70, 2)));
+  append(rows, test::run_and_keep(model, *sequence, part(tokens, 70, 2)));
   return rows;
 }
 
@@ -206,8 +206,8 @@ Rows batches(LanguageModel& model) {
   const auto a = model.open({});
   const auto b = model.open({});
   const auto c = model.open({});
-  append(rows, testing::run_and_keep(model, *a, part(tokens, 0, 70)));
-  append(rows, testing::run_and_keep(model, *c, part(tokens, 50, 5)));
+  append(rows, test::run_and_keep(model, *a, part(tokens, 0, 70)));
+  append(rows, test::run_and_keep(model, *c, part(tokens, 50, 5)));
   const std::vector<int> parents = {-1, -1, 1};
   const TokenBlock blocks[] = {{a.get(), part(tokens, 100, 1), {}},
                                {b.get(), part(tokens, 0, 21), {}},
@@ -218,7 +218,7 @@ Rows batches(LanguageModel& model) {
        {RowSet{}, RowSet{RowSet::Kind::listed, listed},
         RowSet{RowSet::Kind::last_of_each_block, {}}, RowSet{RowSet::Kind::none, {}}}) {
     model.forward(blocks, {asked}, output);
-    append(rows, testing::rows_of(output));
+    append(rows, test::rows_of(output));
     for (Sequence* const sequence : {a.get(), b.get(), c.get()}) sequence->keep({});
   }
   return rows;
@@ -235,7 +235,7 @@ Rows features(LanguageModel& model) {
     const std::vector<int> layers = {last, 0, 1};
     ForwardOutput output;
     model.forward({&block, 1}, {{}, layers, skipped}, output);
-    append(rows, testing::rows_of(output));
+    append(rows, test::rows_of(output));
     for (int row = 0; row < 11; ++row) {
       const std::span<const float> feature = output.feature_row(row);
       rows.emplace_back(feature.begin(), feature.end());
@@ -252,10 +252,10 @@ Rows long_text(LanguageModel& model) {
     const TokenBlock block{sequence.get(), part(tokens, done, 215), {}};
     ForwardOutput output;
     model.forward({&block, 1}, {{RowSet::Kind::none, {}}}, output);
-    testing::keep_first(*sequence, 215);
+    test::keep_first(*sequence, 215);
   }
-  Rows rows = testing::run_and_keep(model, *sequence, part(tokens, 1075, 3));
-  append(rows, testing::decode_one_by_one(model, *sequence, part(tokens, 1078, 2)));
+  Rows rows = test::run_and_keep(model, *sequence, part(tokens, 1075, 3));
+  append(rows, test::decode_one_by_one(model, *sequence, part(tokens, 1078, 2)));
   return rows;
 }
 
@@ -267,13 +267,13 @@ Rows few_at_once(LanguageModel& model) {
   const TokenBlock block{sequence.get(), part(tokens, 0, 61), {}};
   ForwardOutput output;
   model.forward({&block, 1}, {{RowSet::Kind::none, {}}}, output);
-  testing::keep_first(*sequence, 61);
+  test::keep_first(*sequence, 61);
   const std::vector<int> parents = {-1, -1, 1, 0, 1, 4, 4, 5};
-  Rows rows = testing::run_block(model, *sequence, part(tokens, 61, 8), parents);
+  Rows rows = test::run_block(model, *sequence, part(tokens, 61, 8), parents);
   const auto other = sequence->fork();
   sequence->keep(std::vector<int>{1, 4, 5, 7});
-  append(rows, testing::run_and_keep(model, *sequence, part(tokens, 70, 3)));
-  append(rows, testing::run_and_keep(model, *other, part(tokens, 80, 3)));
+  append(rows, test::run_and_keep(model, *sequence, part(tokens, 70, 3)));
+  append(rows, test::run_and_keep(model, *other, part(tokens, 80, 3)));
   return rows;
 }
 
@@ -281,7 +281,7 @@ Rows few_at_once(LanguageModel& model) {
 Rows saved(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 90, 11);
   const auto sequence = model.open({});
-  Rows rows = testing::run_and_keep(model, *sequence, part(tokens, 0, 70));
+  Rows rows = test::run_and_keep(model, *sequence, part(tokens, 0, 70));
   std::vector<std::byte> bytes;
   model.save(*sequence, [&](std::span<const std::byte> piece) {
     bytes.insert(bytes.end(), piece.begin(), piece.end());
@@ -291,7 +291,7 @@ Rows saved(LanguageModel& model) {
     std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), piece.size(), piece.begin());
     at += piece.size();
   });
-  append(rows, testing::run_and_keep(model, *restored, part(tokens, 70, 5)));
+  append(rows, test::run_and_keep(model, *restored, part(tokens, 70, 5)));
   Row as_floats(bytes.size() / sizeof(float));
   std::memcpy(as_floats.data(), bytes.data(), as_floats.size() * sizeof(float));
   rows.push_back(as_floats);
@@ -339,14 +339,14 @@ TEST_P(DevicePasses, GiveAndTakeTheSameBytes) {
 
 // Matrices and caches that the device allows no single allocation for.
 TEST_P(DevicePasses, ShareOutWhatIsTooLargeForOneAllocation) {
-  constexpr std::size_t kMostBytes = 100000;
+  constexpr std::size_t kMaxBytes = 100000;
   for (const Form& form : kForms) {
-    const auto wide = std::make_shared<testing::WatchedDevice>(open(GetParam()));
-    const auto narrow = std::make_shared<testing::WatchedDevice>(open(GetParam()), kMostBytes);
+    const auto wide = std::make_shared<test::WatchedDevice>(open(GetParam()));
+    const auto narrow = std::make_shared<test::WatchedDevice>(open(GetParam()), kMaxBytes);
     const Rows expected = few_at_once(*load(files_of("tiny_wide"), form, nullptr));
-    testing::expect_same_bits(expected, 0, few_at_once(*load(files_of("tiny_wide"), form, wide)));
-    testing::expect_same_bits(expected, 0, few_at_once(*load(files_of("tiny_wide"), form, narrow)));
-    EXPECT_GT(wide->largest(), kMostBytes) << "nothing had to be shared out";
+    test::expect_same_bits(expected, 0, few_at_once(*load(files_of("tiny_wide"), form, wide)));
+    test::expect_same_bits(expected, 0, few_at_once(*load(files_of("tiny_wide"), form, narrow)));
+    EXPECT_GT(wide->largest(), kMaxBytes) << "nothing had to be shared out";
   }
 }
 
@@ -384,7 +384,7 @@ TEST_P(DevicePasses, RunDenseFamilies) {
       "smollm3_window"};
   std::set<std::string> ran;
   std::size_t turn = 0;
-  for (const std::string& name : testing::golden_names()) {
+  for (const std::string& name : test::golden_names()) {
     ++turn;
     for (std::size_t i = 0; i < std::size(kForms); ++i) {
       // On other devices one form of each: families differ in their ops, not in how these run.
@@ -414,7 +414,7 @@ TEST_P(DevicePasses, TakeFewProgramsForPassesOfAllSizes) {
   const auto sequence = model->open({});
   const auto run_all = [&] {
     for (int n = 1; n <= 32; ++n) {
-      (void)testing::run_block(*model, *sequence, part(tokens, 0, static_cast<std::size_t>(n)));
+      (void)test::run_block(*model, *sequence, part(tokens, 0, static_cast<std::size_t>(n)));
       sequence->keep({});
     }
   };

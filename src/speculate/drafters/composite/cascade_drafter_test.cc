@@ -23,19 +23,19 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate_rule;
-using testing::FixedViews;
+using test::distance;
+using test::enumerate_rule;
+using test::FixedViews;
+using test::kCaught;
+using test::kExact;
+using test::rule_process;
+using test::RuleOutcome;
+using test::RuleTrial;
+using test::TableModel;
+using test::transforms;
+using test::Trial;
+using test::views_behind;
 using ::testing::HasSubstr;
-using testing::kCaught;
-using testing::kExact;
-using testing::rule_process;
-using testing::RuleOutcome;
-using testing::RuleTrial;
-using testing::TableModel;
-using testing::transforms;
-using testing::Trial;
-using testing::views_behind;
 
 constexpr int kVocabulary = 3;
 
@@ -97,12 +97,12 @@ TEST_P(CascadeDrafter, FollowsBothRules) {
     models.outer = make_rule(GetParam().outer);
     const auto drafter = models.drafter();
     for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
-      const Judging judging = make_judging(GetParam().outer, verify);
+      const Verification verification = make_verification(GetParam().outer, verify);
       for (const auto& [name, sampling] : transforms()) {
-        const RuleTrial trial = models.trial(*drafter, *judging.acceptance, sampling);
+        const RuleTrial trial = models.trial(*drafter, *verification.acceptance, sampling);
         const RuleOutcome expected = rule_process(trial);
         const RuleOutcome got = enumerate_rule(trial);
-        EXPECT_LT(distance(got.law, expected.law), kExact)
+        EXPECT_LT(distance(got.dist, expected.dist), kExact)
             << seed << ", " << verify << ", " << name;
         EXPECT_NEAR(got.weight, 1, kExact) << seed << ", " << verify << ", " << name;
         // Infinite where a rule emits a token that the target gives no probability.
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // The test above would fail if the drafts followed the middle model's distribution instead of the
 // rule's.
-TEST(CascadeDrafterMutant, WithTheMiddleModelsLawIsCaught) {
+TEST(CascadeDrafterMutant, WithTheMiddleModelsDistributionIsCaught) {
   double worst = 0;
   for (std::uint32_t seed = 1; seed <= 3; ++seed) {
     ThreeModels models(seed);
@@ -137,9 +137,9 @@ TEST(CascadeDrafterMutant, WithTheMiddleModelsLawIsCaught) {
     const auto drafter = models.drafter();
     models.inner = make_rule("token-v3:alpha=0.4");
     models.outer = make_rule("lossy:alpha=0.3");
-    const Judging judging = make_judging("lossy:alpha=0.3", "exact");
-    const RuleTrial trial = models.trial(*drafter, *judging.acceptance, {.temperature = 1});
-    worst = std::max(worst, distance(enumerate_rule(trial).law, rule_process(trial).law));
+    const Verification verification = make_verification("lossy:alpha=0.3", "exact");
+    const RuleTrial trial = models.trial(*drafter, *verification.acceptance, {.temperature = 1});
+    worst = std::max(worst, distance(enumerate_rule(trial).dist, rule_process(trial).dist));
   }
   EXPECT_GT(worst, kCaught);
 }
@@ -160,7 +160,7 @@ TEST(CascadeDrafterEnds, AlphaOneDraftsWhatTheSmallModelWould) {
   EXPECT_NEAR(accepted(*drafter), accepted(alone), kExact);
 }
 
-TEST(CascadeDrafterSpec, RefusesWhatHasNoLawOfItsOwn) {
+TEST(CascadeDrafterSpec, RefusesWhatHasNoDistributionOfItsOwn) {
   const auto refusal = [](const std::string& spec) -> std::string {
     try {
       read_drafter(spec);

@@ -26,9 +26,9 @@ bool CompositeDrafter::uses_target_cache() const {
 }
 
 void CompositeDrafter::begin(const Context& context) {
-  Text& text = texts_[context.id];
-  text.parts = std::vector<PartOfText>(parts_.size());
-  text.drafted = false;
+  State& state = states_[context.id];
+  state.parts = std::vector<PartOfText>(parts_.size());
+  state.drafted = false;
   for (const Part& part : parts_) part.drafter->begin(context);
 }
 
@@ -67,9 +67,9 @@ std::size_t CompositeDrafter::reusable(SequenceId earlier, std::size_t n_common)
 }
 
 void CompositeDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
-  Text& text = texts_[context.id];
-  text.parts = std::vector<PartOfText>(parts_.size());
-  text.drafted = false;
+  State& state = states_[context.id];
+  state.parts = std::vector<PartOfText>(parts_.size());
+  state.drafted = false;
   for (const Part& part : parts_) part.drafter->begin_behind(context, earlier, n_run);
 }
 
@@ -79,16 +79,16 @@ void CompositeDrafter::rewind(const Context& context, std::size_t n_common) {
 
 void CompositeDrafter::forget_drafts(std::span<const DraftJob> jobs) {
   for (const DraftJob& job : jobs) {
-    Text& text = texts_.at(job.context->id);
-    text.drafted = false;
-    match(text, *job.tree);
-    text.drafted = true;
+    State& state = states_.at(job.context->id);
+    state.drafted = false;
+    match(state, *job.tree);
+    state.drafted = true;
   }
 }
 
-void CompositeDrafter::match(Text& text, const DraftTree& tree) {
-  for (PartOfText& own : text.parts) {
-    if (text.drafted) {
+void CompositeDrafter::match(State& state, const DraftTree& tree) {
+  for (PartOfText& own : state.parts) {
+    if (state.drafted) {
       own.draft.match(tree);
     } else {
       own.draft.reset(tree.node(0).token, tree.n_committed(), 0);
@@ -105,7 +105,7 @@ void CompositeDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, 
   const Part& drafting = parts_[part];
   jobs_.clear();
   for (const DraftJob* whole : jobs) {
-    PartOfText& own = texts_.at(whole->context->id).parts[part];
+    PartOfText& own = states_.at(whole->context->id).parts[part];
     own.chance.reset(*whole->chance,
                      {.stride = static_cast<int>(parts_.size()), .lane = static_cast<int>(part)});
     own.stop.emplace(whole->stop, drafting.confidence);
@@ -132,18 +132,18 @@ void CompositeDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, 
 }
 
 const DraftTree& CompositeDrafter::drafted(std::size_t part, SequenceId id) const {
-  return texts_.at(id).parts[part].draft.tree();
+  return states_.at(id).parts[part].draft.tree();
 }
 
 void CompositeDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
-  texts_.at(job.context->id)
+  states_.at(job.context->id)
       .parts[part]
       .draft.graft(*job.tree, share_named, traits().has_draft_prob);
 }
 
 void CompositeDrafter::finish(std::span<DraftJob> jobs) {
   for (DraftJob& job : jobs) {
-    for (PartOfText& own : texts_.at(job.context->id).parts) {
+    for (PartOfText& own : states_.at(job.context->id).parts) {
       if (own.draft.is_grafted()) {
         own.draft.graft_scratch(*job.tree);
       } else {
@@ -155,10 +155,10 @@ void CompositeDrafter::finish(std::span<DraftJob> jobs) {
 
 bool CompositeDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
                                 Distribution& draft_prob, Distribution* raw_draft) {
-  Text& text = texts_.at(context.id);
-  match(text, tree);
+  State& state = states_.at(context.id);
+  match(state, tree);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
-    const GraftedDraft& own = text.parts[part].draft;
+    const GraftedDraft& own = state.parts[part].draft;
     const int in_part = own.own_node(node);
     if (in_part >= 0 &&
         parts_[part].drafter->draft_at(context, own.tree(), in_part, draft_prob, raw_draft)) {
@@ -169,22 +169,22 @@ bool CompositeDrafter::draft_at(const Context& context, const DraftTree& tree, i
 }
 
 void CompositeDrafter::observe(std::span<const RoundResult> results) {
-  for (const RoundResult& whole : results) match(texts_.at(whole.context->id), *whole.tree);
+  for (const RoundResult& whole : results) match(states_.at(whole.context->id), *whole.tree);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     results_.clear();
     for (const RoundResult& whole : results) {
       RoundResult& result =
-          results_.emplace_back(texts_.at(whole.context->id).parts[part].draft.result(whole));
+          results_.emplace_back(states_.at(whole.context->id).parts[part].draft.result(whole));
       result.features = features_of(part, whole.features);
     }
     parts_[part].drafter->observe(results_);
   }
-  for (const RoundResult& whole : results) texts_.at(whole.context->id).drafted = false;
+  for (const RoundResult& whole : results) states_.at(whole.context->id).drafted = false;
 }
 
 void CompositeDrafter::end(SequenceId id) {
   for (const Part& part : parts_) part.drafter->end(id);
-  texts_.erase(id);
+  states_.erase(id);
 }
 
 std::int64_t CompositeDrafter::n_passes() const {
@@ -220,7 +220,7 @@ std::shared_ptr<const TreeShape> shape_over(std::span<const DrafterPlan> plans) 
     depth = std::max(depth, plan.shape->depth());
     n_nodes += plan.shape->n_nodes();
   }
-  return std::make_shared<OpenShape>(depth, std::min(n_nodes, kMostDraftNodes));
+  return std::make_shared<OpenShape>(depth, std::min(n_nodes, kMaxDraftNodes));
 }
 
 std::vector<CompositeDrafter::Part> make_parts(std::span<const DrafterPlan> plans,

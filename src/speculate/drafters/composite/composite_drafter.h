@@ -92,20 +92,20 @@ class CompositeDrafter : public Drafter {
     RekeyedChance chance;
     std::optional<PartStop> stop;
   };
-  struct Text {
+  struct State {
     std::vector<PartOfText> parts;
     bool drafted = false;  // since the last observe()
   };
   // Adjusts the parts' trees to what was run: empty if no draft was asked for this round, and
   // without scratch nodes if an outer drafter had no room for them.
-  static void match(Text& text, const DraftTree& tree);
+  static void match(State& state, const DraftTree& tree);
   // A part's columns of the features.
   FeatureRows features_of(std::size_t part, const FeatureRows& whole) const;
 
   std::vector<Part> parts_;
   std::vector<int> feature_layers_;
   std::shared_ptr<const TreeShape> shape_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
 
   // Reused from round to round.
   std::vector<DraftJob> jobs_;

@@ -29,16 +29,16 @@
 namespace outrider {
 namespace {
 
-using testing::distance;
-using testing::enumerate;
-using testing::Enumerated;
+using test::distance;
+using test::enumerate;
+using test::Enumerated;
+using test::kCaught;
+using test::kExact;
+using test::TableModel;
+using test::target_distribution;
+using test::transforms;
+using test::Trial;
 using ::testing::HasSubstr;
-using testing::kCaught;
-using testing::kExact;
-using testing::TableModel;
-using testing::target_law;
-using testing::transforms;
-using testing::Trial;
 
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 using Part = CompositeDrafter::Part;
@@ -123,7 +123,7 @@ void expect_exact(Drafter& drafter, std::uint32_t seed, std::shared_ptr<const Tr
       const Trial trial = trial_of(target, drafter, *acceptance, shape, sampling);
       const Enumerated enumerated = enumerate(trial);
       EXPECT_NEAR(enumerated.weight, 1.0, kExact) << acceptance->name() << ", " << name;
-      EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
+      EXPECT_LT(distance(enumerated.dist, target_distribution(trial)), kExact)
           << acceptance->name() << ", " << name;
     }
   }
@@ -223,7 +223,7 @@ double distance_with(SharedKeys::Merge merge, Drafter& drafter, const Acceptance
   WithSharedKeys mutant(drafter, merge);
   TableModel target(3, 1);
   const Trial trial = trial_of(target, mutant, acceptance, std::move(shape), {.temperature = 1});
-  return distance(enumerate(trial).law, target_law(trial));
+  return distance(enumerate(trial).dist, target_distribution(trial));
 }
 
 TEST(MergeDrafter, MutantWithOneKeyForAllPartsIsCaught) {
@@ -338,7 +338,7 @@ TEST(RelayDrafter, AnswersWhereNothingMayBeDrafted) {
   Stream stream(0, std::vector<TokenId>{1, 2, 3}, Transform({.temperature = 1}, 6), chance);
   const Context context = stream.context();
   const auto shape = chain_shape(3);
-  const auto law_of = [&](Drafter& asked, bool proposes) {
+  const auto dist_of = [&](Drafter& asked, bool proposes) {
     asked.begin(context);
     stream.tree.reset(3, 3);
     DraftJob job{.context = &context,
@@ -348,14 +348,14 @@ TEST(RelayDrafter, AnswersWhereNothingMayBeDrafted) {
                  .tree = &stream.tree};
     if (proposes) asked.propose({&job, 1});
     EXPECT_EQ(stream.tree.n_drafted(), 0);
-    Distribution law;
-    EXPECT_TRUE(asked.draft_at(context, stream.tree, 0, law, nullptr));
+    Distribution dist;
+    EXPECT_TRUE(asked.draft_at(context, stream.tree, 0, dist, nullptr));
     asked.end(0);
-    return law;
+    return dist;
   };
-  const Distribution expected = law_of(alone, true);
-  EXPECT_EQ(law_of(*drafter, true).probs, expected.probs);
-  EXPECT_EQ(law_of(*drafter, false).probs, expected.probs);
+  const Distribution expected = dist_of(alone, true);
+  EXPECT_EQ(dist_of(*drafter, true).probs, expected.probs);
+  EXPECT_EQ(dist_of(*drafter, false).probs, expected.probs);
 }
 
 class NotedDraws final : public Chance {
@@ -394,9 +394,9 @@ TEST(RelayDrafter, AllDrawsAreTheRoundsOwn) {
                .tree = &stream.tree};
   drafter->propose({&job, 1});
   EXPECT_EQ(stream.tree.n_drafted(), 6);
-  ASSERT_EQ(noted.draws.size(), 6U);
+  ASSERT_EQ(noted.replacement.size(), 6U);
   std::set<int> nodes;
-  for (const Draw& draw : noted.draws) {
+  for (const Draw& draw : noted.replacement) {
     EXPECT_EQ(draw.position, 3);
     EXPECT_TRUE(nodes.insert(draw.node).second) << draw.node;
   }
@@ -412,13 +412,14 @@ TEST(StagedDrafter, IsExactWithAnyCheaperDrafter) {
 }
 
 TEST(StagedDrafter, IsExactWhereDraftsEndByTheirTokens) {
-  const testing::ValueStop stop;
+  const test::ValueStop stop;
   const auto drafter = staged(11, 3, model_part(21, 3, chain_shape(2)));
   for (const auto& acceptance : acceptances()) {
     TableModel target(3, 1);
     Trial trial = trial_of(target, *drafter, *acceptance, chain_shape(3), {.temperature = 1});
     trial.stop = &stop;
-    EXPECT_LT(distance(enumerate(trial).law, target_law(trial)), kExact) << acceptance->name();
+    EXPECT_LT(distance(enumerate(trial).dist, target_distribution(trial)), kExact)
+        << acceptance->name();
   }
 }
 
@@ -429,7 +430,7 @@ TEST(StagedDrafter, DrafterOfADrafterOfADrafter) {
   const auto acceptance = make_multi_round(kRule);
   Trial trial = trial_of(target, *drafter, *acceptance, chain_shape(2), {.temperature = 1});
   trial.prompt = {0, 1};
-  EXPECT_LT(distance(enumerate(trial).law, target_law(trial)), kExact);
+  EXPECT_LT(distance(enumerate(trial).dist, target_distribution(trial)), kExact);
 }
 
 // The staged drafter's chain follows the distribution of its model alone, so the target accepts as
@@ -450,7 +451,7 @@ TEST(StagedDrafter, AcceptsWhatTheModelAloneWould) {
 
 TEST(StagedDrafter, MutantWithTheOuterRoundsKeysIsCaught) {
   const auto outer = [](Draw draw) {
-    constexpr int kStride = kMostDraftNodes + 1;
+    constexpr int kStride = kMaxDraftNodes + 1;
     if (draw.node >= kStride) draw.node = draw.node / kStride - 1;
     return draw;
   };

@@ -106,9 +106,10 @@ DrafterKind staged_kind() {
            .form = "staged:model:PATH+B",
            .summary = "a model that B drafts for",
            .needs = "a model",
-           .about = "The drafter B drafts for the model as the model drafts for the target. "
-                    "Drafts have the law of the model's own, so that every rule works. The "
-                    "model's keys stand behind its PATH.",
+           .about =
+               "The drafter B drafts for the model as the model drafts for the target. "
+               "Drafts have the distribution of the model's own, so that every rule works. The "
+               "model's keys stand behind its PATH.",
            .keys = inner_model_keys("staged:model:PATH", "+ngram"),
            .source = "Spector and Re, Accelerating LLM Inference with Staged Speculative "
                      "Decoding (2023); Chen et al., Cascade Speculative Drafting (2024).",

@@ -17,18 +17,18 @@ int GraftedDraft::own_node(int whole) const {
   return at == whole_.end() ? -1 : static_cast<int>(at - whole_.begin());
 }
 
-void GraftedDraft::graft(DraftTree& whole, bool share_named, bool with_laws) {
+void GraftedDraft::graft(DraftTree& whole, bool share_named, bool with_distributions) {
   // Distributions are copied once each, since siblings drawn without replacement share one.
-  std::vector<int> laws;
-  const auto copied = [&](int law) {
-    if (law < 0) return law;
-    const auto index = static_cast<std::size_t>(law);
-    if (index >= laws.size()) laws.resize(index + 1, kNoDistribution);
-    if (laws[index] < 0) {
-      laws[index] = whole.add_distribution();
-      whole.distribution(laws[index]) = tree_.distribution(law);
+  std::vector<int> dists;
+  const auto copied = [&](int dist) {
+    if (dist < 0) return dist;
+    const auto index = static_cast<std::size_t>(dist);
+    if (index >= dists.size()) dists.resize(index + 1, kNoDistribution);
+    if (dists[index] < 0) {
+      dists[index] = whole.add_distribution();
+      whole.distribution(dists[index]) = tree_.distribution(dist);
     }
-    return laws[index];
+    return dists[index];
   };
   for (int node = 0; node <= tree_.n_drafted(); ++node) {
     const DraftNode& from = tree_.node(node);
@@ -42,11 +42,11 @@ void GraftedDraft::graft(DraftTree& whole, bool share_named, bool with_laws) {
           if (there.proposal == kPointMass && there.token == from.token) at = child;
         }
       }
-      if (at < 0) at = whole.add_child(parent, from.token, copied(from.proposal), from.draws);
+      if (at < 0) at = whole.add_child(parent, from.token, copied(from.proposal), from.replacement);
       whole_.push_back(at);
     }
     const int at = whole_.back();
-    if (with_laws && whole.node(at).draft_prob == kNoDistribution) {
+    if (with_distributions && whole.node(at).draft_prob == kNoDistribution) {
       whole.set_draft_prob(at, copied(from.draft_prob));
       whole.set_raw_draft(at, copied(from.raw_draft));
     }
@@ -54,7 +54,7 @@ void GraftedDraft::graft(DraftTree& whole, bool share_named, bool with_laws) {
 }
 
 void GraftedDraft::graft_scratch(DraftTree& whole) {
-  if (whole.n_nodes() + tree_.n_scratch() > kMostDraftNodes + 1) {
+  if (whole.n_nodes() + tree_.n_scratch() > kMaxDraftNodes + 1) {
     tree_.drop_scratch();
     return;
   }

@@ -25,9 +25,9 @@ class GraftedDraft {
   bool is_grafted() const { return static_cast<int>(whole_.size()) > tree_.n_drafted(); }
 
   // Adds the draft to the whole tree, after existing children; scratch nodes are added later.
-  // share_named: a named token (a point mass) that exists there as such is not repeated. with_laws:
-  // nodes of the whole without distributions get the part's.
-  void graft(DraftTree& whole, bool share_named, bool with_laws);
+  // share_named: a named token (a point mass) that exists there as such is not repeated.
+  // with_distributions: nodes of the whole without distributions get the part's.
+  void graft(DraftTree& whole, bool share_named, bool with_distributions);
   // Called after all drafted nodes: adds the scratch nodes, or drops them where the pass has no
   // room.
   void graft_scratch(DraftTree& whole);

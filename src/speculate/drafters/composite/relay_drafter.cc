@@ -40,10 +40,10 @@ bool RelayDrafter::uses_target_cache() const {
 }
 
 void RelayDrafter::begin(const Context& context) {
-  Text& text = texts_[context.id];
-  text.parts = std::vector<PartOfText>(parts_.size());
+  State& state = states_[context.id];
+  state.parts = std::vector<PartOfText>(parts_.size());
   for (std::size_t part = 0; part < parts_.size(); ++part) {
-    text.parts[part].tokens.assign(context.tokens.begin(), context.tokens.end());
+    state.parts[part].tokens.assign(context.tokens.begin(), context.tokens.end());
     parts_[part].drafter->begin(context);
   }
 }
@@ -92,7 +92,7 @@ bool RelayDrafter::ask(std::size_t part, DraftJob& whole) {
       .scratch_depth = whole.budget.scratch_depth - depth};
   // The first part is always asked: it may be asked for the root's distribution later (draft_at).
   if (part > 0 && (job.budget.depth <= 0 || job.budget.n_nodes <= 0)) return false;
-  PartOfText& own = texts_.at(whole.context->id).parts[part];
+  PartOfText& own = states_.at(whole.context->id).parts[part];
   show(part, own, whole, leaf);
   const std::span<const TokenId> tokens = own.context.tokens;
   own.draft.reset(tokens.back(), static_cast<std::int64_t>(tokens.size()), leaf);
@@ -116,7 +116,7 @@ void RelayDrafter::propose(std::span<DraftJob> jobs) {
   going_on_.clear();
   for (DraftJob& job : jobs) {
     going_on_.push_back(&job);
-    for (PartOfText& own : texts_.at(job.context->id).parts) own.asked = false;
+    for (PartOfText& own : states_.at(job.context->id).parts) own.asked = false;
   }
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     jobs_.clear();
@@ -124,13 +124,13 @@ void RelayDrafter::propose(std::span<DraftJob> jobs) {
     if (jobs_.empty()) break;
     parts_[part].drafter->propose(jobs_);
     std::erase_if(going_on_, [&](DraftJob* whole) {
-      PartOfText& own = texts_.at(whole->context->id).parts[part];
+      PartOfText& own = states_.at(whole->context->id).parts[part];
       own.draft.graft(*whole->tree, /*share_named=*/false, traits_.has_draft_prob);
       return own.stop->ended();
     });
   }
   for (DraftJob& job : jobs) {
-    for (PartOfText& own : texts_.at(job.context->id).parts) {
+    for (PartOfText& own : states_.at(job.context->id).parts) {
       if (own.asked) own.draft.graft_scratch(*job.tree);
     }
   }
@@ -145,11 +145,11 @@ void RelayDrafter::follow(PartOfText& first, const Context& context, const Draft
 
 bool RelayDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
                             Distribution& draft_prob, Distribution* raw_draft) {
-  Text& text = texts_.at(context.id);
-  follow(text.parts.front(), context, tree);
+  State& state = states_.at(context.id);
+  follow(state.parts.front(), context, tree);
   // Asks the part that drafted there: the last one that has the node.
   for (std::size_t part = parts_.size(); part-- > 0;) {
-    PartOfText& own = text.parts[part];
+    PartOfText& own = state.parts[part];
     if (!own.asked) continue;
     own.draft.match(tree);
     const int in_part = own.draft.own_node(node);
@@ -175,12 +175,12 @@ void RelayDrafter::move_on(PartOfText& own, const RoundResult& result) {
 
 void RelayDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& whole : results) {
-    follow(texts_.at(whole.context->id).parts.front(), *whole.context, *whole.tree);
+    follow(states_.at(whole.context->id).parts.front(), *whole.context, *whole.tree);
   }
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     results_.clear();
     for (const RoundResult& whole : results) {
-      PartOfText& own = texts_.at(whole.context->id).parts[part];
+      PartOfText& own = states_.at(whole.context->id).parts[part];
       if (!std::exchange(own.asked, false)) continue;
       own.draft.match(*whole.tree);
       RoundResult& result = results_.emplace_back(own.draft.result(whole));
@@ -201,7 +201,7 @@ void RelayDrafter::rewind(const Context& context, std::size_t n_common) {
 
 void RelayDrafter::end(SequenceId id) {
   for (const CompositeDrafter::Part& part : parts_) part.drafter->end(id);
-  texts_.erase(id);
+  states_.erase(id);
 }
 
 std::int64_t RelayDrafter::n_passes() const {
@@ -229,8 +229,8 @@ DrafterPlan read_relay_drafter(std::span<const std::string> parts) {
     throw UsageError("read drafter", "relay",
                      "none but the first part to read features of the target", parts[part]);
   }
-  depth = std::min(depth, kMostDraftNodes);
-  n_nodes = std::min(n_nodes, kMostDraftNodes);
+  depth = std::min(depth, kMaxDraftNodes);
+  n_nodes = std::min(n_nodes, kMaxDraftNodes);
   std::shared_ptr<const TreeShape> shape = chain_shape(depth);
   if (!chains) shape = std::make_shared<OpenShape>(depth, n_nodes);
   return {.traits = traits,

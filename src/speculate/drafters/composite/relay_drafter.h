@@ -76,7 +76,7 @@ class RelayDrafter final : public Drafter {
     std::optional<Stop> stop;
     bool asked = false;  // for a draft since the last observe()
   };
-  struct Text {
+  struct State {
     std::vector<PartOfText> parts;
   };
   void show(std::size_t part, PartOfText& own, const DraftJob& job, int leaf);
@@ -88,7 +88,7 @@ class RelayDrafter final : public Drafter {
   std::vector<CompositeDrafter::Part> parts_;
   std::vector<std::shared_ptr<const TreeShape>> chains_;  // as deep as each part's shape
   DrafterTraits traits_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
 
   // Reused from round to round.
   std::vector<DraftJob*> going_on_;

@@ -85,10 +85,10 @@ DrafterPlan read_spoiled_drafter(std::span<const std::string> parts) {
   spec.require_name({"tokens"});
   spec.require_no_value();
   spec.require_keys({"from", "to"});
-  constexpr int kMost = 1 << 30;
+  constexpr int kMax = 1 << 30;
   SpoiledDrafter::Places places;
-  if (const auto from = spec.integer("from", 0, kMost)) places.from = *from;
-  if (const auto to = spec.integer("to", 0, kMost)) places.to = *to;
+  if (const auto from = spec.integer("from", 0, kMax)) places.from = *from;
+  if (const auto to = spec.integer("to", 0, kMax)) places.to = *to;
   DrafterPlan plan = read_drafter(parts[1]);
   refuse_updates(plan, "spoiled");
   plan.make = [inner = plan.make, places](const DrafterMaterials& materials) {

@@ -17,10 +17,10 @@ namespace {
 // Keys of inner draws. The outer round uses nodes below kOuterNodes; inner round r uses lane r.
 // Every inner round adds at least one token, so there are no more of them than a draft may have
 // nodes.
-constexpr int kOuterNodes = kMostDraftNodes + 1;
-constexpr int kRounds = kMostDraftNodes + 1;
+constexpr int kOuterNodes = kMaxDraftNodes + 1;
+constexpr int kRounds = kMaxDraftNodes + 1;
 // Deeper nesting would exceed the 31 bits of a node: 256^4 > 2^31.
-constexpr std::size_t kMostParts = 3;
+constexpr std::size_t kMaxParts = 3;
 
 }  // namespace
 
@@ -42,24 +42,24 @@ bool StagedDrafter::can_run(std::span<const TokenId> tokens) const {
 }
 
 void StagedDrafter::begin(const Context& context) {
-  Text& text = texts_[context.id];
-  text.stream =
-      std::make_unique<Stream>(context.id, context.tokens, *context.transform, text.chance);
-  text.stream->history = *context.history;
-  text.stream->encoder_tokens.assign(context.encoder_tokens.begin(), context.encoder_tokens.end());
-  text.stream->sequence = model_->open({.encoder_tokens = context.encoder_tokens,
-                                        .n_tokens = static_cast<int>(context.tokens.size())});
+  State& state = states_[context.id];
+  state.stream =
+      std::make_unique<Stream>(context.id, context.tokens, *context.transform, state.chance);
+  state.stream->history = *context.history;
+  state.stream->encoder_tokens.assign(context.encoder_tokens.begin(), context.encoder_tokens.end());
+  state.stream->sequence = model_->open({.encoder_tokens = context.encoder_tokens,
+                                         .n_tokens = static_cast<int>(context.tokens.size())});
   // If memory lacks, propose() does not draft.
-  const SequenceGrowth growth{text.stream->sequence.get(), 1};
+  const SequenceGrowth growth{state.stream->sequence.get(), 1};
   if (!context.encoder_tokens.empty() && model_->fits({&growth, 1})) {
-    model_->encode(*text.stream->sequence);
+    model_->encode(*state.stream->sequence);
   }
-  cheaper_.drafter->begin(text.stream->context());
+  cheaper_.drafter->begin(state.stream->context());
 }
 
 void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
                             const FeatureRows& /*features*/) {
-  Stream& stream = *texts_.at(context.id).stream;
+  Stream& stream = *states_.at(context.id).stream;
   cheaper_.drafter->prefill(stream.context(), tokens, {});
   // A prompt beyond the model's context, or with unknown tokens, is skipped: propose() finds the
   // same obstacle.
@@ -86,8 +86,8 @@ void StagedDrafter::catch_up(Stream& stream) {
 void StagedDrafter::propose(std::span<DraftJob> jobs) {
   drafting_.clear();
   for (DraftJob& job : jobs) {
-    Text& text = texts_.at(job.context->id);
-    Stream& stream = *text.stream;
+    State& state = states_.at(job.context->id);
+    Stream& stream = *state.stream;
     const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
     const std::int64_t room = model_->config().context_length - n_tokens + 1;
     const std::int64_t length =
@@ -102,54 +102,54 @@ void StagedDrafter::propose(std::span<DraftJob> jobs) {
     stream.finished = false;
     stream.counts = {};
     catch_up(stream);
-    text.job = &job;
-    text.leaf = 0;
-    text.n_rounds = 0;
+    state.job = &job;
+    state.leaf = 0;
+    state.n_rounds = 0;
     drafting_.push_back(&stream);
   }
   RoundHooks hooks;
   hooks.before = [this](std::span<Stream* const> streams) {
     for (const Stream* stream : streams) {
-      Text& text = texts_.at(stream->id);
-      text.chance.reset(*text.job->chance, {.first = kOuterNodes,
-                                            .stride = kRounds,
-                                            .lane = text.n_rounds++,
-                                            .position = text.job->tree->n_committed()});
+      State& state = states_.at(stream->id);
+      state.chance.reset(*state.job->chance, {.first = kOuterNodes,
+                                              .stride = kRounds,
+                                              .lane = state.n_rounds++,
+                                              .position = state.job->tree->n_committed()});
     }
   };
   hooks.after = [this](std::span<Stream* const>, const RoundTimes&) { ++n_passes_; };
   const CommitFunction on_commit = [this](Stream& stream, const Committed& committed) {
-    return commit(texts_.at(stream.id), committed);
+    return commit(states_.at(stream.id), committed);
   };
   decoder_.run_to_end(drafting_, on_commit, hooks);
 }
 
 // A token's proposal distribution is the rule's at the node before it: with the exact rule, that of
 // the model's row.
-bool StagedDrafter::commit(Text& text, const Committed& committed) const {
-  Stream& stream = *text.stream;
-  DraftTree& tree = *text.job->tree;
-  const int law = tree.add_distribution();
-  rule_->rule_prob(stream.views, committed.logits_node, tree.distribution(law));
-  tree.set_draft_prob(text.leaf, law);
+bool StagedDrafter::commit(State& state, const Committed& committed) const {
+  Stream& stream = *state.stream;
+  DraftTree& tree = *state.job->tree;
+  const int dist = tree.add_distribution();
+  rule_->rule_prob(stream.views, committed.logits_node, tree.distribution(dist));
+  tree.set_draft_prob(state.leaf, dist);
   const Distribution& raw = stream.views.raw_target(committed.logits_node);
-  if (text.job->record_raw) {
-    const int raw_law = tree.add_distribution();
-    tree.distribution(raw_law) = raw;
-    tree.set_raw_draft(text.leaf, raw_law);
+  if (state.job->record_raw) {
+    const int raw_dist = tree.add_distribution();
+    tree.distribution(raw_dist) = raw;
+    tree.set_raw_draft(state.leaf, raw_dist);
   }
   // At temperature 0 the distribution is a point mass already, and naming the token means the same.
-  text.leaf = tree.add_child(text.leaf, committed.id, law);
+  state.leaf = tree.add_child(state.leaf, committed.id, dist);
   const auto at = std::find(raw.ids.begin(), raw.ids.end(), committed.id);
   const double raw_prob =
       at == raw.ids.end() ? 0 : raw.probs[static_cast<std::size_t>(at - raw.ids.begin())];
-  const StopRule* const stop = text.job->stop;
+  const StopRule* const stop = state.job->stop;
   return stop != nullptr && stop->stop_after(committed.id, raw_prob);
 }
 
 bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
                              Distribution& draft_prob, Distribution* raw_draft) {
-  Stream& stream = *texts_.at(context.id).stream;
+  Stream& stream = *states_.at(context.id).stream;
   const std::size_t n_tokens =
       context.tokens.size() + static_cast<std::size_t>(tree.node(node).depth);
   if (static_cast<std::int64_t>(n_tokens) > model_->config().context_length) return false;
@@ -177,7 +177,7 @@ bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
 
 void StagedDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
-    const std::vector<TokenId>& drafted = texts_.at(result.context->id).stream->tokens;
+    const std::vector<TokenId>& drafted = states_.at(result.context->id).stream->tokens;
     const std::span<const TokenId> tokens = result.context->tokens;
     auto n_common = static_cast<std::size_t>(result.tree->n_committed());
     while (n_common < std::min(drafted.size(), tokens.size()) &&
@@ -189,7 +189,7 @@ void StagedDrafter::observe(std::span<const RoundResult> results) {
 }
 
 void StagedDrafter::rewind(const Context& context, std::size_t n_common) {
-  Stream& stream = *texts_.at(context.id).stream;
+  Stream& stream = *states_.at(context.id).stream;
   stream.tokens.resize(n_common);
   stream.tokens.insert(stream.tokens.end(),
                        context.tokens.begin() + static_cast<std::ptrdiff_t>(n_common),
@@ -202,7 +202,7 @@ void StagedDrafter::rewind(const Context& context, std::size_t n_common) {
 
 void StagedDrafter::end(SequenceId id) {
   cheaper_.drafter->end(id);
-  texts_.erase(id);
+  states_.erase(id);
 }
 
 StagedModel read_staged_model(const std::string& part, std::string_view drafter, const char* form) {
@@ -245,8 +245,8 @@ DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
   if (parts.size() < 2)
     throw refuse(fmt::format("{}, two or more parts", kForm),
                  parts.empty() ? "none" : parts.front());
-  if (parts.size() > kMostParts) {
-    throw refuse(fmt::format("at most {} parts", kMostParts), fmt::format("{}", parts.size()));
+  if (parts.size() > kMaxParts) {
+    throw refuse(fmt::format("at most {} parts", kMaxParts), fmt::format("{}", parts.size()));
   }
   const StagedModel model = read_staged_model(parts.front(), "staged", kForm);
   const DrafterPlan cheaper =

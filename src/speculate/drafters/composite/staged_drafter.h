@@ -66,7 +66,7 @@ class StagedDrafter final : public Drafter {
  private:
   // The text in the inner loop: between observe() and propose() the committed tokens, after
   // propose() also the drafted ones.
-  struct Text {
+  struct State {
     RekeyedChance chance;
     std::unique_ptr<Stream> stream;
     // State of the draft under construction: its job, its last node, and the inner rounds so far.
@@ -76,7 +76,7 @@ class StagedDrafter final : public Drafter {
   };
   bool can_run(std::span<const TokenId> tokens) const;
   void catch_up(Stream& stream);
-  bool commit(Text& text, const Committed& committed) const;
+  bool commit(State& state, const Committed& committed) const;
 
   std::string_view name_;
   std::unique_ptr<LanguageModel> model_;
@@ -86,7 +86,7 @@ class StagedDrafter final : public Drafter {
   std::unique_ptr<Acceptance> fresh_;
   std::unique_ptr<Acceptance> coupled_;
   Decoder decoder_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
   std::int64_t n_passes_ = 0;
 
   // Reused from round to round.

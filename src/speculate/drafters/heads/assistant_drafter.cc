@@ -43,7 +43,7 @@ void AssistantDrafter::prefill(const Context& context, std::span<const TokenId> 
 int AssistantDrafter::prepare(const DraftJob& job) {
   State& state = states_.at(job.context->id);
   state.row_of.clear();
-  state.given.clear();
+  state.predicted_states.clear();
   state.leaves.clear();
   state.leaf_logits.clear();
   state.judged = nullptr;
@@ -72,7 +72,7 @@ void AssistantDrafter::add_rows(State& state, const DraftTree& tree, std::span<c
     if (node > 0) {
       const auto parent = static_cast<std::size_t>(tree.node(node).parent);
       const auto row = static_cast<std::size_t>(state.row_of[parent]);
-      read = std::span<const float>(state.given).subspan(row * dim_, dim_);
+      read = std::span<const float>(state.predicted_states).subspan(row * dim_, dim_);
     }
     row_states_.insert(row_states_.end(), read.begin(), read.end());
   }
@@ -92,9 +92,11 @@ LevelwiseDrafter::RowPer AssistantDrafter::run_level(int /*level*/,
     State& state = states_.at(draft.context().id);
     state.row_of.resize(static_cast<std::size_t>(draft.tree().n_nodes()), -1);
     for (const int node : draft.frontier()) {
-      const std::span<const float> given = output().feature_row(row++);
-      state.row_of[static_cast<std::size_t>(node)] = static_cast<int>(state.given.size() / dim_);
-      state.given.insert(state.given.end(), given.begin(), given.end());
+      const std::span<const float> predicted = output().feature_row(row++);
+      state.row_of[static_cast<std::size_t>(node)] =
+          static_cast<int>(state.predicted_states.size() / dim_);
+      state.predicted_states.insert(state.predicted_states.end(), predicted.begin(),
+                                    predicted.end());
     }
   }
   return RowPer::node;

@@ -43,9 +43,9 @@ class AssistantDrafter final : public LevelwiseDrafter {
     int n_run = 0;                     // tokens that the target has run
     std::vector<float> last;           // (dim): its state at the last of them; empty: unknown
     const Sequence* judged = nullptr;  // within propose()
-    // For each node of the last draft, its row in `given`; -1 if none was run.
+    // For each node of the last draft, its row in `predicted_states`; -1 if none was run.
     std::vector<int> row_of;
-    std::vector<float> given;  // (n, dim)
+    std::vector<float> predicted_states;  // (n, dim)
     // Nodes that were run for a rule, and the logits after them.
     std::vector<int> leaves;
     std::vector<float> leaf_logits;  // (n leaves, vocabulary size)

@@ -11,10 +11,10 @@
 
 namespace outrider {
 
-BlockDrafter::BlockDrafter(std::unique_ptr<BlockHead> head, double least_confidence)
+BlockDrafter::BlockDrafter(std::unique_ptr<BlockHead> head, double min_confidence)
     : head_(std::move(head)),
       dim_(static_cast<std::size_t>(head_->dim())),
-      least_confidence_(least_confidence) {}
+      min_confidence_(min_confidence) {}
 BlockDrafter::~BlockDrafter() = default;
 
 // Whether a block after a text of n tokens lies within the head's context. A text beyond it gets
@@ -50,7 +50,8 @@ void BlockDrafter::add_features(State& state, const FeatureRows& features, int n
 }
 
 void BlockDrafter::begin(const Context& context) {
-  states_[context.id] = {.states = QueuedStates(head_->open(), dim_), .given = {}, .markov = {}};
+  states_[context.id] = {
+      .states = QueuedStates(head_->open(), dim_), .slot_outputs = {}, .markov = {}};
 }
 
 // A token's keys and values depend on its own state and position only.
@@ -60,7 +61,7 @@ std::size_t BlockDrafter::reusable(SequenceId earlier, std::size_t n_common) con
 
 void BlockDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
   states_[context.id] = {
-      .states = states_.at(earlier).states.fork(n_run), .given = {}, .markov = {}};
+      .states = states_.at(earlier).states.fork(n_run), .slot_outputs = {}, .markov = {}};
 }
 
 void BlockDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
@@ -75,7 +76,7 @@ std::size_t BlockDrafter::n_behind(const Context& context) const {
 
 int BlockDrafter::prepare(const DraftJob& job) {
   State& state = states_.at(job.context->id);
-  state.given.clear();
+  state.slot_outputs.clear();
   state.n_wanted = 0;
   if (!is_ready(*job.context, state)) return 0;
   state.n_wanted = std::min({head_->config().n_drafted(), job.budget.depth, job.shape->depth()});
@@ -93,29 +94,30 @@ void BlockDrafter::run_blocks(std::span<const Context* const> contexts) {
     known_.push_back({.sequence = &states.sequence(), .states = states.queued()});
   }
   if (!known_.empty()) head_->remember(known_);
-  const std::size_t n_given = static_cast<std::size_t>(head_->config().n_drafted()) * dim_;
-  given_.resize(contexts.size() * n_given);
-  head_->draft(blocks_, given_);
+  const std::size_t n_slot_outputs = static_cast<std::size_t>(head_->config().n_drafted()) * dim_;
+  slot_outputs_.resize(contexts.size() * n_slot_outputs);
+  head_->draft(blocks_, slot_outputs_);
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     State& state = states_.at(contexts[i]->id);
     state.states.clear();
-    const auto its = std::span<const float>(given_).subspan(i * n_given, n_given);
-    state.given.assign(its.begin(), its.end());
+    const auto its =
+        std::span<const float>(slot_outputs_).subspan(i * n_slot_outputs, n_slot_outputs);
+    state.slot_outputs.assign(its.begin(), its.end());
   }
 }
 
 // Computes the logits of all requested levels in one product with the output matrix.
 void BlockDrafter::project_blocks(std::span<const Growing> drafts, ForwardOutput& output) {
-  given_.clear();
+  slot_outputs_.clear();
   int row = 0;
   for (const Growing& draft : drafts) {
     State& state = states_.at(draft.context().id);
-    const auto wanted =
-        std::span<const float>(state.given).first(static_cast<std::size_t>(state.n_wanted) * dim_);
-    given_.insert(given_.end(), wanted.begin(), wanted.end());
+    const auto wanted = std::span<const float>(state.slot_outputs)
+                            .first(static_cast<std::size_t>(state.n_wanted) * dim_);
+    slot_outputs_.insert(slot_outputs_.end(), wanted.begin(), wanted.end());
     state.first_row = std::exchange(row, row + state.n_wanted);
   }
-  head_->project(given_, output);
+  head_->project(slot_outputs_, output);
 }
 
 // The first level runs the blocks. The others look up their rows and, for dspark, run the Markov
@@ -144,7 +146,7 @@ MarkovHead::Node BlockDrafter::markov_node(const Context& context, const State& 
                                            const DraftTree& tree, int node) const {
   const auto slot = static_cast<std::size_t>(tree.node(node).depth);
   return {.token = node == 0 ? context.tokens.back() : tree.node(node).token,
-          .given = std::span<const float>(state.given).subspan(slot * dim_, dim_),
+          .slot_output = std::span<const float>(state.slot_outputs).subspan(slot * dim_, dim_),
           .state = {}};
 }
 
@@ -155,7 +157,7 @@ double BlockDrafter::confidence(const Growing& draft, int node) const {
 }
 
 bool BlockDrafter::ends_path(const Growing& draft, int node) {
-  return least_confidence_ > 0 && confidence(draft, node) < least_confidence_;
+  return min_confidence_ > 0 && confidence(draft, node) < min_confidence_;
 }
 
 double BlockDrafter::log_trust(const Growing& draft, int node) {
@@ -242,14 +244,14 @@ bool BlockDrafter::run_node(const Context& context, const DraftTree& tree, int n
   State& state = states_.at(context.id);
   const int depth = tree.node(node).depth;
   if (depth >= head_->config().n_drafted()) return false;
-  if (state.given.empty()) {
+  if (state.slot_outputs.empty()) {
     if (!is_ready(context, state)) return false;
     const Context* const its = &context;
     run_blocks({&its, 1});
   }
   const bool follows = head_->markov() != nullptr;
   const auto at = static_cast<std::size_t>(depth) * dim_;
-  head_->project(std::span<const float>(state.given).subspan(at, dim_),
+  head_->project(std::span<const float>(state.slot_outputs).subspan(at, dim_),
                  follows ? slots_ : output());
   if (follows) run_markov_path(context, tree, node);
   return true;
@@ -258,7 +260,7 @@ bool BlockDrafter::run_node(const Context& context, const DraftTree& tree, int n
 void BlockDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     State& state = states_.at(result.context->id);
-    state.given.clear();
+    state.slot_outputs.clear();
     const std::size_t n_tokens = result.context->tokens.size();
     if (!has_room(n_tokens)) {
       state.states.clear();
@@ -278,18 +280,18 @@ void BlockDrafter::end(SequenceId id) { states_.erase(id); }
 namespace {
 
 DrafterPlan plan_of(const Spec& spec, BlockHeadKind kind, std::string_view form,
-                    double least_confidence) {
+                    double min_confidence) {
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = chain_shape(kDeepestDraft),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [path = spec.required_value(form), kind, least_confidence,
+          .make = [path = spec.required_value(form), kind, min_confidence,
                    weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
             auto head =
                 load_block_head(path, *materials.target, kind, weights.options(materials.load));
-            if (least_confidence > 0 && !head->markov()->has_confidence()) {
+            if (min_confidence > 0 && !head->markov()->has_confidence()) {
               throw Error("load block head", path, "a confidence head, for accept=", "none");
             }
-            return std::make_unique<BlockDrafter>(std::move(head), least_confidence);
+            return std::make_unique<BlockDrafter>(std::move(head), min_confidence);
           }};
 }
 

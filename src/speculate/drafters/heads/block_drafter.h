@@ -31,9 +31,9 @@ namespace outrider {
 // unlikely. That head reads the path without the token.
 class BlockDrafter final : public LevelwiseDrafter {
  public:
-  // least_confidence: paths end where the head's confidence is less; above 0 requires a confidence
+  // min_confidence: paths end where the head's confidence is less; above 0 requires a confidence
   // head.
-  explicit BlockDrafter(std::unique_ptr<BlockHead> head, double least_confidence = 0);
+  explicit BlockDrafter(std::unique_ptr<BlockHead> head, double min_confidence = 0);
   ~BlockDrafter() override;
 
   std::string_view name() const override { return head_->markov() ? "dspark" : "dflash"; }
@@ -57,9 +57,9 @@ class BlockDrafter final : public LevelwiseDrafter {
  private:
   struct State {
     QueuedStates states;
-    std::vector<float> given;  // (n_drafted, dim) of this round's block, or empty
-    int n_wanted = 0;          // limit of this round's levels
-    int first_row = 0;         // of its logits among the round's
+    std::vector<float> slot_outputs;  // (n_drafted, dim) of this round's block, or empty
+    int n_wanted = 0;                 // limit of this round's levels
+    int first_row = 0;                // of its logits among the round's
     // (nodes, rank): states of the Markov head at each node of the draft that was run
     std::vector<float> markov;
   };
@@ -84,7 +84,7 @@ class BlockDrafter final : public LevelwiseDrafter {
 
   std::unique_ptr<BlockHead> head_;
   std::size_t dim_;
-  double least_confidence_;
+  double min_confidence_;
   std::unordered_map<SequenceId, State> states_;
 
   // Reused from round to round.
@@ -92,7 +92,7 @@ class BlockDrafter final : public LevelwiseDrafter {
   std::vector<BlockHead::Known> known_;
   std::vector<BlockHead::Block> blocks_;
   std::vector<float> features_;
-  std::vector<float> given_;
+  std::vector<float> slot_outputs_;
   ForwardOutput slots_;  // of dspark: the slots' logits, without the Markov head's
   ForwardOutput added_;  // what the Markov head adds at each node
   std::vector<MarkovHead::Node> nodes_;

@@ -30,9 +30,9 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::expect_refused;
-using testing::golden_shape;
-using testing::TinyShape;
+using test::expect_refused;
+using test::golden_shape;
+using test::TinyShape;
 
 const nlohmann::json& golden() {
   static const nlohmann::json all = nlohmann::json::parse(
@@ -40,12 +40,12 @@ const nlohmann::json& golden() {
   return all;
 }
 
-class BlockDrafters : public testing::HeadFiles {
+class BlockDrafters : public test::HeadFiles {
  protected:
   // markov: the form of the Markov head; empty: none.
   void write_golden(const std::string& markov) const {
-    testing::write_dflash_head(
-        testing::golden_block_shape(),
+    test::write_dflash_head(
+        test::golden_block_shape(),
         {.config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})",
          .markov = markov},
         head_path());
@@ -98,7 +98,7 @@ TEST_F(BlockDrafters, DraftAsTheGoldenProgram) {
 
 TEST_F(BlockDrafters, RefuseWhatDoesNotFit) {
   const auto refused = [&](const std::string& patch, const TinyShape& shape = golden_shape()) {
-    testing::write_dflash_head(shape, {.config = patch}, head_path());
+    test::write_dflash_head(shape, {.config = patch}, head_path());
     return refusal_of("dflash");
   };
   expect_refused(refusal_of("dflash"), "got nothing there");
@@ -172,16 +172,16 @@ TEST_F(BlockDrafters, RefuseWhatDoesNotFit) {
   expect_refused(refused(R"({"dflash_config": {"target_layer_ids": [0, 1, 1]}})"), "fc.weight");
   expect_refused(refused(R"({"num_key_value_heads": 2})"), "layers.0.self_attn.k_proj.weight");
   // A head of another kind, and a model.
-  testing::write_eagle_head(golden_shape(), head_path());
+  test::write_eagle_head(golden_shape(), head_path());
   expect_refused(refusal_of("dflash"), "block_size to be there");
   fs::remove_all(head_path());
-  testing::write_hugging_face(testing::golden_target(), head_path());
+  test::write_hugging_face(test::golden_target(), head_path());
   expect_refused(refusal_of("dflash"), "block_size to be there");
 }
 
 TEST_F(BlockDrafters, MarkovRefuseWhatDoesNotFit) {
   const auto refused = [&](const std::string& patch, const std::string& markov = "gated") {
-    testing::write_dflash_head(golden_shape(), {.config = patch, .markov = markov}, head_path());
+    test::write_dflash_head(golden_shape(), {.config = patch, .markov = markov}, head_path());
     return refusal_of("dspark");
   };
   for (const char* form : {"vanilla", "gated", "rnn"}) EXPECT_EQ(refused("", form), "");
@@ -197,14 +197,14 @@ TEST_F(BlockDrafters, MarkovRefuseWhatDoesNotFit) {
   expect_refused(refused(R"({"enable_confidence_head": false})"), "confidence_head.proj.");
   expect_refused(refused(R"({"confidence_head_with_markov": false})"),
                  "confidence_head.proj.weight of shape (1, 8), got (1, 12)");
-  testing::write_dflash_head(golden_shape(), {}, head_path());
+  test::write_dflash_head(golden_shape(), {}, head_path());
   EXPECT_THROW(make("dspark:" + head_path().string() + ",accept=2"), UsageError);
   EXPECT_THROW(make("dflash:" + head_path().string() + ",accept=0.5"), UsageError);
 }
 
 // Verification may ask for the distribution after a node that the draft did not run: it belongs to
 // the node's own path.
-TEST_F(BlockDrafters, MarkovShowTheLawOfAPath) {
+TEST_F(BlockDrafters, MarkovShowTheDistributionOfAPath) {
   for (const std::string markov : {"vanilla", "gated", "rnn"}) {
     SCOPED_TRACE(markov);
     write_golden(markov);
@@ -223,17 +223,17 @@ TEST_F(BlockDrafters, MarkovShowTheLawOfAPath) {
     tree.reset(text.back(), static_cast<std::int64_t>(text.size()));
     for (int node = 0; node < 5; ++node) {
       const auto place = static_cast<std::size_t>(node);
-      Distribution law;
-      ASSERT_TRUE(drafter->draft_at(stream.context(), tree, node, law, nullptr));
+      Distribution dist;
+      ASSERT_TRUE(drafter->draft_at(stream.context(), tree, node, dist, nullptr));
       const auto logits = chain.at("logits").at(place).get<std::vector<double>>();
       double total = 0;
       for (const double logit : logits) total += std::exp(logit);
       for (std::size_t token = 0; token < logits.size(); ++token) {
-        EXPECT_TRUE(test_support::near(law.prob(static_cast<TokenId>(token)),
-                                       std::exp(logits[token]) / total, 1e-5))
+        EXPECT_TRUE(test::near(dist.prob(static_cast<TokenId>(token)),
+                               std::exp(logits[token]) / total, 1e-5))
             << "node " << node;
       }
-      tree.add_child(node, chain.at("drafts").at(place), kPointMass, Draws::with_replacement);
+      tree.add_child(node, chain.at("drafts").at(place), kPointMass, Replacement::with);
     }
     Distribution beyond;
     EXPECT_FALSE(drafter->draft_at(stream.context(), tree, 5, beyond, nullptr));
@@ -320,13 +320,13 @@ class HeadedText {
     int node = 0;
     for (const TokenId token : path) node = tree.add_child(node, token, kPointMass);
     Behind behind;
-    Distribution law;
-    EXPECT_TRUE(drafter_.draft_at(context, tree, node, law, &behind.raw));
+    Distribution dist;
+    EXPECT_TRUE(drafter_.draft_at(context, tree, node, dist, &behind.raw));
     if (head_->markov() == nullptr) return behind;
     const auto dim = static_cast<std::size_t>(head_->dim());
     behind.confidence = head_->markov()->confidence(
         {.token = tree.node(node).token,
-         .given = std::span<const float>(given_).subspan(path.size() * dim, dim),
+         .slot_output = std::span<const float>(slot_outputs_).subspan(path.size() * dim, dim),
          .state = {}});
     return behind;
   }
@@ -348,9 +348,9 @@ class HeadedText {
     const auto of_head = head_->open();
     const BlockHead::Known all = {.sequence = of_head.get(), .states = states};
     head_->remember({&all, 1});
-    given_.resize(static_cast<std::size_t>(head_->config().n_drafted()) * dim);
+    slot_outputs_.resize(static_cast<std::size_t>(head_->config().n_drafted()) * dim);
     const BlockHead::Block slots = {.sequence = of_head.get(), .anchor = text.back()};
-    head_->draft({&slots, 1}, given_);
+    head_->draft({&slots, 1}, slot_outputs_);
   }
 
   BlockHead* head_;
@@ -360,7 +360,7 @@ class HeadedText {
   CounterChance chance_;
   Stream stream_;
   DraftTree tree_;
-  std::vector<float> given_;
+  std::vector<float> slot_outputs_;
 };
 
 std::vector<std::vector<TokenId>> paths_of(const DraftTree& tree) {
@@ -439,14 +439,14 @@ TEST(BlockDraftersOnThreads, DraftTreesOfTheSameBits) {
   shape.n_kv_heads = 3;
   shape.head_dim = 18;
   shape.hidden_dim = 240;
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "target");
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path() / "target");
   const std::vector<TokenId> text = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
   const FixedShape wide(widths_tree(std::vector{4, 2, 2, 1}));
   const BestShape best({.nodes = 60, .depth = 8});
   for (const std::string markov : {"", "rnn"}) {
-    testing::write_dflash_head(shape, {.config = R"({"block_size": 16})", .markov = markov},
-                               directory.path() / "head");
+    test::write_dflash_head(shape, {.config = R"({"block_size": 16})", .markov = markov},
+                            directory.path() / "head");
     for (const TreeShape* const tree_shape :
          {static_cast<const TreeShape*>(&wide), static_cast<const TreeShape*>(&best)}) {
       std::vector<std::vector<TokenId>> expected;

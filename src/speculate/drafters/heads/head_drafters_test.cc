@@ -22,43 +22,43 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::expect_golden_drafts;
-using testing::expect_refused;
-using testing::golden_drafts;
-using testing::golden_shape;
-using testing::TinyShape;
+using test::expect_golden_drafts;
+using test::expect_refused;
+using test::golden_drafts;
+using test::golden_shape;
+using test::TinyShape;
 
-using HeadDrafters = testing::HeadFiles;
+using HeadDrafters = test::HeadFiles;
 
 TEST_F(HeadDrafters, EagleDraftsAsTheGoldenProgram) {
   for (const auto& [inputs, expected] : golden_drafts().at("eagle").items()) {
     SCOPED_TRACE(inputs);
-    testing::write_eagle_head(golden_shape(), head_path(), inputs);
+    test::write_eagle_head(golden_shape(), head_path(), inputs);
     expect_golden_drafts(*target_, *make_of("eagle"), expected);
   }
   // Public files do not state the head's inputs.
-  testing::write_eagle_head(golden_shape(), head_path());
+  test::write_eagle_head(golden_shape(), head_path());
   expect_golden_drafts(*target_, *make_of("eagle"),
                        golden_drafts().at("eagle").at("feature+shifted-token"));
 }
 
 TEST_F(HeadDrafters, Eagle3DraftsAsTheGoldenProgram) {
-  testing::write_eagle3_head(golden_shape(), {}, head_path());
+  test::write_eagle3_head(golden_shape(), {}, head_path());
   expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle3").at("whole"));
   const auto vocabulary = golden_drafts().at("draft_vocabulary").get<std::vector<TokenId>>();
-  testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
+  test::write_eagle3_head(golden_shape(), vocabulary, head_path());
   expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle3").at("reduced"));
 }
 
 // If the file has its own embedding, it counts instead of the target's.
 TEST_F(HeadDrafters, EagleReadsItsOwnEmbedding) {
-  testing::write_eagle_head(golden_shape(), head_path(), {}, /*own_embedding=*/true);
+  test::write_eagle_head(golden_shape(), head_path(), {}, /*own_embedding=*/true);
   expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle_own_embedding"));
 }
 
 // The forms of public EAGLE-3 heads (eagle_config.h). The target has three layers.
-const std::map<std::string, testing::Eagle3Form>& eagle3_forms() {
-  static const std::map<std::string, testing::Eagle3Form> forms = {
+const std::map<std::string, test::Eagle3Form>& eagle3_forms() {
+  static const std::map<std::string, test::Eagle3Form> forms = {
       {"authors", {.config = R"({})"}},
       {"specforge",
        {.config = R"({"norm_before_residual": true, "draft_vocab_size": 23, "eagle_config":
@@ -86,16 +86,16 @@ TEST_F(HeadDrafters, Eagle3FormsOfOthersDraftAsTheGoldenProgram) {
   ASSERT_EQ(eagle3_forms().size(), golden.size());
   for (const auto& [name, form] : eagle3_forms()) {
     SCOPED_TRACE(name);
-    testing::write_eagle3_form(golden_shape(), form, head_path());
+    test::write_eagle3_form(golden_shape(), form, head_path());
     expect_golden_drafts(*target_, *make_of("eagle"), golden.at(name));
   }
 }
 
 TEST_F(HeadDrafters, Eagle3RefusesWhatItDoesNotRead) {
   const auto refused = [&](const std::string& config, bool speculators = false) {
-    testing::Eagle3Form form = eagle3_forms().at(speculators ? "speculators" : "authors");
+    test::Eagle3Form form = eagle3_forms().at(speculators ? "speculators" : "authors");
     form.config = config;
-    testing::write_eagle3_form(golden_shape(), form, head_path());
+    test::write_eagle3_form(golden_shape(), form, head_path());
     return refusal_of("eagle");
   };
   // Layers that the target lacks, in every key that lists them; and the output of its last layer,
@@ -131,7 +131,7 @@ TEST_F(HeadDrafters, Eagle3RefusesWhatItDoesNotRead) {
 
   // Weights in a pickle.
   fs::rename(head_path() / "model.safetensors", head_path() / "pytorch_model.bin");
-  testing::write_eagle3_form(golden_shape(), eagle3_forms().at("authors"), head_path());
+  test::write_eagle3_form(golden_shape(), eagle3_forms().at("authors"), head_path());
   fs::rename(head_path() / "model.safetensors", head_path() / "pytorch_model.bin");
   expect_refused(refusal_of("eagle"), "pytorch_model.bin (pickled weights are not read");
 }
@@ -141,12 +141,12 @@ TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {
   fs::create_directories(head_path());
   EXPECT_NE(refusal_of("eagle").find("got no config.json"), std::string::npos);
 
-  testing::write_medusa_heads(golden_shape(), 1, false, head_path());
+  test::write_medusa_heads(golden_shape(), 1, false, head_path());
   EXPECT_NE(refusal_of("eagle").find("got Medusa heads (medusa:"), std::string::npos);
   fs::remove_all(head_path());
 
   const auto refused = [&](const TinyShape& shape) {
-    testing::write_eagle_head(shape, head_path());
+    test::write_eagle_head(shape, head_path());
     return refusal_of("eagle");
   };
   EXPECT_EQ(refused(golden_shape()), "");
@@ -157,29 +157,29 @@ TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {
   verbose.vocabulary_size = 24;
   EXPECT_NE(refused(verbose).find("expected the target's vocabulary of 23, got 24"),
             std::string::npos);
-  testing::write_eagle_head(golden_shape(), head_path(), "feature+token");
+  test::write_eagle_head(golden_shape(), head_path(), "feature+token");
   EXPECT_NE(refusal_of("eagle").find("eagle_inputs"), std::string::npos);
 
   // A configuration of one head and the tensors of another.
-  testing::write_eagle_head(golden_shape(), directory_.path() / "other");
-  testing::write_eagle_head(wide, head_path());
+  test::write_eagle_head(golden_shape(), directory_.path() / "other");
+  test::write_eagle_head(wide, head_path());
   fs::copy_file(directory_.path() / "other" / "config.json", head_path() / "config.json",
                 fs::copy_options::overwrite_existing);
   EXPECT_NE(refusal_of("eagle").find("expected tensor "), std::string::npos);
   // A model instead of a head.
-  testing::TinyShape one_layer = golden_shape();
+  test::TinyShape one_layer = golden_shape();
   one_layer.n_layers = 1;
   fs::remove_all(head_path());
-  testing::write_hugging_face(testing::make_tiny_model(one_layer), head_path());
+  test::write_hugging_face(test::make_tiny_model(one_layer), head_path());
   EXPECT_NE(refusal_of("eagle").find("a tensor layers.0.self_attn.q_proj.weight"),
             std::string::npos);
-  testing::write_hugging_face(testing::golden_target(), head_path());
+  test::write_hugging_face(test::golden_target(), head_path());
   EXPECT_NE(refusal_of("eagle").find("expected one layer, got 3"), std::string::npos);
 
   // Draft ids outside the vocabulary, or duplicate ones.
   for (const std::vector<TokenId>& vocabulary :
        {std::vector<TokenId>{0, 5, 23}, {0, 5, -1}, {4, 4}}) {
-    testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
+    test::write_eagle3_head(golden_shape(), vocabulary, head_path());
     EXPECT_NE(refusal_of("eagle").find("expected d2t to give"), std::string::npos);
   }
 }
@@ -188,7 +188,7 @@ TEST_F(HeadDrafters, MedusaDraftsAsTheGoldenProgram) {
   for (const bool own : {true, false}) {
     SCOPED_TRACE(own);
     fs::remove_all(head_path());
-    testing::write_medusa_heads(golden_shape(), 3, own, head_path());
+    test::write_medusa_heads(golden_shape(), 3, own, head_path());
     expect_golden_drafts(*target_, *make_of("medusa"),
                          golden_drafts().at("medusa").at(own ? "own" : "shared"));
   }
@@ -199,17 +199,17 @@ TEST_F(HeadDrafters, MedusaRefusesWhatDoesNotFit) {
   fs::create_directories(head_path());
   EXPECT_NE(refusal_of("medusa").find("expected a directory with medusa_lm_head.safetensors"),
             std::string::npos);
-  testing::write_medusa_heads(golden_shape(), 0, true, head_path());
+  test::write_medusa_heads(golden_shape(), 0, true, head_path());
   EXPECT_NE(refusal_of("medusa").find("expected a tensor 0.0.linear.weight, got none"),
             std::string::npos);
   TinyShape wide = golden_shape();
   wide.dim = 16;
-  testing::write_medusa_heads(wide, 2, true, head_path());
+  test::write_medusa_heads(wide, 2, true, head_path());
   EXPECT_NE(refusal_of("medusa").find("tensor 0.0.linear.weight of shape (8, 8), got (16, 16)"),
             std::string::npos);
   TinyShape verbose = golden_shape();
   verbose.vocabulary_size = 24;
-  testing::write_medusa_heads(verbose, 2, true, head_path());
+  test::write_medusa_heads(verbose, 2, true, head_path());
   EXPECT_NE(refusal_of("medusa").find("tensor 0.1.weight of shape (23, 8), got (24, 8)"),
             std::string::npos);
 }
@@ -218,16 +218,16 @@ TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {
   for (const int n_modules : {1, 2, 3}) {
     SCOPED_TRACE(n_modules);
     fs::remove_all(target_path());
-    testing::write_hugging_face(testing::golden_target(), target_path());
-    testing::write_mtp_modules(golden_shape(), n_modules, target_path());
+    test::write_hugging_face(test::golden_target(), target_path());
+    test::write_mtp_modules(golden_shape(), n_modules, target_path());
     expect_golden_drafts(*target_, *make("mtp"),
                          golden_drafts().at("mtp").at(std::to_string(n_modules)));
   }
 }
 
 TEST_F(HeadDrafters, ModulesMayStandInAFolderOfTheirOwn) {
-  testing::write_hugging_face(testing::golden_target(), head_path());
-  testing::write_mtp_modules(golden_shape(), 2, head_path());
+  test::write_hugging_face(test::golden_target(), head_path());
+  test::write_mtp_modules(golden_shape(), 2, head_path());
   expect_golden_drafts(*target_, *make_of("mtp"), golden_drafts().at("mtp").at("2"));
 }
 
@@ -244,7 +244,7 @@ TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
             std::string::npos);
   TinyShape narrow = golden_shape();
   narrow.hidden_dim = 10;
-  testing::write_mtp_modules(narrow, 1, target_path());
+  test::write_mtp_modules(narrow, 1, target_path());
   EXPECT_NE(refusal().find("tensor model.layers.3.mlp.gate_proj.weight of shape (12, 8)"),
             std::string::npos);
   EXPECT_NE(refusal("mtp:nowhere").find("nowhere: expected a Hugging Face directory with modules"),
@@ -291,10 +291,10 @@ TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
   const fs::path third = directory_.path() / "third";
   const fs::path medusa = directory_.path() / "medusa";
   const fs::path dflash = directory_.path() / "dflash";
-  testing::write_eagle_head(golden_shape(), head_path());
-  testing::write_eagle3_head(golden_shape(), {}, third);
-  testing::write_medusa_heads(golden_shape(), 2, true, medusa);
-  testing::write_dflash_head(golden_shape(), {}, dflash);
+  test::write_eagle_head(golden_shape(), head_path());
+  test::write_eagle3_head(golden_shape(), {}, third);
+  test::write_medusa_heads(golden_shape(), 2, true, medusa);
+  test::write_dflash_head(golden_shape(), {}, dflash);
   const std::vector<std::string> parts = {"eagle:" + third.string(), "medusa:" + medusa.string(),
                                           "dflash:" + dflash.string(),
                                           "eagle:" + head_path().string()};
@@ -362,13 +362,13 @@ std::set<Path> first_draft_behind(LanguageModel& target, const std::shared_ptr<D
 // it.
 TEST_F(HeadDrafters, RunAPromptWhenTheyDraft) {
   constexpr int kModules = 2;
-  testing::write_mtp_modules(golden_shape(), kModules, target_path());
-  testing::write_eagle_head(golden_shape(), head_path());
+  test::write_mtp_modules(golden_shape(), kModules, target_path());
+  test::write_eagle_head(golden_shape(), head_path());
   const std::vector<TokenId> earlier = {3, 1, 4, 1, 5, 9, 2, 6};
   const std::vector<TokenId> longer = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
   const std::vector<TokenId> other = {3, 1, 4, 1, 5, 7, 2};
   const fs::path dflash = directory_.path() / "dflash";
-  testing::write_dflash_head(golden_shape(), {}, dflash);
+  test::write_dflash_head(golden_shape(), {}, dflash);
   for (const std::string& spec :
        {"eagle:" + head_path().string(), std::string("mtp"), "dflash:" + dflash.string()}) {
     SCOPED_TRACE(spec);
@@ -392,8 +392,8 @@ TEST_F(HeadDrafters, RunAPromptWhenTheyDraft) {
 
 // "auto" alone uses the drafters in the model's directory.
 TEST_F(HeadDrafters, AreFoundInTheModelsDirectory) {
-  testing::write_mtp_modules(golden_shape(), 2, target_path());
-  testing::write_eagle_head(golden_shape(), target_path() / "head", "feature+shifted-token");
+  test::write_mtp_modules(golden_shape(), 2, target_path());
+  test::write_eagle_head(golden_shape(), target_path() / "head", "feature+shifted-token");
   const auto drafter = make("auto");
   std::vector<std::string> specs;
   for (const Drafter::Option& option : drafter->choices()) specs.push_back(option.spec);

@@ -11,8 +11,8 @@ namespace outrider {
 ParallelEagleDrafter::ParallelEagleDrafter(std::unique_ptr<FeatureHead> head)
     : EagleDrafter(std::move(head)) {
   const FeatureHead::Mask& mask = *this->head().mask();
-  masks_.assign(kMostDraftNodes, mask.token);
-  for (int i = 0; i < kMostDraftNodes; ++i) {
+  masks_.assign(kMaxDraftNodes, mask.token);
+  for (int i = 0; i < kMaxDraftNodes; ++i) {
     states_.insert(states_.end(), mask.state.begin(), mask.state.end());
   }
 }

@@ -43,7 +43,7 @@ class ParallelEagleDrafter final : public EagleDrafter {
   void run_masked();
 
   MaskedRows rows_;
-  std::vector<TokenId> masks_;  // kMostDraftNodes times the token
+  std::vector<TokenId> masks_;  // kMaxDraftNodes times the token
   std::vector<float> states_;   // and the state
 };
 

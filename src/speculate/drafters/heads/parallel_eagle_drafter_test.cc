@@ -33,8 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::Eagle3Form;
-using testing::expect_refused;
+using test::Eagle3Form;
+using test::expect_refused;
 
 constexpr int kDrafted = 5;  // tokens of the golden program's drafts
 
@@ -73,10 +73,10 @@ Eagle3Form form_of(const std::string& name) {
           .mask_hidden = true};
 }
 
-class ParallelEagle : public testing::HeadFiles {
+class ParallelEagle : public test::HeadFiles {
  protected:
   void write(const Eagle3Form& form) const {
-    testing::write_eagle3_form(testing::golden_block_shape(), form, head_path());
+    test::write_eagle3_form(test::golden_block_shape(), form, head_path());
   }
   std::unique_ptr<FeatureHead> load() const {
     return load_eagle_head(head_path(), *target_, {.n_threads = 1});
@@ -114,7 +114,7 @@ class ParallelEagle : public testing::HeadFiles {
   // in f32, the program in f64. Weights are of order one. Sums have at most 24 terms and pass three
   // layers each of target and head, times the draft's steps. So probabilities, below one, differ by
   // less than 1e-5.
-  bool differs(const Distribution& law, const json& logits, const std::vector<TokenId>& vocabulary,
+  bool differs(const Distribution& dist, const json& logits, const std::vector<TokenId>& vocabulary,
                TokenId mask) const {
     constexpr double kTolerance = 1e-5;
     double total = 0;
@@ -125,7 +125,7 @@ class ParallelEagle : public testing::HeadFiles {
     }
     for (TokenId token = 0; token < target_->config().vocabulary_size; ++token) {
       const double expected = weights.count(token) > 0 ? weights[token] / total : 0;
-      if (!test_support::near(law.prob(token), expected, kTolerance)) return true;
+      if (!test::near(dist.prob(token), expected, kTolerance)) return true;
     }
     return false;
   }
@@ -138,12 +138,12 @@ class ParallelEagle : public testing::HeadFiles {
 
   // The first distribution of drafts, or of later questions about them, that differs from the
   // golden program's; empty if none.
-  std::string first_other_law(const std::string& name, Drafter& drafter) {
+  std::string first_other_distribution(const std::string& name, Drafter& drafter) {
     const json& form = golden().at("forms").at(name);
     const auto is_other = [&, mask = form.at("mask").get<TokenId>(),
                            vocabulary = form.at("vocabulary").get<std::vector<TokenId>>()](
-                              const Distribution& law, const json& logits) {
-      return differs(law, logits, vocabulary, mask);
+                              const Distribution& dist, const json& logits) {
+      return differs(dist, logits, vocabulary, mask);
     };
     for (std::size_t index = 0; index < golden().at("texts").size(); ++index) {
       for (std::size_t place = 0; place < golden().at("lengths").size(); ++place) {
@@ -156,8 +156,8 @@ class ParallelEagle : public testing::HeadFiles {
           const DraftTree& tree = begun.stream.tree;
           if (tree.n_drafted() != kDrafted) return where + ": another depth";
           for (int node = 0; node < kDrafted; ++node) {
-            const Distribution& law = tree.distribution(tree.node(node).draft_prob);
-            if (is_other(law, rows.at(static_cast<std::size_t>(node)))) {
+            const Distribution& dist = tree.distribution(tree.node(node).draft_prob);
+            if (is_other(dist, rows.at(static_cast<std::size_t>(node)))) {
               return fmt::format("{}, node {}", where, node);
             }
           }
@@ -167,14 +167,14 @@ class ParallelEagle : public testing::HeadFiles {
         DraftTree tree;
         tree.reset(text.back(), static_cast<std::int64_t>(text.size()));
         for (int node = 0; node < kDrafted; ++node) {
-          Distribution law;
-          if (!drafter.draft_at(begun.stream.context(), tree, node, law, nullptr)) {
+          Distribution dist;
+          if (!drafter.draft_at(begun.stream.context(), tree, node, dist, nullptr)) {
             return fmt::format("{}: nothing behind node {}", where, node);
           }
-          if (is_other(law, rows.at(static_cast<std::size_t>(node)))) {
+          if (is_other(dist, rows.at(static_cast<std::size_t>(node)))) {
             return fmt::format("{}, asked behind node {}", where, node);
           }
-          tree.add_child(node, 3, kPointMass, Draws::with_replacement);
+          tree.add_child(node, 3, kPointMass, Replacement::with);
         }
       }
     }
@@ -209,8 +209,8 @@ class ParallelEagle : public testing::HeadFiles {
   }
 
   std::string first_fault(const std::string& name, Drafter& drafter) {
-    const std::string law = first_other_law(name, drafter);
-    return law.empty() ? first_other_round(name, drafter) : law;
+    const std::string dist = first_other_distribution(name, drafter);
+    return dist.empty() ? first_other_round(name, drafter) : dist;
   }
 };
 
@@ -260,12 +260,12 @@ TEST_F(ParallelEagle, HeadsWithoutAMaskGoStepByStep) {
 }
 
 TEST_F(ParallelEagle, BrokenOnesAreNoticed) {
-  using testing::PassedHead;
+  using test::PassedHead;
   // Reports another token as the mask.
-  class SaysTheMask final : public testing::SaysTheMask<PassedHead> {
+  class SaysTheMask final : public test::SaysTheMask<PassedHead> {
    public:
     SaysTheMask(std::unique_ptr<FeatureHead> inner, TokenId mask, TokenId told)
-        : testing::SaysTheMask<PassedHead>(std::move(inner), mask, told),
+        : test::SaysTheMask<PassedHead>(std::move(inner), mask, told),
           told_{.token = told, .state = inner_->mask()->state} {}
     const Mask* mask() const override { return &told_; }
 
@@ -281,8 +281,8 @@ TEST_F(ParallelEagle, BrokenOnesAreNoticed) {
     };
     EXPECT_EQ(fault(std::make_unique<PassedHead>(load())), "");
     EXPECT_NE(fault(std::make_unique<SaysTheMask>(load(), load()->mask()->token, 1)), "");
-    EXPECT_NE(fault(std::make_unique<testing::ReadsTheRowBefore<PassedHead>>(load())), "");
-    EXPECT_NE(fault(std::make_unique<testing::KeepsMasks<PassedHead>>(load())), "");
+    EXPECT_NE(fault(std::make_unique<test::ReadsTheRowBefore<PassedHead>>(load())), "");
+    EXPECT_NE(fault(std::make_unique<test::KeepsMasks<PassedHead>>(load())), "");
   }
 }
 
@@ -299,12 +299,12 @@ TEST_F(ParallelEagle, CountsOnePassADraft) {
 
 // One pass more if the queued rows and the masks do not fit into one.
 TEST_F(ParallelEagle, RunsRowsBeforeThatLeaveNoRoom) {
-  testing::TinyShape shape = testing::golden_shape();
+  test::TinyShape shape = test::golden_shape();
   shape.context_length = 2 * kPrefillRows;
-  testing::write_hugging_face(testing::make_tiny_model(shape), target_path());
+  test::write_hugging_face(test::make_tiny_model(shape), target_path());
   target_ = load_model(target_path(), {.n_threads = 1});
   shape.rope.theta = 500;
-  testing::write_eagle3_form(shape, form_of("plain"), head_path());
+  test::write_eagle3_form(shape, form_of("plain"), head_path());
   std::vector<TokenId> text;
   while (text.size() < kPrefillRows + 1) text.push_back(static_cast<TokenId>(text.size() % 23));
   const auto drafter = make_of("eagle");
@@ -317,10 +317,10 @@ TEST_F(ParallelEagle, RunsRowsBeforeThatLeaveNoRoom) {
   Begun asked(*target_, *other, text, 1);
   DraftTree tree;
   tree.reset(text.back(), static_cast<std::int64_t>(text.size()));
-  Distribution law;
-  ASSERT_TRUE(other->draft_at(asked.stream.context(), tree, 0, law, nullptr));
+  Distribution dist;
+  ASSERT_TRUE(other->draft_at(asked.stream.context(), tree, 0, dist, nullptr));
   EXPECT_EQ(other->n_passes(), 1);
-  EXPECT_EQ(law.probs, drafted.distribution(drafted.node(0).draft_prob).probs);
+  EXPECT_EQ(dist.probs, drafted.distribution(drafted.node(0).draft_prob).probs);
 }
 
 TEST_F(ParallelEagle, RefusesWhatDoesNotFit) {
@@ -370,7 +370,7 @@ TEST_F(ParallelEagle, RefusesWhatDoesNotFit) {
                  "eagle_config.depth_embedding");
   expect_refused(refused(R"({"speculators_model_type": "medusa"})", form_of("speculators")),
                  "speculators_model_type to be eagle3 or peagle, got medusa");
-  testing::write_eagle_head(testing::golden_shape(), head_path());
+  test::write_eagle_head(test::golden_shape(), head_path());
   json config = json::parse(std::ifstream(head_path() / "config.json"));
   config["ptd_token_id"] = 8;
   std::ofstream(head_path() / "config.json") << config.dump();

@@ -8,7 +8,7 @@ void CandidateMatrix::write(TokenId token, std::span<const Candidate> candidates
   const auto known = places_.find(token);
   if (known != places_.end()) {
     rows_.splice(rows_.end(), rows_, known->second);
-  } else if (rows_.size() < most_rows_) {
+  } else if (rows_.size() < max_rows_) {
     rows_.emplace_back();
     places_.emplace(token, std::prev(rows_.end()));
   } else {

@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// Holds rows of at most `most_rows` >= 1 tokens; a further row replaces the one written longest
+// Holds rows of at most `max_rows` >= 1 tokens; a further row replaces the one written longest
 // ago. A row of eight candidates takes about 200 bytes; a token without a row takes none. Not
 // thread-safe.
 class CandidateMatrix {
@@ -22,7 +22,7 @@ class CandidateMatrix {
     float share = 0;  // of the candidates of its row together
   };
 
-  explicit CandidateMatrix(int most_rows) : most_rows_(static_cast<std::size_t>(most_rows)) {}
+  explicit CandidateMatrix(int max_rows) : max_rows_(static_cast<std::size_t>(max_rows)) {}
   CandidateMatrix(const CandidateMatrix&) = delete;
   CandidateMatrix& operator=(const CandidateMatrix&) = delete;
   CandidateMatrix(CandidateMatrix&&) = default;
@@ -43,7 +43,7 @@ class CandidateMatrix {
     std::vector<Candidate> candidates;
   };
 
-  std::size_t most_rows_;
+  std::size_t max_rows_;
   std::list<Row> rows_;  // in the order in which they were written
   std::unordered_map<TokenId, std::list<Row>::iterator> places_;
 };

@@ -28,8 +28,8 @@
 namespace outrider {
 namespace {
 
-using testing::OracleDraft;
-using testing::TokenSpan;
+using test::OracleDraft;
+using test::TokenSpan;
 using Tokens = std::vector<TokenId>;
 
 // Random texts with partial repetitions.
@@ -131,9 +131,9 @@ TEST(NgramDrafter, ProposesWhatTheOracleFinds) {
                               .occurrence = first ? NgramDrafter::Occurrence::first
                                                   : NgramDrafter::Occurrence::latest});
         expect_drafts_of(drafter, *chain_shape(6), [&](TokenSpan text, int depth) {
-          return testing::ngram_oracle(text, static_cast<std::size_t>(shortest),
-                                       static_cast<std::size_t>(longest),
-                                       static_cast<std::size_t>(std::min(6, depth)), first);
+          return test::ngram_oracle(text, static_cast<std::size_t>(shortest),
+                                    static_cast<std::size_t>(longest),
+                                    static_cast<std::size_t>(std::min(6, depth)), first);
         });
       }
     }
@@ -147,7 +147,7 @@ TEST(NgramDrafter, GoesOnWithAPeriod) {
   OneText one(drafter, *shape);
   const Tokens text = {9, 1, 2, 1, 2, 1};
   one.begin(text);
-  expect_same(one.draft(text), testing::chain_of({2, 1, 2, 1, 2}));
+  expect_same(one.draft(text), test::chain_of({2, 1, 2, 1, 2}));
 }
 
 TEST(ReferenceDrafter, ProposesWhatTheOracleFinds) {
@@ -156,8 +156,8 @@ TEST(ReferenceDrafter, ProposesWhatTheOracleFinds) {
     const Tokens document = random_text(200, 6, random);
     ReferenceDrafter drafter({document}, 1000, {.shortest = shortest, .length = 7});
     expect_drafts_of(drafter, *chain_shape(7), [&](TokenSpan text, int depth) {
-      return testing::reference_oracle(text, document, static_cast<std::size_t>(shortest),
-                                       static_cast<std::size_t>(std::min(7, depth)));
+      return test::reference_oracle(text, document, static_cast<std::size_t>(shortest),
+                                    static_cast<std::size_t>(std::min(7, depth)));
     });
   }
 }
@@ -167,12 +167,12 @@ TEST(ReferenceDrafter, CopiesEndWithTheirDocumentAndAtTokensTheTargetLacks) {
                            {.shortest = 1, .length = 5});
   const auto shape = chain_shape(5);
   OneText one(drafter, *shape);
-  expect_same(one.draft(Tokens{1, 2}), testing::chain_of({3}));
+  expect_same(one.draft(Tokens{1, 2}), test::chain_of({3}));
   // "2 3" ends the first document and occurs nowhere else; "3" is continued in the last one.
-  expect_same(one.draft(Tokens{2, 3}), testing::chain_of({5, 6, 7}));
+  expect_same(one.draft(Tokens{2, 3}), test::chain_of({5, 6, 7}));
   expect_same(one.draft(Tokens{6, 7}), {});
-  expect_same(one.draft(Tokens{3, 5}), testing::chain_of({6, 7}));
-  expect_same(one.draft(Tokens{8, 2}), testing::chain_of({3}));
+  expect_same(one.draft(Tokens{3, 5}), test::chain_of({6, 7}));
+  expect_same(one.draft(Tokens{8, 2}), test::chain_of({3}));
 }
 
 TEST(SuffixDrafter, ProposesWhatTheOracleFinds) {
@@ -184,11 +184,11 @@ TEST(SuffixDrafter, ProposesWhatTheOracleFinds) {
       SuffixDrafter drafter(options);
       const OpenShape open(options.length, options.total);
       const auto line = chain_shape(options.length);
-      testing::SuffixOracle oracle{.length = options.length,
-                                   .total = options.total,
-                                   .cut = options.cut,
-                                   .factor = options.factor,
-                                   .chain = chain};
+      test::SuffixOracle oracle{.length = options.length,
+                                .total = options.total,
+                                .cut = options.cut,
+                                .factor = options.factor,
+                                .chain = chain};
       if (chain) oracle.total = std::min(oracle.total, line->n_nodes());
       expect_drafts_of(drafter, chain ? static_cast<const TreeShape&>(*line) : open, oracle);
     }
@@ -365,7 +365,7 @@ TEST(LookupDrafterSpecs, SayWhatIsWrong) {
 }
 
 TEST(LookupDrafterSpecs, ReferencesAreFilesAndFolders) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   std::filesystem::create_directories(directory.path() / "texts" / "more");
   std::ofstream(directory.path() / "texts" / "b.txt") << "bcd";
   std::ofstream(directory.path() / "texts" / "more" / "c.txt") << "xyz";

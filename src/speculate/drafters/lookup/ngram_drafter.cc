@@ -107,11 +107,11 @@ DrafterPlan read_ngram_drafter(const Spec& spec) {
     throw UsageError("read drafter", "ngram", fmt::format("min of at most max={}", options.longest),
                      fmt::format("min={}", options.shortest));
   }
-  options.length = spec.integer("length", 1, kMostDraftNodes).value_or(options.length);
+  options.length = spec.integer("length", 1, kMaxDraftNodes).value_or(options.length);
   if (spec.choice("match", {"latest", "first"}) == "first") {
     options.occurrence = NgramDrafter::Occurrence::first;
   }
-  options.across = spec.integer("across", 0, NgramDrafter::kMostPlaces).value_or(options.across);
+  options.across = spec.integer("across", 0, NgramDrafter::kMaxPlaces).value_or(options.across);
   return {.traits = {},
           .shape = chain_shape(options.length),
           .make = [options](const DrafterMaterials&) {

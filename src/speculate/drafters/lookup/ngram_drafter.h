@@ -43,7 +43,7 @@ class NgramDrafter final : public IndexDrafter {
     Occurrence occurrence = Occurrence::latest;
     int across = 0;  // places for continuations of ended texts; 0: none
   };
-  static constexpr int kMostPlaces = 1 << 24;  // 128 MB; ngram-mod has a quarter as many
+  static constexpr int kMaxPlaces = 1 << 24;  // 128 MB; ngram-mod has a quarter as many
 
   explicit NgramDrafter(const Options& options);
   std::string_view name() const override { return "ngram"; }

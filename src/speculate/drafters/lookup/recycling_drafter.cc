@@ -166,9 +166,9 @@ DrafterPlan read_recycling_drafter(const Spec& spec) {
   spec.require_no_value();
   RecyclingDrafter::Options options;
   options.n_candidates =
-      spec.integer("k", 1, RecyclingDrafter::kMostCandidates).value_or(options.n_candidates);
-  options.rows = spec.integer("rows", 1, RecyclingDrafter::kMostRows).value_or(options.rows);
-  options.across = spec.integer("across", 0, RecyclingDrafter::kMostRows).value_or(options.across);
+      spec.integer("k", 1, RecyclingDrafter::kMaxCandidates).value_or(options.n_candidates);
+  options.rows = spec.integer("rows", 1, RecyclingDrafter::kMaxRows).value_or(options.rows);
+  options.across = spec.integer("across", 0, RecyclingDrafter::kMaxRows).value_or(options.across);
   return {.traits = {},
           .shape = std::make_shared<FixedShape>(recycling_tree(), Siblings::top_ranks),
           .make = [options](const DrafterMaterials&) {

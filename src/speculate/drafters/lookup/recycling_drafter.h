@@ -42,8 +42,8 @@ namespace outrider {
 // depend on earlier texts.
 class RecyclingDrafter final : public Drafter {
  public:
-  static constexpr int kMostCandidates = 64;  // published trees have ten children a node at most
-  static constexpr int kMostRows = 1 << 20;   // above any vocabulary
+  static constexpr int kMaxCandidates = 64;  // published trees have ten children a node at most
+  static constexpr int kMaxRows = 1 << 20;   // above any vocabulary
 
   struct Options {
     int n_candidates = 8;  // the paper's k

@@ -27,10 +27,10 @@
 namespace outrider {
 namespace {
 
+using test::ListedWorth;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::ListedWorth;
 using Tokens = std::vector<TokenId>;
 using Paths = std::vector<Tokens>;
 
@@ -410,10 +410,10 @@ TEST(RecyclingSpec, ReadsItsKeys) {
   }
 }
 
-// --- The law ---------------------------------------------------------------------------------
+// --- The distribution ------------------------------------------------------------------------
 
 // Every token of the small vocabulary soon has a row, so most rounds draft.
-TEST(RecyclingExactness, TheLawIsTheTargets) {
+TEST(RecyclingExactness, TheDistributionIsTheTargets) {
   const auto rule = std::make_shared<ExactRule>();
   const auto tree = std::make_shared<FixedShape>(widths_tree(std::vector<int>{2, 1}));
   std::int64_t n_drafted = 0;
@@ -421,19 +421,19 @@ TEST(RecyclingExactness, TheLawIsTheTargets) {
        {make_multi_round(rule), make_traversal(rule), make_coupled(rule), make_block(rule)}) {
     for (std::uint32_t seed = 1; seed <= 3; ++seed) {
       for (const double temperature : {0.0, 0.6}) {
-        testing::TableModel target(3, seed);
+        test::TableModel target(3, seed);
         RecyclingDrafter recycling({.n_candidates = 2});
-        testing::CheckedDrafter drafter(recycling, 3);
-        const testing::Trial trial{.target = &target,
-                                   .drafter = &drafter,
-                                   .acceptance = acceptance.get(),
-                                   .shape = acceptance->chains_only() ? chain_shape(2) : tree,
-                                   .sampling = {.temperature = temperature},
-                                   .prompt = {0, 1, 2, 1},
-                                   .n_tokens = 5};
-        const testing::Enumerated enumerated = testing::enumerate(trial);
-        EXPECT_NEAR(enumerated.weight, 1.0, testing::kExact);
-        EXPECT_LT(testing::distance(enumerated.law, testing::target_law(trial)), testing::kExact)
+        test::CheckedDrafter drafter(recycling, 3);
+        const test::Trial trial{.target = &target,
+                                .drafter = &drafter,
+                                .acceptance = acceptance.get(),
+                                .shape = acceptance->chains_only() ? chain_shape(2) : tree,
+                                .sampling = {.temperature = temperature},
+                                .prompt = {0, 1, 2, 1},
+                                .n_tokens = 5};
+        const test::Enumerated enumerated = test::enumerate(trial);
+        EXPECT_NEAR(enumerated.weight, 1.0, test::kExact);
+        EXPECT_LT(test::distance(enumerated.dist, test::target_distribution(trial)), test::kExact)
             << acceptance->name() << " " << seed << " " << temperature;
         EXPECT_EQ(drafter.violation(), "");
         n_drafted += drafter.n_drafted();

@@ -51,8 +51,8 @@ ReferenceDrafter::ReferenceDrafter(const std::vector<std::vector<TokenId>>& docu
   std::size_t n_tokens = 0;
   for (const auto& document : documents) n_tokens += document.size() + 1;
   if (n_tokens == documents.size()) throw Error(kOperation, "documents", "text", "none");
-  if (n_tokens > kMostTokens) {
-    throw Error(kOperation, "documents", fmt::format("at most {} tokens", kMostTokens),
+  if (n_tokens > kMaxTokens) {
+    throw Error(kOperation, "documents", fmt::format("at most {} tokens", kMaxTokens),
                 fmt::format("{}", n_tokens));
   }
   tokens_.reserve(n_tokens);
@@ -110,7 +110,7 @@ DrafterPlan read_reference_drafter(const Spec& spec) {
   ReferenceDrafter::Options options;
   options.shortest =
       spec.integer("min", 1, ReferenceDrafter::kLongestContext).value_or(options.shortest);
-  options.length = spec.integer("length", 1, kMostDraftNodes).value_or(options.length);
+  options.length = spec.integer("length", 1, kMaxDraftNodes).value_or(options.length);
   return {.traits = {},
           .shape = chain_shape(options.length),
           .make = [files, options](const DrafterMaterials& materials) {

@@ -26,7 +26,7 @@ class ReferenceDrafter final : public IndexDrafter {
   // match hardly makes either continuation likelier.
   static constexpr int kLongestContext = 32;
   // Limit for all documents together: about a gigabyte of index, at some 200 bytes a token.
-  static constexpr int kMostTokens = 1 << 22;
+  static constexpr int kMaxTokens = 1 << 22;
 
   struct Options {
     int shortest = 2;  // tokens
@@ -34,7 +34,7 @@ class ReferenceDrafter final : public IndexDrafter {
   };
 
   // Tokens beyond the vocabulary separate documents as their ends do. Throws Error if there are
-  // more than kMostTokens tokens, or none.
+  // more than kMaxTokens tokens, or none.
   ReferenceDrafter(const std::vector<std::vector<TokenId>>& documents, int vocabulary_size,
                    const Options& options);
   std::string_view name() const override { return "reference"; }

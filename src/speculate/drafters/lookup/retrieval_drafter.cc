@@ -72,7 +72,7 @@ void RetrievalDrafter::find_matches(std::span<const TokenId> tokens) {
     ranks_.push_back(store_.find(segment, pattern));
     n_occurrences += ranks_.back().count();
   }
-  const std::uint64_t n_sampled = std::min(n_occurrences, kMostMatches);
+  const std::uint64_t n_sampled = std::min(n_occurrences, kMaxMatches);
   int segment = 0;
   std::uint64_t before = 0;  // occurrences in the segments before
   for (std::uint64_t sampled = 0; sampled < n_sampled; ++sampled) {

@@ -21,10 +21,10 @@ namespace outrider {
 // the shallower, then the path with the lower ids. For a chain, the best child of the best child is
 // taken.
 //
-// Of N > kMostMatches occurrences, in the order of segment and rank, kMostMatches are read: numbers
-// floor((2j + 1) N / (2 kMostMatches)), j = 0, 1, ... Occurrences with the same continuation are
+// Of N > kMaxMatches occurrences, in the order of segment and rank, kMaxMatches are read: numbers
+// floor((2j + 1) N / (2 kMaxMatches)), j = 0, 1, ... Occurrences with the same continuation are
 // adjacent in a segment. So the sample keeps each continuation's share in a segment, rounded up or
-// down. A continuation that is missed has less than 1 / kMostMatches of all occurrences in any
+// down. A continuation that is missed has less than 1 / kMaxMatches of all occurrences in any
 // segment, and would be accepted about as rarely.
 //
 // No state for a text: a draft is a function of the last 16 tokens, the shape and the budget.
@@ -33,7 +33,7 @@ class RetrievalDrafter final : public IndexDrafter {
   static constexpr int kShortestPattern = 2;
   // Each costs about two cache misses, so a thousand cost about a tenth of a millisecond; REST
   // reads 5000.
-  static constexpr std::uint64_t kMostMatches = 1024;
+  static constexpr std::uint64_t kMaxMatches = 1024;
   // REST's tree.
   static constexpr int kDepth = 10;
   static constexpr int kNodes = 64;

@@ -21,8 +21,8 @@
 namespace outrider {
 namespace {
 
-using testing::RetrievalOracle;
-using testing::TokenPath;
+using test::RetrievalOracle;
+using test::TokenPath;
 using Tokens = std::vector<TokenId>;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -55,10 +55,10 @@ class RetrievalDrafts : public ::testing::Test {
     if (shape.is_chain()) {
       EXPECT_TRUE(tree.is_chain());
     }
-    return testing::paths_of(tree);
+    return test::paths_of(tree);
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(RetrievalDrafts, AreThoseOfASearchThroughTheText) {
@@ -167,9 +167,9 @@ TEST_F(RetrievalDrafts, DependOnTheLastTokensAlone) {
   }
   drafter.propose(jobs);
   using Paths = std::vector<TokenPath>;
-  EXPECT_EQ(testing::paths_of(trees[0]), (Paths{{3}, {3, 4}, {3, 4, 5}}));
-  EXPECT_EQ(testing::paths_of(trees[1]), (Paths{{8}, {8, 9}}));
-  EXPECT_EQ(draft(drafter, first, open, {.depth = 10, .n_nodes = 64}), testing::paths_of(trees[0]));
+  EXPECT_EQ(test::paths_of(trees[0]), (Paths{{3}, {3, 4}, {3, 4, 5}}));
+  EXPECT_EQ(test::paths_of(trees[1]), (Paths{{8}, {8, 9}}));
+  EXPECT_EQ(draft(drafter, first, open, {.depth = 10, .n_nodes = 64}), test::paths_of(trees[0]));
 }
 
 std::string error_of(const std::function<void()>& action) {

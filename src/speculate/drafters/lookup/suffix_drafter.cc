@@ -170,13 +170,13 @@ int SuffixDrafter::n_remembered() const { return earlier_[0].n_tokens() + earlie
 DrafterPlan read_suffix_drafter(const Spec& spec) {
   spec.require_no_value();
   SuffixDrafter::Options options;
-  const auto total = spec.integer("total", 1, kMostDraftNodes);
-  options.length = spec.integer("length", 1, kMostDraftNodes)
-                       .value_or(std::min(options.length, total.value_or(kMostDraftNodes)));
+  const auto total = spec.integer("total", 1, kMaxDraftNodes);
+  options.length = spec.integer("length", 1, kMaxDraftNodes)
+                       .value_or(std::min(options.length, total.value_or(kMaxDraftNodes)));
   options.total = total.value_or(std::max(options.total, options.length));
   options.cut = spec.number("cut", 1e-6, 1).value_or(options.cut);
   options.factor = spec.number("factor", 0.01, 1e6).value_or(options.factor);
-  options.across = spec.integer("across", 0, SuffixDrafter::kMostTokens).value_or(options.across);
+  options.across = spec.integer("across", 0, SuffixDrafter::kMaxTokens).value_or(options.across);
   return {
       .traits = {},
       .shape = std::make_shared<OpenShape>(std::min(options.length, options.total), options.total),

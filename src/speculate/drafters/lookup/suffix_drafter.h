@@ -34,7 +34,7 @@ class SuffixDrafter final : public IndexDrafter {
   // ends.
   static constexpr int kOrder = 32;
   // Limit for all earlier texts together: about a gigabyte of index.
-  static constexpr int kMostTokens = 1 << 22;
+  static constexpr int kMaxTokens = 1 << 22;
 
   struct Options {
     int length = 16;    // of the longest path

@@ -38,8 +38,7 @@ void JacobiDrafter::rewind(const Context& context, std::size_t) { blocks_.at(con
 DrafterPlan read_jacobi_drafter(const Spec& spec) {
   spec.require_no_value();
   DrafterPlan plan;
-  plan.shape =
-      chain_shape(spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength));
+  plan.shape = chain_shape(spec.integer("length", 1, kMaxDraftNodes).value_or(kDefaultDraftLength));
   plan.make = [](const DrafterMaterials&) { return std::make_unique<JacobiDrafter>(); };
   return plan;
 }

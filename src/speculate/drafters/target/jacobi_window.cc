@@ -5,7 +5,7 @@
 
 namespace outrider {
 
-int JacobiWindow::most_nodes(const Size& size) {
+int JacobiWindow::max_nodes(const Size& size) {
   int most = 0;
   for (int n_levels = 1; n_levels < size.ngram; ++n_levels) {
     most = std::max(most, (size.width + size.ngram - 1 - n_levels) * n_levels - 1);

@@ -44,7 +44,7 @@ class JacobiWindow {
   explicit JacobiWindow(const Size& size) : size_(size) {}
 
   // The most nodes that it adds to a tree, full or not.
-  static int most_nodes(const Size& size);
+  static int max_nodes(const Size& size);
 
   // Begins with a level 0 of columns() tokens, one for each column; that of column 0 is unused.
   void start(std::span<const TokenId> tokens) { levels_.assign(1, {tokens.begin(), tokens.end()}); }

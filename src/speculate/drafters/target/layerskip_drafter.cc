@@ -16,7 +16,7 @@ namespace outrider {
 namespace {
 
 constexpr const char* kOperation = "read drafter";
-constexpr int kMostLayers = 10'000;  // far beyond any model; bounds what a user types
+constexpr int kMaxLayers = 10'000;  // far beyond any model; bounds what a user types
 
 std::vector<int> read_layers(const std::string& text) {
   std::vector<int> layers;
@@ -27,7 +27,7 @@ std::vector<int> read_layers(const std::string& text) {
     int layer = -1;
     const auto [last, error] = std::from_chars(number.data(), number.data() + number.size(), layer);
     if (error != std::errc() || last != number.data() + number.size() || layer < 0 ||
-        layer >= kMostLayers || std::find(layers.begin(), layers.end(), layer) != layers.end()) {
+        layer >= kMaxLayers || std::find(layers.begin(), layers.end(), layer) != layers.end()) {
       throw UsageError(kOperation, "layerskip:skip", "different layers, numbered from 0, as in 1+3",
                        text);
     }
@@ -53,7 +53,7 @@ void ShortenedModel::forward(std::span<const TokenBlock> blocks, const ForwardRe
 
 DrafterPlan read_layerskip_drafter(const Spec& spec) {
   spec.require_no_value();
-  const std::optional<int> n_first = spec.integer("layers", 1, kMostLayers);
+  const std::optional<int> n_first = spec.integer("layers", 1, kMaxLayers);
   const std::optional<std::string> skipped = spec.text("skip");
   if (n_first.has_value() == skipped.has_value()) {
     throw UsageError(kOperation, "layerskip", "layers=L or skip=I+J", n_first ? "both" : "neither");

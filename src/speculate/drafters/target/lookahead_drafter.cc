@@ -45,48 +45,48 @@ LookaheadDrafter::LookaheadDrafter(const Options& options, std::vector<TokenId> 
     : options_(options), end_tokens_(std::move(end_tokens)) {}
 
 void LookaheadDrafter::begin(const Context& context) {
-  texts_.insert_or_assign(context.id, Text{.window = JacobiWindow(options_.window),
-                                           .pool = NgramPool(options_.n_guesses)});
+  states_.insert_or_assign(context.id, State{.window = JacobiWindow(options_.window),
+                                             .pool = NgramPool(options_.n_guesses)});
 }
 
 void LookaheadDrafter::propose(std::span<DraftJob> jobs) {
   for (DraftJob& job : jobs) {
-    Text& text = texts_.at(job.context->id);
-    text.newest.clear();
+    State& state = states_.at(job.context->id);
+    state.newest.clear();
     if (job.budget.depth == 0) continue;  // no guesses after this round either
     DraftTree& tree = *job.tree;
-    const auto guesses = text.pool.guesses(tree.node(0).token);
+    const auto guesses = state.pool.guesses(tree.node(0).token);
     for (auto guess = guesses.rbegin(); guess != guesses.rend(); ++guess) {
       add_path(tree, *guess, job.budget);
       if (job.shape->is_chain()) break;
     }
-    if (!text.started) {
+    if (!state.started) {
       tokens_.clear();
-      for (int column = 0; column < text.window.columns(); ++column) {
+      for (int column = 0; column < state.window.columns(); ++column) {
         tokens_.push_back(borrowed_token(job.context->tokens, static_cast<std::size_t>(column)));
       }
-      text.window.start(tokens_);
-      text.started = true;
+      state.window.start(tokens_);
+      state.started = true;
     }
-    if (text.window.depth() <= job.budget.scratch_depth) text.window.add_to(tree, text.newest);
+    if (state.window.depth() <= job.budget.scratch_depth) state.window.add_to(tree, state.newest);
   }
 }
 
 void LookaheadDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
-    Text& text = texts_.at(result.context->id);
+    State& state = states_.at(result.context->id);
     // An enclosing drafter may have had no nodes left for the window.
-    const bool ran = !text.newest.empty() && text.newest.back() < result.tree->n_nodes();
+    const bool ran = !state.newest.empty() && state.newest.back() < result.tree->n_nodes();
     tokens_.clear();
-    for (const int node : text.newest) {
+    for (const int node : state.newest) {
       if (ran) tokens_.push_back(guesses_.behind(result, node, 0));
     }
-    text.newest.clear();
+    state.newest.clear();
     if (!ran) continue;
-    text.window.advance(tokens_, [&text](TokenId first, std::span<const TokenId> others) {
-      text.pool.see(first, others);
+    state.window.advance(tokens_, [&state](TokenId first, std::span<const TokenId> others) {
+      state.pool.see(first, others);
     });
-    const std::span<TokenId> newest = text.window.newest_tokens();
+    const std::span<TokenId> newest = state.window.newest_tokens();
     for (std::size_t column = 0; column < newest.size(); ++column) {
       if (std::find(end_tokens_.begin(), end_tokens_.end(), newest[column]) != end_tokens_.end()) {
         newest[column] = borrowed_token(result.context->tokens, column);
@@ -98,16 +98,16 @@ void LookaheadDrafter::observe(std::span<const RoundResult> results) {
 DrafterPlan read_lookahead_drafter(const Spec& spec) {
   spec.require_no_value();
   LookaheadDrafter::Options options;
-  options.window.width = spec.integer("window", 1, kMostDraftNodes).value_or(options.window.width);
-  options.window.ngram = spec.integer("ngram", 2, kMostDraftNodes).value_or(options.window.ngram);
-  options.n_guesses = spec.integer("guesses", 1, kMostDraftNodes).value_or(options.n_guesses);
+  options.window.width = spec.integer("window", 1, kMaxDraftNodes).value_or(options.window.width);
+  options.window.ngram = spec.integer("ngram", 2, kMaxDraftNodes).value_or(options.window.ngram);
+  options.n_guesses = spec.integer("guesses", 1, kMaxDraftNodes).value_or(options.n_guesses);
   const int depth = options.window.ngram - 1;
   const int n_guessed = options.n_guesses * depth;
-  const int n_nodes = JacobiWindow::most_nodes(options.window) + n_guessed;
-  if (n_nodes > kMostDraftNodes) {
+  const int n_nodes = JacobiWindow::max_nodes(options.window) + n_guessed;
+  if (n_nodes > kMaxDraftNodes) {
     throw UsageError(
         "read drafter", "lookahead",
-        fmt::format("a window and guesses of at most {} tokens together", kMostDraftNodes),
+        fmt::format("a window and guesses of at most {} tokens together", kMaxDraftNodes),
         fmt::format("{}", n_nodes));
   }
   DrafterPlan plan;

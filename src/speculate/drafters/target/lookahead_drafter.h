@@ -42,13 +42,13 @@ class LookaheadDrafter final : public Drafter {
   void begin(const Context& context) override;
   void propose(std::span<DraftJob> jobs) override;
   void observe(std::span<const RoundResult> results) override;
-  void end(SequenceId id) override { texts_.erase(id); }
+  void end(SequenceId id) override { states_.erase(id); }
   // The pool and the window keep what they have seen.
   void rewind(const Context&, std::size_t) override {}
   std::int64_t n_passes() const override { return 0; }
 
  private:
-  struct Text {
+  struct State {
     JacobiWindow window;
     NgramPool pool;
     bool started = false;          // the window
@@ -57,7 +57,7 @@ class LookaheadDrafter final : public Drafter {
 
   Options options_;
   std::vector<TokenId> end_tokens_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
 
   // Reused from round to round.
   std::vector<TokenId> tokens_;

@@ -79,11 +79,11 @@ TEST(JacobiWindow, EachRowSeesLevelZeroUpToItsColumnAndItsOwnColumn) {
 }
 
 TEST(JacobiWindow, MostNodes) {
-  EXPECT_EQ(JacobiWindow::most_nodes({.width = 4, .ngram = 4}), 11);
-  EXPECT_EQ(JacobiWindow::most_nodes({.width = 15, .ngram = 5}), 59);
-  EXPECT_EQ(JacobiWindow::most_nodes({.width = 3, .ngram = 2}), 2);
+  EXPECT_EQ(JacobiWindow::max_nodes({.width = 4, .ngram = 4}), 11);
+  EXPECT_EQ(JacobiWindow::max_nodes({.width = 15, .ngram = 5}), 59);
+  EXPECT_EQ(JacobiWindow::max_nodes({.width = 3, .ngram = 2}), 2);
   // A narrow window is largest while it fills: 2 levels of 3 columns, then 3 of 2, then 4 of 1.
-  EXPECT_EQ(JacobiWindow::most_nodes({.width = 1, .ngram = 5}), 5);
+  EXPECT_EQ(JacobiWindow::max_nodes({.width = 1, .ngram = 5}), 5);
 }
 
 TEST(NgramPool, ForgetsWhatWasNotSeenForTheLongest) {
@@ -139,7 +139,7 @@ class Counting final : public Drafter {
 
 // Guesses are point masses, and nobody judges the window's nodes. Drafting begins in the third
 // round.
-TEST(LookaheadExactness, TheLawIsTheTargets) {
+TEST(LookaheadExactness, TheDistributionIsTheTargets) {
   const auto rule = std::make_shared<ExactRule>();
   int n_drafted = 0;
   for (const auto& acceptance :
@@ -148,21 +148,21 @@ TEST(LookaheadExactness, TheLawIsTheTargets) {
                                             .n_guesses = acceptance->chains_only() ? 1 : 2};
     for (std::uint32_t seed = 1; seed <= 3; ++seed) {
       for (const double temperature : {0.0, 0.6}) {
-        testing::TableModel target(3, seed);
+        test::TableModel target(3, seed);
         LookaheadDrafter lookahead(options, {2});
         Counting drafter(lookahead);
-        const testing::Trial trial{.target = &target,
-                                   .drafter = &drafter,
-                                   .acceptance = acceptance.get(),
-                                   .shape = acceptance->chains_only()
-                                                ? chain_shape(2)
-                                                : std::make_shared<const OpenShape>(2, 4),
-                                   .sampling = {.temperature = temperature},
-                                   .prompt = {0, 1, 2, 1},
-                                   .n_tokens = 6};
-        const testing::Enumerated enumerated = testing::enumerate(trial);
-        EXPECT_NEAR(enumerated.weight, 1.0, testing::kExact);
-        EXPECT_LT(testing::distance(enumerated.law, testing::target_law(trial)), testing::kExact)
+        const test::Trial trial{.target = &target,
+                                .drafter = &drafter,
+                                .acceptance = acceptance.get(),
+                                .shape = acceptance->chains_only()
+                                             ? chain_shape(2)
+                                             : std::make_shared<const OpenShape>(2, 4),
+                                .sampling = {.temperature = temperature},
+                                .prompt = {0, 1, 2, 1},
+                                .n_tokens = 6};
+        const test::Enumerated enumerated = test::enumerate(trial);
+        EXPECT_NEAR(enumerated.weight, 1.0, test::kExact);
+        EXPECT_LT(test::distance(enumerated.dist, test::target_distribution(trial)), test::kExact)
             << acceptance->name() << " " << seed << " " << temperature;
         n_drafted += drafter.n_drafted;
       }

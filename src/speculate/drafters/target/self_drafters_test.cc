@@ -40,7 +40,7 @@ class FiveLayers final : public LanguageModel {
   Layers skipped;
 
  private:
-  testing::TableModel table_;
+  test::TableModel table_;
   ModelConfig config_;
 };
 
@@ -75,10 +75,10 @@ Layers skipped_by(const std::string& spec) {
 class CountedModel final : public LanguageModel {
  public:
   CountedModel() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.seed = 9;
     shape.n_layers = 4;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory_.path());
+    test::write_hugging_face(test::make_tiny_model(shape), directory_.path());
     model_ = load_model(directory_.path(), {.n_threads = 1});
   }
   const ModelConfig& config() const override { return model_->config(); }
@@ -99,7 +99,7 @@ class CountedModel final : public LanguageModel {
   int n_shortened = 0;
 
  private:
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::unique_ptr<LanguageModel> model_;
 };
 
@@ -170,7 +170,7 @@ TEST(LayerskipSpec, NamesLayersToKeepOrToSkip) {
 
 // Gemma 4's last layers read the keys of earlier ones.
 TEST(LayerskipSpec, KeepsLayersWhoseKeysAreRead) {
-  const auto target = testing::load_f32(testing::golden_directory("gemma4_shared"));
+  const auto target = test::load_f32(test::golden_directory("gemma4_shared"));
   const auto make = [&](const char* spec) {
     return read_drafter(spec).make(
         {.target = target.get(), .vocabulary_size = target->config().vocabulary_size});
@@ -192,24 +192,24 @@ TEST(JacobiSpec, IsAChain) {
   }
 }
 
-TEST(JacobiExactness, TheLawIsTheTargets) {
+TEST(JacobiExactness, TheDistributionIsTheTargets) {
   const auto rule = std::make_shared<ExactRule>();
   for (const auto& acceptance :
        {make_multi_round(rule), make_traversal(rule), make_coupled(rule), make_block(rule)}) {
     for (std::uint32_t seed = 1; seed <= 4; ++seed) {
-      for (const auto& [name, sampling] : testing::transforms()) {
-        testing::TableModel target(3, seed);
+      for (const auto& [name, sampling] : test::transforms()) {
+        test::TableModel target(3, seed);
         JacobiDrafter drafter;
-        const testing::Trial trial{.target = &target,
-                                   .drafter = &drafter,
-                                   .acceptance = acceptance.get(),
-                                   .shape = chain_shape(2),
-                                   .sampling = sampling,
-                                   .prompt = {0, 2},
-                                   .n_tokens = 5};
-        const testing::Enumerated enumerated = testing::enumerate(trial);
-        EXPECT_NEAR(enumerated.weight, 1.0, testing::kExact);
-        EXPECT_LT(testing::distance(enumerated.law, testing::target_law(trial)), testing::kExact)
+        const test::Trial trial{.target = &target,
+                                .drafter = &drafter,
+                                .acceptance = acceptance.get(),
+                                .shape = chain_shape(2),
+                                .sampling = sampling,
+                                .prompt = {0, 2},
+                                .n_tokens = 5};
+        const test::Enumerated enumerated = test::enumerate(trial);
+        EXPECT_NEAR(enumerated.weight, 1.0, test::kExact);
+        EXPECT_LT(test::distance(enumerated.dist, test::target_distribution(trial)), test::kExact)
             << acceptance->name() << ", " << name;
       }
     }

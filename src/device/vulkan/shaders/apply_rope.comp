@@ -1,4 +1,4 @@
-// Rotates the pairs (x[i], x[i + half]) of each head by a row's angles (kernels/rows.h, rotate).
+// Rotates the pairs (x[i], x[i + half]) of each head by a row's angles (kernels/rows.h, apply_rope).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -8,7 +8,7 @@ layout(push_constant) uniform Numbers {
   uint n_heads;
   uint head_dim;
   uint half_dim;
-  uint most_rows;
+  uint max_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) buffer X { float x[]; };  // (rows, n_heads, head_dim)
@@ -18,7 +18,7 @@ layout(std430, binding = 3) readonly buffer Sines { float sines[]; };      // (r
 void main() {
   uint at = gl_GlobalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows) || at >= n_heads * half_dim) return;
+  if (row >= min(facts[0], max_rows) || at >= n_heads * half_dim) return;
   uint i = at % half_dim;
   uint first_at = (row * n_heads + at / half_dim) * head_dim + i;
   uint second_at = first_at + half_dim;

@@ -1,4 +1,4 @@
-#include "model/pass/on_cpu/turn_angles.h"
+#include "model/pass/on_cpu/rope_angles.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-void turn_angles(const RopeTable& rope, const PassRow& row, float* cosines, float* sines) {
+void rope_angles(const RopeTable& rope, const PassRow& row, float* cosines, float* sines) {
   // A caller that continues beyond context_of() gets the same as a pass over that token alone.
   const int n_tokens = std::max(row.position + 1, row.sequence->prompt_length());
   const std::vector<double>& frequencies = rope.long_frequencies.empty() || rope.is_short(n_tokens)

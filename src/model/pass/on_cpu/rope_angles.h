@@ -1,6 +1,6 @@
 // The angles by which RoPE rotates the rows of a pass.
-#ifndef OUTRIDER_MODEL_PASS_ON_CPU_TURN_ANGLES_H_
-#define OUTRIDER_MODEL_PASS_ON_CPU_TURN_ANGLES_H_
+#ifndef OUTRIDER_MODEL_PASS_ON_CPU_ROPE_ANGLES_H_
+#define OUTRIDER_MODEL_PASS_ON_CPU_ROPE_ANGLES_H_
 
 #include "model/config.h"
 #include "model/pass/pass_plan.h"
@@ -9,8 +9,8 @@ namespace outrider {
 
 // For a row at its position: the cosine and sine of each pair, as many as the table has
 // frequencies.
-void turn_angles(const RopeTable& rope, const PassRow& row, float* cosines, float* sines);
+void rope_angles(const RopeTable& rope, const PassRow& row, float* cosines, float* sines);
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_MODEL_PASS_ON_CPU_TURN_ANGLES_H_
+#endif  // OUTRIDER_MODEL_PASS_ON_CPU_ROPE_ANGLES_H_
