@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The short names of what CMake's presets and scripts/ do. `make help` lists them.
 JOBS ?= $(shell nproc)
 # A system without apt that has everything: make test INSTALL_DEPS=true

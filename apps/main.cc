@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider: the command line. Parses flags and runs one command.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/own_prompts.h"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The measurements of drafting on this machine, kept between runs of the program.
 #ifndef OUTRIDER_APPS_PROFILE_FILE_H_
 #define OUTRIDER_APPS_PROFILE_FILE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/run_on_ranks.h"
 
 #include <fmt/format.h>

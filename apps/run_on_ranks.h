@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that run one model over several processes (docs/scale.md).
 #ifndef OUTRIDER_APPS_RUN_ON_RANKS_H_
 #define OUTRIDER_APPS_RUN_ON_RANKS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of one token and of a draft over a context, in all layers of a pass, on one thread.
 // Reported are the bytes of keys and values per second, each counted once, and the share of one
 // thread's read speed in the same run.

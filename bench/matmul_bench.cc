@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How close matrix products come to memory speed: bytes of packed weights and operations per
 // second, for every kind, table and 1, 4 and 16 rows, beside a plain streaming read in the same
 // run. A machine's speed drifts: quote ratios only to the read of the same run.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of sampling and verification beside a pass: turning rows of logits into distributions,
 // and judging drafts of sixteen nodes, at vocabularies of 32k and 128k.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes are either a GGUF file that is read safely, or give an Error.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a task file: an Error, or a task which turns every item into a question or reports a
 // problem with it.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a chat template, with its variables after a zero byte: an Error, or valid UTF-8 text
 // within the limits, the same when rendered again.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a tokenizer.json: either an outrider::Error, or a tokenizer that turns text into ids
 // of its vocabulary and ids into well-formed text.
 #include <cstddef>

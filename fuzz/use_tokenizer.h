@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of a tokenizer for fuzz targets. Texts must encode to ids of its vocabulary, and ids
 // decode to well-formed text, piecewise as at once. Aborts otherwise.
 #ifndef OUTRIDER_FUZZ_USE_TOKENIZER_H_

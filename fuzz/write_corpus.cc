@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the seed files of the readers' fuzz targets, or checks that the committed files equal what
 // it would write. Files with other names in the same folders (fuzzers' findings) are left alone.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tests that are no unit tests of the code. Included by tests/CMakeLists.txt.
 
 # What is installed serves a stranger, whichever compiler the stranger has. (A sanitized library

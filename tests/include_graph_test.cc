@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tools/include_graph.py, on a tree of its own: the edges it counts, and what it objects to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

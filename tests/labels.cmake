@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What ctest's -L knows a test by: `proof` (long: laws by enumeration, bits, mutants), `real` (trained
 # models; those of ../shared/data skip where the folder is absent), `fast` (all other unit and
 # end-to-end tests). The file that a suite stands in decides. What is no test of the code (packages,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The edges between layers that docs/architecture.md allows, checked against the #include lines of
 // every source. The checker is a function of (path, text), so that samples which break each rule
 // show that it can fail.

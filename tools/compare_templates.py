@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """compare_templates.py RENDER_TEMPLATES [N] [SEED]: renders N (5,000) random templates with jinja2 3.1.6, set up as
 Hugging Face transformers does, and with build-dev/tools/render_templates, and prints those that differ. Needs
 `pip install jinja2==3.1.6`. Exit status 1 if there are any.

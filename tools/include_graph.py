@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The include graph of the sources, and the size of their folders.
 
     tools/include_graph.py              the edges between layers, each with the number of includes

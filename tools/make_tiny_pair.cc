@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // make_tiny_pair DIRECTORY: writes DIRECTORY/target and DIRECTORY/draft, two random models with a
 // common tokenizer. The second is the first plus noise: a pair to try speculation on without a real
 // one. Their texts have no meaning.

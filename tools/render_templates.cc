@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders templates for tools/compare_templates.py. Each input line is a JSON object with
 // "template" and "context" (an object); each output line is one with "output" or "error".
 #include <exception>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider bench: how fast a model runs here, and what drafting can gain.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

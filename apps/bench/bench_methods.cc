@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/bench/bench_methods.h"
 
 #include <fmt/format.h>

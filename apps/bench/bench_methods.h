@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider bench --methods: times decoding methods in turn, beside plain decoding.
 #ifndef OUTRIDER_APPS_BENCH_BENCH_METHODS_H_
 #define OUTRIDER_APPS_BENCH_BENCH_METHODS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider bench --passes: measures the cost of passes of different widths.
 #ifndef OUTRIDER_APPS_BENCH_BENCH_PASSES_H_
 #define OUTRIDER_APPS_BENCH_BENCH_PASSES_H_

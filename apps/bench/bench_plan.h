@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider bench --plan: predicts what drafts gain on devices that are not present, and checks the
 // prediction on this one.
 #ifndef OUTRIDER_APPS_BENCH_BENCH_PLAN_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider bench --plan --check: compares the formula with measured passes.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The progress of a measurement, on standard error.
 #ifndef OUTRIDER_APPS_BENCH_BENCH_PROGRESS_H_
 #define OUTRIDER_APPS_BENCH_BENCH_PROGRESS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider bench --simulate-acceptance: measures what decoding gains from a drafter of a given
 // cost.
 #ifndef OUTRIDER_APPS_BENCH_BENCH_SIMULATION_H_

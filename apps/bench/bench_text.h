@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measured values as text and as JSON.
 #ifndef OUTRIDER_APPS_BENCH_BENCH_TEXT_H_
 #define OUTRIDER_APPS_BENCH_BENCH_TEXT_H_

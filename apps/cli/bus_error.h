@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles the signal that is raised when a mapped file becomes shorter.
 #ifndef OUTRIDER_APPS_CLI_BUS_ERROR_H_
 #define OUTRIDER_APPS_CLI_BUS_ERROR_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A duration as a clock shows it.
 #ifndef OUTRIDER_APPS_CLI_CLOCK_TEXT_H_
 #define OUTRIDER_APPS_CLI_CLOCK_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/command_tree.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands of a program and their flags as data, read from CLI11's description. Shell
 // completions and manual pages are generated from it.
 #ifndef OUTRIDER_APPS_CLI_COMMAND_TREE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generates scripts that complete a program's commands, flags and values in a shell.
 #ifndef OUTRIDER_APPS_CLI_COMPLETION_SCRIPTS_H_
 #define OUTRIDER_APPS_CLI_COMPLETION_SCRIPTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/entry.h"
 
 #include <fcntl.h>

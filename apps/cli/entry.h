@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frame around every program's commands: turns every error into one line on standard error and
 // an exit status.
 #ifndef OUTRIDER_APPS_CLI_ENTRY_H_

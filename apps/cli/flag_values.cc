@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/flag_values.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags with checked values. CLI11 would read 010 as eight and accept NaN; these functions reject
 // both, with uniform messages.
 #ifndef OUTRIDER_APPS_CLI_FLAG_VALUES_H_

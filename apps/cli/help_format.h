@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of --help: a column of flags and a column of descriptions, wrapped to the width. A
 // command with many flags shows only the usual ones, each with the first sentence of its
 // description. --help-all shows all flags with full descriptions.

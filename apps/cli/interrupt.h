@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles Ctrl-C (SIGINT) and SIGTERM, which service managers, `timeout` and `kill` send. The first
 // signal requests an end after the current pass; the second kills the program.
 #ifndef OUTRIDER_APPS_CLI_INTERRUPT_H_

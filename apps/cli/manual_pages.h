@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Manual pages of a program and its commands, in the macros of man(7).
 #ifndef OUTRIDER_APPS_CLI_MANUAL_PAGES_H_
 #define OUTRIDER_APPS_CLI_MANUAL_PAGES_H_

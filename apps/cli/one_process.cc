@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/one_process.h"
 
 #include <fmt/format.h>

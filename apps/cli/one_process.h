@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles programs that mpirun or srun has started several times but that run in one process only.
 #ifndef OUTRIDER_APPS_CLI_ONE_PROCESS_H_
 #define OUTRIDER_APPS_CLI_ONE_PROCESS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that a command does not overwrite its input.
 #ifndef OUTRIDER_APPS_CLI_OUTPUT_PLACE_H_
 #define OUTRIDER_APPS_CLI_OUTPUT_PLACE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One line on standard error with the state of a long command.
 #ifndef OUTRIDER_APPS_CLI_STATE_LINE_H_
 #define OUTRIDER_APPS_CLI_STATE_LINE_H_

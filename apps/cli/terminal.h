@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Standard output, and its special cases on a terminal.
 #ifndef OUTRIDER_APPS_CLI_TERMINAL_H_
 #define OUTRIDER_APPS_CLI_TERMINAL_H_

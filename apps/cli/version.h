@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The version from the build system.
 #ifndef OUTRIDER_APPS_CLI_VERSION_H_
 #define OUTRIDER_APPS_CLI_VERSION_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints warnings about files that were read in spite of a doubt, on standard error.
 #ifndef OUTRIDER_APPS_CLI_WARNINGS_H_
 #define OUTRIDER_APPS_CLI_WARNINGS_H_

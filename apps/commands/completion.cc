@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider completion and outrider man: completions for shells, and manual pages.
 #include <fmt/format.h>
 

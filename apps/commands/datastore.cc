@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider datastore: texts for lookup drafters.
 #include "outrider/datastore.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider devices: this machine's GPUs, and whether they compute the processor's bits.
 #include "outrider/devices.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider inspect: the contents of a model's files, and the kernels of this machine.
 #include "outrider/inspect.h"
 

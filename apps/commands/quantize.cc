@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider quantize: a GGUF file with weights in fewer bits.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider serve: the model as an HTTP server with OpenAI's endpoints.
 #include <fmt/format.h>
 

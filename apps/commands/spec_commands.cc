@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider drafters, rules and trees: the values of --drafter, --rule and --tree.
 #include <fmt/format.h>
 

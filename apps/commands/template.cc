@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider template: renders a conversation with a chat template.
 #include <memory>
 #include <string>

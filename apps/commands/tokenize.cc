@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider tokenize: text to ids and back.
 #include <fmt/format.h>
 

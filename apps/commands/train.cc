@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train: two subcommands of this program, and those of outrider-train.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train answers: a target's own answers to prompts, as text for training its heads.
 #include "apps/commands/train_answers.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train tokenizer: learns a vocabulary from text and writes a Hugging Face directory.
 #include "apps/commands/train_tokenizer.h"
 

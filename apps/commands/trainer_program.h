@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider-train: the separate program that runs `outrider train lm` and similar commands. It is
 // separate because libtorch and SentencePiece cannot share a process: each contains its own
 // protobuf.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptions of draft shapes, printed by `outrider trees`.
 #ifndef OUTRIDER_APPS_COMMANDS_TREE_DESCRIPTIONS_H_
 #define OUTRIDER_APPS_COMMANDS_TREE_DESCRIPTIONS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval: the quality and cost of a model's answers.
 #include <initializer_list>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval --frontier: runs a task in many settings, each compared with plain decoding.
 #ifndef OUTRIDER_APPS_EVALUATION_EVAL_FRONTIER_H_
 #define OUTRIDER_APPS_EVALUATION_EVAL_FRONTIER_H_

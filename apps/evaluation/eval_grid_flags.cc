@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/evaluation/eval_grid_flags.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags for the settings of a frontier (rules, transforms, draft lengths) and for the place of its
 // report.
 #ifndef OUTRIDER_APPS_EVALUATION_EVAL_GRID_FLAGS_H_

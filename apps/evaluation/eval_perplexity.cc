@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/evaluation/eval_perplexity.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval --perplexity: a text's perplexity in windows, computed as in llama-perplexity.
 #ifndef OUTRIDER_APPS_EVALUATION_EVAL_PERPLEXITY_H_
 #define OUTRIDER_APPS_EVALUATION_EVAL_PERPLEXITY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval --task: asks a model the items of a data set and scores the answers.
 #ifndef OUTRIDER_APPS_EVALUATION_EVAL_TASK_H_
 #define OUTRIDER_APPS_EVALUATION_EVAL_TASK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/evaluation/eval_task_folders.h"
 
 #include <cstdlib>

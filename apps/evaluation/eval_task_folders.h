@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folders in which task files are found by name.
 #ifndef OUTRIDER_APPS_EVALUATION_EVAL_TASK_FOLDERS_H_
 #define OUTRIDER_APPS_EVALUATION_EVAL_TASK_FOLDERS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval --teacher-forced: compares all rules along given texts.
 #ifndef OUTRIDER_APPS_EVALUATION_EVAL_TEACHER_FORCED_H_
 #define OUTRIDER_APPS_EVALUATION_EVAL_TEACHER_FORCED_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A progress bar on standard error for a sequence of items.
 #ifndef OUTRIDER_APPS_EVALUATION_ITEM_PROGRESS_H_
 #define OUTRIDER_APPS_EVALUATION_ITEM_PROGRESS_H_

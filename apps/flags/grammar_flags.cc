@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/flags/grammar_flags.h"
 
 #include "apps/cli/flag_values.h"

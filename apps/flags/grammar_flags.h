@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags that constrain the form of a text.
 #ifndef OUTRIDER_APPS_FLAGS_GRAMMAR_FLAGS_H_
 #define OUTRIDER_APPS_FLAGS_GRAMMAR_FLAGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/flags/model_flags.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags common to all commands that run a model: which model, how it is stored, and how drafts are
 // made.
 #ifndef OUTRIDER_APPS_FLAGS_MODEL_FLAGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags for the amount of text and the sampling of its tokens.
 #ifndef OUTRIDER_APPS_FLAGS_SAMPLING_FLAGS_H_
 #define OUTRIDER_APPS_FLAGS_SAMPLING_FLAGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags for the texts to read.
 #ifndef OUTRIDER_APPS_FLAGS_TEXT_FLAGS_H_
 #define OUTRIDER_APPS_FLAGS_TEXT_FLAGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The --trace flag of commands that can record a trace of their rounds.
 #ifndef OUTRIDER_APPS_FLAGS_TRACE_FLAGS_H_
 #define OUTRIDER_APPS_FLAGS_TRACE_FLAGS_H_

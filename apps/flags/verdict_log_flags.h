@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags of commands that can record the target's verdicts, for `outrider train online`.
 #ifndef OUTRIDER_APPS_FLAGS_VERDICT_LOG_FLAGS_H_
 #define OUTRIDER_APPS_FLAGS_VERDICT_LOG_FLAGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider chat: a conversation with the model in its own chat template.
 #include "outrider/chat.h"
 

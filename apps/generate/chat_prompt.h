@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns a conversation into a request to generate.
 #ifndef OUTRIDER_APPS_GENERATE_CHAT_PROMPT_H_
 #define OUTRIDER_APPS_GENERATE_CHAT_PROMPT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider generate: one prompt, one continuation.
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines from standard input; interruption (Ctrl-C) and end of input are distinguished.
 #ifndef OUTRIDER_APPS_GENERATE_LINE_READER_H_
 #define OUTRIDER_APPS_GENERATE_LINE_READER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads messages from standard input: one line each, or several lines between """ marks.
 #ifndef OUTRIDER_APPS_GENERATE_MESSAGE_READER_H_
 #define OUTRIDER_APPS_GENERATE_MESSAGE_READER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams committed tokens to standard output, plain or with their origin.
 #ifndef OUTRIDER_APPS_GENERATE_TOKEN_PRINTER_H_
 #define OUTRIDER_APPS_GENERATE_TOKEN_PRINTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/trainer/blas_core.h"
 
 #if defined(__linux__) && defined(__x86_64__)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider-train: the training commands. `outrider train lm ...` runs `outrider-train lm ...`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

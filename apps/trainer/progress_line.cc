@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/trainer/progress_line.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags of every training command: number of steps, learning rate, output.
 #ifndef OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_

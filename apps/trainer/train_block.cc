@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train dflash and dspark: heads that draft a block in one pass.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands of `outrider-train`, one source file each.
 #ifndef OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_
 #define OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train distill: trains a drafter towards its target.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

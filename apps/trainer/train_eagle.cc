@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train eagle: a head that drafts on the target's features.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train lm: a language model from text, or from completions of prompts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train medusa: heads on the target's last feature, each for a later token.
 #include <fmt/format.h>
 

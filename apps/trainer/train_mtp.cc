@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train mtp: multi-token prediction modules for a model that does not change.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train online: a drafter that keeps learning from its target's verdicts.
 #include <fmt/format.h>
 #include <unistd.h>

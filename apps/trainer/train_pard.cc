@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train pard: a small model that learns to draft several tokens in one pass.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train router: the learned deferral of a cascade.
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train seq2seq: an encoder-decoder that maps texts to texts, from pairs of lines.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider tune: good settings, found by measuring.
 #include <memory>
 #include <vector>

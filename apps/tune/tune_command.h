@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider tune: measures which drafter gains most on this machine, and with which draft length.
 #ifndef OUTRIDER_APPS_TUNE_TUNE_COMMAND_H_
 #define OUTRIDER_APPS_TUNE_TUNE_COMMAND_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider tune layers: finds the layers to skip when a target drafts for itself.
 #ifndef OUTRIDER_APPS_TUNE_TUNE_LAYERS_H_
 #define OUTRIDER_APPS_TUNE_TUNE_LAYERS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results of `outrider tune`, on one screen.
 #ifndef OUTRIDER_APPS_TUNE_TUNE_SCREEN_H_
 #define OUTRIDER_APPS_TUNE_TUNE_SCREEN_H_

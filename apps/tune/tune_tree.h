@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider tune tree: finds the draft tree that gains most on this machine.
 #ifndef OUTRIDER_APPS_TUNE_TUNE_TREE_H_
 #define OUTRIDER_APPS_TUNE_TUNE_TREE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Continuous batching: requests join and leave at any time, and each step runs one pass of the
 // target for all of them. Each request has its own sampling, drafter, rule, verification and tree.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The assistant's next turn in a conversation: the request that generates it, and a reader that
 // splits the generated text into content, reasoning and tool calls. docs/tools.md describes the
 // forms that models use.

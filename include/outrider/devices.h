@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPUs of this machine, and a check that they compute the same bits as the processor.
 #ifndef OUTRIDER_DEVICES_H_
 #define OUTRIDER_DEVICES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exception types of the library.
 #ifndef OUTRIDER_ERROR_H_
 #define OUTRIDER_ERROR_H_

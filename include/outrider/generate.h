@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text generation with speculative decoding.
 //
 //   auto model = outrider::Model::load("SmolLM2-1.7B-Instruct");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures how fast a model runs on this machine: what passes cost by their rows, and what decoding
 // gains from a drafter with a given acceptance rate.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model ready to run: weights and tokenizer.
 #ifndef OUTRIDER_MODEL_H_
 #define OUTRIDER_MODEL_H_

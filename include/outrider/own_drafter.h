@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A drafter written by the program: it proposes tokens, and the engine verifies them.
 //
 //   class Echo : public outrider::OwnDrafter {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One model over several machines: each process holds a part of it, started by mpirun or srun
 // (docs/scale.md). The first process, rank 0, generates as one that holds the whole model, with the
 // same bits. The others run its commands.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads an assistant's reply while it is generated: content, reasoning and tool calls, each piece
 // as soon as it is certain. ChatTurn::reader() makes a reader for a turn.
 //

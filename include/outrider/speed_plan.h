@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicts the cost of a pass on a device, and what drafts gain there, from public model shapes and
 // data sheets. Nothing is run, except by check_plan, which measures how accurate the prediction is.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds good settings by measuring: the fastest draft tree for a drafter on this machine, and the
 // layers that a target may skip to draft for itself.
 //

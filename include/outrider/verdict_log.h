@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records what a target says while it verifies drafts, so that a drafter can learn from it.
 //
 //   outrider::VerdictLog log(*model, "verdicts");

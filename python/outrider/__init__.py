@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outrider: language-model inference built around speculation.
 
 A drafter proposes tokens, and the target verifies them in one pass. By default the tokens are

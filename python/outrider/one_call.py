@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """outrider.generate(): everything in one call."""
 
 from __future__ import annotations

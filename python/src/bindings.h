@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the files of the Python extension share. Each binds one part of the public headers by a
 // function that is named here and called in module.cc.
 //

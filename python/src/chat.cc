@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generator.chat() and Generator.stream_chat().
 #include <memory>
 #include <string>

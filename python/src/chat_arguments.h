@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the arguments of chat() and stream_chat() ask for.
 #ifndef OUTRIDER_PYTHON_CHAT_ARGUMENTS_H_
 #define OUTRIDER_PYTHON_CHAT_ARGUMENTS_H_

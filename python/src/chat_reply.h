@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an assistant said, whole and in pieces: outrider.Reply and outrider.ReplyPiece.
 #ifndef OUTRIDER_PYTHON_CHAT_REPLY_H_
 #define OUTRIDER_PYTHON_CHAT_REPLY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A turn of an assistant under way, piece by piece: outrider.ChatStream.
 //
 // Threads and the GIL as for TextStream.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.Generator, its streams and its results.
 #include "outrider/generate.h"
 

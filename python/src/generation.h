@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running requests: to their ends for generate() and chat(), pass by pass for streams.
 #ifndef OUTRIDER_PYTHON_GENERATION_H_
 #define OUTRIDER_PYTHON_GENERATION_H_

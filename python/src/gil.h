@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GIL, given away and taken, until the process ends.
 //
 // Python ends daemon threads where they come to take the GIL: up to 3.13 by unwinding their stacks

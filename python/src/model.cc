@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.Model and outrider.ModelSummary.
 #include "outrider/model.h"
 

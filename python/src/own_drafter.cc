@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters written in Python: objects with propose() and, optionally, begin(), observe() and end().
 #include "own_drafter.h"
 

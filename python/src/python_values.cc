@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ids, conversations and schemas in Python's notation.
 #include <cstdint>
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What Python's Generator is made of: a batch of one drafter, stepped by whoever waits for a text.
 //
 // One thread at a time may call start(), step() and finish() (the Use below); the passes of all

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A text under way, token by token: what stream() and stream_chat() are made of.
 //
 // One thread at a time may use a stream: a second one gets UsageError while a pass runs. All of it

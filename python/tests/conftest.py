@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models for all tests: the shipped family (models/), on one thread."""
 
 import json

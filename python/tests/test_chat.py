@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversations: prompts by the model's template, parsed replies, tool calls."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model(device=...): the processor's bits on a device, and what is refused."""
 
 import json

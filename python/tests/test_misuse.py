@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Possible errors around the engine: first calls on many threads, uninitialised objects."""
 
 import array

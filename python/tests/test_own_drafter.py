@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drafters written in Python: texts keep their bits, exceptions propagate, nothing is kept."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package itself: its program, its stubs, its names."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replicas for prompts, broken streams; with Ray installed, clusters of two nodes."""
 
 import collections

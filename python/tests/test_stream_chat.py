@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversations in pieces: together they are the reply of chat(). Left streams leave nothing."""
 
 import gc

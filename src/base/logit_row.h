@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A handle to one row of logits.
 #ifndef OUTRIDER_BASE_LOGIT_ROW_H_
 #define OUTRIDER_BASE_LOGIT_ROW_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translation between the tokens of two vocabularies.
 #ifndef OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_
 #define OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares templates of our own with jinja2 3.1.6 (tests/golden/make/make_template_goldens.py), and
 // those of published models with recorded renderings.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the syntax tree of a template with variables. One object for each rendering. Not
 // thread-safe; several may run the same tree at once.
 #ifndef OUTRIDER_CHAT_TEMPLATE_INTERPRETER_H_

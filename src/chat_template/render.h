@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A template with its limits: the implementation of ChatTemplate, also for tests and fuzzing.
 #ifndef OUTRIDER_CHAT_TEMPLATE_RENDER_H_
 #define OUTRIDER_CHAT_TEMPLATE_RENDER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Macros, and call blocks.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of attention over a paged cache: one step for all splits of all rows' positions, then
 // one that merges them (kernels/table.h: attend, merge_split, finish_attention).
 #ifndef OUTRIDER_DEVICE_ATTEND_STEPS_H_

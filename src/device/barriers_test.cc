@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares derived barriers with every pair of steps, and shows what a wrong one does to a
 // program's bytes.
 #include "device/barriers.h"

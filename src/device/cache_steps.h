@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps that write to a paged KV cache (kernels/attention/kv_layout.h): storing new tokens, and
 // moving tokens.
 #ifndef OUTRIDER_DEVICE_CACHE_STEPS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices run steps: the processor with the scalar kernels (host_device.h), or a GPU
 // (vulkan/vulkan_device.h). They offer memory and recorded programs, and know nothing about models.
 //

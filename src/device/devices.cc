@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public interface (outrider/devices.h), if Vulkan is built.
 #include "outrider/devices.h"
 

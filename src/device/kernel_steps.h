@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps and what each computes: the work of a slot of the scalar kernel table, for all rows at
 // once (kernels/table.h), with its layouts.
 //

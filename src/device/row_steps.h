@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps on a pass's rows between products, besides those of kernel_steps.h. Each does for all rows
 // what an op of a pass does for one (model/pass/op.h), with the scalar kernel table's bits.
 #ifndef OUTRIDER_DEVICE_ROW_STEPS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One kernel's work on a device as data: the kernel, its ranges of buffers, and how it uses each.
 // Barriers are derived from this alone (barriers.h).
 #ifndef OUTRIDER_DEVICE_STEP_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps that a device refuses to record.
 #include "device/step.h"
 

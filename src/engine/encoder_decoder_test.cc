@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generation with an encoder-decoder: prompts are not confused, and drafts do not change bits. The
 // model is a tiny T5 whose continuation transformers wrote (tests/golden/make/make_t5_models.py).
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model::from_memory(): texts, bits and messages equal those of a directory with the same contents.
 #include "outrider/model_in_memory.h"
 

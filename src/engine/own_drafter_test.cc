@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user's own drafter in generators and batches: its exceptions are passed on and end its text
 // alone, whatever else is generated, and everything continues afterwards.
 #include "outrider/own_drafter.h"

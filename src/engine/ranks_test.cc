@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts of a model that several ranks hold together: ids and logits, plain and drafted, equal those
 // of one process. Here ranks are threads; tests/commands/mpirun_test.cc has processes.
 #include "outrider/ranks.h"

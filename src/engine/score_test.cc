@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of given texts have the bits that generating the same tokens has.
 #include "outrider/score.h"
 

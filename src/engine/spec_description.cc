@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/spec_description.h"
 
 #include "speculate/registry/drafter_registry.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the parts of the decode loop from the user's specs.
 #ifndef OUTRIDER_ENGINE_SPECULATION_H_
 #define OUTRIDER_ENGINE_SPECULATION_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluating encoder-decoders: texts are not confused, rules along references, sequential cascades.
 // The model is a tiny T5 with a vocabulary of characters (tests/golden).
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks questions and judges answers: from a question to its record, and from records to a summary.
 #ifndef OUTRIDER_EVAL_EVALUATION_H_
 #define OUTRIDER_EVAL_EVALUATION_H_

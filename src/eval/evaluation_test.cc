@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions to random models, and the records of their answers.
 #include "eval/evaluation.h"
 

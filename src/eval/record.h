@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The record of each item, and the file of records.
 #ifndef OUTRIDER_EVAL_RECORD_H_
 #define OUTRIDER_EVAL_RECORD_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/byte_automaton.h"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grammars composed of others: sequences, alternatives, schemas within GBNF, and tokens of their
 // own.
 #include <gtest/gtest.h>

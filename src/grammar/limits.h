@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits of the cost of a grammar and of matching a text. Each has a separate Error.
 #ifndef OUTRIDER_GRAMMAR_LIMITS_H_
 #define OUTRIDER_GRAMMAR_LIMITS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the matcher with brute-force recognisers, on vocabularies small enough for all texts.
 //
 // Mutants on which this layer's tests fail, each tried by hand: a call that forgets all callers but

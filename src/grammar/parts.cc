@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/parts.h"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests: random texts of a grammar.
 #ifndef OUTRIDER_GRAMMAR_RANDOM_TEXT_H_
 #define OUTRIDER_GRAMMAR_RANDOM_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the text of a grammar character by character.
 #ifndef OUTRIDER_GRAMMAR_SCANNER_H_
 #define OUTRIDER_GRAMMAR_SCANNER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests: membership in a grammar's language.
 #ifndef OUTRIDER_GRAMMAR_TEXTS_OF_H_
 #define OUTRIDER_GRAMMAR_TEXTS_OF_H_

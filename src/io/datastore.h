@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A text as token ids with suffix arrays: finds where a run of tokens occurs, and what follows it
 // there.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares datastores with a search of the plain text: every pattern, any segment boundaries, any
 // ids; and files that contradict their header.
 #include "io/datastore.h"

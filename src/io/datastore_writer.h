@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a datastore (io/datastore.h) from a stream of tokens, in bounded memory.
 #ifndef OUTRIDER_IO_DATASTORE_WRITER_H_
 #define OUTRIDER_IO_DATASTORE_WRITER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The readers on real files: one model as safetensors and as GGUF, and real vocabularies.
 #include <gtest/gtest.h>
 

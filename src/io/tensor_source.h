@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Named tensors in files of any format: the interface of the safetensors and GGUF readers.
 #ifndef OUTRIDER_IO_TENSOR_SOURCE_H_
 #define OUTRIDER_IO_TENSOR_SOURCE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares decode_rows with blocks built here from the published definition of every block type.
 // The tests place codes and scales and know the elements without using the decoder's arithmetic.
 #include "io/tensor_source.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builders of small safetensors, GGUF and SentencePiece files in memory, for tests and fuzz corpora
 // only. They do not check their input, so that invalid files are as easy to build as valid ones.
 #ifndef OUTRIDER_IO_TEST_FILES_H_

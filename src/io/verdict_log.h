@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verdict logs on disk: texts, and what a target said at each of their generated tokens.
 //
 // A log is a directory of segments, 00000001.verdicts and so on. Texts are appended to the last

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verdict logs: written texts are read again, whatever happens in between.
 #include "io/verdict_log.h"
 

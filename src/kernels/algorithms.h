@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kernel, written once over a vector type V of 16 floats and types Dots and Words of integer
 // dot products. Each instruction set's file defines these and calls make_table<V, Dots,
 // Words>(name).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products on machines with matrix units (Intel AMX: INT8 and BF16 tiles). The rest of this table
 // is the avx512 table's arithmetic.
 //

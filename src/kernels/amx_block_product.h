@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products on machines with matrix units (Intel AMX: INT8 tiles) with weights in blocks of 256
 // (formats/block_formats.h, WholeBlockFormats). Internal linkage, as everything compiled with
 // instruction-set flags.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantised products on machines with matrix units (Intel AMX: INT8 tiles), for the formats with
 // scales of groups (formats/block_formats.h). Internal linkage, as everything compiled with
 // instruction-set flags.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX2 with FMA and F16C: sixteen lanes are two registers.
 #if defined(__x86_64__)
 #include <immintrin.h>

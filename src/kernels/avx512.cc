@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX-512 F, BW, VL and DQ. If the machine also has VNNI or BF16, dispatch.cc replaces the products
 // by those of avx512_vnni.cc and avx512_bf16.cc.
 #if defined(__x86_64__)

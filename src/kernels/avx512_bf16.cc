@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The avx512 table's product with bf16 weights on machines with AVX512_BF16. One instruction
 // multiplies sixteen pairs of bf16 and adds both products to sixteen floats: twice the work of a
 // multiply-add, without widening. Inputs are rounded to bf16 (round_row). The instruction rounds to

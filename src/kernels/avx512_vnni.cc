@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The avx512 table's integer products on machines with VNNI: one instruction sums four products of
 // bytes, or two of words, into 32 bits, without saturation.
 #if defined(__x86_64__)

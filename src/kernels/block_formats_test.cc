@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with weights in file formats (formats/block_formats.h). Compares every table bit by bit
 // with the documented arithmetic, implemented again from codes and scales; and that with double.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gated delta rule and Mamba-2's step over a vector type V (algorithms.h): lanes are columns of
 // the state.
 #ifndef OUTRIDER_KERNELS_DELTA_RULE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slots of the gated delta rule and of Mamba-2's step. Compares every table with the scalar one
 // bit by bit, the scalar table with the definition of table.h in double, and columns together with
 // single ones.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exponential and the hyperbolic tangent on the scalar vector. Since silu, attention and caps
 // are equal across tables, the result holds for all of them.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares products of every table with the scalar table bit by bit, and the scalar table with
 // double.
 #include <gtest/gtest.h>

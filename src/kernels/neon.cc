@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 64-bit ARM with dot products of bytes (Armv8.2 FEAT_DotProd). If the machine also has matrix
 // products of bytes, dispatch.cc replaces the integer products by those of neon_i8mm.cc.
 //

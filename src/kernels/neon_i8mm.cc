@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The neon table's integer products on machines with matrix products of bytes (FEAT_I8MM). One
 // instruction multiplies two columns by two rows of inputs: eight products into each of four sums,
 // twice as many as a dot product. A single row gains nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products (GEMV and GEMM) over a vector type V and integer dot products Dots
 // (algorithms.h): y = x W^T for weights of every kind, in the order of additions that table.h
 // fixes.

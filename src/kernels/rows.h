@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on single rows over a vector type V (algorithms.h): quantisation and rounding of
 // inputs, norm, rotation, gate, caps, sums.
 #ifndef OUTRIDER_KERNELS_ROWS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slots that work on single rows: compares every table with the scalar table bit by bit, and
 // the scalar table with table.h, in double.
 #include <gtest/gtest.h>

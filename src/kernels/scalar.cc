@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table for any machine, and the reference that the others must equal bit for bit.
 #include "kernels/algorithms.h"
 #include "kernels/vectors/vector_scalar.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of one instruction set, as a table of plain functions over raw pointers.
 //
 // Every algorithm is written once (algorithms.h) over a vector of 16 floats and compiled once per

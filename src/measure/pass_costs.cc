@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/pass_costs.h"
 
 #include <fmt/format.h>

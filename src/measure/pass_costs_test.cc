@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures of passes: the arithmetic with made-up times, and the measurement on a tiny model, whose
 // times mean nothing.
 #include "measure/pass_costs.h"

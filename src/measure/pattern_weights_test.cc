@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cheaply generated weights are valid: every table packs and multiplies every format.
 #include "measure/pattern_weights.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/simulated_acceptance.h"
 
 #include <fmt/format.h>

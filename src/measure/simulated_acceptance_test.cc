@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulated acceptance on the tiny pair: the text is plain decoding's, the acceptance is as
 // requested, and the drafter's passes are run. Times mean nothing here.
 #include "measure/simulated_acceptance.h"

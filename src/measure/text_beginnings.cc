@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/text_beginnings.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Beginnings of texts, for measurements on the user's kind of text.
 #ifndef OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
 #define OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_

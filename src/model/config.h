@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of a model, as read from its files.
 #ifndef OUTRIDER_MODEL_CONFIG_H_
 #define OUTRIDER_MODEL_CONFIG_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a loaded decoder occupies, for people to read: of a rank its part, but for the number of
 // parameters, which is the model's.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A decoder of any family: its weights, and its forward pass as a list of ops. An encoder-decoder
 // also has a list for the encoder, run once over the encoder's input.
 #ifndef OUTRIDER_MODEL_DECODER_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine's interface of a language model: a forward pass over blocks of tokens of several
 // sequences, each block a chain or a tree. Target and draft models implement it, and so do heads
 // that draft from a target's hidden states (feature_head.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads a model from a path.
 #ifndef OUTRIDER_MODEL_LOAD_MODEL_H_
 #define OUTRIDER_MODEL_LOAD_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Broken files, each with one clear error; and weights whose values survive the files.
 #include "model/load_model.h"
 

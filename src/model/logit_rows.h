@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The logits of a pass.
 #ifndef OUTRIDER_MODEL_LOGIT_ROWS_H_
 #define OUTRIDER_MODEL_LOGIT_ROWS_H_

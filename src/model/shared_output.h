@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output matrix that heads share with their target (feature_head.h, medusa_heads.h).
 #ifndef OUTRIDER_MODEL_SHARED_OUTPUT_H_
 #define OUTRIDER_MODEL_SHARED_OUTPUT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares a file's quantised blocks, packed as stored, with the same blocks decoded to floats.
 #include "model/stored_weights.h"
 

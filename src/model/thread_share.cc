@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/thread_share.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a further thread pays.
 #ifndef OUTRIDER_MODEL_THREAD_SHARE_H_
 #define OUTRIDER_MODEL_THREAD_SHARE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Presents a model with another vocabulary in the user's vocabulary.
 #ifndef OUTRIDER_MODEL_TRANSLATED_MODEL_H_
 #define OUTRIDER_MODEL_TRANSLATED_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads weights from a file by name: every tensor is checked before the first one is packed.
 #ifndef OUTRIDER_MODEL_WEIGHT_LOADER_H_
 #define OUTRIDER_MODEL_WEIGHT_LOADER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrices of single heads: their rows and columns, and their format in memory.
 #include "model/weight_loader.h"
 

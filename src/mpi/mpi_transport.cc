@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module outrider_mpi.so: a Transport over MPI, point to point. Messages of an exchange go
 // directly between ranks, so an exchange takes one network latency, whatever the number of ranks.
 //

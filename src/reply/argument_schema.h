@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schema of a tool's single argument, for models that write arguments as plain text. All
 // functions are pure; results point into the tool.
 #ifndef OUTRIDER_REPLY_ARGUMENT_SCHEMA_H_

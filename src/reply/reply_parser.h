@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses a reply while it is generated: content, reasoning, and tool calls with their arguments.
 // ReplyReader (outrider/reply_reader.h) is its public face, which has the events, too.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public reader of replies: ends, counts and what was not pushed. What a text says is
 // reply_parser_test.cc's.
 #include "outrider/reply_reader.h"

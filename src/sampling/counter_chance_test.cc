@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistical checks on fixed seeds, so they always pass or always fail. Each compares a standard
 // normal statistic with kMaxZ = 5.33, which a correct generator exceeds with probability 1e-7
 // (two-sided). There are some three hundred statistics, so a correct generator had one chance in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A probability distribution over a vocabulary, stored by its support.
 #ifndef OUTRIDER_SAMPLING_DISTRIBUTION_H_
 #define OUTRIDER_SAMPLING_DISTRIBUTION_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A row of logits with the maximum of each block: selects few of many tokens without sorting, and
 // reads most of them only once.
 #ifndef OUTRIDER_SAMPLING_LOGIT_BLOCKS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results of a program's mask (outrider/token_mask.h) for one text and its drafts.
 #ifndef OUTRIDER_SAMPLING_TEXT_MASKS_H_
 #define OUTRIDER_SAMPLING_TEXT_MASKS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns logits into the distribution a token is drawn from: bias, penalties, temperature,
 // truncation.
 #ifndef OUTRIDER_SAMPLING_TRANSFORM_H_

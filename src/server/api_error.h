@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of requests, as clients see them.
 #ifndef OUTRIDER_SERVER_API_ERROR_H_
 #define OUTRIDER_SERVER_API_ERROR_H_

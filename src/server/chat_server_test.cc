@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chats over HTTP with a scripted model: content, reasoning and tool calls, whole and streamed, in
 // each interface.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A server whose model runs on a device that fails: its memory is out, and it gets lost. The driver
 // is a software one with a layer in front that breaks it (tests/support/vulkan_faults.h).
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An encoder-decoder in the server: the prompt goes only to the encoder, and so do its limits. The
 // model is a tiny T5 with a vocabulary of characters (tests/golden/make/make_t5_models.py).
 #include <gtest/gtest.h>

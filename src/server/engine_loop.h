@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One batch and the thread that steps it.
 #ifndef OUTRIDER_SERVER_ENGINE_LOOP_H_
 #define OUTRIDER_SERVER_ENGINE_LOOP_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Over HTTP, behaviour that depends on the model's template: whether it reasons, the form of its
 // calls, and how earlier calls are shown to it.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A request gets what the generator makes of it alone, whatever runs beside it; and slots are freed
 // again.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/model_shelf.h"
 
 #include <fmt/format.h>

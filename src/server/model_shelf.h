@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The models of a server: one, or those of a folder, loaded on demand.
 #ifndef OUTRIDER_SERVER_MODEL_SHELF_H_
 #define OUTRIDER_SERVER_MODEL_SHELF_H_

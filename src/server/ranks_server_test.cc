@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The server's answers after a process that held a part of its model is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

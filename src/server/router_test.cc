@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Paths, methods, keys and origins, on a complete server.
 #include "server/router.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model as the endpoints see it: its name, its loop, and the defaults of requests.
 #ifndef OUTRIDER_SERVER_SERVED_MODEL_H_
 #define OUTRIDER_SERVER_SERVED_MODEL_H_

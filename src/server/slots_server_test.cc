@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts saved by one server and restored by another: only the number of tokens run again differs.
 // Also time limits of requests.
 #include <gmock/gmock.h>

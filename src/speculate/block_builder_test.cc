@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares blocks and requested rows with a pass assembled by hand.
 #include "speculate/block_builder.h"
 

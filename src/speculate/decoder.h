@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The decode loop: draft, one target pass, verify, keep accepted tokens.
 //
 //   draft        drafter.propose(trees)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the decode loop with table models: batches, budgets, contexts, and what drafters are told.
 #include "speculate/decoder.h"
 

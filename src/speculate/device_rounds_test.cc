@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What rounds of a target on a device bring back from there: greedy ones the likeliest token of
 // each row, others the rows that their rule reads. Texts are those of the processor.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proposed tokens as a tree rooted at the last committed token. A chain is a tree of width 1.
 #ifndef OUTRIDER_SPECULATE_DRAFT_TREE_H_
 #define OUTRIDER_SPECULATE_DRAFT_TREE_H_

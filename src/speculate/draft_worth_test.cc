@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters that rate their tokens draft those that pay and report those they leave out.
 #include "speculate/draft_worth.h"
 

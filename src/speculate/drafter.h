@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of all drafters: they propose tokens.
 #ifndef OUTRIDER_SPECULATE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rule: a map from (draft_prob, target_prob) at a node to the distribution that is emitted. Rules
 // that trade quality for speed are in rules/.
 #ifndef OUTRIDER_SPECULATE_RULE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of one text in the decode loop, and what is kept of it after it has ended.
 #ifndef OUTRIDER_SPECULATE_STREAM_H_
 #define OUTRIDER_SPECULATE_STREAM_H_

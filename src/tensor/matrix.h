@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A weight matrix, packed for one kernel table, and the products with it.
 #ifndef OUTRIDER_TENSOR_MATRIX_H_
 #define OUTRIDER_TENSOR_MATRIX_H_

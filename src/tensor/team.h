@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The threads of one pass. A pass is written once, as a function that every thread of the team runs
 // (single program, multiple data). Each op does this thread's share; the author places barriers
 // between an op and the ops that read what all threads wrote.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the search for added tokens with its definition at every position, and counts its work.
 #include "tokenizer/added_tokens.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/pipeline_tokenizer.h"
 
 #include <algorithm>

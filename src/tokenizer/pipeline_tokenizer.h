@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one implementation of Tokenizer, for all files: these parts in this order. Immutable,
 // thread-safe.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real vocabularies and the ids of their own tokenizers. These tests need the folder of shared data
 // and are skipped without it.
 #include <gtest/gtest.h>

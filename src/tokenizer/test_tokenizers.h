@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by this layer's tests only: reading files, making tokenizers from JSON, and a tokenizer
 // from tiktoken ranks.
 #ifndef OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device and threads of training.
 #ifndef OUTRIDER_TRAIN_DEVICE_H_
 #define OUTRIDER_TRAIN_DEVICE_H_

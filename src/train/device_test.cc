@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors that training creates besides its modules are created on the training device. "meta"
 // simulates one: its tensors have shapes but no values. (Modules move to CUDA devices, not to this
 // one.)

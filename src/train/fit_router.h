@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits a router to text: it decides at which positions a cascade defers to the target.
 #ifndef OUTRIDER_TRAIN_FIT_ROUTER_H_
 #define OUTRIDER_TRAIN_FIT_ROUTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop: what a stopped run leaves, and how it is resumed.
 #include "train/training_run.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the exported tokenizer with SentencePiece's own encoder and decoder for the same pieces.
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SentencePiece's own model files, as read by this library, compared with SentencePiece's encoder
 // and decoder: models trained here, of both kinds and with every text transformation, on mixtures
 // of odd texts.

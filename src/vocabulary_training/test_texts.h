@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fixtures for the tests of this layer. Only tests include this file.
 #ifndef OUTRIDER_VOCABULARY_TRAINING_TEST_TEXTS_H_
 #define OUTRIDER_VOCABULARY_TRAINING_TEST_TEXTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/tokenizer_files.h"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes pieces and merges in the format of Hugging Face's files.
 //
 // Normaliser, decoder and post-processor make fast tokenizers of Llama 2's kind equal to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text from which a vocabulary is learnt: the lines of some files.
 #ifndef OUTRIDER_VOCABULARY_TRAINING_TRAINING_TEXT_H_
 #define OUTRIDER_VOCABULARY_TRAINING_TRAINING_TEXT_H_

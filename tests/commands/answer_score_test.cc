@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scores that `outrider train seq2seq` reports for answers, compared with sacreBLEU.
 #include "apps/trainer/answer_score.h"
 

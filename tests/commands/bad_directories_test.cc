@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Broken Hugging Face directories, each made from a good one by one change, given to the real
 // program: exit status 1, one line of bounded length that names the problem, and an empty standard
 // output.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Paths that are no models, drafters that do not fit, prompts that cannot be run and outputs that
 // cannot be written, given to the real program: exit status 1 or 2, one line of bounded length that
 // names the problem, and an empty standard output. (Flags alone: cli_test.cc.)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider bench as its users see it: the format of the figures, and refused input. Models are made
 // on the spot; the times of models this small mean nothing.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider chat`: a conversation over a pipe, and text that does not fit into one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

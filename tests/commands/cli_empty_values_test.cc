@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Empty values on the command line. They are accepted if the empty text has a meaning and refused
 // by name if not, and never equal a missing flag. --flag= and --flag "" are the same.
 #include <gmock/gmock.h>

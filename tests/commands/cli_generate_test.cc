@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider generate`: the contract of --json, streams, sources of prompts, ends of texts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider generate with a constrained form: --grammar, --json-schema, --regex.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program as its users see it: exit statuses, the use of both output streams, refused flags,
 // `tokenize` and `inspect`. (generate: cli_generate_test.cc, chat: cli_chat_test.cc.)
 #include <fmt/format.h>

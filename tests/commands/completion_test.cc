@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider completion and outrider man: the shells and formatters for which they print read the
 // output. Shells that are not installed are skipped (scripts/install-deps docs).
 #include <gmock/gmock.h>

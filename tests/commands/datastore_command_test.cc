@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider datastore` as its users see it: its output and refusals. A build that ends early,
 // however it ends, leaves the earlier store or none.
 #include <fcntl.h>

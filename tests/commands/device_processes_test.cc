@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two processes on one device, one of which is killed: the other writes its text, nothing is left
 // behind, and the next process finds the device as ever.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider devices, as a user runs it: with drivers, without, and with a name that no device has.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

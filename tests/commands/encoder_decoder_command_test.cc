@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program on an encoder-decoder, a tiny T5 with a vocabulary of characters: the encoder's input
 // on the command line and in tasks, and refusals.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval as its users see it. Models are made on the spot; real weights are used if present.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

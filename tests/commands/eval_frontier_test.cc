@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval --frontier, the program itself, on a tiny pair: a report, a resumed run, and
 // refusals.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval --perplexity, the program itself. The figures are tested in
 // eval/along_texts/text_likelihood.
 #include <gmock/gmock.h>

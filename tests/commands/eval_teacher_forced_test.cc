@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider eval --teacher-forced, the program itself: the files of a report, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

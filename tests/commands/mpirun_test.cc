@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program under the real mpirun, on this machine. Skipped if Open MPI or the module is missing.
 #include <fcntl.h>
 #include <gmock/gmock.h>

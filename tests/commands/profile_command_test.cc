@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles of drafting (--profile): across runs with other drafters, in the server, and from
 // earlier versions.
 #include <gmock/gmock.h>

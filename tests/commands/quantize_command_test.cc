@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider quantize` as its users see it: its output and refusals. A run that ends early, however
 // it ends, leaves the earlier file or none.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider drafters`, `outrider rules` and `outrider trees`, and how --help refers to them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

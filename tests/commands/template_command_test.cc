@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider template`: the prompt byte for byte, from a model or a file, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

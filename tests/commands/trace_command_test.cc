@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --trace of `generate`, `chat` and `serve`: the file, and that the flag changes no other output.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

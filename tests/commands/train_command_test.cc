@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider train`: the vocabulary trainer as its users see it, and how outrider-train is found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads as their users train them: the target's own answers, a head trained on them, and drafts by
 // that head.
 #include <gmock/gmock.h>

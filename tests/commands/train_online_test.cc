@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Online learning as its users see it: a log written by `generate` and `chat`, training on it, and
 // the drafter loaded again.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider train lm` and `distill` as their users see them: killed at any moment, given invalid
 // input, without disk space.
 #include <fcntl.h>

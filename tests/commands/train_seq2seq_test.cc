@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider train seq2seq` as its users see it: pairs in, a directory and a BLEU score out; stopped
 // and killed, from a model and a teacher, and with mismatched input.
 #include <gmock/gmock.h>

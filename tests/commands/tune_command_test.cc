@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider tune as its users see it. Models are made on the spot; the times of models this small
 // mean nothing.
 #include <gmock/gmock.h>

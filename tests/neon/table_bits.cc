@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints a checksum of the scalar table's results for fixed numbers, slot by slot. Tests compare a
 // machine's tables with its scalar table; equal lines from two machines show that the scalar tables
 // agree, too (scripts/test-neon). The numbers are made of integers only, so that they do not depend

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scripts/check-links on files written by the test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scripts/demo, which `make demo` runs once the program is built.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scripts/measure-passes: turns, tables, and resumption of an interrupted run. A stand-in replaces
 // the other program.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scripts/try-quickstart: the commands of docs/quickstart.md run with the shipped models, and the
 // script fails if one of them fails.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything that README.md and README.zh-CN.md tell readers to type exists: targets of make,
 // scripts, commands of the program and their flags. Other tests check their behaviour.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One model of each family. Drafters change no id and no logit; in f32 the ids equal those of
 // transformers (tests/golden/make/make_family_models.py); quantised weights give the same bits on
 // every kernel table.

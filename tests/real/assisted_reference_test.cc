@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Greedy speculation on the real pair, compared with assisted generation of Hugging Face: the same
 // ids, and the same number of accepted draft tokens in every round.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters composed of others, on real weights at temperature 0: the golden texts, and in every
 // round the result of an independent account. The account composes the parts' drafts as
 // docs/drafters.md describes and uses nothing but the small model and the text.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The models that ship with the project, models/: they load, have the promised sizes, and every
 // drafter among them drafts without changing the text.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters that look up text, on real weights. Prompt lookup is compared with Hugging Face's, round
 // by round (tests/golden/make/make_prompt_lookup_golden.py says how the two count). The program's
 // own figures are compared with rounds derived from the plain text alone, by an oracle that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promise 2 on real weights: golden texts, and drafted output bit-identical to plain decoding, ids
 // and logits. Covered are every chain length, tree shape, weight type and kernel table; for
 // quantised models across tables, too.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The real pair, teacher-forced over 400 stories, compared with the figures of Hugging Face
 // transformers for the same tokens. The figures are both models' loss, the overlap of their
 // distributions (the probability that a drafted token is accepted), their agreement, and the

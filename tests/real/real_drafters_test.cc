@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contract suite on real weights: for every drafter, sampled tokens follow the target's
 // distribution, by the integral transform (tests/support/models/real_pair.h).
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exactness on real weights: stories260K is the target, weak260K the drafter.
 //
 // Every emitted token x is mapped to U = F(x-) + V * prob(x). F and prob belong to the target's own

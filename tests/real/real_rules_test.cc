@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules on real weights: stories260K is the target, weak260K the drafter. A rule is run twice over
 // the same prompt: position by position (nothing drafted: each token drawn from rule_prob, both
 // models run for each) and speculatively. The first tokens must have the same distribution

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Retrieval on real weights: texts equal the golden ones bit for bit, and every round accepts
 // exactly the draft tokens that a search through the plain text finds.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters that need nothing but the target, on real weights. At temperature 0 their texts are the
 // golden ones and their logits plain decoding's, bit for bit. Every round drafts and accepts what
 // an independent account of the method predicts, which uses nothing but the model.

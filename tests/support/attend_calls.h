@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention calls for tests: a KV cache in scattered pages, the rows that read it, and the tables
 // that implement an arithmetic.
 #ifndef OUTRIDER_TESTS_SUPPORT_ATTEND_CALLS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the heap allocations of a test program on all its threads. It replaces the C library's
 // allocation functions for the whole program, so operator new, the OpenMP runtime and other
 // libraries are counted, too. Include it in one file of a program.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The example of docs/drafters.md, which a test keeps equal to it from the namespace on.
 #ifndef OUTRIDER_TESTS_SUPPORT_EXAMPLE_DRAFTER_H_
 #define OUTRIDER_TESTS_SUPPORT_EXAMPLE_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices that fail: whose memory is out at some call, that get lost, or that leave wrong bits.
 // They stand in front of the host device (device/host/host_device.h), which does the work.
 #ifndef OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_

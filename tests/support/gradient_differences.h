@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares gradients with central differences. In doubles the error is about h^2 times third
 // derivatives plus eps / h times the loss; h is 1e-5. The caller derives the tolerance from that.
 #ifndef OUTRIDER_TESTS_SUPPORT_GRADIENT_DIFFERENCES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small synchronous HTTP/1.1 client for tests of the server. It receives whole responses or
 // streams event by event, sends bytes that are not HTTP, and closes the connection at any time.
 #ifndef OUTRIDER_TESTS_SUPPORT_HTTP_CLIENT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel tables for tests of kernels, and inputs for them.
 #ifndef OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_
 #define OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_

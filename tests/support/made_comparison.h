@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison of methods whose results can be computed by hand.
 #ifndef OUTRIDER_TESTS_SUPPORT_MADE_COMPARISON_H_
 #define OUTRIDER_TESTS_SUPPORT_MADE_COMPARISON_H_

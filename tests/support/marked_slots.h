@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cache slots marked with numbers, so that tests can tell which slot's keys and values are where.
 // For caches in f32.
 #ifndef OUTRIDER_TESTS_SUPPORT_MARKED_SLOTS_H_

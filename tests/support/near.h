@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The comparison of floating-point numbers in all of the project's tests. It fails closed: every
 // result other than a finite number within the tolerance of a finite number is a failure. That
 // includes a NaN or an infinity on any side and a negative or non-finite tolerance. The tolerance

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A source whose batches are all the same.
 #ifndef OUTRIDER_TESTS_SUPPORT_ONE_BATCH_H_
 #define OUTRIDER_TESTS_SUPPORT_ONE_BATCH_H_

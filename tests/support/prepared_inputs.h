@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of inputs, prepared by a kernel table for products with quantised weights.
 #ifndef OUTRIDER_TESTS_SUPPORT_PREPARED_INPUTS_H_
 #define OUTRIDER_TESTS_SUPPORT_PREPARED_INPUTS_H_

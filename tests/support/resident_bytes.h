@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a mapped file is in this process's memory.
 #ifndef OUTRIDER_TESTS_SUPPORT_RESIDENT_BYTES_H_
 #define OUTRIDER_TESTS_SUPPORT_RESIDENT_BYTES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the built program as a shell would: arguments in, exit status and both output streams out.
 #ifndef OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
 #define OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HttpServer on a separate thread, with limits short enough for tests.
 #ifndef OUTRIDER_TESTS_SUPPORT_RUNNING_HTTP_SERVER_H_
 #define OUTRIDER_TESTS_SUPPORT_RUNNING_HTTP_SERVER_H_

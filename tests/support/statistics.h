@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of randomness, with their tail probabilities.
 #ifndef OUTRIDER_TESTS_SUPPORT_STATISTICS_H_
 #define OUTRIDER_TESTS_SUPPORT_STATISTICS_H_

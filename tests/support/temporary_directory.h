@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A directory that is removed with the object.
 #ifndef OUTRIDER_TESTS_SUPPORT_TEMPORARY_DIRECTORY_H_
 #define OUTRIDER_TESTS_SUPPORT_TEMPORARY_DIRECTORY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix units (Intel AMX: INT8 and BF16 tiles) in software, so that the amx table is tested on
 // processors without them. It is hundreds of times slower, with the same results.
 #ifndef OUTRIDER_TESTS_SUPPORT_TILE_EMULATOR_H_

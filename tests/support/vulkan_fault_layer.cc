@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A layer of Vulkan that stands between the loader and a driver and breaks what it is told to: the
 // test's stand-in for drivers that lie, run out of memory or give up. The loader takes it where
 // VK_LAYER_PATH and VK_INSTANCE_LAYERS say so (vulkan_faults.h sets them).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A driver of Vulkan that fails as a test says (vulkan_fault_layer.cc). Without a header of Vulkan:
 // tests of programs and servers use it, too.
 #ifndef OUTRIDER_TESTS_SUPPORT_VULKAN_FAULTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device behind another one: counts the bytes that are carried, and may allow less for one
 // allocation.
 #ifndef OUTRIDER_TESTS_SUPPORT_WATCHED_DEVICE_H_

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`outrider serve` as replicas of a Ray Serve application, behind one address."""
 
 import asyncio

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that appears whole or not at all.
 #ifndef OUTRIDER_BASE_FILES_ATOMIC_FILE_H_
 #define OUTRIDER_BASE_FILES_ATOMIC_FILE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small files that describe a model: in a directory, or in memory under the same names.
 #ifndef OUTRIDER_BASE_FILES_FILE_FOLDER_H_
 #define OUTRIDER_BASE_FILES_FILE_FOLDER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the files of a folder, for callers that accept a folder instead of a file.
 #ifndef OUTRIDER_BASE_FILES_FILES_BELOW_H_
 #define OUTRIDER_BASE_FILES_FILES_BELOW_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws pictures by running gnuplot as a child process.
 #ifndef OUTRIDER_BASE_FILES_GNUPLOT_H_
 #define OUTRIDER_BASE_FILES_GNUPLOT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds a model's files in the Hugging Face hub cache. The cache has a folder for each model,
 // "models--OWNER--NAME". In it are a folder of links for each revision, "snapshots/HASH", and the
 // hash of each branch in "refs/BRANCH".

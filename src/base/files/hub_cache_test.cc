@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folders that huggingface_hub 1.x writes (docs: "Understand caching"), including links.
 #include "base/files/hub_cache.h"
 

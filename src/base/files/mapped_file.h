@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file mapped read-only into memory.
 #ifndef OUTRIDER_BASE_FILES_MAPPED_FILE_H_
 #define OUTRIDER_BASE_FILES_MAPPED_FILE_H_

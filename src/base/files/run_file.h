@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that a long run writes line by line, so that an interrupted run can continue.
 #ifndef OUTRIDER_BASE_FILES_RUN_FILE_H_
 #define OUTRIDER_BASE_FILES_RUN_FILE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory for streaming: aligned to cache lines and, if large enough, in huge pages.
 #ifndef OUTRIDER_BASE_MEMORY_BIG_MEMORY_H_
 #define OUTRIDER_BASE_MEMORY_BIG_MEMORY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/memory/machine_memory.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The amount of memory.
 #ifndef OUTRIDER_BASE_MEMORY_MACHINE_MEMORY_H_
 #define OUTRIDER_BASE_MEMORY_MACHINE_MEMORY_H_

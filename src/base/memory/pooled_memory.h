@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Long-lived memory for many pieces of a few kilobytes to many megabytes: packed weights, the KV
 // cache.
 #ifndef OUTRIDER_BASE_MEMORY_POOLED_MEMORY_H_

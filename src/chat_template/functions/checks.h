@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // value is name(arguments): Jinja's tests.
 #ifndef OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_CHECKS_H_
 #define OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_CHECKS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Methods of lists, tuples, ranges and dicts.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // value | name(arguments).
 #ifndef OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_FILTERS_H_
 #define OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_FILTERS_H_

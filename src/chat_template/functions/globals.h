@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions that every template may call: range, dict, namespace, cycler, joiner,
 // raise_exception and strftime_now.
 #ifndef OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_GLOBALS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HTML's five characters as entities: the filters escape, e and forceescape. Pure, thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_MARKUP_H_
 #define OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_MARKUP_H_

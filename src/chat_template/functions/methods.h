@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The non-mutating methods of texts, lists, tuples and dicts.
 #ifndef OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_METHODS_H_
 #define OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_METHODS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Filters that produce numbers.
 #include <fmt/format.h>
 

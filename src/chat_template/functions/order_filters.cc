@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Filters that compare items with each other.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matches the arguments of a call with a function's parameters.
 #ifndef OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_PARAMETERS_H_
 #define OUTRIDER_CHAT_TEMPLATE_FUNCTIONS_PARAMETERS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // map, select, reject, selectattr and rejectattr, computed lazily, item by item.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Filters that take items of lists or rearrange them.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions of a template, by recursive descent. Not thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARSING_EXPRESSION_PARSER_H_
 #define OUTRIDER_CHAT_TEMPLATE_PARSING_EXPRESSION_PARSER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits a template's text into tokens. Removes the white space that Jinja removes as configured by
 // Hugging Face (trim_blocks, lstrip_blocks), and the last line end.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARSING_LEXER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses a template's text into its syntax tree.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARSING_PARSER_H_
 #define OUTRIDER_CHAT_TEMPLATE_PARSING_PARSER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The syntax tree of a template. Built once by the parser, then only read.
 //
 // There is one node type for expressions and one for statements, each with the parts that its kind

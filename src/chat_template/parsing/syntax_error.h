@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The error for an invalid template.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARSING_SYNTAX_ERROR_H_
 #define OUTRIDER_CHAT_TEMPLATE_PARSING_SYNTAX_ERROR_H_

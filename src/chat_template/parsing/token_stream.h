@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens of a template with a current position. Not thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARSING_TOKEN_STREAM_H_
 #define OUTRIDER_CHAT_TEMPLATE_PARSING_TOKEN_STREAM_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts literals of a template to values. Pure functions, thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARSING_UNESCAPE_H_
 #define OUTRIDER_CHAT_TEMPLATE_PARSING_UNESCAPE_H_

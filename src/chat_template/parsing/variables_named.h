@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the variables that a body uses. Pure functions, thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_PARSING_VARIABLES_NAMED_H_
 #define OUTRIDER_CHAT_TEMPLATE_PARSING_VARIABLES_NAMED_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // + - * / // % ** by Python's rules, on integers of 64 bits.
 #include <fmt/format.h>
 

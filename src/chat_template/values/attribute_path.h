@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The argument `attribute` of filters: "name", "name.0.other", or a number. Throws Problem if an
 // item on the path is undefined.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_ATTRIBUTE_PATH_H_

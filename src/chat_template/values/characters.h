@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Characters of UTF-8 texts as in Python's str: code points, their case and their classes. Texts
 // must be well-formed. All functions are pure and thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_CHARACTERS_H_

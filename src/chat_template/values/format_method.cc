@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // text.format(...): replacement fields with attributes, items, conversions and specifications.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads JSON as values, and writes values as JSON in the manner of Python's json module.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_JSON_TEXT_H_
 #define OUTRIDER_CHAT_TEMPLATE_VALUES_JSON_TEXT_H_

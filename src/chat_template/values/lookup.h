@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // value.name and value[key] as in Jinja's sandbox: missing members are undefined, and members that
 // would change a value are inaccessible.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_LOOKUP_H_

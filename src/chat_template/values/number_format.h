@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats numbers and pads texts to a width: shared by % and format().
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_NUMBER_FORMAT_H_
 #define OUTRIDER_CHAT_TEMPLATE_VALUES_NUMBER_FORMAT_H_

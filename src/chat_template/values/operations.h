@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on values, by Python's rules. All functions throw Problem where Python raises an
 // exception, and if a limit is exceeded.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_OPERATIONS_H_

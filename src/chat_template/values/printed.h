@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values as Python prints them. Throws Problem if a limit is exceeded.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_PRINTED_H_
 #define OUTRIDER_CHAT_TEMPLATE_VALUES_PRINTED_H_

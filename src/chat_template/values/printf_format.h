@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // text % values: Python's printf-style formatting.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_PRINTF_FORMAT_H_
 #define OUTRIDER_CHAT_TEMPLATE_VALUES_PRINTF_FORMAT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // value[key] and value[start:stop:step].
 #include <algorithm>
 #include <limits>

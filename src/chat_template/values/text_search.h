@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches for parts of texts, splits texts at them and replaces them, by Python's rules. Texts
 // must be well-formed UTF-8; results point into them.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_TEXT_SEARCH_H_

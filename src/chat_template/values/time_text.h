@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats a time: the directives of strftime in the C locale, with glibc's flags - _ 0 ^.
 #ifndef OUTRIDER_CHAT_TEMPLATE_VALUES_TIME_TEXT_H_
 #define OUTRIDER_CHAT_TEMPLATE_VALUES_TIME_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values of a template: those of Python that JSON and templates can make.
 //
 // A Value is a small handle; its object belongs to a Heap and lives as long as the heap. Objects

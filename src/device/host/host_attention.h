@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention's steps (attend_steps.h) by the kernel table `scalar`.
 #ifndef OUTRIDER_DEVICE_HOST_HOST_ATTENTION_H_
 #define OUTRIDER_DEVICE_HOST_HOST_ATTENTION_H_

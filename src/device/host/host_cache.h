@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of cache_steps.h by the kernel table `scalar` (host_kernels.h).
 #ifndef OUTRIDER_DEVICE_HOST_HOST_CACHE_H_
 #define OUTRIDER_DEVICE_HOST_HOST_CACHE_H_

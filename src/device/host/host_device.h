@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processor as a device: runs recorded steps by the kernel table `scalar`. Other devices are
 // compared with it, and programs are tested on it where there is no other.
 #ifndef OUTRIDER_DEVICE_HOST_HOST_DEVICE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs steps by the kernel table `scalar`, and single operations by the processor's own: the
 // definition of each step.
 #ifndef OUTRIDER_DEVICE_HOST_HOST_KERNELS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trials of attention (trials.h).
 #ifndef OUTRIDER_DEVICE_TRIALS_ATTEND_TRIAL_H_
 #define OUTRIDER_DEVICE_TRIALS_ATTEND_TRIAL_H_

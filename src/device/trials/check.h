@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Known answers: tests whether a device has the scalar kernel table's bits. A driver may be wrong,
 // or use a freedom of the Vulkan specification; the check reports it before a text shows it.
 #ifndef OUTRIDER_DEVICE_TRIALS_CHECK_H_

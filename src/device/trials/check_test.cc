@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device's check: it reports nothing if the bits are right, and otherwise what a driver computes
 // wrongly.
 #include "device/trials/check.h"

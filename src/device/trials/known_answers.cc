@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/trials/known_answers.h"
 
 #include <fmt/format.h>

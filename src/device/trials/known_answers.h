@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that a program uses, tried on a device before it is trusted with a text: a driver
 // that gets one wrong is refused, by a line that names the kernel.
 //

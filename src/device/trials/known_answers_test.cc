@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trials before a device is trusted: of every kernel in every form that passes take, and a device
 // that gets one wrong is refused by name.
 #include "device/trials/known_answers.h"

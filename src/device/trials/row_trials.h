@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trials of the steps of row_steps.h.
 #ifndef OUTRIDER_DEVICE_TRIALS_ROW_TRIALS_H_
 #define OUTRIDER_DEVICE_TRIALS_ROW_TRIALS_H_

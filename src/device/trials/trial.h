@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A few steps on given bytes, run on any device. A device's check and the kernels' tests compare
 // them between devices.
 #ifndef OUTRIDER_DEVICE_TRIALS_TRIAL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random numbers for trials, the same on every machine.
 #ifndef OUTRIDER_DEVICE_TRIALS_TRIAL_NUMBERS_H_
 #define OUTRIDER_DEVICE_TRIALS_TRIAL_NUMBERS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trials of every kernel, on random numbers and edge cases. A seed gives the same trial on every
 // machine.
 #ifndef OUTRIDER_DEVICE_TRIALS_TRIALS_H_

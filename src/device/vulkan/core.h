@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A logical device of Vulkan with its one queue, kept alive by everything made from it; and handles
 // that destroy their objects.
 #ifndef OUTRIDER_DEVICE_VULKAN_CORE_H_

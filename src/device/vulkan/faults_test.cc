@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drivers that fail: arithmetic and kernels that are wrong, memory that is out, a device that is
 // lost. A layer between the loader and the software driver breaks them (vulkan_fault_layer.cc).
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Vulkan loader, opened when first needed: the program is not linked to it and runs without it.
 #ifndef OUTRIDER_DEVICE_VULKAN_FUNCTIONS_H_
 #define OUTRIDER_DEVICE_VULKAN_FUNCTIONS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vulkan on this machine: its drivers' devices, and those of their features that are used here.
 #ifndef OUTRIDER_DEVICE_VULKAN_INSTANCE_H_
 #define OUTRIDER_DEVICE_VULKAN_INSTANCE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares kernels of Vulkan devices with the scalar table, byte by byte, in every tier.
 #include <gtest/gtest.h>
 

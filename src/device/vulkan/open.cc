@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the arithmetic with which a device is used.
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The least tier of devices on a second driver: SwiftShader, which comes inside Chromium. It has no
 // doubles and takes subnormal numbers for zero, so its bits differ where numbers are that small.
 // What has to do with integers, places and orders is right on it, and a model is refused.

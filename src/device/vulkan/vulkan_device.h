@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Vulkan 1.2 device (device.h). Buffers are in the device's own memory. If the processor can map
 // it, uploads and downloads are plain copies; otherwise they use a staging buffer.
 #ifndef OUTRIDER_DEVICE_VULKAN_VULKAN_DEVICE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Vulkan runtime: memory, replays, barriers, limits, the validation layer, and the shaders'
 // code.
 #include "device/vulkan/vulkan_device.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of a batch's round: admitting texts, planning, drafting, verifying and delivering.
 #include <algorithm>
 #include <chrono>

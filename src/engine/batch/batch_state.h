@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of a batch: its requests, the running texts, and the steps of a round.
 #ifndef OUTRIDER_ENGINE_BATCH_BATCH_STATE_H_
 #define OUTRIDER_ENGINE_BATCH_BATCH_STATE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts that come and go in one batch, each with its own settings: each has the bits that it has
 // alone, whatever else runs, and an error ends its own text only.
 #include "outrider/batch.h"

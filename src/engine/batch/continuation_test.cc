@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A continuation's text and its end, with models that write a known chain of tokens. Where a test
 // names a program, the expected texts and ids come from that program with the same files.
 // transformers includes the ending token in the text; here it is left out.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GenerateOptions::on_draft on a tiny random pair: the rounds' drafts as they are judged and
 // committed.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/batch/end_tokens.h"
 
 #include <algorithm>

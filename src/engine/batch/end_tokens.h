@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens that end a text.
 #ifndef OUTRIDER_ENGINE_BATCH_END_TOKENS_H_
 #define OUTRIDER_ENGINE_BATCH_END_TOKENS_H_

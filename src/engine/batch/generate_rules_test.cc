@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules through the public interface, on a tiny random pair of real models: at their end points
 // they give the two models themselves, bit for bit, for any draft shape and verification.
 #include <gmock/gmock.h>

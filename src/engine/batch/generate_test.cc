@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public interface on a tiny random pair: replay, all kinds of stops, edge cases, errors.
 #include "outrider/generate.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One request while it is generated.
 #ifndef OUTRIDER_ENGINE_BATCH_GENERATION_H_
 #define OUTRIDER_ENGINE_BATCH_GENERATION_H_

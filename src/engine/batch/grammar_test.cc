@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests with a grammar, on a random model in files: the output has the form, drafted or not with
 // the same bits, beside texts with other forms and with none. A text that cannot continue ends
 // alone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A generator that keeps its last text (Generator::keep_last_text): the common beginning of a later
 // prompt is not run again, and nothing else differs. The reference is a generator that has seen no
 // other text.

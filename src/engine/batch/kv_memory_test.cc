@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generation within a limit on the KV caches' memory, and beyond it.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user's mask in generators and batches: with every drafter, drafted texts equal plain ones bit
 // for bit, and all tokens are allowed. The mask is called once per place. An exception, or a place
 // where nothing is allowed, ends its own request.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the record of a batch's round for its observer.
 #ifndef OUTRIDER_ENGINE_BATCH_ROUND_REPORT_H_
 #define OUTRIDER_ENGINE_BATCH_ROUND_REPORT_H_

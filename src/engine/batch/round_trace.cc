@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/round_trace.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounds as an observer and a trace see them: slices nest, counts equal those of the results, and
 // observing changes no text.
 #include "outrider/round_trace.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A text on disk with its keys and values, for a later process with the same model.
 //
 //   "OUTRTEXT"  8 bytes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts on disk: another process continues them with the same bits, and refuses texts of another
 // model.
 #include "engine/batch/saved_text.h"

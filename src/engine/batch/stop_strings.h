@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends a text before the first of some strings, releasing only text that cannot be part of one.
 #ifndef OUTRIDER_ENGINE_BATCH_STOP_STRINGS_H_
 #define OUTRIDER_ENGINE_BATCH_STOP_STRINGS_H_

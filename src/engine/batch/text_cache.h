@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ended texts that are kept for later ones with the same beginning.
 #ifndef OUTRIDER_ENGINE_BATCH_TEXT_CACHE_H_
 #define OUTRIDER_ENGINE_BATCH_TEXT_CACHE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rendering conversations: the variables, the choice of the template, and the end of a turn.
 #include "outrider/chat.h"
 

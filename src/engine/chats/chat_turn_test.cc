@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns of an assistant, with a model that answers as scripted.
 #include "outrider/chat_turn.h"
 

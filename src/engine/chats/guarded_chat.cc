@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prompts in which no message can spell a special token.
 //
 // The template's own special tokens are found by rendering the same conversation with neutral words

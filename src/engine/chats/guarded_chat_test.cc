@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prompts in which no message can spell a token.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/drafting/draft_past.h"
 
 #include <algorithm>

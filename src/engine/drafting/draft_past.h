@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistics of recent drafts: how deep they were accepted, and how reliable the drafter's own
 // probabilities were. They are the input of the next round's plan.
 #ifndef OUTRIDER_ENGINE_DRAFTING_DRAFT_PAST_H_

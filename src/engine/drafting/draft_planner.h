@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans drafts (step_plan.h) and keeps the plan's input: the costs of passes and the results of
 // earlier drafts.
 #ifndef OUTRIDER_ENGINE_DRAFTING_DRAFT_PLANNER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DraftPlanner after a round: learns from the results and times of its drafts.
 #include <algorithm>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The planner on a simulated clock: its cost with useless, misleading and good drafts, beside plain
 // decoding and the best fixed length.
 #include "engine/drafting/draft_planner.h"

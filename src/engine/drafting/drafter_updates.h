@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A place where a better drafter may appear while texts are generated.
 #ifndef OUTRIDER_ENGINE_DRAFTING_DRAFTER_UPDATES_H_
 #define OUTRIDER_ENGINE_DRAFTING_DRAFTER_UPDATES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A drafter that is replaced between texts: loaded once it is complete and fits, without effect on
 // the output.
 #include "engine/drafting/drafter_updates.h"

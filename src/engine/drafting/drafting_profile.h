@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What planners have learnt, as a file for later runs of the same model on the same machine, with
 // any drafters.
 #ifndef OUTRIDER_ENGINE_DRAFTING_DRAFTING_PROFILE_H_

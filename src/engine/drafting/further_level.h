@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of one more level of a draft, relative to the mean level.
 #ifndef OUTRIDER_ENGINE_DRAFTING_FURTHER_LEVEL_H_
 #define OUTRIDER_ENGINE_DRAFTING_FURTHER_LEVEL_H_

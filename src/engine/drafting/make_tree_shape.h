@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the shape of drafts from a tree spec.
 #ifndef OUTRIDER_ENGINE_DRAFTING_MAKE_TREE_SHAPE_H_
 #define OUTRIDER_ENGINE_DRAFTING_MAKE_TREE_SHAPE_H_

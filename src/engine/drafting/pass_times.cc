@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/drafting/pass_times.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The present cost of passes by their rows: measured once, then updated with every pass.
 #ifndef OUTRIDER_ENGINE_DRAFTING_PASS_TIMES_H_
 #define OUTRIDER_ENGINE_DRAFTING_PASS_TIMES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The price at which a node of a draft pays, and the learning of drafters' certainties.
 #ifndef OUTRIDER_ENGINE_DRAFTING_PAYING_NODES_H_
 #define OUTRIDER_ENGINE_DRAFTING_PAYING_NODES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/drafting/paying_nodes.h"
 
 #include <gtest/gtest.h>

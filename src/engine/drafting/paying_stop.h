@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stop rule that ends a draft where the next token is not expected to pay.
 #ifndef OUTRIDER_ENGINE_DRAFTING_PAYING_STOP_H_
 #define OUTRIDER_ENGINE_DRAFTING_PAYING_STOP_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans how deep each text drafts in the next pass, from the costs of passes and recent acceptance:
 // as deep as is expected to save time, possibly not at all.
 #ifndef OUTRIDER_ENGINE_DRAFTING_STEP_PLAN_H_

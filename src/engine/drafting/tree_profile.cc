@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles of drafters as files, and the trees planned from them.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles as files, and the trees planned from them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

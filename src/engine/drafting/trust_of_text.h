@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The deviation of one text's acceptance from that of all texts.
 #ifndef OUTRIDER_ENGINE_DRAFTING_TRUST_OF_TEXT_H_
 #define OUTRIDER_ENGINE_DRAFTING_TRUST_OF_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF file types: the element type of each tensor in a file of type q4_k_m and the like. The rule
 // is llama.cpp's (llama-quantize 0.7 without an importance matrix), so files of the same type hold
 // the same from either program; docs/models.md describes it.

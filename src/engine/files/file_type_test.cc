@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares each tensor's type with llama-quantize's plan for the same models
 // (tests/golden/make/make_quantise_golden.py).
 #include "engine/files/file_type.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main facts about a model's files, in words.
 #ifndef OUTRIDER_ENGINE_FILES_MODEL_FACTS_H_
 #define OUTRIDER_ENGINE_FILES_MODEL_FACTS_H_

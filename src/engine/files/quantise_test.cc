@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of every type made from tiny models: their contents against the source, byte by byte, and
 // refusals.
 #include "outrider/quantise.h"

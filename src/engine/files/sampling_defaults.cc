@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/sampling_defaults.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sampling defaults that a model's files recommend.
 #include "outrider/sampling_defaults.h"
 

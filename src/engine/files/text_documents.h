@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text files as documents, in pieces small enough for a tokenizer.
 #ifndef OUTRIDER_ENGINE_FILES_TEXT_DOCUMENTS_H_
 #define OUTRIDER_ENGINE_FILES_TEXT_DOCUMENTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recording verdicts does not change the output, and the log holds the target's own distribution.
 #include "outrider/verdict_log.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records one text's verdicts for a log.
 #ifndef OUTRIDER_ENGINE_FILES_VERDICT_RECORDER_H_
 #define OUTRIDER_ENGINE_FILES_VERDICT_RECORDER_H_

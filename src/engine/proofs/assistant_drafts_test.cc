@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts drafted by a Gemma 4 assistant, which reads the target's KV cache, have the bits of plain
 // ones: in chains and trees, in batches and after kept texts. The drafts are those of transformers.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promise 1 by enumeration, for layer blocks that Llama lacks: tiny models of families with the
 // block (tests/golden), in files, with a prompt on which the block acts. The output follows the
 // target's own distribution to 1e-12, whatever drafts. Then the block is changed a little, and the

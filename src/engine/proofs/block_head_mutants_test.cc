@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafts of block heads with one fault per mutant, added after the head has drafted: the
 // enumeration of the contract suite (drafter_exactness_test.cc) must notice.
 #include <gtest/gtest.h>

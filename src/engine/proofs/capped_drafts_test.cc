@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafted texts of a target with soft caps and windows (Gemma 2) have the bits of plain ones,
 // whatever the drafter and the draft's shape.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promise 1 with planned drafts, by enumeration. Each round's depth depends on earlier rounds and
 // on the drafter's probabilities of the judged tokens; the distribution stays the target's to
 // 1e-12. Cutting a draft because of the token that is cut off must be noticed.

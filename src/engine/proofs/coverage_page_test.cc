@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contract suite's findings as files: docs/coverage.md is generated from
 // tests/golden/coverage.txt by coverage_page.h. drafter_exactness_test.cc compares the findings
 // themselves, one test per drafter.

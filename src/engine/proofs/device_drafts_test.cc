@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts whose passes run on a device: plain, drafted by every drafter, alone and together. Ids and
 // logits equal, bit for bit, those of plain decoding on the processor with the table `scalar`.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contract suite, second part: with every drafter, on a random model in files, the loop gives
 // plain decoding's output bit for bit, and texts end in the middle of a draft as they would without
 // one. (Third part, drafters' state: drafter_state_test.cc.) Also useless drafters, and the example

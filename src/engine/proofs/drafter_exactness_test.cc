@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contract suite, first part: for every drafter, tree, rule and verification, the output
 // follows the rule, by enumeration of every random decision. The findings for a drafter are its
 // section of tests/golden/coverage.txt. The test compares it; with OUTRIDER_WRITE_COVERAGE set, it

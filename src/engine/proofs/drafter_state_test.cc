@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contract suite, third part: after any acceptances, rejections or ends, a drafter's state
 // equals one rebuilt from scratch. Then drafters with faulty state, which the same test must
 // notice.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promise 1 by enumeration: every outcome of drafter and verifier runs through the production loop,
 // and the joint distribution of the emitted tokens must be the target's to 1e-12. Then one step of
 // verification is broken at a time, and the same enumeration must notice.

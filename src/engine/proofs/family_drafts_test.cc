@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5, Granite 4), experts,
 // latent attention, shared keys (Gemma 4) or an encoder have the bits of plain ones, for any
 // drafter and draft shape. For recurrent targets this also holds in any batch, for texts that such

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FLy by enumeration: compares the loop's output with FLy's definition, a process over two models'
 // distributions that spells out every mismatch, window and draw.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A grammar at every node, by enumeration: every outcome of drafter and verifier runs through the
 // production loop. The joint distribution of the emitted tokens must be that of the target's rows
 // with forbidden tokens at minus infinity; a brute-force search finds these. Then the mask is left

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts drafted by the target's own multi-token prediction module (DeepSeek-V3, GLM-4.5, Qwen3.5,
 // Qwen3-Next) have the bits of plain ones, in chains and trees. The drafts are those of the golden
 // program.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Once warm, generation allocates nothing on any thread: in passes, cache, drafting, verification
 // or commit. Warm means that a text of the same length came before, whose cache pages are free
 // again (model/proofs/no_allocation_test.cc tests new pages). Covers plain decoding and chains of a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Relaxed acceptance by enumeration: compares the loop's output with a plain form of the rule,
 // which finds the marks by reading the whole text at every position.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promise 1 for every rule, by enumeration: the joint distribution of the emitted tokens is that of
 // the rule's process, and the statistics are its expectations, on chains and trees, under every
 // verification. (Mutants: rule_mutants_test.cc.)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The enumeration of rule_exactness_test.cc with one step of a rule or its verification broken at a
 // time: each must be noticed.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scratch nodes change neither the output's distribution, by enumeration, nor a single verdict for
 // a given seed. Their tokens here are the worst case: drawn with the verifier's own random numbers,
 // so that judging one of them would be noticed.

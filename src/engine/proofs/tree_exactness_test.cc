@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promise 1 for trees, by enumeration as in exactness_test.cc: the model drafter's trees of every
 // shape, with siblings of every kind, under every verification for trees. Then the gain of
 // traversal verification, and mutants.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results of teacher forcing, as rows with intervals, a table, CSV, JSON and pictures.
 #ifndef OUTRIDER_EVAL_ALONG_TEXTS_FORCED_REPORT_H_
 #define OUTRIDER_EVAL_ALONG_TEXTS_FORCED_REPORT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole run of teacher forcing: files in, rows out.
 #ifndef OUTRIDER_EVAL_ALONG_TEXTS_FORCED_RUN_H_
 #define OUTRIDER_EVAL_ALONG_TEXTS_FORCED_RUN_H_

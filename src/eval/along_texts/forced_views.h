@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rule's view of one position of a given text.
 #ifndef OUTRIDER_EVAL_ALONG_TEXTS_FORCED_VIEWS_H_
 #define OUTRIDER_EVAL_ALONG_TEXTS_FORCED_VIEWS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures rules along given texts. One pass of both models over a text gives, for every rule,
 // parameter and transform, the emitted distribution at each position and the rejection rate of a
 // draft there. Nothing is sampled.

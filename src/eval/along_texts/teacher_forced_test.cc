@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/along_texts/teacher_forced.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model's likelihood of a given text.
 #ifndef OUTRIDER_EVAL_ALONG_TEXTS_TEXT_LIKELIHOOD_H_
 #define OUTRIDER_EVAL_ALONG_TEXTS_TEXT_LIKELIHOOD_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares likelihoods with Hugging Face transformers (tests/golden/make/make_story_likelihood.py)
 // on real weights, and with one pass per token on a random model.
 #include "eval/along_texts/text_likelihood.h"

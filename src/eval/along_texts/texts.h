@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts to measure on, as tokens.
 #ifndef OUTRIDER_EVAL_ALONG_TEXTS_TEXTS_H_
 #define OUTRIDER_EVAL_ALONG_TEXTS_TEXTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/along_texts/texts.h"
 
 #include <gmock/gmock.h>

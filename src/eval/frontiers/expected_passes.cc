@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/frontiers/expected_passes.h"
 
 #include <algorithm>

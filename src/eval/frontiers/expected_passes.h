@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The expected number of target passes if speculation had produced a given text.
 #ifndef OUTRIDER_EVAL_FRONTIERS_EXPECTED_PASSES_H_
 #define OUTRIDER_EVAL_FRONTIERS_EXPECTED_PASSES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quality against cost, setting by setting: measures a rule from a set of answers, each compared
 // with plain decoding's answer to the same question.
 #ifndef OUTRIDER_EVAL_FRONTIERS_FRONTIER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plot of quality against cost, with one curve for each family of rules.
 #ifndef OUTRIDER_EVAL_FRONTIERS_FRONTIER_PLOT_H_
 #define OUTRIDER_EVAL_FRONTIERS_FRONTIER_PLOT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A measured frontier as a table, CSV, JSON and pictures.
 #ifndef OUTRIDER_EVAL_FRONTIERS_FRONTIER_REPORT_H_
 #define OUTRIDER_EVAL_FRONTIERS_FRONTIER_REPORT_H_

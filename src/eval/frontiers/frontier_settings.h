@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings that a sampled frontier measures.
 #ifndef OUTRIDER_EVAL_FRONTIERS_FRONTIER_SETTINGS_H_
 #define OUTRIDER_EVAL_FRONTIERS_FRONTIER_SETTINGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pictures of one report.
 #ifndef OUTRIDER_EVAL_FRONTIERS_REPORT_PICTURES_H_
 #define OUTRIDER_EVAL_FRONTIERS_REPORT_PICTURES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings of a frontier: rules, each at several values of its parameter.
 #ifndef OUTRIDER_EVAL_FRONTIERS_RULE_GRID_H_
 #define OUTRIDER_EVAL_FRONTIERS_RULE_GRID_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequential cascades: the baselines for speculation with a rule. The same two models write one
 // text without drafts: each token is drawn before the next is computed.
 //

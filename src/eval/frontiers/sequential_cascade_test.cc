@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/frontiers/sequential_cascade.h"
 
 #include <gmock/gmock.h>

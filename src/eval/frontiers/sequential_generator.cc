@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/frontiers/sequential_generator.h"
 
 #include <fmt/format.h>

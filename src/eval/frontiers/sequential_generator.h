@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sequential cascade with the interface of a Generator: requests in, texts and statistics out.
 #ifndef OUTRIDER_EVAL_FRONTIERS_SEQUENTIAL_GENERATOR_H_
 #define OUTRIDER_EVAL_FRONTIERS_SEQUENTIAL_GENERATOR_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/exact_match.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes metrics from their names in task files.
 #ifndef OUTRIDER_EVAL_METRICS_MAKE_METRIC_H_
 #define OUTRIDER_EVAL_METRICS_MAKE_METRIC_H_

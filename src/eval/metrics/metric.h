@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of metrics: a score of many items that is a function of sums over them.
 #ifndef OUTRIDER_EVAL_METRICS_METRIC_H_
 #define OUTRIDER_EVAL_METRICS_METRIC_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the metrics with the programs that papers quote
 // (tests/golden/make/make_metric_goldens.py).
 #include <gmock/gmock.h>

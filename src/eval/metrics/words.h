@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text as metrics see it. The metrics here were first written in Python; for characters these
 // functions behave as Python's strings do. Pure and thread-safe.
 #ifndef OUTRIDER_EVAL_METRICS_WORDS_H_

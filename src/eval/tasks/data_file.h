@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Data sets in files.
 #ifndef OUTRIDER_EVAL_TASKS_DATA_FILE_H_
 #define OUTRIDER_EVAL_TASKS_DATA_FILE_H_

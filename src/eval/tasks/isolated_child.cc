@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/tasks/isolated_child.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs an untrusted program as a child process with namespaces and limits.
 #ifndef OUTRIDER_EVAL_TASKS_ISOLATED_CHILD_H_
 #define OUTRIDER_EVAL_TASKS_ISOLATED_CHILD_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One item of a data set, and templates filled from its fields.
 #ifndef OUTRIDER_EVAL_TASKS_ITEM_H_
 #define OUTRIDER_EVAL_TASKS_ITEM_H_

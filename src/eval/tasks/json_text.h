@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses and writes JSON from external sources.
 #ifndef OUTRIDER_EVAL_TASKS_JSON_TEXT_H_
 #define OUTRIDER_EVAL_TASKS_JSON_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/tasks/python_runner.h"
 
 #include <fmt/format.h>

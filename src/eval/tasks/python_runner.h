@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs Python programs that a model wrote.
 #ifndef OUTRIDER_EVAL_TASKS_PYTHON_RUNNER_H_
 #define OUTRIDER_EVAL_TASKS_PYTHON_RUNNER_H_

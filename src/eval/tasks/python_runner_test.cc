@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated programs in their isolation. Namespaces are tested if the machine has them.
 #include "eval/tasks/python_runner.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prepared items: prompts rendered, references found.
 #ifndef OUTRIDER_EVAL_TASKS_QUESTION_H_
 #define OUTRIDER_EVAL_TASKS_QUESTION_H_

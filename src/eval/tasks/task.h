@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A task: what a model is asked, and how its answers are judged.
 #ifndef OUTRIDER_EVAL_TASKS_TASK_H_
 #define OUTRIDER_EVAL_TASKS_TASK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Task files, data files and the prompts made from both.
 #include "eval/tasks/task.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values of JSON Schema's `format`, as regular expressions.
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_FORMATS_H_
 #define OUTRIDER_GRAMMAR_SCHEMA_FORMATS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/schema/json_parts.h"
 
 #include <fmt/core.h>

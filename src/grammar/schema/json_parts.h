@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON texts as parts of a grammar: docs/grammar.md describes their spelling.
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_JSON_PARTS_H_
 #define OUTRIDER_GRAMMAR_SCHEMA_JSON_PARTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON Schema: docs/grammar.md lists the supported keywords.
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_JSON_SCHEMA_H_
 #define OUTRIDER_GRAMMAR_SCHEMA_JSON_SCHEMA_H_

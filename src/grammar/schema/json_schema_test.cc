@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON Schema as grammars: generated texts are valid, and unsupported keywords are named.
 #include "grammar/schema/json_schema.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers within bounds, and multiples of a number, as parts of a grammar.
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_NUMBER_RANGE_H_
 #define OUTRIDER_GRAMMAR_SCHEMA_NUMBER_RANGE_H_

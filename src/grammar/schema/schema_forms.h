@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON Schema without references and combinations: a list of alternatives, each of which is
 // complete in itself.
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_SCHEMA_FORMS_H_

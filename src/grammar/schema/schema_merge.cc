@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // allOf: merges the requirements of two schemas.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // References within one JSON Schema document.
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_SCHEMA_REFERENCE_H_
 #define OUTRIDER_GRAMMAR_SCHEMA_SCHEMA_REFERENCE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts floats to GGUF's quantised blocks. Each type's rounding:
 //
 // - q8_0, q4_0, q5_0, q5_1: that of the Python package gguf (and of llama.cpp without an importance

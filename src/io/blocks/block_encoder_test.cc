@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encoding floats into blocks. Types with a defined rounding are compared with the package gguf bit
 // by bit, types with a search with llama.cpp's errors (tests/golden/make/make_quantise_golden.py).
 #include "io/blocks/block_encoder.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF's quantised blocks: their layout, and the meaning of their numbers.
 //
 // A block holds a code of a few bits for each element and one or two scales in f16. Most types of

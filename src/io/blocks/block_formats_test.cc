@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares quantised blocks with the package gguf, bit by bit
 // (tests/golden/make/make_block_formats_golden.py).
 #include "io/blocks/block_formats.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // block_formats.cc documents the layout of blocks, field by field.
 #include "io/blocks/join_block.h"
 

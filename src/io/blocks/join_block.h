@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inverse of split() in io/blocks/block_formats.h: joins parts to a block's bytes.
 #ifndef OUTRIDER_IO_BLOCKS_JOIN_BLOCK_H_
 #define OUTRIDER_IO_BLOCKS_JOIN_BLOCK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches scales and codes for blocks of 256 elements: the nearest values to given floats in
 // GGUF's types with sub-scales.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reader for GGUF version 3 (and 2, which does not differ in what is read): metadata and tensors.
 #ifndef OUTRIDER_IO_GGUF_GGUF_H_
 #define OUTRIDER_IO_GGUF_GGUF_H_

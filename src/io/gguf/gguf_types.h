@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Type numbers of GGUF files, shared by reader and writer.
 #ifndef OUTRIDER_IO_GGUF_GGUF_TYPES_H_
 #define OUTRIDER_IO_GGUF_GGUF_TYPES_H_

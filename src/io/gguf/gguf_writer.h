@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writer for GGUF version 3: metadata and the table of tensors first, then the tensors' bytes. The
 // caller provides the bytes in parts, so no tensor has to be in memory as a whole.
 #ifndef OUTRIDER_IO_GGUF_GGUF_WRITER_H_

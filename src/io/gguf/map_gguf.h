@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a single GGUF file, possibly a part of a split one.
 #ifndef OUTRIDER_IO_GGUF_MAP_GGUF_H_
 #define OUTRIDER_IO_GGUF_MAP_GGUF_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF files in parts, as llama.cpp's llama-gguf-split writes them: NAME-00001-of-00003.gguf and so
 // on. The first part has the metadata, any part tensors.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF files in parts, named and numbered as by llama-gguf-split (llama.cpp 0.7).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reader for the safetensors format (8-byte little-endian header length, JSON header, data), as one
 // file or as a Hugging Face sharded set with model.safetensors.index.json.
 #ifndef OUTRIDER_IO_SAFETENSORS_SAFETENSORS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Hugging Face directory of safetensors: one file, or shards and their index.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writer for the safetensors format.
 #ifndef OUTRIDER_IO_SAFETENSORS_SAFETENSORS_WRITER_H_
 #define OUTRIDER_IO_SAFETENSORS_SAFETENSORS_WRITER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention by matrix units (Intel AMX), for the amx table: sixteen rows of inputs at a time. If
 // there are fewer, the rest of the tile is multiplied without effect. A row of sums depends on its
 // own row of inputs alone.

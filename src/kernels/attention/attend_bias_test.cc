@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Biases of scores (T5's, by distance): compares the scalar table with double, and every table's
 // rows together with single queries, bit by bit.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of every table compared with the scalar table bit by bit, and the scalar table with
 // double. Products of bf16 differ by table; each is compared with itself and with double.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over keys and values stored in the layout of their products (kv_layout.h): the online
 // softmax over a vector type V, chunk by chunk, and the order in which several rows read shared
 // chunks once. The products and their numbers are in float_attention.h, int8_attention.h and

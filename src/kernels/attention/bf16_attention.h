@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers of attention over keys and values in bf16 by products of bf16 (attention.h). Queries
 // and weights are rounded to bf16, as inputs of products with bf16 weights are. The total also adds
 // rounded weights, so that the divisor is the sum of the weights in use.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over keys and values in f32 and bf16, in floats. A score adds the products of its dims
 // in order; a chunk's sum adds those of its values in order. Each addition is one fused
 // multiply-add, as in products with f32 and bf16 weights (attention.h has the rest).

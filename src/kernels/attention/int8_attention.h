@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers of attention over keys and values in int8 (attention.h). Queries, and the weights of
 // a chunk's values, become integers of 14 bits and a scale. So scores and sums of values are exact
 // sums of integers, converted to floats once. The rounding error of a query or a weight is a

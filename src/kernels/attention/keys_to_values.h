@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys as values: a block of keys, transposed into a block of values (kv_layout.h), for keys whose
 // first elements are their values (AttendArgs::values_in_keys).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of keys and values in the KV cache, which is that of their products. One head's keys
 // (or values) of kChunkKeys consecutive tokens are a block of cells of four bytes. A cell is what a
 // lane of a product takes at a time: one f32, two bf16 or four int8.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stores of one token's keys and values into a block of the cache. Compares every table and every
 // type with kv_layout.h, implemented again here.
 #include <gtest/gtest.h>

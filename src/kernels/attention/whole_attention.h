@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over all positions that rows read, split by split (table.h), on one thread.
 #ifndef OUTRIDER_KERNELS_ATTENTION_WHOLE_ATTENTION_H_
 #define OUTRIDER_KERNELS_ATTENTION_WHOLE_ATTENTION_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of the codes of a group of quantised weights (16 columns times 32 elements) in a tile,
 // and their conversion to bytes. A row of a tile holds one quad of each column (layout.h).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scales of quantised weights: their layout in a tile, and how they turn the exact integer dot
 // products of a group into floats. Each fixes an order of float operations, the same on every
 // table. x_scale, x_sum (of the group's quantised inputs) and x_scaled_sum = x_sum * x_scale belong

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thirty-two bytes of AVX2 for formats/codes.h: a quad of eight columns. Internal linkage, as
 // everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_VECTORS_BYTES256_H_

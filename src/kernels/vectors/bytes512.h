@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes of the files compiled for AVX-512 (formats/codes.h). Internal linkage, as everything
 // compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_VECTORS_BYTES512_H_

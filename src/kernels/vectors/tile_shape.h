@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The configuration of the tile registers of matrix units (Intel AMX), for the files that use them.
 // Internal linkage, as everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_VECTORS_TILE_SHAPE_H_

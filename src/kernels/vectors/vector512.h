@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vector of the files compiled for AVX-512 (see algorithms.h): sixteen lanes are one register.
 // Internal linkage, as everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_VECTORS_VECTOR512_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the kernels' algorithms, over a vector type V of 16 floats (algorithms.h describes what
 // V offers): ragged ends, rounding, e^x, the normal distribution's tail, tanh.
 #ifndef OUTRIDER_KERNELS_VECTORS_VECTOR_MATH_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vector and the bytes of the files compiled for 64-bit ARM with dot products (see algorithms.h
 // and formats/codes.h): sixteen lanes are four registers. Internal linkage, as everything compiled
 // with instruction-set flags.

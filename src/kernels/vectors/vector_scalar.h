@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vector of the scalar table (see algorithms.h): plain loops over 16 lanes.
 // Internal linkage, as the other vectors have.
 #ifndef OUTRIDER_KERNELS_VECTORS_VECTOR_SCALAR_H_

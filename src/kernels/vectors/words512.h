@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of words (algorithms.h), for the files compiled for AVX-512. MultiplyAdd adds two
 // products to each of sixteen sums. Internal linkage, as everything compiled with instruction-set
 // flags.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares methods on the tiny pair: counts are consistent, texts equal plain decoding's where they
 // must, and a run continues where it stopped. Times mean nothing here.
 #include "outrider/compare_methods.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison of methods as a table for other programs: RFC 4180, a row per method, category and
 // temperature. Unknown figures are empty.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file from which a comparison continues.
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison of methods as one page for readers who do not know the project: light and dark,
 // without references to outside files, scripts or addresses.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a comparison of methods as JSON, and reads it back.
 #ifndef OUTRIDER_MEASURE_COMPARISON_COMPARISON_JSON_H_
 #define OUTRIDER_MEASURE_COMPARISON_COMPARISON_JSON_H_

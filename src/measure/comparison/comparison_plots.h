@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plots of a comparison of methods, as SVG inside a page. Colours are variables of the page's style
 // (comparison_html.cc): --ink, --faint, --grid, --method-0.., --part-0...
 #ifndef OUTRIDER_MEASURE_COMPARISON_COMPARISON_PLOTS_H_

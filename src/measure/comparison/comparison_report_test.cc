@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports agree with the records: figures are computed again from the rounds of the JSON report, by
 // sums written here, and compared with every cell of the CSV and HTML reports.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison of methods as tables for a terminal.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Describes a comparison before anything is measured.
 #include <algorithm>
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/comparison/figure_text.h"
 
 #include <fmt/format.h>

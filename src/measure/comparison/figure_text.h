@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats figures for users, the same in every report.
 #ifndef OUTRIDER_MEASURE_COMPARISON_FIGURE_TEXT_H_
 #define OUTRIDER_MEASURE_COMPARISON_FIGURE_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Upper bounds on the gain from drafting, by the costs of passes and drafts and by the accepted
 // tokens.
 //

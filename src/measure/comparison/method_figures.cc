@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes figures from rounds: sums over prompts, ratios of the sums, and intervals by resampling
 // prompts.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads lists of methods to compare.
 #include <fmt/format.h>
 

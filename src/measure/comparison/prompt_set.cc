@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads prompts for comparing methods, and selects some of them.
 #include <fmt/format.h>
 

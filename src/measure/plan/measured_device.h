@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // This machine as a Device: its memory, its products and the work on rows, each measured
 // separately.
 #ifndef OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_

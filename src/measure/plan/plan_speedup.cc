@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The predicted gain of drafts: tau from the acceptance, seconds from the formula for passes.
 #include <fmt/format.h>
 

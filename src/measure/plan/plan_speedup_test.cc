@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The predicted gain of drafts, and the tables of shapes and devices that it uses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

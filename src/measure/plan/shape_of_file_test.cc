@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes read from headers equal those of the loaded models, for every family and format.
 #include "measure/plan/shape_of_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rates targets without some of their layers as drafters.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search over subsets with made-up scores, and a set's predicted value against actual drafts.
 // Times of models this small mean nothing.
 #include <gmock/gmock.h>

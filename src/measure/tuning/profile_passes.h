@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the target's passes for the plan of a tree or a chain.
 #ifndef OUTRIDER_MEASURE_TUNING_PROFILE_PASSES_H_
 #define OUTRIDER_MEASURE_TUNING_PROFILE_PASSES_H_

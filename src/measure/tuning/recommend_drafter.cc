@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From measured speed-ups to a recommendation, by pure functions.
 #include <algorithm>
 #include <cmath>

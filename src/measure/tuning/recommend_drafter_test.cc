@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recommendations depend on intervals alone: hand-made figures, some of whose intervals include 1.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches the best subset of a model's layers to leave out, one trial at a time.
 //
 // Source: the tree-structured Parzen estimator of Bergstra, Bardenet, Bengio and Kegl, "Algorithms

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the data from which draft trees are planned.
 #include <fmt/format.h>
 

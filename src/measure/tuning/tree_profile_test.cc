@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measurements for trees: counts compared with a computation from both models' logits, and
 // refusals. Times of models this small mean nothing.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafters to try for a model.
 #include "outrider/tune_drafters.h"
 #include "speculate/drafters/own_parts.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares drafters with plain decoding within a time limit.
 #include "outrider/tune_drafters.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters tried on the tiny pair: what is measured and what is left out, how it ends, and that the
 // next run has what was learnt. Times mean nothing here.
 #include "outrider/tune_drafters.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tuning as JSON, for scripts.
 #include <cmath>
 

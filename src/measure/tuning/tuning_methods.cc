@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the rounds of a tuning say about each method.
 #include <algorithm>
 #include <cmath>

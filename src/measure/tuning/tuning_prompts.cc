@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The prompts for tuning drafters if the user has none.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The groups of a model's layers in the KV cache: what one layer keeps for each token, and which
 // layers share pages.
 //

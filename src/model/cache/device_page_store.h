@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes of pages in a device's memory.
 //
 // Of each layer of a group the keys and values of all pages stand one behind the other in a buffer

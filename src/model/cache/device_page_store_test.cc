@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares pages in a device's memory with pages in host memory: the same bytes after the same
 // moves, and a clear error if the device's memory is full.
 #include "model/cache/device_page_store.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes of pages, in this machine's memory.
 //
 // Memory is asked for in pieces of several pages: as many pages again as the group has, up to 16

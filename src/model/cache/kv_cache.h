@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The KV cache of one model: its groups of layers, their pages and the pages' bytes. All sequences
 // (kv_sequence.h) of the model share it.
 //

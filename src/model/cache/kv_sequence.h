@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One sequence of a model: the tree of its tokens, a page table for each group of layers with keys,
 // and the state of recurrent layers (recurrent_part.h).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random operations on sequences of one small cache, compared with a model: maps from positions to
 // numbers, copied at every fork.
 #include <gtest/gtest.h>

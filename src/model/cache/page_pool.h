@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bookkeeping of pages: which exist, who uses them, and how much memory they take. It holds no
 // bytes; those are in a PageStore, under the same ids.
 //

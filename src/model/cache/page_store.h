@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes of pages, wherever they are. Who uses which page is a PagePool's business.
 //
 // Not thread-safe, but for what HostPageStore says.

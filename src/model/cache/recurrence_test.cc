@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // States of gated delta rules and of Mamba-2: compares keep() with a plain implementation of the
 // rule, bit by bit, over trees, page boundaries, forks, rewinds and any number of threads.
 #include "model/cache/recurrence.h"

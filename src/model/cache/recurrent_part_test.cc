@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequences with recurrent layers under random reservations, keeps, rewinds and forks, with and
 // without enough memory, compared with a list of each one's kept tokens.
 #include "model/cache/recurrent_part.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens of one sequence as slots: the number of kept tokens, and the tree of pending nodes. It
 // holds no bytes and no layers.
 //

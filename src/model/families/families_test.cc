@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every family: compared with Hugging Face transformers (tests/golden/make/make_family_models.py),
 // its two file formats with each other, its bits for different ways of computing a row, and unknown
 // keys.

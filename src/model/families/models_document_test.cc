@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables of docs/models.md equal what the registry, the golden models and the readers say. Each
 // test renders its table, and on failure shows the text to write.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The families that this build supports.
 #ifndef OUTRIDER_MODEL_FAMILIES_REGISTRY_H_
 #define OUTRIDER_MODEL_FAMILIES_REGISTRY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // T5 (Raffel et al. 2020, arXiv 1910.10683), T5 v1.1 and Flan-T5: an encoder and a decoder of
 // pre-norm layers without biases. Scores are not scaled. They get a bias by distance, in buckets,
 // which all layers of a stack share. The first T5 ties its output matrix and scales that matrix's

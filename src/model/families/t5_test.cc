@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // T5's buckets, what its encoder reads and keeps, and refusals. (families_test.cc tests its logits,
 // both file formats, and trees on every kernel table.)
 #include "model/families/t5.h"

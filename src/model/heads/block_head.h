@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads that draft a block in one pass: a few decoder layers that attend to states computed from
 // the target's hidden states, and to the whole block (DFlash: arXiv 2602.06036, DSpark: arXiv
 // 2607.05147; the forward pass as in z-lab/dflash and DeepSpec).

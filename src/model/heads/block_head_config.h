@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The config.json of a block head, in the forms of public heads.
 #ifndef OUTRIDER_MODEL_HEADS_BLOCK_HEAD_CONFIG_H_
 #define OUTRIDER_MODEL_HEADS_BLOCK_HEAD_CONFIG_H_

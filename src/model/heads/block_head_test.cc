@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads that draft a block. Compares their forward pass with a program written from the public ones
 // (tests/golden/make/make_block_heads_golden.py), in every file format. A block's bits must depend
 // only on its text.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/gemma4_assistant.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The assistants published with Gemma 4, as transformers 5.12.1 runs them
 // (Gemma4AssistantForCausalLM): a few layers without own keys, which read the target's.
 #ifndef OUTRIDER_MODEL_HEADS_GEMMA4_ASSISTANT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assistants of Gemma 4 against transformers (tests/golden/make/make_assistant_golden.py): their
 // rows' logits and states. Rows leave the target's sequence unchanged and do not read each other.
 // Unfit files and targets are refused.

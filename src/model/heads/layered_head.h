@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The base of heads that consist of decoder layers, usually one (feature_head.h).
 #ifndef OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_
 #define OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_

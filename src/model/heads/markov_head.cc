@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/markov_head.h"
 
 #include <algorithm>

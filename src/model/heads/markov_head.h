@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes a block's slots depend on each other (DSpark: arXiv 2607.05147; as in DeepSpec): a matrix
 // of low rank adds to a slot's logits a term of the token drawn at the previous slot.
 #ifndef OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_

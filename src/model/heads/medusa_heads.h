@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Medusa heads: each predicts a later token from the target's last feature alone (Cai et al.,
 // "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads", arXiv
 // 2401.10774, section 2.1.1).

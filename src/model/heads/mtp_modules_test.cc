@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules of published checkpoints against a program written from their descriptions
 // (tests/golden/make/make_mtp_golden.py): their logits and states, in both file formats. Also files
 // without modules, and with other ones.

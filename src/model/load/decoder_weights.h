@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weights of a decoder, packed for one kernel table, and their loading from a file. After
 // loading, Hugging Face directories and GGUF files are indistinguishable.
 #ifndef OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_

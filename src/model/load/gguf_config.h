@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF metadata as a ConfigSource.
 #ifndef OUTRIDER_MODEL_LOAD_GGUF_CONFIG_H_
 #define OUTRIDER_MODEL_LOAD_GGUF_CONFIG_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config.json of a Hugging Face directory as a ConfigSource.
 #ifndef OUTRIDER_MODEL_LOAD_JSON_CONFIG_H_
 #define OUTRIDER_MODEL_LOAD_JSON_CONFIG_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors name what a file is if it is no model. The marks are those of PEFT (adapter_config.json),
 // Meta's releases (params.json), transformers (quantization_config), mlx-lm (quantization) and
 // llama.cpp 0.7.0's converters (general.type, clip).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A multimodal directory loads as its text part. Golden models in the layouts that transformers 4
 // and 5 write for text_part.cc's classes have the bits of the plain directories.
 #include "model/load/text_part.h"

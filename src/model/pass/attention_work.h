@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attention of a pass: which rows attend together, over which keys, and on which thread.
 #ifndef OUTRIDER_MODEL_PASS_ATTENTION_WORK_H_
 #define OUTRIDER_MODEL_PASS_ATTENTION_WORK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weights of a decoder's building blocks, and each block's parameters. A family defines which
 // blocks a layer has and in which order (families/).
 #ifndef OUTRIDER_MODEL_PASS_BLOCKS_H_

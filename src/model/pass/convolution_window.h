@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens that a convolution over the last ones reads, and its sum.
 #ifndef OUTRIDER_MODEL_PASS_CONVOLUTION_WINDOW_H_
 #define OUTRIDER_MODEL_PASS_CONVOLUTION_WINDOW_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experts that stay in their file: memory for some of their matrices, the most recently used ones.
 #ifndef OUTRIDER_MODEL_PASS_EXPERT_MEMORY_H_
 #define OUTRIDER_MODEL_PASS_EXPERT_MEMORY_H_

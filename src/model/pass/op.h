@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A forward pass as a list of ops. Families compose blocks, blocks append ops (pass_builder.h), the
 // schedule derives barriers and prefetches (schedule.h), and one executor per kind of device runs
 // the list (run_on_cpu.h). An op declares which buffers it reads and writes and how its work is

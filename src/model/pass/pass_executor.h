@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a list of ops (op.h) on the processor (run_on_cpu.h) or a device (run_on_device.h). This
 // class holds what both share: the list, the KV cache and its sequences, and the planned pass.
 #ifndef OUTRIDER_MODEL_PASS_PASS_EXECUTOR_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pass before any arithmetic: its blocks, checked and laid out as rows.
 #ifndef OUTRIDER_MODEL_PASS_PASS_PLAN_H_
 #define OUTRIDER_MODEL_PASS_PASS_PLAN_H_

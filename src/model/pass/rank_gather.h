@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gathers the ranks' parts of a pass's rows.
 #ifndef OUTRIDER_MODEL_PASS_RANK_GATHER_H_
 #define OUTRIDER_MODEL_PASS_RANK_GATHER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Barriers and prefetches of op lists: their number, that each barrier is needed, and that none is
 // missing.
 #include "model/pass/schedule.h"

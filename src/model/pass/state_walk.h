@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which a pass visits the nodes of its sequences if each node's state is computed from
 // its parent's, and which states are stored at a time.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows traversals of random trees with slots that remember which node's state they hold.
 #include "model/pass/state_walk.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The central promise: a row's logits have the same bits however the row was computed. Tests every
 // weight format x cache type x kernel table that this machine can run; every comparison is memcmp.
 #include <gtest/gtest.h>

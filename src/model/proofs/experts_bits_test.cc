@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The promise of bit_identity_test.cc for mixtures of experts: a row's bits depend neither on how
 // it was computed nor on the experts of the other rows in its pass. Tests every weight format and
 // kernel table that this machine can run.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hidden states that a pass returns: their values, and the promise that logits also keep: their
 // bits do not depend on how the row was computed.
 #include <gtest/gtest.h>

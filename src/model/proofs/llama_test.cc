@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The forward pass against a plain double-precision reference. (families_test.cc compares it with
 // Hugging Face transformers.)
 #include <fmt/format.h>

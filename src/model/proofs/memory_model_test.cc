@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models of every family from memory: the bits of a load from the directory, even after the
 // borrowed bytes are gone.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Once warm, decoding allocates nothing: in the pass, the cache or keep(). If a sequence grows by a
 // page, that page may be allocated, and lists as long as the sequence may grow.
 #include <gtest/gtest.h>

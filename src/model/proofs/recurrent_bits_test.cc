@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models with recurrent layers keep the promise: a row's bits do not depend on how it was computed,
 // rejected nodes leave no trace, and a rewound sequence is where it says.
 #include <fmt/format.h>

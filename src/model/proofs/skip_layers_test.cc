@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes that skip layers: bit for bit those of a model without these layers, and separate from
 // full passes.
 #include <gtest/gtest.h>

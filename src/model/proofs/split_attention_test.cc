@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts of several splits (kernels/table.h): a row's logits have the same bits whether one
 // thread processes its splits in turn or several threads share them.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two real models in the shared data folder, compared with Hugging Face transformers.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Directories with quantised matrices (tests/golden/make/make_quantised_models.py): compares logits
 // with transformers on the dequantised model, and the two ways of holding a matrix with each other.
 // Unsupported ones are refused.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that ranks can hold a model together: everything that affects bits must be equal on all of
 // them.
 #ifndef OUTRIDER_MODEL_RANKS_AGREE_H_

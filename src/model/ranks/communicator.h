@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Communication between the ranks of a model. A rank is one of the processes (in tests: one of the
 // threads) that hold a model together; rank 0 leads.
 #ifndef OUTRIDER_MODEL_RANKS_COMMUNICATOR_H_

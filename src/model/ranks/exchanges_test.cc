@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What passes of a model on two ranks send, and to whom.
 #include <gtest/gtest.h>
 

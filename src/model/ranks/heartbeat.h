@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether the other ranks are there is asked between passes, too: rank 0 finds a lost one without a
 // request, and the others find that rank 0 is lost.
 #ifndef OUTRIDER_MODEL_RANKS_HEARTBEAT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/in_process_ranks.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads of one process: for tests and for measurements with a simulated network.
 #ifndef OUTRIDER_MODEL_RANKS_IN_PROCESS_RANKS_H_
 #define OUTRIDER_MODEL_RANKS_IN_PROCESS_RANKS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0's view of a model that several ranks hold together, as a LanguageModel.
 #ifndef OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
 #define OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/mpi_module.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0's commands to the others: a stream of 32-bit words, sent before each pass. Commands
 // without a reply (open, keep, rewind, fork, close) are sent with the next pass, so a decode round
 // sends one message.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands arrive at the other ranks unchanged, whatever their length.
 #include "model/ranks/rank_commands.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ranks must have in common, how many of them a model allows, and that a failure of one
 // reaches the others through the code under test alone.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The promise of ranks: for any number of them, logits and features have the bits of one process.
 // Ranks are threads here. Every comparison is memcmp.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface that moves bytes between ranks: threads of one process, or MPI (src/mpi). All other
 // communication builds on it (communicator.h).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // call:N{k:v, ..} with bare keys, and texts between quotes that are special tokens (FunctionGemma,
 // Gemma 4). A call is read completely and then translated.
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the calls after an opening marker, byte by byte: the interface between ReplyParser and the
 // forms of calls.
 #ifndef OUTRIDER_REPLY_CALLS_CALL_READER_H_

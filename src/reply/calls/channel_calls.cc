@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A message whose header names a function; its text is the arguments.
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeepSeek's calls: KIND<sep>N and a fenced block of JSON (V3, R1), or N<sep>{..} (V3.1). Each is
 // between markers of its own, within markers around all calls. Kimi's calls have the same form with
 // functions.N:NUMBER instead of N, which is also the call's identifier.

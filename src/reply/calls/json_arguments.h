@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arguments of a call in the form of one JSON object, passed on as they come.
 #ifndef OUTRIDER_REPLY_CALLS_JSON_ARGUMENTS_H_
 #define OUTRIDER_REPLY_CALLS_JSON_ARGUMENTS_H_

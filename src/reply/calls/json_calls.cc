@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // {"name": N, "arguments": {..}}: one, several separated by blanks, commas or semicolons, or a
 // list.
 #include <algorithm>

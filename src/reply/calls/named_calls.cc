@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // N[ARGS]{..}, N[CALL_ID]ID[ARGS]{..} (Mistral, from Small 3.2 on), or the earlier JSON form. Each
 // call has a marker of its own.
 #include "reply/calls/call_reader.h"

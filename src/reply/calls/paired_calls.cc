@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // N, then <arg_key>K</arg_key> <arg_value>TEXT</arg_value> for every argument (GLM from 4.5 on; up
 // to 4.6 each on its own line). Texts become JSON values by the tool's schema. Those that can only
 // be strings are passed on as they arrive, with all blanks. Others are trimmed, as in vLLM's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls in Python's syntax: [f(a=1, b="x"), g()] alone (as Gemma's documentation asks for) or
 // between markers (LFM2), or one per line (OLMo 3; in a tool_code fence). Between markers they may
 // be JSON instead. A call is read completely and then translated.

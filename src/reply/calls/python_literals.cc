@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/calls/python_literals.h"
 
 #include <algorithm>

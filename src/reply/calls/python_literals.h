@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts Python literals, which some models write instead of JSON, to JSON. All functions are
 // pure.
 #ifndef OUTRIDER_REPLY_CALLS_PYTHON_LITERALS_H_

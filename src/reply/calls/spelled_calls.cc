@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/calls/spelled_calls.h"
 
 #include <algorithm>

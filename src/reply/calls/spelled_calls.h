@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes calls in a model's form, for templates that do not show earlier calls.
 #ifndef OUTRIDER_REPLY_CALLS_SPELLED_CALLS_H_
 #define OUTRIDER_REPLY_CALLS_SPELLED_CALLS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // <function=N>, then <parameter=K>TEXT</parameter> for every argument (Qwen3-Coder) or one JSON
 // object (Functionary), then </function>. Texts become JSON values by the tool's schema; those that
 // can only be strings are passed on as they arrive.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arguments of a call that a model writes one by one, each a key and a text, passed on as a
 // JSON object. A text whose schema allows only texts is passed on as it comes; others are read
 // completely, since they become JSON values by their schemas.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON that responses of all endpoints share, besides the text.
 #ifndef OUTRIDER_SERVER_ANSWERS_ANSWER_JSON_H_
 #define OUTRIDER_SERVER_ANSWERS_ANSWER_JSON_H_

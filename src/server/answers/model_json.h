@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A served model's entry in /v1/models.
 #ifndef OUTRIDER_SERVER_ANSWERS_MODEL_JSON_H_
 #define OUTRIDER_SERVER_ANSWERS_MODEL_JSON_H_

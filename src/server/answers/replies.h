@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the texts of one request as an assistant's replies while they are generated: content,
 // reasoning and tool calls.
 #ifndef OUTRIDER_SERVER_ANSWERS_REPLIES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The origin of a request's tokens, for clients that watch drafting: the extension field `trace` of
 // streams.
 //

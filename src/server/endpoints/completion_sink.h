@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts as OpenAI's completions: whole, or as a stream of chunks.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_COMPLETION_SINK_H_
 #define OUTRIDER_SERVER_ENDPOINTS_COMPLETION_SINK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // POST /v1/embeddings: the mean of the last hidden states, scaled to length 1.
 #include <fmt/format.h>
 

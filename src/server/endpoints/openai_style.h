@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by OpenAI's chat completions and completions: options of the answer, and the frame around
 // its choices.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_OPENAI_STYLE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // POST /v1/responses: OpenAI's newer interface. Nothing is stored: each request contains its whole
 // conversation.
 #include <fmt/format.h>

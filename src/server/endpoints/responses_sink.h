@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replies as OpenAI's responses: whole, or as a stream of events.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_RESPONSES_SINK_H_
 #define OUTRIDER_SERVER_ENDPOINTS_RESPONSES_SINK_H_

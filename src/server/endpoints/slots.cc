@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // /slots/N?action=save|restore|erase, in llama-server's form: saves an ended text with its keys and
 // values to a file, and restores it.
 #include <fmt/format.h>

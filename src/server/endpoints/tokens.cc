@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // /tokenize, /detokenize and /apply-template, in llama-server's form.
 #include <limits>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits on sizes and times, and what happens to a client that exceeds them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clients' answers, how connections continue and end, and what handlers are told.
 #include "server/http/http_server.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes that are not HTTP: each gets an error or no answer and is never handled, and the server
 // continues.
 #include <gmock/gmock.h>

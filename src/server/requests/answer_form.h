@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The form that a request demands of its answer: JSON, a schema, a regular expression, a grammar.
 #ifndef OUTRIDER_SERVER_REQUESTS_ANSWER_FORM_H_
 #define OUTRIDER_SERVER_REQUESTS_ANSWER_FORM_H_

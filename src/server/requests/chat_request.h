@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A chat request of any interface, and how it is run.
 #ifndef OUTRIDER_SERVER_REQUESTS_CHAT_REQUEST_H_
 #define OUTRIDER_SERVER_REQUESTS_CHAT_REQUEST_H_

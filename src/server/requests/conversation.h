@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns the messages of a chat request into a prompt.
 #ifndef OUTRIDER_SERVER_REQUESTS_CONVERSATION_H_
 #define OUTRIDER_SERVER_REQUESTS_CONVERSATION_H_

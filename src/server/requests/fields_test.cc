@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading fields of requests, and the format of errors, without a server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/requests/generation_fields.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads from a request's fields how a text is to be generated.
 #ifndef OUTRIDER_SERVER_REQUESTS_GENERATION_FIELDS_H_
 #define OUTRIDER_SERVER_REQUESTS_GENERATION_FIELDS_H_

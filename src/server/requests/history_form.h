@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a chat template expects earlier turns: calls of tools, their results, reasoning, and the
 // tools themselves. Templates differ in all of these. Most do not report another form: they leave
 // the part out, or print it as Python does. So each template is tried once with an invented

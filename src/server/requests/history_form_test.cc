@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What templates accept of earlier turns: small templates, each in the form of a family's.
 #include "server/requests/history_form.h"
 

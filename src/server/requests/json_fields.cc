@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/requests/json_fields.h"
 
 #include <fmt/format.h>

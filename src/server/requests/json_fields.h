@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the fields of a client's JSON object, each with its type. An unread field is an error at
 // the end, so no meaningful field is ignored.
 #ifndef OUTRIDER_SERVER_REQUESTS_JSON_FIELDS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a draft tree is verified: which path is accepted, and which token follows it.
 #ifndef OUTRIDER_SPECULATE_ACCEPTANCES_ACCEPTANCE_H_
 #define OUTRIDER_SPECULATE_ACCEPTANCES_ACCEPTANCE_H_

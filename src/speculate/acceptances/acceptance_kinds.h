@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The acceptances that follow no rule: their makers and descriptions.
 #ifndef OUTRIDER_SPECULATE_ACCEPTANCES_ACCEPTANCE_KINDS_H_
 #define OUTRIDER_SPECULATE_ACCEPTANCES_ACCEPTANCE_KINDS_H_

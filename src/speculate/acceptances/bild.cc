@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/acceptances/bild.h"
 
 #include "base/elementary.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Big-Little decoder, for temperature 0. With v the drafter's likeliest token, the target takes
 // over
 //   where the drafter is unsure:   draft(v) < fallback                       (fallback)

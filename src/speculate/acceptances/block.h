@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Block verification of chains: the whole draft is judged jointly. The emitted distribution is that
 // of token-by-token rejection; the expected number of accepted tokens is never smaller.
 //

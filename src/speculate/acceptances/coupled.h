@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gumbel coupling: the verifier draws each token exactly as plain sampling would, with noise keyed
 // by (seed, position, token). It follows the draft tree as long as the tree contains the token
 // drawn. The output is therefore bit-identical to plain sampling with the same seed, whatever was

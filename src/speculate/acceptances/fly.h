@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FLy: accepts some mismatches. The draft is judged by the exact rule, down the tree
 // (multi_round.h). Where no child of a node is accepted, the first child that meets all of these is
 // accepted:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generalised multi-round verification: rejection sampling down a draft tree.
 //
 // At a node, rule_prob is computed once. Then for each child c in drawing order, with the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traversal verification: the whole tree is judged from its leaves up. The emitted distribution is
 // that of rejection down the tree; on a chain it is block verification, draw for draw.
 //

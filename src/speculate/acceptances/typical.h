@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Typical acceptance: a drafted token x is accepted where the target finds it plausible:
 //   target_prob(x) > min(epsilon, delta * exp(-entropy(target_prob))).
 // The longest path of plausible tokens is accepted; among equals, the likeliest. The token after it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A drafter that forwards every call to another one: a base for drafters that change or observe
 // some calls.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_FORWARDING_DRAFTER_H_

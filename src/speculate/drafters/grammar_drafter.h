@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafter `grammar`: drafts what a request's grammar determines, without a model.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_GRAMMAR_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_GRAMMAR_DRAFTER_H_

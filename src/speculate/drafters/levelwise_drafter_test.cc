@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the loop over levels with subclasses that record the calls.
 #include "speculate/drafters/levelwise_drafter.h"
 

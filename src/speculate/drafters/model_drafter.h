@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small language model as drafter: chains and trees from its distribution under the request's
 // sampling transform.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MODEL_DRAFTER_H_

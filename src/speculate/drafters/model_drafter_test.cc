@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // After many rounds, a model drafter's state equals that of a drafter that has seen the text alone,
 // whatever was accepted, rejected or not proposed.
 #include "speculate/drafters/model_drafter.h"

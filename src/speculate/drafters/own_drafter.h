@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adapts a program's drafter (outrider/own_drafter.h) to the interface Drafter.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_OWN_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_OWN_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a user's own drafter may add to a draft, and what is recorded. The contract suite
 // (engine/drafter_*_test.cc) tests distributions and bits of its texts. engine/own_drafter_test.cc
 // tests errors in generators and batches.

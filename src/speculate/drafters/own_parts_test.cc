@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which drafters "auto" finds in a model's directory.
 #include "speculate/drafters/own_parts.h"
 

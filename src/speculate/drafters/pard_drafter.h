@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small model that drafts all tokens in one pass with mask tokens, as drafter (An et al., "PARD",
 // arXiv 2504.18583).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_PARD_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model that drafts in one pass: its drafts equal the model's own output for the text and masks,
 // after any number of rounds and texts. Files and specs that do not fit are refused. The comparison
 // must also notice models with one fault each.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small model of another vocabulary that drafts text: its tokens are decoded and tokenised again
 // with the target's vocabulary.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_RETOKENIZED_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptions of keys that several kinds of drafters share.
 #ifndef OUTRIDER_SPECULATE_REGISTRY_DRAFTER_KEYS_H_
 #define OUTRIDER_SPECULATE_REGISTRY_DRAFTER_KEYS_H_

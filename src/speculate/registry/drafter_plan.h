@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a drafter spec to a drafter in two steps: reading needs the spec alone; making may load
 // files and read the target.
 #ifndef OUTRIDER_SPECULATE_REGISTRY_DRAFTER_PLAN_H_

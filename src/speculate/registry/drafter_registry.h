@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The registry of drafters: their readers and descriptions.
 #ifndef OUTRIDER_SPECULATE_REGISTRY_DRAFTER_REGISTRY_H_
 #define OUTRIDER_SPECULATE_REGISTRY_DRAFTER_REGISTRY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The type of a drafter's weights in memory, if its spec names one.
 #ifndef OUTRIDER_SPECULATE_REGISTRY_DRAFTER_WEIGHTS_H_
 #define OUTRIDER_SPECULATE_REGISTRY_DRAFTER_WEIGHTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a spec into the plan of a drafter, whatever its kind.
 #include <algorithm>
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `outrider drafters` and `outrider rules` describe what the readers accept: each accepted key is
 // described, each described key is read, and every example is valid.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by rules that decide token by token: the drafter's mass on acceptable tokens stays, and
 // the mass of the others goes to the target.
 #ifndef OUTRIDER_SPECULATE_RULES_ACCEPTED_TOKENS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the rules with what "Faster Cascades via Speculative Decoding" (Narasimhan et al., 2024)
 // proves about them. (Lemmas on emitted tokens: engine/proofs/rule_exactness_test.cc.)
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the acceptance of a rule spec.
 #ifndef OUTRIDER_SPECULATE_RULES_MAKE_RULE_H_
 #define OUTRIDER_SPECULATE_RULES_MAKE_RULE_H_

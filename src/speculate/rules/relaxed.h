@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Relaxed acceptance for reasoning: between two marks of the text (<think> and </think>), a token
 // is acceptable if it is among the target's `top` likeliest, within `delta` of the first:
 //   rule_prob(v) = draft_prob(v) of acceptable v + target_prob(v) eta,   eta the mass of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The registry of rules: their makers and descriptions.
 #ifndef OUTRIDER_SPECULATE_RULES_RULE_REGISTRY_H_
 #define OUTRIDER_SPECULATE_RULES_RULE_REGISTRY_H_

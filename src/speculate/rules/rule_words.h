@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words and bounds that the descriptions of rules share.
 #ifndef OUTRIDER_SPECULATE_RULES_RULE_WORDS_H_
 #define OUTRIDER_SPECULATE_RULES_RULE_WORDS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares each rule with its formula over dense vectors, and checks its end points.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tree of the likeliest paths.
 //
 // Source: "DDTree" (arXiv 2604.12989): of all paths within the depth, the `nodes` with the highest

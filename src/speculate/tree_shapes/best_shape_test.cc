@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares best-first trees with the sorted list of all paths, for any number of nodes expanded per
 // step.
 #include "speculate/tree_shapes/best_shape.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the dynamic programme with all possible trees.
 #include "speculate/tree_shapes/sequoia_tree.h"
 

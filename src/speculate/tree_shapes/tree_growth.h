@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grows a draft from a drafter's distributions: level by level, in the shape that the job asks for.
 // The logits may come from any model: a small model, or a head on the target's features.
 #ifndef OUTRIDER_SPECULATE_TREE_SHAPES_TREE_GROWTH_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafts grown from made-up logits: what each shape requests, how budgets and stop rules cut it,
 // how siblings are proposed.
 #include "speculate/tree_shapes/tree_growth.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of a draft: which nodes get children, and how many.
 //
 // A drafter grows a tree level by level (tree_growth.h). For each node of the frontier it computes

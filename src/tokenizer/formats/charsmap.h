@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SentencePiece's table of character rewrites (precompiled_charsmap): rules that replace short
 // texts. Model files have it, and tokenizer.json files that were made from one.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The components of a tokenizer.json: JSON -> normaliser, pre-tokeniser, decoder, post-processor.
 #include <array>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that say too little or name tokens that do not exist are read, with warnings. They are
 // treated as by llama.cpp 0.7.0, except that a start token without a usable id is absent here
 // (there: token 11).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The patterns that split text before merging, by their names in tokenizer.ggml.pre: those that
 // llama.cpp 0.7.0 (build 11669) knows for vocabularies of kind gpt2, and each name's other
 // settings. (Without two, "mmbert" and "whitespace", which belong to encoders.) A GGUF file means

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The meaning of names in tokenizer.ggml.pre. The expected splits and ids are those of llama.cpp
 // 0.7.0 (build 11669, Debian): llama_tokenize on GGUF files with the vocabularies made below. (With
 // vocabularies in which any two of 170 characters merge, the ids of 2,800 random texts were equal

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokenizers from GGUF metadata (with or without tensors in the file).
 //
 // Kinds, by tokenizer.ggml.model:

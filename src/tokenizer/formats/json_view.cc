@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/formats/json_view.h"
 
 #include "outrider/error.h"

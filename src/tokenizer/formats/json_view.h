@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Typed access to a JSON document. A view has its place in the document, so that errors name the
 // file and the place. Valid as long as the document. Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_FORMATS_JSON_VIEW_H_

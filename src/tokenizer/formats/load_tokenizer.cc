@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads a tokenizer from a path: the kind of file, and the files beside it.
 #include <algorithm>
 #include <array>

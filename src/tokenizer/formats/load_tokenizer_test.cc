@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files beside a tokenizer.json, and the paths that load.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Broken tokenizer files: each gives one Error, on one line, with place and cause.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokenizers built like those of Qwen2, Qwen3, Qwen3.5 and Gemma 3, from tokenizer.json and from
 // GGUF, compared with Hugging Face's tokenizers on the same documents
 // (tests/golden/make/make_model_tokenizer_goldens.py).

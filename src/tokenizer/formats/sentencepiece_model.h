@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reader for SentencePiece's model files (.model, .spm): the fields of sentencepiece_model.proto
 // that determine tokenisation. Fields for training are skipped, and so are the samples for
 // self-tests.

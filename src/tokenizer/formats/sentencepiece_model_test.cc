@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading SentencePiece's model files: fields and their defaults, broken files, and unsupported
 // features.
 #include "tokenizer/formats/sentencepiece_model.h"

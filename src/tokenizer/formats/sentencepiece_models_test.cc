@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares SentencePiece's model files with SentencePiece itself, on goldens of
 // tests/golden/make/make_sentencepiece_goldens.py: tiny models of every kind, and real ones if the
 // folder of shared data is there.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes a tokenizer from a SentencePiece model. It cuts and decodes texts as SentencePiece does,
 // with two exceptions that all tokenizers here share. A control token or the unknown token spelled
 // out in a text ("</s>") becomes that token; SentencePiece treats it as text. And decoding leaves

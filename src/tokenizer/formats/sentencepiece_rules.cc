@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/formats/sentencepiece_rules.h"
 
 #include <string_view>

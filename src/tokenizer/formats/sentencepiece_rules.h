@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A SentencePiece model's normalisation of a text before the search for pieces (NormalizerSpec of
 // sentencepiece_model.proto, as in src/normalizer.cc of SentencePiece 0.2). Immutable, thread-safe.
 #ifndef OUTRIDER_TOKENIZER_FORMATS_SENTENCEPIECE_RULES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the tokenizer's file in a directory, and loads a tokenizer from such files in memory.
 // Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_FORMATS_TOKENIZER_FILE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reader for Hugging Face's tokenizer.json.
 #ifndef OUTRIDER_TOKENIZER_FORMATS_TOKENIZER_JSON_H_
 #define OUTRIDER_TOKENIZER_FORMATS_TOKENIZER_JSON_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares every component of tokenizer.json with Hugging Face's own tokenizers, on goldens of
 // tests/golden/make/make_tokenizer_goldens.py.
 #include "tokenizer/formats/tokenizer_json.h"

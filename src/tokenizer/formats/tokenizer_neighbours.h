@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files beside a model's tokenizer: tokenizer_config.json, special_tokens_map.json,
 // added_tokens.json and chat_template.jinja. Immutable, thread-safe.
 #ifndef OUTRIDER_TOKENIZER_FORMATS_TOKENIZER_NEIGHBOURS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-pair encoding of one word: start from characters, then repeatedly merge the adjacent pair of
 // best rank, the leftmost on ties, until no pair can merge. (Sennrich, Haddow and Birch, 2016, with
 // ranks learnt in training.)

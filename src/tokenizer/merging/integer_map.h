@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A hash map from 64-bit keys to small values, filled once and then only read: open addressing with
 // linear probing, at most half full, so that a look-up reads one or two cache lines. Thread-safe to
 // read.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The candidate merges of a long word, best rank first, the leftmost on ties. A long word has as
 // many candidates as characters and few ranks, and a merge nearly always creates candidates of a
 // worse rank than its own. So candidates wait in a list for each rank, and only those that are not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pieces of text as a trie of bytes: one descent finds the pieces that are prefixes of a text.
 // Immutable once built, thread-safe.
 #ifndef OUTRIDER_TOKENIZER_MERGING_PIECE_TRIE_H_

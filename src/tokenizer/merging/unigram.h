@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unigram language model of one word: finds the segmentation into pieces with the highest sum of
 // scores. (Kudo, 2018, section 3.2; the search is Viterbi's.)
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Caches the tokens of short words. Most words of a text occur again and again, and a look-up takes
 // a fraction of the time of merging. Of bounded size; a new word replaces the older one at its
 // place. Not thread-safe.

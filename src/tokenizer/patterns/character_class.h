@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The character classes that cutting patterns use, as PCRE2 defines them with its version of
 // Unicode, so that a hand-written scanner and a compiled pattern agree. Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_PATTERNS_CHARACTER_CLASS_H_

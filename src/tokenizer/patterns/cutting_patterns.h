@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The patterns that cut text into words, in the dialect of tokenizer.json (pattern.h): those of
 // GGUF's names for pre-tokenisers (mapped in gguf_patterns.cc), and some as spelled in
 // tokenizer.json files, for which there are scanners (pattern_scanner.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns that cut or rewrite text: PCRE2, compiled just in time if the machine allows it, or a
 // hand-written scanner if there is one for the pattern's text (pattern_scanner.h). Immutable once
 // compiled; searches are thread-safe as long as each thread has its own MatchScratch.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translates Oniguruma's Ruby syntax, used for patterns in tokenizer.json, into PCRE2's. They agree
 // on nearly everything that these files use, except:
 //   \s \S   White_Space in Oniguruma; PCRE2 adds U+180E

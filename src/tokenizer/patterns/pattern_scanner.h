@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hand-written searches for the cutting patterns of most tokenizers: the same matches as PCRE2, in
 // a fraction of its time, and linear in any text. Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_PATTERNS_PATTERN_SCANNER_H_

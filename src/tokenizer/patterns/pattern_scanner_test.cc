@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the scanners with PCRE2 on random strings: the same pattern within (?:...) has no
 // scanner.
 #include "tokenizer/patterns/pattern_scanner.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts normalised text into the words that are merged separately. A list of steps; each works on
 // every piece left by the steps before it, and some rewrite the text. A PreTokenizer is immutable
 // and thread-safe; a Cutting is one thread's pass through one text, some hundred words at a time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares splitting in parts with running one step after another on the whole text.
 #include "tokenizer/patterns/pre_tokenizer.h"
 

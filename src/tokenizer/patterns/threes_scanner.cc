@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Digits in groups of three from the right, as three tokenizers split numbers. As patterns, each
 // match would look ahead to its number's end; here that is found once per number.
 #include "tokenizer/patterns/character_class.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Oniguruma's named sets of characters (\p{..} and [:..:] in patterns), written for PCRE2.
 // Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_PATTERNS_UNICODE_PROPERTY_H_

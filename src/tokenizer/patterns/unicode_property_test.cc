@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties, POSIX classes and word boundaries in patterns have Oniguruma's meaning. The splits
 // are those of Hugging Face's tokenizers 0.23.3 (the wheel from PyPI, which matches with the Rust
 // crate onig 6.5.3): pre_tokenizers.Split(Regex(PATTERN), "isolated"). (On 500 random texts of 60

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits words as GPT-2's pattern does, and later patterns based on it: one scanner per set of
 // rules. Every character of a text is in some word. Comments quote the patterns' alternatives, in
 // order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The byte-level alphabet of GPT-2: a visible character for every byte, so that a vocabulary file
 // can hold arbitrary bytes as text. Printable ASCII and Latin-1 bytes stand for themselves; the
 // other 68 are U+0100, U+0101, ... in byte order. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/texts/form_stretches.h"
 
 #include <utf8proc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unicode's normal forms of long texts. Most texts are mostly normalised already: only stretches of
 // characters that may change, combine or be reordered go through bring_to_form(). Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_TEXTS_FORM_STRETCHES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares normal forms computed stretch by stretch with those of whole texts, and checks the
 // reported edits.
 #include "tokenizer/texts/form_stretches.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text that never becomes an added token, and the places of added tokens in a text. The expected
 // ids are those of the same text with a tokenizer of the same pieces but no added tokens, combined
 // by hand.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rewrites raw text before it is cut: Unicode normal forms, replacements, case. A list of steps,
 // applied in order. Immutable, thread-safe.
 #ifndef OUTRIDER_TOKENIZER_TEXTS_NORMALIZER_H_

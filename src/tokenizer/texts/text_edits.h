@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The changes of a rewriting: a list of stretches with their replacements; everything between them
 // is equal in both texts. Either text has at most 2^32 bytes. Thread-safe to read.
 #ifndef OUTRIDER_TOKENIZER_TEXTS_TEXT_EDITS_H_

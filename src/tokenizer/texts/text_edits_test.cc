@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a text's bytes are after it was rewritten.
 #include "tokenizer/texts/text_edits.h"
 

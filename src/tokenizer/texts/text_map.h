@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps byte ranges between a text and its repaired or normalised form. Thread-safe to read.
 #ifndef OUTRIDER_TOKENIZER_TEXTS_TEXT_MAP_H_
 #define OUTRIDER_TOKENIZER_TEXTS_TEXT_MAP_H_

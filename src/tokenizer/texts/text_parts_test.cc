@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small parts: UTF-8, the byte-level alphabet, patterns, added tokens.
 #include <gtest/gtest.h>
 

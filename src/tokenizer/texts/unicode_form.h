@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unicode's normal forms of a text, as in Hugging Face's tokenizers: by Unicode 9, so that newer
 // characters are unchanged and keep their places. Thread-safe.
 #ifndef OUTRIDER_TOKENIZER_TEXTS_UNICODE_FORM_H_

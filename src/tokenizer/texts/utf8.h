@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UTF-8: validation, repair and iteration, and some character classes for tokenizers. A "bad
 // subsequence" is a maximal one in the sense of the Unicode Standard, section 3.9: the longest
 // start of a well-formed character, or one byte if there is none. All functions are pure and

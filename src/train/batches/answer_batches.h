@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many texts an encoder-decoder answers in one batch. Pure functions.
 #ifndef OUTRIDER_TRAIN_BATCHES_ANSWER_BATCHES_H_
 #define OUTRIDER_TRAIN_BATCHES_ANSWER_BATCHES_H_

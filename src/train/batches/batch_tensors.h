@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A batch as torch tensors on the training device.
 #ifndef OUTRIDER_TRAIN_BATCHES_BATCH_TENSORS_H_
 #define OUTRIDER_TRAIN_BATCHES_BATCH_TENSORS_H_

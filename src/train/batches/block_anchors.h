@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the blocks of a batch that a head is trained on, and their target tokens.
 #ifndef OUTRIDER_TRAIN_BATCHES_BLOCK_ANCHORS_H_
 #define OUTRIDER_TRAIN_BATCHES_BLOCK_ANCHORS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training text: documents to one stream of tokens, the stream to batches.
 #ifndef OUTRIDER_TRAIN_BATCHES_CORPUS_H_
 #define OUTRIDER_TRAIN_BATCHES_CORPUS_H_

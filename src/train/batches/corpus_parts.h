@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that the batch sources share. Thread-safe.
 #ifndef OUTRIDER_TRAIN_BATCHES_CORPUS_PARTS_H_
 #define OUTRIDER_TRAIN_BATCHES_CORPUS_PARTS_H_

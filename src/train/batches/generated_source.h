@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training text that the target generates: the kind of text a drafter sees in use.
 #ifndef OUTRIDER_TRAIN_BATCHES_GENERATED_SOURCE_H_
 #define OUTRIDER_TRAIN_BATCHES_GENERATED_SOURCE_H_

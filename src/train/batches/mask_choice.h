@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the mask rows that a text is trained with. Uses no libtorch.
 #ifndef OUTRIDER_TRAIN_BATCHES_MASK_CHOICE_H_
 #define OUTRIDER_TRAIN_BATCHES_MASK_CHOICE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mask-token rows after the places of a text, for training a model that drafts in one pass.
 #ifndef OUTRIDER_TRAIN_BATCHES_MASK_ROWS_H_
 #define OUTRIDER_TRAIN_BATCHES_MASK_ROWS_H_

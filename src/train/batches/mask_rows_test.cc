@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which mask rows a text gets and what they read. A row among others gives the same output as in a
 // pass of its own.
 #include "train/batches/mask_rows.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sentence pairs for training: two files of lines to tokens, tokens to batches.
 #ifndef OUTRIDER_TRAIN_BATCHES_PAIR_CORPUS_H_
 #define OUTRIDER_TRAIN_BATCHES_PAIR_CORPUS_H_

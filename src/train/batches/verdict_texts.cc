@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/batches/verdict_texts.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training data from a verdict log: windows of its texts, with the target's distribution at every
 // place where it was recorded.
 #ifndef OUTRIDER_TRAIN_BATCHES_VERDICT_TEXTS_H_

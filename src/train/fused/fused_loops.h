@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops over rows of f32 or bf16 for training. Each loop is one step of a layer or its gradient in
 // one pass over memory; libtorch's own operations take one pass for every arithmetic step. Sums
 // within a row are f32. Their order depends only on the row's length and the machine's vector

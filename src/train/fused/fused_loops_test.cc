@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loops give the same bits for any division of their rows among threads, which other tests'
 // sizes never exercise; and their rounding.
 #include "train/fused/fused_loops.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps of a layer with gradients. On the processor, in f32 and bf16, each step is one pass over
 // memory (fused_loops.h). For doubles and on a GPU, libtorch's own operations are used. Between
 // bf16 products a step reads and writes bf16 and computes in f32. Second derivatives are not

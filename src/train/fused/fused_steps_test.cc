@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the steps' own loops with libtorch's operations in double: values and gradients, in f32
 // and bf16, with sizes that are no multiples.
 #include "train/fused/fused_steps.h"

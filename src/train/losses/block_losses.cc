@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/losses/block_losses.h"
 
 namespace outrider::train {

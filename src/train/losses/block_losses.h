@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses over the slots of heads that draft a block. Slot 0 predicts the token right after the
 // anchor.
 #ifndef OUTRIDER_TRAIN_LOSSES_BLOCK_LOSSES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loss and metrics shared by every kind of distillation.
 #ifndef OUTRIDER_TRAIN_LOSSES_DISTILLATION_H_
 #define OUTRIDER_TRAIN_LOSSES_DISTILLATION_H_

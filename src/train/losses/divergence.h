@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The divergences for distilling a drafter.
 #ifndef OUTRIDER_TRAIN_LOSSES_DIVERGENCE_H_
 #define OUTRIDER_TRAIN_LOSSES_DIVERGENCE_H_

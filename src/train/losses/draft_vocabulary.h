@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the tokens of a drafter with a smaller output matrix.
 #ifndef OUTRIDER_TRAIN_LOSSES_DRAFT_VOCABULARY_H_
 #define OUTRIDER_TRAIN_LOSSES_DRAFT_VOCABULARY_H_

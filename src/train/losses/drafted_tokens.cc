@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/losses/drafted_tokens.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The draft vocabulary of a head with a smaller output matrix, and comparisons of the head's rows
 // with the target's.
 #ifndef OUTRIDER_TRAIN_LOSSES_DRAFTED_TOKENS_H_

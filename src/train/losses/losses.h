@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The trainer's losses over rows of logits. cross_entropy_rows() and compare_distributions() are in
 // fused_steps.h.
 #ifndef OUTRIDER_TRAIN_LOSSES_LOSSES_H_

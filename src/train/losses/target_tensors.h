@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frozen target's outputs for a batch, as torch tensors on the training device.
 #ifndef OUTRIDER_TRAIN_LOSSES_TARGET_TENSORS_H_
 #define OUTRIDER_TRAIN_LOSSES_TARGET_TENSORS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Means over an evaluation of several batches.
 #ifndef OUTRIDER_TRAIN_LOSSES_WEIGHTED_MEANS_H_
 #define OUTRIDER_TRAIN_LOSSES_WEIGHTED_MEANS_H_

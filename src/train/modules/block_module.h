@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layers of a head that drafts a block, for training: the forward pass of
 // model/heads/block_head.h with gradients, over many blocks of a text at once. Submodules have the
 // names used in the files of such heads.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layers of block heads and their Markov heads, compared with a program written from the public
 // ones (tests/golden/make/make_block_heads_golden.py), and what a block may read.
 #include "train/modules/block_module.h"

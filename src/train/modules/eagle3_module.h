@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layers of an EAGLE-3 head for training: the forward pass of model/heads/eagle_head.h with
 // gradients. Submodules have the names used in the files of such heads.
 #ifndef OUTRIDER_TRAIN_MODULES_EAGLE3_MODULE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The configuration of an EAGLE head's single decoder layer.
 #ifndef OUTRIDER_TRAIN_MODULES_HEAD_CONFIG_H_
 #define OUTRIDER_TRAIN_MODULES_HEAD_CONFIG_H_

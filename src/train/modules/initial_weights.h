@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random initial weights.
 #ifndef OUTRIDER_TRAIN_MODULES_INITIAL_WEIGHTS_H_
 #define OUTRIDER_TRAIN_MODULES_INITIAL_WEIGHTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the configuration of a model to train further. Uses no libtorch.
 #ifndef OUTRIDER_TRAIN_MODULES_LLAMA_CONFIG_H_
 #define OUTRIDER_TRAIN_MODULES_LLAMA_CONFIG_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Llama family for training: the model of model/decoder_model.h with gradients. Submodules have
 // the names of Hugging Face's checkpoints, so named_parameters() gives the tensors of an export.
 #ifndef OUTRIDER_TRAIN_MODULES_LLAMA_MODULE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the module in training with the model that the engine runs, and its gradients with
 // finite differences.
 #include "train/modules/llama_module.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Markov head, which makes each slot of a block depend on the slot before, for training:
 // model/heads/markov_head.h with gradients. The token before each slot is the text's (teacher
 // forcing).

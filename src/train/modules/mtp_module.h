@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multi-token prediction modules (DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv 2412.19437,
 // section 2.2): a chain of decoder layers after a model. Each module reads the previous module's
 // output and one further token, and predicts the token after that one.

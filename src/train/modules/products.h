@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types of matrix products in training.
 #ifndef OUTRIDER_TRAIN_MODULES_PRODUCTS_H_
 #define OUTRIDER_TRAIN_MODULES_PRODUCTS_H_

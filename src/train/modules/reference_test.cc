@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the trainer with PyTorch and Hugging Face transformers on the same weights:
 // tests/golden/make/make_training_losses.py.
 #include <gtest/gtest.h>

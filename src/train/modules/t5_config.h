@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of an encoder-decoder of the T5 v1.1 kind, and its Hugging Face config.json.
 #ifndef OUTRIDER_TRAIN_MODULES_T5_CONFIG_H_
 #define OUTRIDER_TRAIN_MODULES_T5_CONFIG_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/modules/t5_module.h"
 
 #include <algorithm>

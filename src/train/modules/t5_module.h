@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An encoder-decoder of the T5 v1.1 kind for training. Submodules have the names of Hugging Face's
 // checkpoints, so named_parameters() gives the tensors of an export.
 #ifndef OUTRIDER_TRAIN_MODULES_T5_MODULE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The encoder-decoder in training, compared with Hugging Face transformers on the same weights
 // (tests/golden/make/make_seq2seq_golden.py), and with itself.
 #include "train/modules/t5_module.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads that draft a block in one pass: DFlash (arXiv 2602.06036) and DSpark (arXiv 2607.05147).
 // DSpark adds a Markov head and an estimate of acceptance.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_BLOCK_HEAD_H_

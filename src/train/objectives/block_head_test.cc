@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads that draft a block: the engine computes what training computed, what they export, and their
 // gradients.
 #include "train/objectives/block_head.h"

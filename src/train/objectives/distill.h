@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Distillation: trains a drafter's distribution towards the target's, on given text or on text that
 // the drafter samples.
 //

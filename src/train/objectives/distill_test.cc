@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Divergences against their formulas and finite differences, and distillation end to end: the
 // drafter's agreement with its target grows.
 #include "train/objectives/distill.h"

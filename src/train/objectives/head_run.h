@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options common to the training of every head on a frozen target.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_HEAD_RUN_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_HEAD_RUN_H_

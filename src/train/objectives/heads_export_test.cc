@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports of heads: every name and shape, the trained values, and the engine's drafts with them,
 // which equal the golden program's.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads learn from the target's own text, a resumed run equals an uninterrupted one, and the text
 // is the target's.
 #include <gtest/gtest.h>

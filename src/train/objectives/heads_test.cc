@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads on a frozen target: compares their losses with a program written from the papers' equations
 // (tests/golden/make/make_heads_golden.py) and with finite differences, and tests refusals.
 // (Exports: heads_export_test.cc; learning: heads_learning_test.cc.)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Language modelling: predicts the next token, in text or in completions of prompts.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_LM_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_LM_H_

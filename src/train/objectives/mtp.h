@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains multi-token prediction modules for a frozen model (train/modules/mtp_module.h).
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_MTP_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_MTP_H_

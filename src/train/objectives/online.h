@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Online distillation: trains a drafter further on its target's recorded verdicts. The engine
 // records them in use (io/verdict_log.h); the target itself is not needed.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Learning from a verdict log: the windows, the loss compared with `distill` with the target
 // itself, and a drafter whose agreement grows.
 #include "train/objectives/online.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PARD: adapts a small model to draft several tokens in one pass, with mask tokens.
 //
 // Source: An et al., "PARD: Accelerating LLM Inference with Low-Cost PARallel Draft Model

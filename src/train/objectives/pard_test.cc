@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model learns to draft several tokens in one pass, and drafts them in the engine.
 #include "train/objectives/pard.h"
 

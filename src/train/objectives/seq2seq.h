@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequence to sequence: an encoder-decoder of the T5 v1.1 kind learns to produce one text from
 // another. It learns from pairs, or from the distributions of a larger model of the same kind.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_SEQ2SEQ_H_

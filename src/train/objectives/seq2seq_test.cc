@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Learning pairs of texts: memorising them, bit-equal resumption, smoothing, and learning from a
 // teacher.
 #include "train/objectives/seq2seq.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state from which a training run resumes: parameters, optimiser state, number of steps.
 #ifndef OUTRIDER_TRAIN_OUTPUT_CHECKPOINT_H_
 #define OUTRIDER_TRAIN_OUTPUT_CHECKPOINT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies a Hugging Face directory and adds tensors.
 #ifndef OUTRIDER_TRAIN_OUTPUT_EXTENDED_DIRECTORY_H_
 #define OUTRIDER_TRAIN_OUTPUT_EXTENDED_DIRECTORY_H_

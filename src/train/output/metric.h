@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A named result of a run.
 #ifndef OUTRIDER_TRAIN_OUTPUT_METRIC_H_
 #define OUTRIDER_TRAIN_OUTPUT_METRIC_H_

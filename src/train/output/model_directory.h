@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the result of a training run as a Hugging Face directory.
 #ifndef OUTRIDER_TRAIN_OUTPUT_MODEL_DIRECTORY_H_
 #define OUTRIDER_TRAIN_OUTPUT_MODEL_DIRECTORY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The log of a run: one JSON object a line, and a plot of it.
 #ifndef OUTRIDER_TRAIN_OUTPUT_TRAINING_LOG_H_
 #define OUTRIDER_TRAIN_OUTPUT_TRAINING_LOG_H_

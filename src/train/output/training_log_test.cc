@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/output/training_log.h"
 
 #include <gtest/gtest.h>

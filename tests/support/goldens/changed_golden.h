@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Golden models (golden_models.h) with a changed config.json.
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDENS_CHANGED_GOLDEN_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDENS_CHANGED_GOLDEN_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Golden assistants of Gemma 4, and the drafts that transformers makes with them
 // (tests/golden/make/make_assistant_golden.py).
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_ASSISTANTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares a drafter's drafts after the golden texts with tests/golden/drafts.json.
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_DRAFTS_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_DRAFTS_H_

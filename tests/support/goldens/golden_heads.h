@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by tests of heads on a frozen target: the target, the batch and the results of the golden
 // program (tests/golden/make/make_heads_golden.py), and every kind of head on that target.
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_HEADS_H_

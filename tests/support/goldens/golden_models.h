@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tiny models of tests/golden and the outputs of Hugging Face transformers for them
 // (tests/golden/make/make_family_models.py).
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_MODELS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Golden models with a multi-token prediction module, and the module's outputs
 // (tests/golden/make/make_mtp_golden.py).
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_MODULES_H_

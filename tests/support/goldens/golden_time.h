@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The current time given to the templates of goldens.
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_TIME_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDENS_GOLDEN_TIME_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the tests of bad input: a good tiny model, ways to break a copy of it, and the form of
 // every refusal.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_BROKEN_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model whose output a test chooses: each token has one successor, whatever comes before. It is
 // written in the files of real models, so tests of unusual directories know the correct text.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_CHAIN_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models for tests of the program, created at run time, and the form of the program's errors.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_CLI_MODELS_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_CLI_MODELS_H_

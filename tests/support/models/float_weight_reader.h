@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A WeightReader over float rows in memory, rounded to the requested kind when read. For tests and
 // benchmarks. Immutable, so thread-safe.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_FLOAT_WEIGHT_READER_H_

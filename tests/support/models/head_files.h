@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads in separate files beside a tiny target, and drafters made from them.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_HEAD_FILES_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_HEAD_FILES_H_

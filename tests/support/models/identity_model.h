@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests of bit identity: a tiny model on a given table, and tokens without a pattern.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_IDENTITY_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_IDENTITY_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model over two ranks that are threads. A test decides when the second rank is lost.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_LOST_RANK_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_LOST_RANK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Hugging Face directory read into memory, for programs that hold a model in memory.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_MEMORY_FILES_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_MEMORY_FILES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The real pair of the tests: stories260K is the target, weak260K the drafter, with beginnings of
 // stories as prompts. Also the statistics that emitted tokens must satisfy.
 //

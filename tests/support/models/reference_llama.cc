@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/models/reference_llama.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A second Llama forward pass, as simple as possible and without code of the product: no cache, no
 // packing, no blocks. Real is the type of all arithmetic.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_REFERENCE_LLAMA_H_

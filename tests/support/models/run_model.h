@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a model in tests: token sequences through forward(), rows of logits out.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_RUN_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_RUN_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model that replies with a text chosen by the test: for a script's name it writes the script.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_SCRIPT_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_SCRIPT_MODEL_H_

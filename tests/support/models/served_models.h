@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models behind a whole Server, for its tests: a scripted model and a random pair.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_SERVED_MODELS_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_SERVED_MODELS_H_

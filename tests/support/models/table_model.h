@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A language model whose logits are an arbitrary function of the whole prefix, computed from a
 // seed: random rows with zero probabilities (logits of minus infinity) and ties.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_TABLE_MODEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads, and a test body that runs on each.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_THREAD_RANKS_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_THREAD_RANKS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiny models as files: the writing half of tiny_model.h.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/models/tiny_heads.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads for tiny targets, written as the files of real heads, and the target and weights of the
 // golden programs (tests/golden/make/make_heads_golden.py).
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_TINY_HEADS_H_

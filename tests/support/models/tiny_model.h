@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random models of the Llama family, or Mixtrals, small enough for tests, written as the files of
 // real models. The same shape and seed give the same bytes on every machine.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_TINY_MODEL_H_

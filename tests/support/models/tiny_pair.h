@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A random target model and a drafter whose tokens are right about half the time.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_TINY_PAIR_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_TINY_PAIR_H_

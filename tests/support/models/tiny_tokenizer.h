@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small byte-level BPE vocabulary for generated models.
 #ifndef OUTRIDER_TESTS_SUPPORT_MODELS_TINY_TOKENIZER_H_
 #define OUTRIDER_TESTS_SUPPORT_MODELS_TINY_TOKENIZER_H_

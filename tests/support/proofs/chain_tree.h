@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A draft that is a chain, for tests of code that uses only counts and depths.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_CHAIN_TREE_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_CHAIN_TREE_H_

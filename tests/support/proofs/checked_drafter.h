@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wraps a drafter and checks whether every draft fits its job. Records the drafter's distributions
 // after each prefix.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_CHECKED_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the contract suite finds of every combination, as tests/golden/coverage.txt keeps it. Its
 // head is a comment. A section a drafter follows: "## NAME", the drafter's spec
 // (drafter_cases.h), and a line a combination,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // docs/coverage.md, made from the contract suite's findings (coverage_findings.h): drafters of
 // which the same is found are one group, and each kind of refusal is explained once. Pure
 // functions.

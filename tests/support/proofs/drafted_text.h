@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One text of a model, plain or drafted, with all its logits, for comparisons bit for bit.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTED_TEXT_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTED_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafters that the contract suite runs, one line each. The suite fails for a drafter that is
 // in the registry but not here.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_CASES_H_

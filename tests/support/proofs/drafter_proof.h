@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the distribution of the tokens emitted with a drafter under test, by enumeration, and
 // compares it with the rule's process (rule_process.h). It uses the distributions that the drafter
 // reported: the emitted tokens must follow the rule's process over them, whatever they are.

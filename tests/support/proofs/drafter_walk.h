@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A random test of drafters. It runs several texts at a time, accepts any part of any draft and
 // continues with any token. Every draft is compared with that of a fresh drafter.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_WALK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The environments in which the contract suite runs a drafter: a target, the materials that the
 // drafter is made from, and a prompt for which every kind of drafter proposes something.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_WORLDS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The distribution of the first tokens that speculative decoding emits, and the distribution they
 // should have. Both are computed by enumerating every random decision of drafter and verifier.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_ENUMERATED_PROCESS_H_

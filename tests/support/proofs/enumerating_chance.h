@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Chance that enumerates every outcome of a random process, each with its probability.
 //
 // Every Draw key has one uniform number, as in the product's CounterChance. The enumerator stores

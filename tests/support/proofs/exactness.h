@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the proofs by enumeration: bounds, transforms, and a stop rule that reads values.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_EXACTNESS_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_EXACTNESS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The views of a single position, for tests of rules without a tree or a model.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_FIXED_VIEWS_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_FIXED_VIEWS_H_

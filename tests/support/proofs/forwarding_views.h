@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views that forward to a round's views.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_FORWARDING_VIEWS_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_FORWARDING_VIEWS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A DraftWorth with values that a test lists.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_LISTED_WORTH_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_LISTED_WORTH_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The expected drafts of lookup drafters, found by searching the text from end to end. Slow and
 // simple; it shares no code with the drafters.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_LOOKUP_ORACLE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wrappers of models that drafters read through masks: one forwards everything, the others each
 // contain one error.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_MASKED_MUTANTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters supplied by a program, for the contract suite: one names its tokens, one draws them.
 // Both drafts are functions of the text.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_OWN_DRAFTERS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The expected drafts of the retrieval drafter, found without an index: the text's last tokens are
 // compared with every place of the store's text.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_RETRIEVAL_ORACLE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two tables of logits and a rule between them, for proofs by enumeration.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_RULE_PAIR_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_RULE_PAIR_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rule's process by the chain rule alone, and the tokens that speculation emits with the rule, by
 // enumeration of every random decision.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_RULE_PROCESS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole text written by the decoder's loop with a pair of tables.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_WRITTEN_TEXT_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_WRITTEN_TEXT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // x = activation(x), of MLPs without a gate.
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations of MLPs (kernels/rows.h, silu_multiply, gelu_multiply, gelu_erf_multiply). Behind
 // arithmetic.glsl.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds a bias to some columns of all rows (kernels/rows.h, add_to).
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // to += from, row by row (kernels/rows.h, add_to).
 #version 450
 #extension GL_GOOGLE_include_directive : require

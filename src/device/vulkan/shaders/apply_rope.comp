@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rotates the pairs (x[i], x[i + half]) of each head by a row's angles (kernels/rows.h, apply_rope).
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Float arithmetic with the processor's bits on every driver (kernels/vectors/vector_math.h,
 // base/float16.h). Operations that the Vulkan specification fixes are used directly: sums,
 // products, comparisons, integer conversions, and integers. Operations that it leaves free (fma,

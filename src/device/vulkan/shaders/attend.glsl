@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of one query head of one row over one split of its positions (kernels/attention/attention.h): the
 // online softmax, chunk by chunk of 64 positions, in the processor's order. Each lane handles a
 // key, later a dim. The including file defines how keys and values are multiplied:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over keys and values in bf16 (kernels/attention/float_attention.h): widened to floats, then as in
 // attend_f32.comp.
 #version 450

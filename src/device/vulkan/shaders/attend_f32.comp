@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over keys and values in f32 (kernels/attention/float_attention.h): a score sums the products of
 // its dims in order, a chunk's sum those of its tokens in order.
 #version 450

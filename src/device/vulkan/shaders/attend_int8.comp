@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over keys and values in int8 (kernels/attention/int8_attention.h). Queries, and a chunk's weights
 // times their values' scales, become 14-bit integers. So scores and sums of values are exact
 // integers, rounded to float once.

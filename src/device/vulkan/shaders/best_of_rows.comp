@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The largest of a part of each row: which it is, and its bits. Compared as integers that have the
 // order of the numbers, so that no driver's mathematics takes part.
 #version 450

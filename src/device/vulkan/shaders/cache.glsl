@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The place of a token's keys and values in a page (kernels/attention/kv_layout.h), in words and bits.
 
 layout(constant_id = 0) const uint kKind = 0u;  // KvKind

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // x = cap * tanh(x / cap) (kernels/rows.h, soft_cap).
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cap * tanh(x / cap) (kernels/vectors/vector_math.h, SoftCap). Behind arithmetic.glsl.
 
 float hyperbolic_tangent(float u) {

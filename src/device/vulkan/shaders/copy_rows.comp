@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies some columns of rows to others, for all rows or for picked ones. Words of any type.
 #version 450
 

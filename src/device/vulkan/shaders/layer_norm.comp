@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A row less its mean, by its standard deviation (kernels/rows.h, layer_norm). Sixteen lanes add,
 // each its own elements in their order, as the processor's vectors do; then all lanes scale.
 #version 450

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Merges the results of a row's splits into its attention (kernels/attention/attention.h, merge_split and
 // finish_attention), in their order; each lane some dims.
 #version 450

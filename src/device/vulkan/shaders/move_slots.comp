@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves keys and values from place to place, in order (kernels/attention/kv_layout.h, copy_key and
 // copy_value). A workgroup handles one head's keys, or values, of all moves; a lane the same words
 // of each, so that the order is kept.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Divides parts of rows (heads, groups, or whole rows) by their root mean square, in place
 // (kernels/rows.h, rms_norm). As rms_norm.comp.
 #version 450

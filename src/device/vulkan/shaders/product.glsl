@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = x W^T for one tile of 16 outputs and a block of rows (kernels/products.h, multiply_groups).
 //
 // Lanes compute the exact dot products of several groups at once. Then one lane per output adds

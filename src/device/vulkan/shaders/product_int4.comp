@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with int4 weights (kernels/layout.h). Per group: [4][16][4] bytes with quad r in their
 // low and quad r + 4 in their high halves, then f16 scales and minimums, [16] each.
 #version 450

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with int8 weights (kernels/layout.h). Per two groups: 2 x [8][16][4] bytes, then their
 // f16 scales, 2 x [16].
 #version 450

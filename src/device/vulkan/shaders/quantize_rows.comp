@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantises rows to int8 by groups of 32 (kernels/rows.h, quantize_row). Eight lanes process a
 // group, four elements each: one word of its values.
 #version 450

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Divides a row by its root mean square (kernels/rows.h, rms_norm). Sixteen lanes add the squares,
 // each those of its own elements in order, like the processor's vectors; then all lanes scale.
 #version 450

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stores keys and values of new tokens in the cache (kernels/rows.h, store_key and store_value). A
 // workgroup handles one head's keys, or values, of a row.
 #version 450

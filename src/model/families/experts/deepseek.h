@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeepSeek-V2 and V3 (DeepSeek-AI 2024, arXiv 2405.04434 and 2412.19437) and models of their form:
 // latent attention; dense layers first, then layers of many small experts with a shared expert that
 // every row uses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Particulars of DeepSeek-V2's and V3's files: widths of latents and heads, routing, the cache's
 // contents, and refused variants.
 #include "model/families/experts/deepseek.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mixtures of experts in files: the same numbers in every form, and refusals.
 #include <gtest/gtest.h>
 

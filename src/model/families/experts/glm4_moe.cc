@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/experts/glm4_moe.h"
 
 #include "model/families/llama.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GLM-4.5, 4.6 and 4.7 (Zeng et al. 2025, arXiv 2508.06471): attention with partly rotated heads,
 // biases and, in the large models, norms of heads; experts as in DeepSeek-V3. And GLM-4.7-Flash,
 // which also has DeepSeek's attention.

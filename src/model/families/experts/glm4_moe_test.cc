@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Particulars of GLM-4.5's and GLM-4.7-Flash's files: heads, biases and norms, layers without
 // experts, routing, modules, and refused variants.
 #include "model/families/experts/glm4_moe.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mixtral (Jiang et al. 2024): a Mistral with experts; a row's weights are a softmax over the two
 // that it uses. The architecture of its GGUF files is llama.
 #ifndef OUTRIDER_MODEL_FAMILIES_EXPERTS_MIXTRAL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OLMoE (Muennighoff et al. 2024): a Llama with experts, whose weights are a softmax over all of
 // them, and norms of all query and all key heads together before RoPE.
 #ifndef OUTRIDER_MODEL_FAMILIES_EXPERTS_OLMOE_H_

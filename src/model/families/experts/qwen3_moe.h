@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Qwen3's mixtures of experts (Yang et al. 2025): a Qwen3 in which some or all layers have experts.
 #ifndef OUTRIDER_MODEL_FAMILIES_EXPERTS_QWEN3_MOE_H_
 #define OUTRIDER_MODEL_FAMILIES_EXPERTS_QWEN3_MOE_H_

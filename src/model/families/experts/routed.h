@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mixtures of experts as in DeepSeek-V2 and V3 (DeepSeek-AI 2024, arXiv 2405.04434, section 2.2,
 // and 2412.19437, section 2.1.2), and GLM-4.5 (Zeng et al. 2025, arXiv 2508.06471): dense layers
 // first, then layers of many small experts with a shared expert that every row uses. Experts are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by Gemma 2 and Gemma 3: norms before and after each branch, stored as offsets from 1;
 // GELU; scaled embeddings; an attention scale from the configuration; soft caps; windows in all but
 // every n-th layer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gemma 2 (Gemma Team 2024, arXiv 2408.00118): every other layer with a sliding window, one RoPE
 // table, scores and logits capped.
 #ifndef OUTRIDER_MODEL_FAMILIES_GEMMA_GEMMA2_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gemma 3, text (Gemma Team 2025, arXiv 2503.19786): a Gemma with norms of query and key heads. For
 // each layer that reads all tokens there are five with a sliding window and another RoPE base.
 #ifndef OUTRIDER_MODEL_FAMILIES_GEMMA_GEMMA3_H_

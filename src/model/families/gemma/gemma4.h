@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gemma 4, text (E2B, E4B, 31B, 26B-A4B; as transformers 5.12.1 and llama.cpp compute it). It has
 // norms before and after each branch, and of query, key and value heads. Layers have a window, or
 // none and wider, partly rotated heads. Some models also have: a second embedding for each layer's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Particulars of Gemma 4's files: two kinds of heads, keys shared by several layers, a second
 // embedding, and refused variants.
 #include "model/families/gemma/gemma4.h"

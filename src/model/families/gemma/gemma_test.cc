@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gemma's own keys: windows, scales and caps, defaults of missing keys, and what drafting heads get
 // from its output matrix.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/gpt/gpt2.h"
 
 #include <cmath>

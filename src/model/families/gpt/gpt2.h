@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPT-2 (Radford et al. 2019): LayerNorm, learned positions, a plain MLP, biases everywhere.
 #ifndef OUTRIDER_MODEL_FAMILIES_GPT_GPT2_H_
 #define OUTRIDER_MODEL_FAMILIES_GPT_GPT2_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Particulars of GPT-2 and GPT-NeoX: optional name prefixes, features that begin with positions and
 // end with a LayerNorm, and partly rotated heads.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPT-NeoX and Pythia (Black et al., arXiv 2204.06745; Biderman et al., arXiv 2304.01373):
 // LayerNorm, RoPE of a part of each head, a plain MLP, and both branches of a layer reading the
 // same input.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpt-oss (OpenAI 2025, arXiv 2508.10925): layers with and without a window alternate, each query
 // head has a sink, and every layer has experts, whose products all have biases.
 #ifndef OUTRIDER_MODEL_FAMILIES_GPT_GPT_OSS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpt-oss in files: experts in MXFP4 of both formats, configurations, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Granite 4 (IBM 2025): layers of Mamba-2 and of attention, with Granite's four multipliers;
 // experts with an MLP that every row uses, or the MLP alone. Attention mostly has no RoPE.
 #ifndef OUTRIDER_MODEL_FAMILIES_RECURRENT_GRANITE_HYBRID_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Particulars of Granite 4's files: which layers attend, shapes of states, limits of steps, and
 // keys of other models.
 #include "model/families/recurrent/granite_hybrid.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LFM2, dense (Liquid AI 2025): a Qwen3 in which most layers have a gated short convolution in
 // place of attention.
 #ifndef OUTRIDER_MODEL_FAMILIES_RECURRENT_LFM2_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Particulars of LFM2's files: which layers attend, the width of MLPs, and the keys of the training
 // code.
 #include "model/families/recurrent/lfm2.h"

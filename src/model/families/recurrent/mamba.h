@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers of Mamba-2 in configurations and files: shared by Granite 4 and Nemotron-H.
 #ifndef OUTRIDER_MODEL_FAMILIES_RECURRENT_MAMBA_H_
 #define OUTRIDER_MODEL_FAMILIES_RECURRENT_MAMBA_H_

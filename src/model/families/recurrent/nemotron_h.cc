@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/recurrent/nemotron_h.h"
 
 #include <fmt/format.h>

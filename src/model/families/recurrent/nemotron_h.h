@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nemotron-H, Nemotron Nano 2 and Nemotron 3 (NVIDIA 2025, arXiv 2504.03624, 2508.14444): each
 // layer is one block after one norm. The block is Mamba-2, attention without RoPE, an MLP of
 // squared ReLUs, or a mixture of experts of that form.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Particulars of Nemotron-H's and Nemotron 3's files: the kind of each layer, names of keys and
 // tensors, modules after the layers, and keys of other models.
 #include "model/families/recurrent/nemotron_h.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by Qwen3-Next and Qwen3.5: a gated DeltaNet instead of attention in all but about every
 // fourth layer, attention whose output has a gate, and norms that are stored as an offset from 1.
 #ifndef OUTRIDER_MODEL_FAMILIES_RECURRENT_QWEN_HYBRID_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Particulars of Qwen3-Next's and Qwen3.5's files: which layers attend, shapes of states, GGUF's
 // order of value heads, modules after the layers, and keys of other models.
 #include "model/families/recurrent/qwen_hybrid.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/on_cpu/cpu_ops.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each op on the CPU: one thread's share of it.
 #ifndef OUTRIDER_MODEL_PASS_ON_CPU_CPU_OPS_H_
 #define OUTRIDER_MODEL_PASS_ON_CPU_CPU_OPS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // op::Recur for a gated delta rule on the CPU: one thread's share.
 //
 // A thread owns key heads with their value heads for all rows: no other thread reads or writes

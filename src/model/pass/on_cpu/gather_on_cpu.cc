@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ops that gather the ranks' parts of a pass's rows. One thread exchanges data; all threads
 // distribute what was received.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Latent attention on the CPU (LatentAttention, blocks.h): the steps around the attention itself.
 #include <algorithm>
 #include <cstddef>

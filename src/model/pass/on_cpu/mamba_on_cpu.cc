@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // op::Recur for Mamba-2 on the CPU: one thread's share.
 //
 // The heads of a group share B and C, and in Granite 4 all heads form one group. So there are two

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // op::Recur on the CPU: one thread's share. Delta rules: delta_on_cpu.cc.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The angles by which RoPE rotates the rows of a pass.
 #ifndef OUTRIDER_MODEL_PASS_ON_CPU_ROPE_ANGLES_H_
 #define OUTRIDER_MODEL_PASS_ON_CPU_ROPE_ANGLES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/on_cpu/run_on_cpu.h"
 
 #include <fmt/format.h>

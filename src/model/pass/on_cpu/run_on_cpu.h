@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a list of ops on the CPU: its buffers, its KV cache, and one team of threads per pass.
 #ifndef OUTRIDER_MODEL_PASS_ON_CPU_RUN_ON_CPU_H_
 #define OUTRIDER_MODEL_PASS_ON_CPU_RUN_ON_CPU_H_

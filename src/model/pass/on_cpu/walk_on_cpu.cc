@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Code shared by CPU layers with a state per node (gated delta rule, Mamba-2): the convolution
 // before it, and the update of states over the nodes of a pass.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes on a device that fails: its memory is out at any call, it gets lost at any call, or a
 // kernel of its driver is wrong. What was there stays as it was, and goes on with the same bits.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The logits of a pass on a device: the likeliest token of each row came with the pass, whole rows
 // come when they are asked for.
 #ifndef OUTRIDER_MODEL_PASS_ON_DEVICE_DEVICE_LOGITS_H_

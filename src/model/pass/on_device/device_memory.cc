@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/on_device/device_memory.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A list of ops' memory on a device: its weights, once, and buffers for the rows of a pass.
 #ifndef OUTRIDER_MODEL_PASS_ON_DEVICE_DEVICE_MEMORY_H_
 #define OUTRIDER_MODEL_PASS_ON_DEVICE_DEVICE_MEMORY_H_

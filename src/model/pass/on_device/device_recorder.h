@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translates a pass's ops into steps of a device (device/step.h). The device derives barriers.
 #ifndef OUTRIDER_MODEL_PASS_ON_DEVICE_DEVICE_RECORDER_H_
 #define OUTRIDER_MODEL_PASS_ON_DEVICE_DEVICE_RECORDER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small buffer with what varies from pass to pass: the number of rows, the places of their keys
 // and values, what they read, and their angles. Programs are recorded once per shape and find
 // everything at fixed places.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/on_device/run_on_device.h"
 
 #include <algorithm>

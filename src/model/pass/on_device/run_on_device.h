@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a list of ops on a device: the list is recorded as steps once per size of pass, and
 // submitted for each pass.
 #ifndef OUTRIDER_MODEL_PASS_ON_DEVICE_RUN_ON_DEVICE_H_

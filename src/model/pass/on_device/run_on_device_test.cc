@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares passes on devices with passes on the processor by the table `scalar`: every row by
 // memcmp, for chains, trees, batches, forks and windows, whatever order the device runs its steps
 // in.

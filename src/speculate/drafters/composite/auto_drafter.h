@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafter `auto`: the part that pays most drafts. That is a lookup in text where its draft is
 // likely enough to be accepted, or else the small model or head that the controller has found best.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_AUTO_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests which part of an auto: drafter drafts in a round.
 #include "speculate/drafters/composite/auto_drafter.h"
 

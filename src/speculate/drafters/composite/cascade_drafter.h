@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cascade of three models: the middle one judges the smallest one's drafts by a rule, and the
 // accepted tokens are the draft for the target.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_CASCADE_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Three models in a cascade: enumerates every outcome of both loops and compares with the chain
 // rule.
 #include <gmock/gmock.h>

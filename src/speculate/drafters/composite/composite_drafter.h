@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The base of drafters made of several others: every part follows the text, drafts its own tree,
 // and observes the results.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_COMPOSITE_DRAFTER_H_

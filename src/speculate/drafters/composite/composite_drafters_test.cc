@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Composite drafters are exact whatever their parts are, give each part random keys of its own, and
 // agree with the text after any round.
 #include <gmock/gmock.h>

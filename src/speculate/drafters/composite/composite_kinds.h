@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafters that are made of other drafters: their readers and descriptions.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_COMPOSITE_KINDS_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_COMPOSITE_KINDS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafter `first`: takes the first of several drafts that is not empty.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_FIRST_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_FIRST_DRAFTER_H_

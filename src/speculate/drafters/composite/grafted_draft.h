@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One drafter's draft as a part of another's: the part's tree, and the mapping of its nodes to
 // those of the whole tree.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_GRAFTED_DRAFT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafter `merge`: unites the trees of several drafters (SpecInfer: Miao et al., 2024, section
 // 3: "merge-based speculative tree construction").
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_MERGE_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several drafters in sequence: after one has drafted its length, the next continues.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_RELAY_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_RELAY_DRAFTER_H_

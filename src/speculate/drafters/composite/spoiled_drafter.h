@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A drafter with wrong tokens at some places of a text, to measure what a bad drafter costs and how
 // soon the controller notices.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_SPOILED_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model as drafter whose own tokens are drafted by a cheaper drafter.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_STAGED_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_STAGED_DRAFTER_H_

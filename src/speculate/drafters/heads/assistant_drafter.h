@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The assistant model of Gemma 4 as drafter (model/heads/gemma4_assistant.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_HEADS_ASSISTANT_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_HEADS_ASSISTANT_DRAFTER_H_

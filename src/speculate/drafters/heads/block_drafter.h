@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A block head as drafter: one pass gives all levels of a draft (model/heads/block_head.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_HEADS_BLOCK_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_HEADS_BLOCK_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters with block heads: their drafts against those of an independent program
 // (tests/golden/make/make_block_heads_golden.py), and files that are refused.
 #include "speculate/drafters/heads/block_drafter.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An EAGLE head as drafter: chains and trees from a layer on the target's hidden states
 // (model/heads/eagle_head.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_HEADS_EAGLE_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters with heads: their drafts against a program written from the papers' equations
 // (tests/golden/make/make_drafts_golden.py), and files that are refused.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Medusa heads as drafter: each level of a draft comes from a separate head on the target's last
 // feature (model/heads/medusa_heads.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_HEADS_MEDUSA_DRAFTER_H_

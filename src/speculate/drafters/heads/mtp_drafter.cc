@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/heads/mtp_drafter.h"
 
 #include <algorithm>

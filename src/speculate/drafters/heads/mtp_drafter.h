@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multi-token prediction modules of the target as drafter (model/heads/mtp_modules.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_HEADS_MTP_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_HEADS_MTP_DRAFTER_H_

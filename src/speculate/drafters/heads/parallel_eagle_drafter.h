@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An EAGLE head that drafts all tokens in one pass with masks, as drafter ("P-EAGLE", arXiv
 // 2602.01469; model/heads/eagle_head.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_HEADS_PARALLEL_EAGLE_DRAFTER_H_

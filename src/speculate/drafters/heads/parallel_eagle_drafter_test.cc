@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EAGLE heads that draft in one pass, or step by step in forms that drafts.json lacks. Their drafts
 // are compared with an independent program (tests/golden/make/make_parallel_eagle_golden.py); unfit
 // files are refused. The comparison must also notice heads with one fault each.

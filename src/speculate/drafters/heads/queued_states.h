@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of one text for a head that reads the target's states.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_HEADS_QUEUED_STATES_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_HEADS_QUEUED_STATES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The likeliest successors found for each token: the adjacency matrix of Token Recycling.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_CANDIDATE_MATRIX_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_CANDIDATE_MATRIX_H_

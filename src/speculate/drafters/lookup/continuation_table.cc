@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/lookup/continuation_table.h"
 
 #include "base/mix_bits.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A table of bounded size with the token that followed each string of a fixed number of tokens.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_CONTINUATION_TABLE_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_CONTINUATION_TABLE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The base of drafters that look things up in text: no model, no distributions.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_INDEX_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_INDEX_DRAFTER_H_

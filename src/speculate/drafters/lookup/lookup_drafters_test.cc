@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters that look text up, against oracles that search the whole text (lookup_oracle.h). Also
 // their use of other texts, and the small cost of a round in a long text.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prompt lookup: drafts what followed an earlier occurrence of the text's last tokens.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_NGRAM_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_NGRAM_DRAFTER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A chain copied from an earlier occurrence of the text's last tokens, as long as it pays.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_RATED_CHAIN_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_RATED_CHAIN_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token Recycling: drafts the tokens that the target found likely after the same token before.
 //
 // Source: Luo et al., "Turning Trash into Treasure: Accelerating Inference of Large Language Models

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token Recycling: its matrix, the candidates that a pass leaves there, and the trees grown from
 // it; and the output's distribution, by enumeration. tests/real/self_drafting_test.cc compares its
 // rounds with the paper's on real weights.

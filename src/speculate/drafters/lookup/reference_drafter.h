@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies from given documents: drafts what follows the end of the text there.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_REFERENCE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_REFERENCE_DRAFTER_H_

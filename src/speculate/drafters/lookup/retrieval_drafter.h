@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafts looked up in a datastore of text (REST: He, Zhong, Cai, Lee and He, 2024, "REST:
 // Retrieval-Based Speculative Decoding", arXiv:2311.08252).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_RETRIEVAL_DRAFTER_H_

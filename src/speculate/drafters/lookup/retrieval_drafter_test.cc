@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares drafts from a datastore with those found by comparing every position of the text.
 #include "speculate/drafters/lookup/retrieval_drafter.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The suffix automaton of a growing text: every string that occurs in it, how often, and where.
 //
 // Blumer et al., "The smallest automaton recognizing the subwords of a text" (1985). Each state

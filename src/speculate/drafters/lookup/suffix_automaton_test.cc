@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The suffix automaton against brute force, on random and on periodic texts.
 #include "speculate/drafters/lookup/suffix_automaton.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafts what most often followed the end of the text: in the text itself and, optionally, in
 // earlier texts.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKUP_SUFFIX_DRAFTER_H_

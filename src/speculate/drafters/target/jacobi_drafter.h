@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jacobi decoding: a block of guessed tokens, all of which are updated by every pass of the target.
 //
 // Source: Santilli et al., "Accelerating Transformer Inference for Translation via Parallel

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The window of lookahead decoding: several steps of Jacobi iteration on the text's next tokens,
 // run in parallel as scratch nodes of the target's pass.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/target/layerskip_drafter.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The target without some layers as drafter: its first layers alone, or all but some.
 //
 // Sources: Elhoushi et al., "LayerSkip: Enabling Early Exit Inference and Self-Speculative

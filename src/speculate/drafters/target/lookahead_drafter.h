@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lookahead decoding: the target drafts for itself. Besides the guesses, which are verified, its
 // pass runs a window of Jacobi iteration (jacobi_window.h), whose N-grams are the guesses of later
 // rounds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lookahead decoding's parts: the window as a tree, the pool and the spec; and the output's
 // distribution, by enumeration. tests/real/self_drafting_test.cc compares its rounds with the
 // paper's on real weights.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // N-grams as guesses: for every first token the last few that were seen.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_TARGET_NGRAM_POOL_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_TARGET_NGRAM_POOL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters that are the target itself: specs of layer skipping, and Jacobi decoding's distribution
 // by enumeration. tests/real/self_drafting_test.cc checks their drafts on real weights.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The target's likeliest tokens after a node, for drafters without a model.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_TARGET_TARGET_GUESSES_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_TARGET_TARGET_GUESSES_H_
