@@ -145,6 +145,17 @@ TEST_F(VulkanDriver, ThatLosesItsDeviceSaysSoFromThenOn) {
   }
 }
 
+// The driver says it once, where nothing can be thrown: to who frees memory or a program.
+TEST_F(VulkanDriver, ThatLosesItsDeviceWhileMemoryIsFreedSaysSoFromThenOn) {
+  const auto device = open();
+  auto buffer = device->allocate(1024);
+  faults_->set("lost at wait");
+  buffer = nullptr;
+  faults_->set("");
+  EXPECT_THAT(device->failure(), HasSubstr("was lost"));
+  EXPECT_THROW((void)run_trial(*device, gate_trial({3, 4}, 70, 1)), LostDevice);
+}
+
 // A software driver runs steps in order, so that one left out changes no bits there.
 TEST_F(VulkanDriver, RecordsTheBarriersThatAreDerived) {
   const auto device = open();
