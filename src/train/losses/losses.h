@@ -34,9 +34,9 @@ Judged judge_rows(Divergence divergence, const torch::Tensor& draft_logits,
                   const torch::Tensor& target_logits);
 
 // Log-probabilities of the listed tokens and, in a last column, of all other tokens together, with
-// gradients to the logits. logits (n, vocabulary), ids (n, k) int64, distinct within a row -> (n, k
-// + 1), or (n, k) if k is the whole vocabulary. For two distributions coarsened in this way, a
-// divergence is a lower bound of the uncoarsened one, and an overlap an upper bound (the
+// gradients to the logits. logits (n, vocabulary), ids (n, k) int64, distinct within a row. Returns
+// (n, k + 1), or (n, k) if k is the whole vocabulary. For two distributions coarsened in this way,
+// a divergence is a lower bound of the uncoarsened one, and an overlap an upper bound (the
 // data-processing inequality of f-divergences). Both are exact if all tokens are listed.
 torch::Tensor coarsened_logprobs(const torch::Tensor& logits, const torch::Tensor& ids);
 
