@@ -10,14 +10,14 @@
 
 namespace outrider::python {
 
-// What Python has of a text that ended: the Result, and the width of its rows of logits.
+// A finished text for Python: the Result, and the width of its rows of logits.
 struct Result {
   GenerateResult of;
   py::ssize_t vocabulary = 0;
 };
 
-// Steps until all have ended. on_token: None, or called with each Token; where is_one is false,
-// with the index of its request, too. What it throws, Ctrl-C and the first error end all of them.
+// Steps until all have ended. on_token: None, or called with each Token and, unless is_one, with
+// the index of its request. Its exceptions, Ctrl-C and the first error end all of them.
 std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> requests,
                         const py::object& on_token, bool is_one);
 
