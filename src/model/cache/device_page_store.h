@@ -1,11 +1,11 @@
 // The bytes of pages in a device's memory.
 //
-// Of each layer of a group the keys and values of all pages stand one behind the other in a buffer
-// of their own, so that a step of one layer touches its own memory alone. A buffer grows by
-// doubling; it holds as many pages as the device allows for one allocation.
+// For each layer of a group, the keys and values of all pages are contiguous in a separate buffer,
+// so that a step of one layer touches only that layer's memory. A buffer grows by doubling; it
+// holds as many pages as the device allows for one allocation.
 //
-// Groups with keys and values of their own alone. Pages stay once they are there: memory that a
-// page gives back is used again by the group's next one.
+// Supports only groups with keys and values of their own. Pages are never freed: memory that a page
+// gives back is reused by the group's next page.
 #ifndef OUTRIDER_MODEL_CACHE_DEVICE_PAGE_STORE_H_
 #define OUTRIDER_MODEL_CACHE_DEVICE_PAGE_STORE_H_
 
@@ -24,7 +24,7 @@ namespace outrider {
 
 class DevicePageStore final : public PageStore {
  public:
-  // Throws Error on groups that it has no pages for.
+  // Throws Error for groups that it does not support.
   DevicePageStore(std::shared_ptr<device::Device> device, std::span<const CacheGroup> groups);
 
   void provide(PageId page, int group) override;
@@ -36,14 +36,14 @@ class DevicePageStore final : public PageStore {
   void clear_page(int group, PageId page) override;
   void move_slots(const PageTable& table, std::span<const SlotMove> moves) override;
 
-  // Room for the group's first pages, where it has none: layer() needs some.
+  // Allocates the group's first pages if it has none: layer() needs some.
   void begin(int group) {
     if (group_of(group).n_most == 0) grow(group_of(group));
   }
-  // The pages of a group's index-th layer, and where a page begins there, in words.
+  // The pages of a group's index-th layer, and the offset of a page there, in words.
   device::Range layer(int group, std::size_t index) const;
   std::uint32_t page_at(PageId page) const { return places_[static_cast<std::size_t>(page)]; }
-  // Another number once layer() may give other buffers.
+  // Changes whenever layer() may return other buffers.
   std::uint64_t generation() const { return generation_; }
 
  private:
@@ -51,9 +51,9 @@ class DevicePageStore final : public PageStore {
     device::CacheShape shape;
     std::size_t layer_bytes;  // of a page
     std::size_t n_pages = 0;  // in use or given back
-    std::size_t n_most = 0;   // that the buffers hold
+    std::size_t n_most = 0;   // capacity of the buffers
     std::vector<std::unique_ptr<device::Buffer>> layers;
-    std::unique_ptr<device::Program> moves;  // of all layers
+    std::unique_ptr<device::Program> moves;  // one for all layers
   };
 
   Group& group_of(int group) { return groups_[static_cast<std::size_t>(group)]; }
@@ -65,8 +65,8 @@ class DevicePageStore final : public PageStore {
   std::shared_ptr<device::Device> device_;  // outlives the buffers
   std::vector<Group> groups_;
   std::vector<std::uint32_t> places_;      // by page, in words; kNowhere: not provided
-  std::unique_ptr<device::Buffer> words_;  // what a program of moves is told
-  std::vector<std::byte> told_;            // likewise
+  std::unique_ptr<device::Buffer> words_;  // the arguments of a program of moves
+  std::vector<std::byte> told_;            // its copy on the host, for the upload
   std::uint64_t generation_ = 0;
 };
 

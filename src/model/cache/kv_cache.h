@@ -29,8 +29,8 @@ struct SlotRange {
 class KvCache {
  public:
   // layers: one entry for each layer of the model. most_bytes: of all pages together. Throws Error
-  // on layers that cannot be, UsageError where most_bytes does not hold a page of every group.
-  // make_store: of the pages' bytes; empty: in this machine's memory.
+  // for impossible layers, and UsageError if most_bytes is too small for a page of every group.
+  // make_store: creates the store of the pages' bytes; empty: in this machine's memory.
   KvCache(std::span<const LayerCache> layers, kernels::KvKind kind,
           std::size_t most_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {});
 

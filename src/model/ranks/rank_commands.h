@@ -24,8 +24,8 @@ enum class RankCommand : std::int32_t {
   close,         // number
   pass,          // blocks, rows with logits, layers to skip: run a pass
   project,       // features: run the output matrix's product
-  answer,        // confirm that this rank is there
-  end,           // no more will come
+  answer,        // confirm that this rank is alive
+  end,           // there are no more commands
 };
 
 class CommandWriter {
@@ -49,8 +49,8 @@ class CommandWriter {
 // Reads received commands one by one.
 class CommandReader {
  public:
-  // Waits for the next message, which comes in time even where there is nothing to do
-  // (heartbeat.h). Throws as Communicator does.
+  // Waits for the next message, which comes in time even if there is no work (heartbeat.h). Throws
+  // as Communicator does.
   void receive(Communicator& ranks);
   bool is_at_end() const { return at_ == words_.size(); }
 

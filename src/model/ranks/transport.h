@@ -42,20 +42,20 @@ class Transport {
   virtual int n_ranks() const = 0;
 
   // No piece may be larger than most_bytes(). most_seconds: how long to wait for silent peers; 0:
-  // for ever. After any status but `done`, only give_up() and finish() may be called.
+  // forever. After any status but `done`, only give_up() and finish() may be called.
   virtual Status exchange(const Exchange& exchange, double most_seconds) noexcept = 0;
   virtual std::size_t most_bytes() const = 0;
 
-  // Which rank the last status was about, or -1; and in words what it was. Stays until the next
-  // call. Behind given_up: as the peer said.
+  // The rank that the last status concerns, or -1; and a description. Valid until the next call.
+  // After given_up: as the peer reported it.
   virtual int culprit() const = 0;
   virtual const char* reason() const = 0;
 
-  // Tells all peers, whatever they wait for, that this rank cannot go on, which rank is the cause
-  // (this one or another), and why. Waits a moment at most.
+  // Tells all peers, in whatever call they wait, that this rank cannot continue, which rank is the
+  // cause (this one or another), and why. Waits for a moment at most.
   virtual void give_up(int culprit, const char* why) noexcept = 0;
-  // The end of this rank's part: rank 0 waits for the others for so many seconds, and the others
-  // for rank 0. A program that a peer's loss would keep from ending is ended.
+  // Ends this rank's part: rank 0 waits up to most_seconds for the others, and the others for rank
+  // 0. If a peer's loss would keep the program from ending, the program is ended.
   virtual void finish(double most_seconds) noexcept = 0;
 };
 
