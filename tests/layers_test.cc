@@ -156,7 +156,7 @@ std::string objection(const std::string& path, const Include& include) {
     return first_part == "outrider" || is_own ? "" : "bindings stand on the public headers";
   }
 
-  const std::string layer = path.substr(4, path.find('/', 4) - 4);  // behind "src/"
+  const std::string layer = path.substr(4, path.find('/', 4) - 4);  // after "src/"
   if (!is_layer(layer)) return "stands in no known layer";
   if (layer == "kernels" && !is_test) {
     const bool is_own = include.quoted && first_part == "kernels";

@@ -57,9 +57,9 @@ struct Reply {
 // Immutable and thread-safe.
 class ChatTurn {
  public:
-  // Throws Error where the model has no chat template, the template refuses the messages, or a text
-  // is not JSON of its kind. Throws UsageError for a tool choice without tools, for a named tool
-  // that is not among them, and for tools where the model's template takes none.
+  // Throws Error if the model has no chat template, the template refuses the messages, or a text is
+  // not JSON of its kind. Throws UsageError for a tool choice without tools, for a named tool that
+  // is not among them, and for tools where the model's template takes none.
   ChatTurn(const Tokenizer& tokenizer, const ChatTurnOptions& options);
   ~ChatTurn();
   ChatTurn(ChatTurn&&) noexcept;

@@ -128,7 +128,8 @@ TEST_P(RanksDecode, IdsAndLogitsAreThoseOfOneProcess) {
   const ModelOptions options{.weights = weights, .threads = 1};
   const std::vector<GenerateResult> expected =
       texts_of(Model::load(Pairs::target(kind), options), kind);
-  // Greedy drafted decoding equals plain decoding, whoever runs it; and some drafts are accepted.
+  // Greedy drafted decoding equals plain decoding for any number of ranks; and some drafts are
+  // accepted.
   EXPECT_EQ(expected[2].ids, expected[0].ids);
   EXPECT_GT(expected[2].statistics.accepted, 0);
   for (const int n_ranks : {2, 3, 4}) {

@@ -165,7 +165,7 @@ class LanguageModel {
   virtual std::string failure() const { return {}; }
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
   // Runs the encoder over the sequence's encoder input, if that is not done; otherwise forward()
-  // does it. Throws Error where the cache's memory does not hold it; nothing has changed then. Does
+  // does it. Throws Error if the cache's memory does not hold it; nothing has changed then. Does
   // nothing for decoders.
   virtual void encode(Sequence& /*sequence*/) {}
 

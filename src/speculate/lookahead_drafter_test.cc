@@ -137,7 +137,7 @@ class Counting final : public Drafter {
   Drafter* drafter_;
 };
 
-// Guesses are point masses, and nobody judges the window's nodes. Drafting begins in the third
+// Guesses are point masses, and the window's nodes are not judged. Drafting begins in the third
 // round.
 TEST(LookaheadExactness, TheLawIsTheTargets) {
   const auto rule = std::make_shared<ExactRule>();

@@ -31,7 +31,7 @@ struct BlockHeadOptions {
   Weights weights = Weights::decay;
   double gamma = 7;
   BlockHeadConfig::Markov::Form markov = BlockHeadConfig::Markov::Form::vanilla;  // of dspark
-  int markov_rank = 256;                                                          // likewise
+  int markov_rank = 256;                                                          // of dspark
 };
 
 // The hidden states that are fused, numbered as in ForwardRequest::feature_layers: five, from after
