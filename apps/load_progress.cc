@@ -1,4 +1,5 @@
-#include "load_progress.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/load_progress.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,8 +8,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "state_line.h"
-#include "terminal.h"
+#include "apps/cli/state_line.h"
+#include "apps/cli/terminal.h"
 
 namespace outrider::cli {
 namespace {

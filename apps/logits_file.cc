@@ -1,4 +1,5 @@
-#include "logits_file.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/logits_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,10 +28,10 @@ static_assert(std::endian::native == std::endian::little, "rows are written as t
 // The target of a chain of symbolic links, existing or not: it is written, and the links are kept.
 std::filesystem::path behind_links(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
-  constexpr int kMostLinks = 40;  // Linux's limit
+  constexpr int kMaxLinks = 40;  // Linux's limit
   std::error_code error;
   fs::path end = path;
-  for (int n = 0; n <= kMostLinks; ++n) {
+  for (int n = 0; n <= kMaxLinks; ++n) {
     if (!fs::is_symlink(fs::symlink_status(end, error))) return end;
     const fs::path next = fs::read_symlink(end, error);
     if (error) fail_to_write(path, error.value());

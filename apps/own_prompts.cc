@@ -1,4 +1,5 @@
-#include "own_prompts.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/own_prompts.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -14,7 +15,7 @@ namespace {
 // Stands for the user's text while the template is examined; no template contains it.
 constexpr std::string_view kUsersWords = "outrider-users-words";
 // Of 48 turns that SmolLM2 135M wrote, 39 ended within 96 tokens; the others lost their subject.
-constexpr int kMostOwnPromptTokens = 128;
+constexpr int kMaxOwnPromptTokens = 128;
 // Leaves out the rarest tokens, 0.05 together: a small model loses its subject after one of them.
 constexpr double kOwnPromptTopP = 0.95;
 constexpr std::string_view kBlankBytes = " \t\r\n";
@@ -59,7 +60,7 @@ GenerateRequest own_prompt_request(const ChatTemplate& chat_template, const Toke
     if (literal.end <= opening) literals.push_back(literal);
   }
   options.sampling = {.temperature = 1, .top_p = kOwnPromptTopP};
-  options.max_tokens = kMostOwnPromptTokens;
+  options.max_tokens = kMaxOwnPromptTokens;
   options.ignore_eos = false;
   options.stop_tokens.clear();
   options.stop_strings.clear();

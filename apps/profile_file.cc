@@ -1,4 +1,5 @@
-#include "profile_file.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/profile_file.h"
 
 #include <fmt/format.h>
 
@@ -11,11 +12,11 @@
 #include <system_error>
 #include <vector>
 
-#include "output_place.h"
+#include "apps/cli/output_place.h"
+#include "apps/cli/terminal.h"
+#include "apps/run_on_ranks.h"
 #include "outrider/error.h"
 #include "outrider/method_report.h"
-#include "run_on_ranks.h"
-#include "terminal.h"
 
 namespace outrider::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of one token and of a draft over a context, in all layers of a pass, on one thread.
 // Reported are the bytes of keys and values per second, each counted once, and the share of one
 // thread's read speed in the same run.
@@ -11,8 +12,8 @@
 #include <vector>
 
 #include "bench/bench_main.h"
+#include "kernels/attention/whole_attention.h"
 #include "kernels/dispatch.h"
-#include "kernels/whole_attention.h"
 #include "measure/stream_read.h"
 #include "model/cache/kv_sequence.h"
 
@@ -60,7 +61,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                     .states = nullptr,
                     .n_keys = n_keys,
                     .first_key = 0,
-                    .n_in_place = n_keys,
+                    .n_contiguous = n_keys,
                     .slots = nullptr});
   }
   const double read = StreamRead(kReadBytes, 1).bytes_per_second();
@@ -81,7 +82,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                                .chunks = chunks.data(),
                                .keys_at = shape.keys_at(head),
                                .values_at = shape.values_at(head),
-                               .room = nullptr},
+                               .scratch = nullptr},
                               {sums.data(), states.data()});
       }
     }
@@ -105,7 +106,7 @@ void register_benchmarks() {
       benchmark::RegisterBenchmark(
           name.c_str(), [=](benchmark::State& state) { attend(state, *table, attend_to, kv); })
           ->ArgNames({"keys", "rows"})
-          ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
+          ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMaxAttendRows}})
           ->Unit(benchmark::kMillisecond);
     };
     for (const kernels::KvKind kv : {kernels::KvKind::bf16, kernels::KvKind::int8}) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How close matrix products come to memory speed: bytes of packed weights and operations per
 // second, for every kind, table and 1, 4 and 16 rows, beside a plain streaming read in the same
 // run. A machine's speed drifts: quote ratios only to the read of the same run.
@@ -40,12 +41,12 @@ void stream_read(benchmark::State& state) {
 void multiply(benchmark::State& state, const KernelTable& table, const std::vector<Matrix>& weights,
               int n_rows) {
   Activations x;
-  x.resize(n_rows, kDepth, InputForms::of(weights.front().kind(), table));
+  x.resize(n_rows, kDepth, ActivationForms::of(weights.front().kind(), table));
   for (int row = 0; row < n_rows; ++row) {
     for (int i = 0; i < kDepth; ++i) {
       x.row(row)[i] = static_cast<float>((i * 7 + row) % 31) - 15;
     }
-    x.finish_row(table, row);
+    x.quantize_row(table, row);
   }
   std::vector<float> y(static_cast<std::size_t>(n_rows) * kColumns);
   std::size_t bytes = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokens per second of a model on several ranks, plain and drafted, over links of simulated
 // latency. Ranks are threads of this process, each with a team of threads. The result is how much
 // of the latency drafts hide; no network is measured.

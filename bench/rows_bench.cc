@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on one row between the products, on one thread and in cache: bytes read and written
 // per second for every table.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of sampling and verification beside a pass: turning rows of logits into distributions,
 // and judging drafts of sixteen nodes, at vocabularies of 32k and 128k.
 //
@@ -23,7 +24,7 @@
 #include "model/language_model.h"
 #include "sampling/counter_chance.h"
 #include "sampling/transform.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/draft_tree.h"
 #include "speculate/logits_views.h"
 #include "speculate/rule.h"
@@ -94,14 +95,14 @@ Rounds make_rounds(const Transform& transform, Kind kind, int vocabulary, bool c
                                          : 0;
       if (n_children == 0) continue;
       row = rows.with_noise(std::move(row));
-      const int law = tree.add_distribution();
-      transform.distribution(row, tree.distribution(law));
-      tree.set_draft_prob(node, law);
+      const int dist = tree.add_distribution();
+      transform.distribution(row, tree.distribution(dist));
+      tree.set_draft_prob(node, dist);
       for (int child = 0; child < n_children; ++child) {
         const Draw draw = coupled
                               ? Draw{tree.n_committed() + tree.node(node).depth, 0, Purpose::token}
                               : Draw{tree.n_committed(), tree.n_nodes(), Purpose::draft};
-        tree.add_child(node, chance.categorical(tree.distribution(law), draw), law);
+        tree.add_child(node, chance.categorical(tree.distribution(dist), draw), dist);
       }
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes are either a GGUF file that is read safely, or give an Error.
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +8,7 @@
 #include <string>
 
 #include "fuzz/walk_tensors.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "outrider/error.h"
 
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a grammar: the first byte selects the language, the rest up to a zero byte is the
 // grammar's text. The result is an Error, or a grammar which matches the bytes after the zero byte.
 // Exactly the tokens that the mask allows are accepted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fuzzing loop without libFuzzer, so that GCC alone can run the fuzz targets as tests.
 //
 //   TARGET CORPUS_FOLDER N_MUTANTS         every seed file, then that many mutants of them

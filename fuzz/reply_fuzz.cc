@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a model's reply, in any call format, cut anywhere. The events equal those for the
 // uncut reply. Calls begin and end in order and have JSON objects as arguments. Whatever is neither
 // call nor reasoning is content, byte for byte.
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "chat_template/characters.h"
+#include "chat_template/values/characters.h"
 #include "reply/reply_trace.h"
 
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a task file: an Error, or a task which turns every item into a question or reports a
 // problem with it.
 #include <cstddef>
@@ -7,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "eval/data_file.h"
-#include "eval/question.h"
-#include "eval/task.h"
+#include "eval/tasks/data_file.h"
+#include "eval/tasks/question.h"
+#include "eval/tasks/task.h"
 #include "outrider/error.h"
 
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a chat template, with its variables after a zero byte: an Error, or valid UTF-8 text
 // within the limits, the same when rendered again.
 #include <cstddef>
@@ -7,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "chat_template/characters.h"
 #include "chat_template/render.h"
+#include "chat_template/values/characters.h"
 #include "outrider/error.h"
 
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes are either a segment of a verdict log whose texts match its header, or give an Error.
 #include <algorithm>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the seed files of the readers' fuzz targets, or checks that the committed files equal what
 // it would write. Files with other names in the same folders (fuzzers' findings) are left alone.
 //
@@ -22,12 +23,12 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-using outrider::test_files::append;
-using outrider::test_files::Bytes;
-using outrider::test_files::Gguf;
-using outrider::test_files::safetensors;
-using outrider::test_files::to_bytes;
-namespace gguf = outrider::test_files;
+using outrider::test::append;
+using outrider::test::Bytes;
+using outrider::test::Gguf;
+using outrider::test::safetensors;
+using outrider::test::to_bytes;
+namespace gguf = outrider::test;
 
 Bytes counting_bytes(std::size_t n) {
   Bytes bytes(n);
@@ -121,8 +122,8 @@ Bytes gguf_vocabulary() {
 }
 
 Bytes sentencepiece_model(int kind, bool byte_fallback) {
-  using outrider::test_files::Protobuf;
-  outrider::test_files::SentencePieces file;
+  using outrider::test::Protobuf;
+  outrider::test::SentencePieces file;
   file.piece("<unk>", 0, 2)
       .piece("<s>", 0, 3)
       .piece("</s>", 0, 3)
@@ -140,7 +141,7 @@ Bytes sentencepiece_model(int kind, bool byte_fallback) {
   }
   file.trainer(Protobuf().integer(3, kind).integer(35, byte_fallback ? 1 : 0).text(46, "<s>"));
   if (!byte_fallback) {
-    const auto map = outrider::test_files::charsmap({{"\xef\xac\x81", "fi"}, {"\t", " "}});
+    const auto map = outrider::test::charsmap({{"\xef\xac\x81", "fi"}, {"\t", " "}});
     file.normalizer(Protobuf().text(2, map).integer(4, 1));
   }
   return to_bytes(file.bytes());

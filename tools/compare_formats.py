@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each block format of GGUF compared with its own values in f32. A model of f32 or f16, quantised
 by llama.cpp to one type throughout, has the perplexity of the same file with every matrix
 dequantised. Exits with 1 if the two differ by 0.5 % or a matrix has another type. Needs the package

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hugging Face transformers against Outrider on a GGUF file: greedy continuations of some prompts.
 The first step runs Outrider (no Python package needed), the second judges its output (needs torch,
 transformers, gguf):

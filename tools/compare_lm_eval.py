@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs of lm-evaluation-harness (--log_samples), item by item.
 
     python3 tools/compare_lm_eval.py OURS THEIRS [--accuracy 0.5] [--likelihood 1e-3] [--least 200]

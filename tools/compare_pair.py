@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A target with a drafter: the same bits as the target alone, and the speed compared with
 llama.cpp's server. The prompts are the first 5, 2 and 2 of EAGLE's questions of HumanEval, GSM8K
 and Alpaca, as messages under the model's chat template, at temperature 0.

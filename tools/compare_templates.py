@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """compare_templates.py RENDER_TEMPLATES [N] [SEED]: renders N (5,000) random templates with jinja2 3.1.6, set up as
 Hugging Face transformers does, and with build-dev/tools/render_templates, and prints those that differ. Needs
 `pip install jinja2==3.1.6`. Exit status 1 if there are any.
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import warnings
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/golden"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/golden/make"))
 import make_template_goldens as goldens  # noqa: E402
 
 warnings.filterwarnings("ignore")  # Python's warnings about the templates

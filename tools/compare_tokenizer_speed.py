@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The speed of Outrider's tokenizers compared with Hugging Face's: the same text to the same ids,
 one thread each, in turn.
 

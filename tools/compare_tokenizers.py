@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outrider's tokenizers against another program's on random strings of assigned characters, words,
 blanks, digits, punctuation and emoji sequences, without the model's own special tokens.
 

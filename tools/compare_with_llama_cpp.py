@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """llama.cpp against Outrider on one model: the same prompt, greedily continued, the same text.
 Exits with 1 if the texts differ. The model is converted by llama.cpp's own script and run in f32,
 as the other side was:

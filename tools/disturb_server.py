@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that misuse a server, beside clients that must get correct answers all the while.
 
     python3 tools/disturb_server.py http://127.0.0.1:8080 --disconnects 1000 --malformed 500

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws the figures of the documents, docs/figures/*.svg.
 
     tools/draw_figures.py            writes them

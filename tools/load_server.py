@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that request texts from a server, all at once: tokens per second, times to the first
 token and between tokens, and this program's own share of the processor.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small tasks for lm-evaluation-harness from local test sets: no network, nothing of the data is kept
 but in the folder that is made.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures drafters beside plain decoding and writes docs/results.md. It covers the family in
 models/, and a pair of downloaded models on Spec-Bench, by category, at temperatures 0 and 1, beside
 llama.cpp's server with the same files.

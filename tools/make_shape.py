@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes a GGUF model of random weights in Q8_0, to measure what passes cost: docs/moe.md.
 
     make_shape.py hybrid|dense|moe OUT.gguf [--layers N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes a tokenizer.json for Hugging Face's tokenizers from other files: the reference of
 compare_tokenizers.py and compare_tokenizer_speed.py if a model comes without one.
 

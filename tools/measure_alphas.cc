@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // measure_alphas [-n N] TARGET TEXTS DRAFTER...: how often a drafted token is accepted at each
 // position of a chain of five, given that all before it are. This is the n-alpha of Li et al.
 // ("EAGLE", 2024, section 4.1) for a feature head, whose n-th token reads n features of its own. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // measure_drafters [-n N] TARGET TEXTS DRAFTER...: how well drafters draft for a target, as in the
 // tables of docs/training.md and docs/drafters.md. A drafter is a spec, or the path of a model. The
 // beginnings of N texts (200) are continued at temperatures 0 and 1 with drafts of the drafter's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // measure_prompts [-n N] TARGET QUESTIONS DRAFTER...: drafters side by side on several kinds of
 // prompts, as in the table of docs/drafters.md. QUESTIONS is Spec-Bench's question.jsonl or a file
 // of that form: JSON objects with a "category" and "turns", of which the first is asked. From each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // measure_speed [-n N] [-r ROUNDS] [-t THREADS] TARGET TEXTS WAY...: the speed-up over plain
 // decoding. A way is a drafter, DRAFTER[@TREE[@VERIFICATION]], a spec or the path of a model. In
 // every round each of N (20) texts (measured_texts.h) is continued plainly and then in every way,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A tokenizer's cost per byte as the text grows: nanoseconds of processor time per byte at 100 kB,
 1 MB and 10 MB, and the ratio of the last to the first.
 

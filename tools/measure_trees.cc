@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // measure_trees [-e] TARGET DRAFTER TEXTS [N [TREE...]]: tokens per target pass for chains and
 // trees, and the drafting time per pass, as in the tables of docs/drafters.md. DRAFTER is a spec
 // (model:PATH). Without trees, those of the first table are measured: each group has equally many

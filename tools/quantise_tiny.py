@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A tiny random Llama quantised by the programs that publish quantised models, on a CPU. Beside
 each form is its twin: the same numbers dequantised by that program's own code, in f32.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replicas and batch generation on a Ray cluster of two nodes on this machine, while processes are
 killed.
 

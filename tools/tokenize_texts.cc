@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokenizes for tools/compare_tokenizers.py and tools/compare_tokenizer_speed.py. Each input line
 // is JSON, each output line is the answer to it, an object. No special tokens are added.
 //

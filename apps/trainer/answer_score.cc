@@ -1,9 +1,10 @@
-#include "trainer/answer_score.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/answer_score.h"
 
 #include <vector>
 
-#include "eval/item.h"
 #include "eval/metrics/bleu.h"
+#include "eval/tasks/item.h"
 
 namespace outrider::cli {
 

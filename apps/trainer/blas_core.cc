@@ -1,4 +1,5 @@
-#include "trainer/blas_core.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/blas_core.h"
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <dlfcn.h>

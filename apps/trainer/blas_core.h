@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses OpenBLAS kernels, if libtorch was built with OpenBLAS.
 #ifndef OUTRIDER_APPS_TRAINER_BLAS_CORE_H_
 #define OUTRIDER_APPS_TRAINER_BLAS_CORE_H_

@@ -1,4 +1,5 @@
-#include "trainer/head_flags.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/head_flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,12 +8,12 @@
 #include <memory>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/warnings.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/generated_source.h"
-#include "warnings.h"
+#include "train/batches/generated_source.h"
 
 namespace outrider::cli {
 namespace {

@@ -1,4 +1,5 @@
-#include "trainer/heap.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/heap.h"
 
 #include <malloc.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-#include "trainer/progress_line.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/progress_line.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,8 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "clock_text.h"
-#include "terminal.h"
+#include "apps/cli/clock_text.h"
+#include "apps/cli/terminal.h"
 
 namespace outrider::cli {
 namespace {

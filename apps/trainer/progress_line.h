@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The progress of a training run: on a terminal one line that is redrawn, elsewhere a line at
 // intervals.
 #ifndef OUTRIDER_APPS_TRAINER_PROGRESS_LINE_H_

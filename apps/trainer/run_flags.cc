@@ -1,4 +1,5 @@
-#include "trainer/run_flags.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/run_flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,14 +10,14 @@
 #include <system_error>
 #include <utility>
 
-#include "commands.h"
-#include "flag_values.h"
-#include "help_format.h"
-#include "interrupt.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/interrupt.h"
+#include "apps/commands.h"
+#include "apps/trainer/heap.h"
+#include "apps/trainer/progress_line.h"
 #include "outrider/error.h"
 #include "train/device.h"
-#include "trainer/heap.h"
-#include "trainer/progress_line.h"
 
 namespace outrider::cli {
 namespace {
@@ -146,7 +147,7 @@ void add_divergence(CLI::App& command, std::string& name, const std::string& gro
   std::vector<std::string> names;
   for (const auto& known : kDivergences) names.emplace_back(known.first);
   add_choice(command, "--divergence", name, names,
-             fmt::format("From the target's law to the drafter's (default: {})", name))
+             fmt::format("From the target's distribution to the drafter's (default: {})", name))
       ->group(group);
 }
 

@@ -1,13 +1,14 @@
-#include "trainer/seq2seq_shape.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/seq2seq_shape.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "flag_values.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/warnings.h"
 #include "outrider/error.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train dflash and dspark: heads that draft a block in one pass.
 #include <fmt/format.h>
 
@@ -6,11 +7,11 @@
 #include <string>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/trainer/head_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "train/objectives/block_head.h"
-#include "trainer/head_flags.h"
-#include "trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train distill: trains a drafter towards its target.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,16 +7,16 @@
 #include <string>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/shape_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "tokenizer/same_vocabulary.h"
 #include "train/objectives/distill.h"
-#include "trainer/run_flags.h"
-#include "trainer/shape_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {

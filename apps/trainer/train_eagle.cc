@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train eagle: a head that drafts on the target's features.
 #include <fmt/format.h>
 
@@ -8,17 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/trainer/head_flags.h"
+#include "apps/trainer/mask_row_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/draft_vocabulary.h"
+#include "train/losses/draft_vocabulary.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/eagle3.h"
 #include "train/objectives/parallel_eagle.h"
-#include "trainer/head_flags.h"
-#include "trainer/mask_row_flags.h"
-#include "trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train lm: a language model from text, or from completions of prompts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/shape_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "train/objectives/lm.h"
-#include "trainer/run_flags.h"
-#include "trainer/shape_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train medusa: heads on the target's last feature, each for a later token.
 #include <fmt/format.h>
 
@@ -5,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/trainer/head_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "train/objectives/medusa.h"
-#include "trainer/head_flags.h"
-#include "trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {

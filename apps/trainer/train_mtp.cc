@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train mtp: multi-token prediction modules for a model that does not change.
 #include <fmt/format.h>
 
@@ -5,12 +6,12 @@
 #include <memory>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/trainer/head_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "outrider/error.h"
 #include "train/objectives/mtp.h"
-#include "trainer/head_flags.h"
-#include "trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {

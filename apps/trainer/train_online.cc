@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train online: a drafter that keeps learning from its target's verdicts.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,19 +10,19 @@
 #include <thread>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/state_line.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "model/config.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "state_line.h"
-#include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
-#include "train/llama_config.h"
+#include "train/modules/llama_config.h"
 #include "train/objectives/online.h"
-#include "trainer/run_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {

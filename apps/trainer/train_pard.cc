@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train pard: a small model that learns to draft several tokens in one pass.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,17 +7,17 @@
 #include <string>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/mask_row_flags.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "model/config.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/llama_config.h"
+#include "train/modules/llama_config.h"
 #include "train/objectives/pard.h"
-#include "trainer/mask_row_flags.h"
-#include "trainer/run_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train router: the learned deferral of a cascade.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,19 +13,19 @@
 #include <string>
 #include <vector>
 
-#include "base/atomic_file.h"
-#include "flag_values.h"
-#include "interrupt.h"
-#include "output_place.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/interrupt.h"
+#include "apps/cli/output_place.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/train_commands.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
 #include "train/device.h"
 #include "train/fit_router.h"
-#include "trainer/run_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns conversations into prompts by the model's chat template.
 #ifndef OUTRIDER_CHAT_H_
 #define OUTRIDER_CHAT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares ways to decode the same prompts, timed in turn with plain decoding.
 //
 //   auto model = outrider::Model::load("SmolLM2-1.7B-Instruct");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text embeddings: the mean over all tokens of the model's last hidden states after the final norm,
 // scaled to length 1.
 //

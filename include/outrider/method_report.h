@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures with intervals and bounds from the rounds of compare_methods(), and reports of them as
 // text, JSON, CSV and HTML.
 //

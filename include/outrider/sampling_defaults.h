@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sampling parameters that a model's files recommend.
 #ifndef OUTRIDER_SAMPLING_DEFAULTS_H_
 #define OUTRIDER_SAMPLING_DEFAULTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logits and hidden states of given texts.
 //
 //   outrider::Scoring scoring(model, {{.ids = ids}});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text to tokens and back.
 #ifndef OUTRIDER_TOKENIZER_H_
 #define OUTRIDER_TOKENIZER_H_

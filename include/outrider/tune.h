@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds good settings by measuring: the fastest draft tree for a drafter on this machine, and the
 // layers that a target may skip to draft for itself.
 //
@@ -65,8 +66,8 @@ struct ContinuedTexts {
 struct TreeProfileOptions {
   ContinuedTexts texts = {.count = 40, .max_tokens = 64};  // max_tokens: at least 8
   int ranks = 8;                                           // children of a node that are tried
-  int most_nodes = 63;  // of a planned draft; the target's passes are measured up to it
-  int rounds = 3;       // of the measurement of passes
+  int max_nodes = 63;  // of a planned draft; the target's passes are measured up to it
+  int rounds = 3;      // of the measurement of passes
   std::string siblings = "without";
   MeasureProgress progress = {};
 };

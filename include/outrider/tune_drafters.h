@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds by measurement the fastest drafter and draft length on this machine, with this model, on
 // texts of the user's kind.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outrider: language-model inference built around speculation.
 
 A drafter proposes tokens, and the target verifies them in one pass. By default the tokens are
@@ -7,6 +8,7 @@ bit-identical to those of decoding without a drafter.
 from typing import TYPE_CHECKING
 
 from ._outrider import (
+    ChatStream,
     Draft,
     DraftedText,
     Error,
@@ -16,6 +18,7 @@ from ._outrider import (
     Model,
     ModelSummary,
     Reply,
+    ReplyPiece,
     Result,
     SamplingParams,
     Statistics,
@@ -33,6 +36,7 @@ from .server_process import Server
 from .serving import serve
 
 __all__ = [
+    "ChatStream",
     "Draft",
     "DraftedText",
     "Error",
@@ -43,6 +47,7 @@ __all__ = [
     "ModelSummary",
     "OwnDrafter",
     "Reply",
+    "ReplyPiece",
     "Result",
     "SamplingParams",
     "Server",

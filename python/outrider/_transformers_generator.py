@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transformers' `generate` on an outrider.Generator."""
 
 import warnings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model taken from the memory of transformers: `outrider.from_transformers`."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scores as transformers defines them: logits after penalties, temperature and truncation."""
 
 import numpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program that ends when the process which started it does: PARENT PROGRAM ARGUMENTS...
 
 This is a separate script in a fresh process. It does the work between fork and exec without running

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """outrider.generate(): everything in one call."""
 
 from __future__ import annotations
@@ -7,7 +8,17 @@ from typing import Any, Optional, Union
 
 from ._outrider import Generator, Model, SamplingParams, UsageError, escape_spec_value
 
-_MODEL = ("weights", "kv", "threads", "kernels", "kv_memory", "experts", "experts_memory", "progress")
+_MODEL = (
+    "weights",
+    "kv",
+    "threads",
+    "kernels",
+    "kv_memory",
+    "experts",
+    "experts_memory",
+    "device",
+    "progress",
+)
 _SPECULATION = ("drafter", "rule", "tree", "verify", "adaptive", "drafter_options")
 _SAMPLING = (
     "temperature",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drafters written in Python."""
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class OwnDrafter:
 
     def propose(self, text: DraftedText, draft: Draft) -> Optional[Any]:
         """Adds tokens to the draft, or returns ids that follow the text as a chain (at most
-        draft.most_depth and draft.most_nodes of them), or does neither."""
+        draft.max_depth and draft.max_nodes of them), or does neither."""
         raise NotImplementedError
 
     def observe(self, text: DraftedText, accepted: Any) -> None:

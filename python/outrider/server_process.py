@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`outrider serve` as a child of this process: for outrider.serve(), and for the replicas of outrider.ray."""
 
 from __future__ import annotations

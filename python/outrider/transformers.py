@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For users of Hugging Face transformers: its models, and its `generate`.
 
     model = outrider.from_transformers(hf_model, tokenizer)

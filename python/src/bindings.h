@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Declarations shared by the files of the Python extension. Each file binds one part of the public
 // headers by a function that is declared here and called in module.cc.
 //

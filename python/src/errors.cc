@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.Error and outrider.UsageError, for the exceptions of the same names.
 #include <cstring>
 

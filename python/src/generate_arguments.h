@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keyword arguments of generate(), stream() and chat().
 #ifndef OUTRIDER_PYTHON_GENERATE_ARGUMENTS_H_
 #define OUTRIDER_PYTHON_GENERATE_ARGUMENTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Releasing and taking the GIL until the process ends.
 //
 // Python ends daemon threads when they try to take the GIL. Up to 3.13 it unwinds their stacks

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.Grammar.
 #include "outrider/grammar.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Masks written in Python: callables that get a MaskedText and return which tokens may follow.
 #include "mask.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Masks written in Python, as the engine sees them.
 #ifndef OUTRIDER_PYTHON_MASK_H_
 #define OUTRIDER_PYTHON_MASK_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider._outrider: the engine's public headers for Python. The package outrider/ adds the parts
 // that are better written in Python.
 #include "bindings.h"

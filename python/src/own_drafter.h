@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters written in Python, as the engine sees them.
 #ifndef OUTRIDER_PYTHON_OWN_DRAFTER_H_
 #define OUTRIDER_PYTHON_OWN_DRAFTER_H_

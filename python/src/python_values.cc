@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ids, conversations and schemas in Python's notation.
 #include <cstdint>
 #include <limits>
@@ -38,8 +39,8 @@ std::vector<TokenId> read_array(const py::array& array) {
     std::vector<TokenId> ids;
     ids.reserve(static_cast<std::size_t>(values.size()));
     for (py::ssize_t i = 0; i < values.size(); ++i) {
-      constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-      if (values.at(i) > kMost) refuse("the id " + std::to_string(values.at(i)));
+      constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+      if (values.at(i) > kMax) refuse("the id " + std::to_string(values.at(i)));
       ids.push_back(to_id(static_cast<std::int64_t>(values.at(i))));
     }
     return ids;

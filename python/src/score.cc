@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model.logits() and Model.features().
 #include "outrider/score.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model as Python holds it, with the turn that its generators' passes take.
 #ifndef OUTRIDER_PYTHON_SHARED_MODEL_H_
 #define OUTRIDER_PYTHON_SHARED_MODEL_H_

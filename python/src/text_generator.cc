@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "text_generator.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequ
                                                         bool keeps_tokens) {
   const std::lock_guard turn(model_->turn);
   BatchOptions options = batch_->options();
-  options.most_running =
+  options.max_running =
       static_cast<int>(std::max<std::size_t>(active_.size() + requests.size(), 1));
   batch_->set_options(options);
   const bool plans_drafts = speculation_.adaptive && speculation_.drafter != "none";
@@ -129,7 +130,7 @@ void TextGenerator::end_left() {
 void TextGenerator::keep_last_text(bool keep) {
   const std::lock_guard turn(model_->turn);
   BatchOptions options = batch_->options();
-  options.most_kept = keep ? 1 : 0;
+  options.max_kept = keep ? 1 : 0;
   batch_->set_options(options);
 }
 

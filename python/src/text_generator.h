@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The implementation of Python's Generator: a batch of one drafter, stepped by the threads that
 // wait for texts.
 //

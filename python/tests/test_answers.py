@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of map_prompts, with each answer once; batches and their workers. None of it needs Ray itself."""
 
 import collections

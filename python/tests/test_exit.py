@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of Python while daemon threads are in the engine: no abort, and nothing on stderr."""
 
 import subprocess

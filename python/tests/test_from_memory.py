@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models from arrays: the same bits as from the files, and the same messages."""
 
 import json

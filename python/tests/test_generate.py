@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generation: the same bits as the command line, batches, streams, keywords."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log-likelihoods in batches; with lm-eval installed, the harness' model class, compared with
 transformers' if installed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Masks written in Python: every node is masked, drafts change no bits, exceptions propagate."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Possible errors around the engine: first calls on many threads, uninitialised objects."""
 
 import array
@@ -70,6 +71,7 @@ refused(lambda: outrider.Generator.generate(None, "a"))
 refused(lambda: outrider.Generator.__new__(outrider.Generator).generate("a"))
 refused(lambda: outrider.Generator.__new__(outrider.Generator).model)
 refused(lambda: outrider.Generator.__new__(outrider.Generator).stream("a"))
+refused(lambda: outrider.Generator.__new__(outrider.Generator).stream_chat([]))
 refused(lambda: outrider.Generator(outrider.Model.__new__(outrider.Model)))
 for of in vars(module).values():
     if isinstance(of, type) and not issubclass(of, Exception):
@@ -330,7 +332,7 @@ def test_masks_of_another_length_or_byte_order(model, plain):
             plain.generate(PROMPTS[0], max_tokens=1, mask=lambda text: wrong)
 
 
-def test_laws_rounded_to_bfloat16(model):
+def test_distributions_rounded_to_bfloat16(model):
     class Drafter:
         def propose(self, text, draft):
             draft.draw(-1, ([1, 2], [0.5 * (1 + 2**-8)] * 2))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model and Tokenizer: what is loaded, rows of logits and hidden states."""
 
 import gc

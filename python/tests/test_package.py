@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package itself: its program, its stubs, its names."""
 
 import ast
@@ -78,3 +79,4 @@ def test_the_stubs_name_every_keyword():
         of_chat = {"tools", "tool_choice", "variables", "parallel_calls", "trust_messages"}
         others = {"add_special", "encoder_prompt"}  # set by the template
         assert named["chat"] - of_chat - {"sampling"} == keywords - others
+        assert named["stream_chat"] == named["chat"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replicas for prompts, broken streams; with Ray installed, clusters of two nodes."""
 
 import collections
@@ -238,13 +239,13 @@ def test_the_ingress_takes_what_replicas_and_queues_hold():
     from ray.serve.config import AutoscalingConfig
 
     from outrider.ray import serve_app
-    from outrider.ray.serving import _most_replicas
+    from outrider.ray.serving import _max_replicas
 
     for options, most in (({"num_replicas": 3}, 3), ({"num_replicas": "auto"}, 100),
                           ({"autoscaling_config": {"max_replicas": 7}}, 7), ({"autoscaling_config": {}}, 100),
                           ({"autoscaling_config": AutoscalingConfig(max_replicas=5)}, 5)):
-        assert _most_replicas(options) == most
-    app = serve_app(MODELS / "target", replicas=2, parallel=4, queue=3, most_waiting=5)
+        assert _max_replicas(options) == most
+    app = serve_app(MODELS / "target", replicas=2, parallel=4, queue=3, max_waiting=5)
     assert app._bound_deployment.max_ongoing_requests == 2 * (4 + 3) + 5 + 1
 
 

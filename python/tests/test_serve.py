@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """outrider.serve(): a process that answers, and whose end is detected."""
 
 import json

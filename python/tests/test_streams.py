@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Abandoned streams: their memory is given back."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads and signals: which thread may use a generator, and the effect of Ctrl-C."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transformers' generate on the engine, and models of transformers taken from memory."""
 
 import json

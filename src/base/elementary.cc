@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every function reduces its argument to a small interval around 0, where it sums a Taylor
 // polynomial. The coefficients are the doubles nearest to the series' own, so they are easy to
 // check. The degree is the smallest for which the first omitted term is below 2^-57 of the result,

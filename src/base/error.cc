@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/error.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/vocabulary_translation.h"
 
 #include <gtest/gtest.h>
@@ -90,8 +91,8 @@ TEST(VocabularyTranslation, ReadingThatIsLongerThanSpellingIsNotTaken) {
   VocabularyTranslation translation{.spelled = {{5}, {6, 7}}, .shared = {}};
   const std::vector<TokenId> tokens = {0, 1};
   EXPECT_EQ(translation.read_text(tokens, true), (std::vector<TokenId>{5, 6, 7}));
-  EXPECT_EQ(translation.most_read(tokens, true), 4);
-  EXPECT_EQ(translation.most_read(tokens, false), 3);
+  EXPECT_EQ(translation.max_read(tokens, true), 4);
+  EXPECT_EQ(translation.max_read(tokens, false), 3);
   std::vector<TokenId> given = {1, 1, 1, 1};
   translation.read = [&](std::span<const TokenId>, bool) { return given; };
   EXPECT_EQ(translation.read_text(tokens, true), given);

@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions.
 #include <fmt/format.h>
 
-#include "chat_template/checks.h"
-#include "chat_template/filters.h"
-#include "chat_template/globals.h"
+#include "chat_template/functions/checks.h"
+#include "chat_template/functions/filters.h"
+#include "chat_template/functions/globals.h"
+#include "chat_template/functions/methods.h"
+#include "chat_template/functions/parameters.h"
 #include "chat_template/interpreter.h"
 #include "chat_template/interpreter_guards.h"
-#include "chat_template/lookup.h"
 #include "chat_template/loop.h"
-#include "chat_template/methods.h"
-#include "chat_template/operations.h"
-#include "chat_template/parameters.h"
-#include "chat_template/printed.h"
+#include "chat_template/values/lookup.h"
+#include "chat_template/values/operations.h"
+#include "chat_template/values/printed.h"
 
 namespace outrider::jinja {
 

@@ -1,4 +1,5 @@
-// Compares templates of our own with jinja2 3.1.6 (tests/golden/make_template_goldens.py), and
+// SPDX-License-Identifier: Apache-2.0
+// Compares templates of our own with jinja2 3.1.6 (tests/golden/make/make_template_goldens.py), and
 // those of published models with recorded renderings.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 
 #include "outrider/chat_template.h"
 #include "outrider/error.h"
-#include "tests/support/golden_time.h"
+#include "tests/support/goldens/golden_time.h"
 
 namespace outrider {
 namespace {
@@ -32,7 +33,7 @@ void expect_rendering(const std::string& text, const Json& context, const Json* 
                       const std::string& error) {
   std::string got;
   try {
-    got = ChatTemplate(text).render(context.dump(), testing::golden_time);
+    got = ChatTemplate(text).render(context.dump(), test::golden_time);
   } catch (const Error& thrown) {
     ASSERT_EQ(output, nullptr) << thrown.what();
     constexpr std::string_view kRaised = "TemplateError: ";

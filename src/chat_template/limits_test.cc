@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits on a template's cost: exceeding one gives one clear error with its line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Macros, and call blocks.
 #include <fmt/format.h>
 
@@ -5,7 +6,7 @@
 
 #include "chat_template/interpreter.h"
 #include "chat_template/interpreter_guards.h"
-#include "chat_template/printed.h"
+#include "chat_template/values/printed.h"
 
 namespace outrider::jinja {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements.
 #include <fmt/format.h>
 
@@ -6,8 +7,8 @@
 #include "chat_template/interpreter.h"
 #include "chat_template/interpreter_guards.h"
 #include "chat_template/loop.h"
-#include "chat_template/operations.h"
-#include "chat_template/printed.h"
+#include "chat_template/values/operations.h"
+#include "chat_template/values/printed.h"
 
 namespace outrider::jinja {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The places of barriers between recorded steps. They are derived from what each step reads and
 // writes, since no tool would find a missing one.
 #ifndef OUTRIDER_DEVICE_BARRIERS_H_

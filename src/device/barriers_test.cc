@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares derived barriers with every pair of steps, and shows what a wrong one does to a
 // program's bytes.
 #include "device/barriers.h"
@@ -10,9 +11,9 @@
 #include <random>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/kernel_steps.h"
-#include "device/trial.h"
+#include "device/trials/trial.h"
 
 namespace outrider::device {
 namespace {

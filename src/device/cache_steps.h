@@ -1,5 +1,6 @@
-// Steps that write to a paged KV cache (kernels/kv_layout.h): storing new tokens, and moving
-// tokens.
+// SPDX-License-Identifier: Apache-2.0
+// Steps that write to a paged KV cache (kernels/attention/kv_layout.h): storing new tokens, and
+// moving tokens.
 #ifndef OUTRIDER_DEVICE_CACHE_STEPS_H_
 #define OUTRIDER_DEVICE_CACHE_STEPS_H_
 
@@ -15,12 +16,16 @@ namespace outrider::device {
 struct CacheShape {
   kernels::KvKind kv = kernels::KvKind::f32;
   int n_kv_heads = 1;
-  int head_dim = 1;  // at most kMostHeadDim (attend_steps.h)
+  int head_dim = 1;  // at most kMaxHeadDim (attend_steps.h)
+  // Of a cache whose heads stand in several ranges: these are some of the row's.
+  int first_head = 0;
+  int heads_of_row = 0;  // 0: n_kv_heads
 };
 
 struct CacheNumbers {
-  std::uint32_t n_kv_heads, head_dim, most_rows;
-  std::uint32_t block_words;  // one head's keys, or values, in a page
+  std::uint32_t n_kv_heads, head_dim, max_rows;
+  std::uint32_t block_words;  // of one head's keys, or values, in a page
+  std::uint32_t first_head, heads_of_row;
 };
 
 // A token's place: the cache word at which its page begins, and its place in the page.
@@ -30,8 +35,8 @@ struct TokenPlace {
 };
 struct StoreRanges {
   Range places;  // TokenPlace (most rows)
-  Range keys;    // f32 (most rows, kv heads, head_dim)
-  Range values;  // f32 (most rows, kv heads, head_dim)
+  Range keys;    // f32 (most rows, kv heads of the row, head_dim)
+  Range values;  // likewise
   Range cache;
 };
 // No two rows may have the same place.

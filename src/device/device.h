@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices run steps: the processor with the scalar kernels (host_device.h), or a GPU
 // (vulkan/vulkan_device.h). They offer memory and recorded programs, and know nothing about models.
 //
@@ -11,8 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "device/step.h"
 
@@ -28,8 +31,8 @@ struct DeviceFacts {
   // The parts of its arithmetic that are used, in words.
   std::string tier;
   std::size_t memory_bytes = 0;  // of its largest heap; 0: unknown
-  std::size_t most_buffer_bytes = 0;
-  std::uint32_t most_groups = 0;  // the most workgroups along one axis of a step's grid
+  std::size_t max_buffer_bytes = 0;
+  std::uint32_t max_groups = 0;  // the most workgroups along one axis of a step's grid
 };
 
 // Recorded steps with their barriers. They may be submitted any number of times.
@@ -54,8 +57,11 @@ class Device {
 
   virtual const DeviceFacts& facts() const = 0;
 
-  // n_bytes above 0. The contents are undefined. Throws Error beyond DeviceFacts::most_buffer_bytes
-  // and if the device's memory is full; the device is unchanged then.
+  // Why it cannot be used any more; empty: it can. Thread-safe.
+  virtual std::string failure() const { return {}; }
+
+  // n_bytes above 0. What it holds is not said. Throws Error beyond DeviceFacts::max_buffer_bytes,
+  // and NoDeviceMemory where the device's memory is out; the device is as it was then.
   virtual std::unique_ptr<Buffer> allocate(std::size_t n_bytes) = 0;
 
   // Both wait for everything submitted before. `to` and `from` are as long as the span.
@@ -68,11 +74,17 @@ class Device {
   // Runs the program after everything submitted before, on the buffers' contents at that time.
   virtual Ticket submit(const Program& program) = 0;
 
-  // Waits until the submission and all before it have ended. Throws Error if the device is lost.
+  // Until the submission and all before it have ended. Where the device is lost, this and all that
+  // waits or submits throw LostDevice, then and from then on.
   virtual void wait(Ticket ticket) = 0;
 
  protected:
   Device() = default;
+
+ private:
+  friend void require_known_answers(Device& device, std::span<const Step> steps);
+
+  std::set<std::pair<Kernel, std::uint32_t>> tried_;  // kernels whose form gave the known answers
 };
 
 }  // namespace outrider::device

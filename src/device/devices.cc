@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public interface (outrider/devices.h), if Vulkan is built.
 #include "outrider/devices.h"
 
@@ -5,9 +6,9 @@
 
 #include <memory>
 
-#include "device/check.h"
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/open_device.h"
+#include "device/trials/check.h"
 #include "device/vulkan/vulkan_device.h"
 #include "outrider/error.h"
 
@@ -54,7 +55,7 @@ DeviceSummary summarise(const std::shared_ptr<device::VulkanInstance>& vulkan, s
   summary.kind = name_of(physical.facts.kind);
   summary.is_software = physical.facts.kind == DeviceKind::software;
   summary.memory_bytes = physical.facts.memory_bytes;
-  summary.most_buffer_bytes = physical.facts.most_buffer_bytes;
+  summary.max_buffer_bytes = physical.facts.max_buffer_bytes;
   summary.refused = physical.refused;
   if (!summary.refused.empty()) return summary;
   try {

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public interface (outrider/devices.h), if Vulkan is not built.
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/open_device.h"
 #include "outrider/devices.h"
 #include "outrider/error.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps and what each computes: the work of a slot of the scalar kernel table, for all rows at
 // once (kernels/table.h), with its layouts.
 //
@@ -40,40 +41,53 @@ struct QuantizedRanges {
 };
 
 struct QuantizeNumbers {
-  std::uint32_t k, slots, most_rows;
+  std::uint32_t k, slots, max_rows;
 };
 // x f32 (most, k). Rows with an infinity or a NaN are handled as in quantize_row.
 Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out);
 
-// A packed matrix (n_columns, k) in the layout of table `scalar`.
+// A packed matrix (n_columns, k) as table `scalar` has it, or some columns of one that stands in
+// several ranges.
 struct WeightRange {
   kernels::WeightKind kind = kernels::WeightKind::int8;  // int8 or int4
   Range tiles;
   int n_columns = 0;
   int k = 0;
+  int first_column = 0;  // of all of them
+  int all_columns = 0;   // 0: n_columns
 };
 struct ProductNumbers {
-  std::uint32_t n_columns, k, slots, most_rows;
+  std::uint32_t n_columns, k, slots, max_rows, y_stride, y_first;
 };
-// y f32 (most, n_columns) = x W^T.
+// y f32 (most, all columns) = x W^T, these columns alone.
 Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
              const Range& y);
 
 struct NormNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
   float epsilon;
 };
 // x, y f32 (most, n); weight f32 (n).
 Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormNumbers& shape,
               const Range& y);
 
-struct RotateNumbers {
-  std::uint32_t n_heads, head_dim, half, most_rows;
+struct LayerNormNumbers {
+  std::uint32_t n, max_rows;
+  float epsilon;
+  std::uint32_t has_bias, picks;
+};
+// As rms_norm, less the mean; bias f32 (n), or null. Of the rows in order, or of those that stand
+// in picked, u32 (most); or null.
+Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
+                const Range* bias, const NormNumbers& shape, const Range& y);
+
+struct ApplyRopeNumbers {
+  std::uint32_t n_heads, head_dim, half, max_rows;
 };
 // x f32 (most, n_heads, head_dim), in place; cosines and sines f32 (most, half). head_dim is at
 // least 2 half.
-Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
-            const RotateNumbers& shape);
+Step apply_rope(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
+                const ApplyRopeNumbers& shape);
 
 // Single operations, for known answers: results must have the processor's bits (any NaN equals any
 // NaN). Native ones are the driver's own, which the Vulkan specification does not fully define; the
@@ -82,7 +96,7 @@ enum class Function : std::uint32_t {
   fused,                    // a * b + c, rounded once
   divide,                   // a / b
   root,                     // of a
-  exponential,              // e^a (kernels/vector_math.h)
+  exponential,              // e^a (kernels/vectors/vector_math.h)
   exponential_of_negative,  // the same, for a <= 0
   round_even,               // a, |a| < 2^22, to the nearest integer
   from_f16,                 // from a's low 16 bits

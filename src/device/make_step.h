@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Code shared by the functions that make steps.
 #ifndef OUTRIDER_DEVICE_MAKE_STEP_H_
 #define OUTRIDER_DEVICE_MAKE_STEP_H_

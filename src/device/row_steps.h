@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps on a pass's rows between products, besides those of kernel_steps.h. Each does for all rows
 // what an op of a pass does for one (model/pass/op.h), with the scalar kernel table's bits.
 #ifndef OUTRIDER_DEVICE_ROW_STEPS_H_
 #define OUTRIDER_DEVICE_ROW_STEPS_H_
 
+#include <array>
 #include <cstdint>
 
 #include "device/kernel_steps.h"
@@ -18,7 +20,7 @@ struct Columns {
 };
 
 struct PieceNumbers {
-  std::uint32_t stride, first, n, n_pieces, weight_step, most_rows;
+  std::uint32_t stride, first, n, n_pieces, weight_step, max_rows;
   float epsilon;
 };
 // Applies rms_norm to each of n_pieces consecutive parts of a row, n floats each, from column
@@ -26,22 +28,24 @@ struct PieceNumbers {
 Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
                    const PieceNumbers& shape);
 
-enum class GateActivation : std::uint32_t { silu, gelu_tanh };
+enum class GateActivation : std::uint32_t { silu, gelu_tanh, gelu_erf };
 struct GateNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
 };
 // y = activation(gate) * up, all f32 (most, n).
 Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
           const Range& y);
+// x = activation(x), f32 (most, n).
+Step activate(const Rows& rows, GateActivation activation, int n, const Range& x);
 
 struct AddNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
 };
 // to += from, f32 (most, n) each.
 Step add_rows(const Rows& rows, int n, const Range& to, const Range& from);
 
 struct ColumnNumbers {
-  std::uint32_t stride, first, n, most_rows;
+  std::uint32_t stride, first, n, max_rows;
   float scale;
 };
 // x += bias, f32 (n).
@@ -49,13 +53,39 @@ Step add_bias(const Rows& rows, const Range& x, const Columns& columns, const Ra
 // x *= scale.
 Step scale_rows(const Rows& rows, const Range& x, const Columns& columns, float scale);
 
+struct CapNumbers {
+  std::uint32_t n, max_rows;
+  float cap, inverse;
+};
+// x = cap tanh(x / cap), f32 (most, n); cap above 0, with a finite inverse.
+Step cap_rows(const Rows& rows, int n, const Range& x, float cap);
+
 struct CopyNumbers {
-  std::uint32_t from_stride, from_first, to_stride, to_first, n, most_rows, picks;
+  std::uint32_t from_stride, from_first, to_stride, to_first, n, max_rows, picks;
 };
 // Row i of `to` = row i of `from`, or with `picked`, u32 (most), the row picked[i]. Both have the
 // same n.
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns);
+
+// Of some numbers the largest: which it is, and its bits. The first among equals, and -0 equals 0;
+// a NaN only where there is nothing else, and then the first.
+struct BestOfRow {
+  std::uint32_t index;
+  std::uint32_t bits;
+};
+struct BestNumbers {
+  std::uint32_t n, part, n_parts, max_rows;
+};
+// Numbers that a workgroup compares: thirty-two for each lane.
+inline constexpr std::uint32_t kPartOfBest = 2048;
+constexpr int parts_of_best(int n) {
+  return static_cast<int>((static_cast<std::uint32_t>(n) + kPartOfBest - 1) / kPartOfBest);
+}
+// x f32 (most, n), n above 0; best BestOfRow (most). Between the two steps parts holds BestOfRow
+// (most, parts_of_best(n)).
+std::array<Step, 2> best_of_rows(const Rows& rows, int n, const Range& x, const Range& parts,
+                                 const Range& best);
 
 }  // namespace outrider::device
 

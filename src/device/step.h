@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One kernel's work on a device as data: the kernel, its ranges of buffers, and how it uses each.
 // Barriers are derived from this alone (barriers.h).
 #ifndef OUTRIDER_DEVICE_STEP_H_
@@ -67,12 +68,16 @@ enum class Kernel : int {
   product_int4,
   rms_norm,
   norm_in_place,
-  rotate,
+  apply_rope,
   gate,
   add_rows,
   add_bias,
   scale_rows,
   copy_rows,
+  best_of_rows,
+  cap_rows,
+  layer_norm,
+  activate,
   store_rows,
   move_slots,
   attend_f32,
@@ -80,8 +85,8 @@ enum class Kernel : int {
   attend_int8,
   merge_splits,
 };
-inline constexpr int kKernels = 18;
-inline constexpr int kMostUses = 8;  // per step
+inline constexpr int kKernels = 22;
+inline constexpr int kMaxUses = 8;  // of one step
 
 struct KernelFacts {
   const char* name;  // also its shader's name
@@ -91,14 +96,15 @@ struct KernelFacts {
 const KernelFacts& facts_of(Kernel kernel);
 
 // A kernel's parameters beside its buffers, as 32-bit words. Vulkan guarantees 128 bytes.
-inline constexpr std::size_t kMostNumbers = 16;
+inline constexpr std::size_t kMaxNumbers = 16;
 
 struct Step {
   Kernel kernel = Kernel::arithmetic;
   std::vector<Use> uses;  // in the order of the kernel's bindings
-  std::array<std::uint32_t, kMostNumbers> numbers{};
-  // The version of a kernel that has several: for products the number of rows per workgroup, for
-  // arithmetic the function, for gates the activation, for the cache its type.
+  std::array<std::uint32_t, kMaxNumbers> numbers{};
+  // Which form of the kernel, where it has several: of products how many rows a workgroup works on
+  // together, of arithmetic the function, of gates the activation, of the cache its type, of the
+  // best of rows what is read.
   std::uint32_t variant = 1;
   std::array<std::uint32_t, 3> grid = {1, 1, 1};  // in workgroups
 

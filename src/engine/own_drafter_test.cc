@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user's own drafter in generators and batches: its exceptions are passed on and end its text
 // alone, whatever else is generated, and everything continues afterwards.
 #include "outrider/own_drafter.h"
@@ -16,15 +17,15 @@
 #include "outrider/batch.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "tests/support/drafter_worlds.h"
-#include "tests/support/own_drafters.h"
+#include "tests/support/proofs/drafter_worlds.h"
+#include "tests/support/proofs/own_drafters.h"
 
 namespace outrider {
 namespace {
 
-using testing::DrafterFiles;
+using test::DrafterFiles;
+using test::NamesWhatFollowed;
 using ::testing::HasSubstr;
-using testing::NamesWhatFollowed;
 
 std::shared_ptr<const Model> target() {
   static const auto model = Model::load(DrafterFiles::get().target(), {.threads = 1});
@@ -41,7 +42,7 @@ GenerateOptions options() {
 GenerateResult plain() { return Generator(target()).generate(DrafterFiles::kFewPrompt, options()); }
 
 // Drafts what followed earlier, and throws once where it is told to.
-class FailsWhenTold final : public testing::RemembersTexts {
+class FailsWhenTold final : public test::RemembersTexts {
  public:
   enum class Where { nowhere, begin, propose, observe, bad_token };
 
@@ -52,7 +53,7 @@ class FailsWhenTold final : public testing::RemembersTexts {
   }
   void propose(const OwnText& text, OwnDraft& draft) override {
     inner_.propose(text, draft);
-    if (text.tokens.size() < least_tokens) return;
+    if (text.tokens.size() < min_tokens) return;
     throw_at(Where::propose, text);
     if (where == Where::bad_token && is_meant(text)) {
       where = Where::nowhere;
@@ -61,7 +62,7 @@ class FailsWhenTold final : public testing::RemembersTexts {
   }
   void observe(const OwnText& text, std::span<const int> accepted) override {
     inner_.observe(text, accepted);
-    if (text.tokens.size() >= least_tokens) throw_at(Where::observe, text);
+    if (text.tokens.size() >= min_tokens) throw_at(Where::observe, text);
   }
   void end(std::int64_t id) noexcept override {
     RemembersTexts::end(id);
@@ -70,7 +71,7 @@ class FailsWhenTold final : public testing::RemembersTexts {
 
   Where where = Where::nowhere;
   TokenId first_token = kNoToken;  // first token of the text in which it fails; kNoToken: any
-  std::size_t least_tokens = 25;   // length of the text at which it fails
+  std::size_t min_tokens = 25;     // length of the text at which it fails
 
  private:
   bool is_meant(const OwnText& text) const {
@@ -131,7 +132,7 @@ TEST(OwnDrafterInGenerator, WhatItThrowsComesOutAndTheGeneratorGoesOn) {
 TEST(OwnDrafterInGenerator, EmitsNothingOfARoundWhoseDraftFailed) {
   const auto own = std::make_shared<FailsWhenTold>();
   own->where = FailsWhenTold::Where::propose;
-  own->least_tokens = 0;
+  own->min_tokens = 0;
   Generator generator(target(), {.drafter = "own", .own_drafter = own});
   int n_tokens = 0;
   GenerateOptions counted = options();

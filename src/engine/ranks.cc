@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/ranks.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -68,6 +70,9 @@ Ranks::~Ranks() = default;
 
 int Ranks::rank() const { return communicator_->rank(); }
 int Ranks::n_ranks() const { return communicator_->n_ranks(); }
+void Ranks::stop_waiting_when(const std::atomic<bool>* stop) {
+  communicator_->stop_waiting_when(stop);
+}
 void Ranks::give_up(std::string_view why) noexcept { communicator_->give_up(why); }
 void Ranks::finish() noexcept { communicator_->finish(); }
 std::string Ranks::failure() const { return communicator_->failure(); }
@@ -77,9 +82,14 @@ void follow(const std::filesystem::path& path, const ModelOptions& options) {
   if (options.ranks == nullptr || options.ranks->leads()) {
     throw UsageError("follow", "ranks", "another rank than the first of several", "none, or that");
   }
-  LoadOptions load = make_load_options(options);
-  load.ranks = options.ranks->communicator();
-  follow_model(path, load);
+  try {
+    LoadOptions load = make_load_options(options);
+    load.ranks = options.ranks->communicator();
+    follow_model(path, load);
+  } catch (const std::exception& error) {
+    options.ranks->give_up(error.what());
+    throw;
+  }
 }
 
 }  // namespace outrider

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of given texts have the bits that generating the same tokens has.
 #include "outrider/score.h"
 
@@ -17,8 +18,8 @@
 #include "model/prefill.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "tests/support/drafter_worlds.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/proofs/drafter_worlds.h"
 
 namespace outrider {
 namespace {
@@ -50,7 +51,7 @@ class Scores : public ::testing::Test {
   int width() const { return model_->summary().vocabulary_size; }
 
   std::shared_ptr<const Model> model_ =
-      Model::load(testing::DrafterFiles::get().target(), {.threads = 1});
+      Model::load(test::DrafterFiles::get().target(), {.threads = 1});
 };
 
 TEST_F(Scores, HaveTheBitsOfGenerating) {
@@ -122,8 +123,8 @@ TEST_F(Scores, TakeRowsFromWhereTheyAreAskedFor) {
 
 // Rows depend on the encoder's input and equal those of generating.
 TEST(EncoderDecoderScores, HaveTheBitsOfGenerating) {
-  const testing::GoldenModel golden("t5_plain");
-  const auto model = Model::load(testing::golden_directory("t5_plain") / "model.gguf",
+  const test::GoldenModel golden("t5_plain");
+  const auto model = Model::load(test::golden_directory("t5_plain") / "model.gguf",
                                  {.weights = "f32", .kv = "f32", .threads = 1});
   Generator generator(model);
   const GenerateRequest request{
@@ -158,7 +159,7 @@ TEST_F(Scores, GoOnWhereThereWasNoRoom) {
   const int longest = std::min(300, model_->summary().context_length);
   ASSERT_GT(longest, kPrefillRows);
   const std::uint64_t n_pages = static_cast<std::uint64_t>(longest) / kPageTokens + 1;
-  const auto model = Model::load(testing::DrafterFiles::get().target(),
+  const auto model = Model::load(test::DrafterFiles::get().target(),
                                  {.kv_memory_bytes = n_pages * kPageTokens * bytes, .threads = 1});
   const Ids ids = some_ids(longest, 11);
   Scoring scoring(model, {{.ids = ids}});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/speculation.h"
 
 #include <fmt/format.h>
@@ -13,32 +14,32 @@
 
 #include "base/spec.h"
 #include "device/open_device.h"
-#include "engine/make_tree_shape.h"
+#include "engine/drafting/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "speculate/drafter_registry.h"
-#include "speculate/drafter_weights.h"
 #include "speculate/drafters/own_drafter.h"
-#include "speculate/make_rule.h"
+#include "speculate/registry/drafter_registry.h"
+#include "speculate/registry/drafter_weights.h"
+#include "speculate/rules/make_rule.h"
 #include "tensor/kernels_in_use.h"
+#include "tokenizer/formats/tokenizer_file.h"
 #include "tokenizer/same_vocabulary.h"
-#include "tokenizer/tokenizer_file.h"
 #include "tokenizer/translate_vocabulary.h"
 
 namespace outrider {
 namespace {
 
-void require_distributions(const Judging& judging, const std::string& drafter,
+void require_distributions(const Verification& verification, const std::string& drafter,
                            bool has_draft_prob) {
-  if (!judging.acceptance->needs().draft_prob || has_draft_prob) return;
+  if (!verification.acceptance->needs().draft_prob || has_draft_prob) return;
   std::vector<std::string_view> fitting;
   for (const DrafterKind& kind : drafter_kinds()) {
     const std::string_view form = kind.description.form;
     if (kind.has_draft_prob) fitting.push_back(form.substr(0, form.find('[')));
   }
   throw UsageError(
-      "use rule", judging.rule,
+      "use rule", verification.rule,
       fmt::format("a drafter that has distributions ({}; auto:, first: and relay: of these)",
                   fmt::join(fitting, ", ")),
       fmt::format("the drafter {}", drafter));
@@ -138,11 +139,11 @@ Plan read_speculation(const SpeculationOptions& options, const FindToken& find) 
     plan.drafter = read_plan(options);
     if (!plan.drafter->variant.empty()) drafter += " " + plan.drafter->variant;
   }
-  Judging judging = make_judging(options.rule, options.verify, find);
-  require_distributions(judging, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
-  speculation.rule = judging.rule;
+  Verification verification = make_verification(options.rule, options.verify, find);
+  require_distributions(verification, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
+  speculation.rule = verification.rule;
   speculation.adaptive = options.adaptive;
-  speculation.acceptance = std::move(judging.acceptance);
+  speculation.acceptance = std::move(verification.acceptance);
   speculation.shape = options.tree.empty() && plan.drafter
                           ? own_shape(*plan.drafter, options.adaptive)
                           : make_tree_shape(options.tree);
@@ -156,15 +157,15 @@ Plan read_speculation(const SpeculationOptions& options, const FindToken& find) 
     speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
     return plan;
   }
-  if (speculation.shape->depth() < speculation.acceptance->least_depth()) {
+  if (speculation.shape->depth() < speculation.acceptance->min_depth()) {
     throw UsageError("judge drafts", options.rule,
                      fmt::format("drafts of {} tokens or more (--tree) or a shorter window=",
-                                 speculation.acceptance->least_depth()),
+                                 speculation.acceptance->min_depth()),
                      options.tree.empty()
                          ? fmt::format("{} of the drafter {}", speculation.shape->depth(), drafter)
                          : fmt::format("the tree {}", options.tree));
   }
-  const double confidence = std::max(plan.drafter->confidence, judging.draft_until);
+  const double confidence = std::max(plan.drafter->confidence, verification.draft_until);
   if (confidence > 0) speculation.stop = std::make_unique<ConfidenceStop>(confidence);
   return plan;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluating encoder-decoders: texts are not confused, rules along references, sequential cascades.
 // The model is a tiny T5 with a vocabulary of characters (tests/golden).
 #include <gmock/gmock.h>
@@ -9,14 +10,14 @@
 #include <vector>
 
 #include "engine/speculation.h"
+#include "eval/along_texts/teacher_forced.h"
+#include "eval/along_texts/texts.h"
 #include "eval/evaluation.h"
-#include "eval/sequential_generator.h"
-#include "eval/teacher_forced.h"
-#include "eval/texts.h"
+#include "eval/frontiers/sequential_generator.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
 
 namespace outrider::eval {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string path_of_model() {
-  return (outrider::testing::golden_directory("t5_plain") / "model.gguf").string();
+  return (outrider::test::golden_directory("t5_plain") / "model.gguf").string();
 }
 
 std::shared_ptr<const Model> load() {
@@ -136,7 +137,7 @@ TEST(EncoderDecoderEval, SequentialCascadesWriteWhatSpeculationDoes) {
 TEST(EncoderDecoderEval, RefusesADecoderAsDrafter) {
   const auto model = load();
   const std::string decoder =
-      (outrider::testing::golden_directory("llama_plain") / "model.gguf").string();
+      (outrider::test::golden_directory("llama_plain") / "model.gguf").string();
   try {
     const SequentialGenerator sequential(model, {.drafter = "model:" + decoder}, "oracle:exact");
     FAIL();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/evaluation.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "eval/text_likelihood.h"
+#include "eval/along_texts/text_likelihood.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions to random models, and the records of their answers.
 #include "eval/evaluation.h"
 
@@ -13,14 +14,14 @@
 #include "eval/metrics/chrf.h"
 #include "eval/metrics/perplexity.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider::eval {
 namespace {
 
-using test_support::near;
+using test::near;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -38,7 +39,7 @@ Question question(int number, const std::string& prompt, const std::string& slic
 class Asking : public ::testing::Test {
  protected:
   Asking() {
-    testing::write_tiny_pair(directory_.path());
+    test::write_tiny_pair(directory_.path());
     model_ = Model::load(directory_.path() / "target", {.threads = 1});
     metrics_.push_back(std::make_unique<Chrf>());
     options_.generate.max_tokens = 12;
@@ -50,7 +51,7 @@ class Asking : public ::testing::Test {
                      {.drafter = "model:" + (directory_.path() / "draft").string(), .tree = {}});
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::shared_ptr<const Model> model_;
   Metrics metrics_;
   AskOptions options_;

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/record.h"
 
 #include <limits>
 #include <type_traits>
 #include <utility>
 
-#include "eval/json_text.h"
+#include "eval/tasks/json_text.h"
 #include "outrider/error.h"
 
 namespace outrider::eval {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/record.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +56,7 @@ class RecordFileTest : public ::testing::Test {
   }
   void write(const std::string& bytes) const { std::ofstream(path_) << bytes; }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   fs::path path_ = directory_.path() / "records.jsonl";
   ordered_json run_ = {{"task", {{"name", "t"}}}, {"temperature", 0.5}};
 };

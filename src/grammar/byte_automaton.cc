@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/byte_automaton.h"
 
 #include <fmt/core.h>
@@ -14,7 +15,7 @@ ByteAutomaton::ByteAutomaton(std::shared_ptr<const CompiledGrammar> grammar)
       call_of_rule_(static_cast<std::size_t>(grammar_->n_rules()), -1) {
   std::vector<Entry> below = {{kAccept, 0, 0}};
   const std::int32_t bottom = frame_of(below);
-  allow_steps(kMostSteps);
+  allow_steps(kMaxSteps);
   seen_.clear();
   add({grammar_->rule(grammar_->root()).start, 0, bottom});
   start_ = finish_state();
@@ -86,10 +87,10 @@ std::int32_t ByteAutomaton::alike_frame(std::int32_t frame, int n_bytes) {
       const Position& position = grammar_->position(entry.position);
       if (position.kind != Position::Kind::repeat) continue;
       // Each repetition of the body reads at least one byte.
-      const std::int64_t most_reached = std::int64_t{entry.count} + n_bytes + 1;
-      if (most_reached < position.least) {
+      const std::int64_t max_reached = std::int64_t{entry.count} + n_bytes + 1;
+      if (max_reached < position.least) {
         entry.count = 0;
-      } else if (entry.count >= position.least && most_reached < position.most) {
+      } else if (entry.count >= position.least && max_reached < position.most) {
         entry.count = position.least;
       }
     }
@@ -133,7 +134,7 @@ int ByteAutomaton::finish_state() {
   while (!work_.empty() && failure_.empty()) {
     const Entry entry = work_.back();
     work_.pop_back();
-    if (++n_steps_ > kMostSteps) fail("ambiguity", "fewer ways to read a text");
+    if (++n_steps_ > kMaxSteps) fail("ambiguity", "fewer ways to read a text");
     look_from(entry);
   }
   n_steps_left_ -= n_steps_;
@@ -281,7 +282,7 @@ std::int32_t ByteAutomaton::frame_of(std::vector<Entry>& entries) {
   }
   const std::int32_t frame = frames_.intern(entries);
   if (static_cast<std::size_t>(frame) == depths_.size()) depths_.push_back(depth);
-  if (frames_.n_items() > kMostFrameEntries) fail("memory", "fewer ways to read a text");
+  if (frames_.n_items() > kMaxFrameEntries) fail("memory", "fewer ways to read a text");
   return frame;
 }
 
@@ -293,7 +294,7 @@ int ByteAutomaton::intern_state(std::span<const Top> tops) {
   states_.push_back(
       {.first_next = next_.size(), .table = table, .accepts = tops.front().position == kAccept});
   next_.insert(next_.end(), next.begin(), next.end());
-  if (states_.size() > kMostStates) fail("memory", "fewer states");
+  if (states_.size() > kMaxStates) fail("memory", "fewer states");
   return state;
 }
 

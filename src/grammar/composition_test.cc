@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grammars composed of others: sequences, alternatives, schemas within GBNF, and tokens of their
 // own.
 #include <gtest/gtest.h>
@@ -7,10 +8,10 @@
 #include <vector>
 
 #include "grammar/gbnf.h"
-#include "grammar/json_schema.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
-#include "grammar/schema_reference.h"
+#include "grammar/schema/json_schema.h"
+#include "grammar/schema/schema_reference.h"
 #include "grammar/texts_of.h"
 #include "outrider/error.h"
 

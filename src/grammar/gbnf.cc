@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/gbnf.h"
 
 #include <fmt/core.h>
@@ -9,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/json_schema.h"
 #include "grammar/limits.h"
 #include "grammar/scanner.h"
+#include "grammar/schema/json_schema.h"
 
 namespace outrider {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/grammar.h"
 
 #include <fmt/core.h>
@@ -52,8 +53,8 @@ class CompiledGrammar::Compiler {
   Rule& rule(int index) { return grammar_.rules_[static_cast<std::size_t>(index)]; }
 
   int add(Position position) {
-    if (grammar_.positions_.size() >= kMostPositions) {
-      throw Error(operation_, "size", fmt::format("at most {} positions", kMostPositions), "more");
+    if (grammar_.positions_.size() >= kMaxPositions) {
+      throw Error(operation_, "size", fmt::format("at most {} positions", kMaxPositions), "more");
     }
     grammar_.positions_.push_back(position);
     return static_cast<int>(grammar_.positions_.size()) - 1;
@@ -134,8 +135,8 @@ class CompiledGrammar::Compiler {
     if (parts_.part(part).kind == Kind::call) return parts_.part(part).rule;
     const auto [at, is_new] = rule_of_part_.try_emplace(part, grammar_.n_rules());
     if (is_new) {
-      if (grammar_.rules_.size() >= kMostRules) {
-        throw Error(operation_, "rules", fmt::format("at most {}", kMostRules), "more");
+      if (grammar_.rules_.size() >= kMaxRules) {
+        throw Error(operation_, "rules", fmt::format("at most {}", kMaxRules), "more");
       }
       grammar_.rules_.push_back({.name = "(repeated)"});
       bodies_.emplace_back(at->second, part);

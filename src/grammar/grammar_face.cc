@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
 #include "grammar/byte_automaton.h"
 #include "grammar/gbnf.h"
 #include "grammar/grammar.h"
-#include "grammar/json_schema.h"
 #include "grammar/regex.h"
+#include "grammar/schema/json_schema.h"
 #include "outrider/error.h"
 #include "outrider/grammar.h"
 

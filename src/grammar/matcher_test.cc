@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the matcher with brute-force recognisers, on vocabularies small enough for all texts.
 //
 // Mutants on which this layer's tests fail, each tried by hand: a call that forgets all callers but
@@ -71,7 +72,7 @@ void expect_exact(GrammarMatcher& matcher, int state, const std::string& text, s
     ASSERT_EQ(next != GrammarMatcher::kNotAllowed, is_prefix(longer)) << "'" << longer << "'";
     if (next == GrammarMatcher::kNotAllowed) continue;
     expect_exact(matcher, next, longer, reach, matches, is_prefix);
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
   std::vector<TokenId> forced;
   matcher.forced(state, 1, forced);
@@ -233,15 +234,15 @@ TEST(Matcher, MasksOfCountedRepetitionsAreExact) {
 TEST(Matcher, ThoseOfGrammarsThatAreAskedForAgainAreShared) {
   const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
   std::vector<std::shared_ptr<const CompiledGrammar>> grammars;
-  for (std::size_t i = 0; i <= kMostMatchers; ++i) {
+  for (std::size_t i = 0; i <= kMaxMatchers; ++i) {
     grammars.push_back(std::make_shared<const CompiledGrammar>(read_regex("a*b")));
   }
   GrammarMatchers matchers;
   const std::shared_ptr<GrammarMatcher> first = matchers.of(grammars[0], trie);
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
-  for (std::size_t i = 1; i < kMostMatchers; ++i) matchers.of(grammars[i], trie);
+  for (std::size_t i = 1; i < kMaxMatchers; ++i) matchers.of(grammars[i], trie);
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
-  matchers.of(grammars[kMostMatchers], trie);  // replaces the least recently requested one
+  matchers.of(grammars[kMaxMatchers], trie);  // replaces the least recently requested one
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
   const std::weak_ptr<const CompiledGrammar> forgotten = grammars[1];
   grammars[1] = nullptr;
@@ -314,7 +315,7 @@ TEST(Matcher, MasksThatGaveWayAreTheSameAgain) {
                          trie);
   std::vector<std::vector<std::uint64_t>> masks;
   std::vector<int> states = {matcher.start()};
-  for (int i = 0; i < 3 * static_cast<int>(kMostMasks); ++i) {
+  for (int i = 0; i < 3 * static_cast<int>(kMaxMasks); ++i) {
     const auto mask = matcher.allowed(states.back());
     masks.emplace_back(mask.begin(), mask.end());
     states.push_back(matcher.advance(states.back(), i % 3));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GBNF and regular expressions: what is read, and how errors are reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/datastore.h"
 
 #include <fmt/format.h>
@@ -115,11 +116,11 @@ void Datastore::parse() {
     segment.n_tokens = number_at<std::uint32_t>(bytes_, entry);
     segment.n_suffixes = number_at<std::uint32_t>(bytes_, entry + 4);
     segment.sum = number_at<std::uint64_t>(bytes_, entry + 8);
-    if (segment.n_tokens == 0 || segment.n_tokens > kMostSegment_tokens + kOverlap_tokens ||
+    if (segment.n_tokens == 0 || segment.n_tokens > kMaxSegment_tokens + kOverlap_tokens ||
         segment.n_suffixes > segment.n_tokens) {
       throw Error(kOperation, fmt::format("{}: segment {}", description_, index),
                   fmt::format("1 to {} tokens, and no more suffixes than tokens",
-                              kMostSegment_tokens + kOverlap_tokens),
+                              kMaxSegment_tokens + kOverlap_tokens),
                   fmt::format("{} tokens, {} suffixes", segment.n_tokens, segment.n_suffixes));
     }
     const std::size_t n_bytes =

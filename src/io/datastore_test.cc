@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares datastores with a search of the plain text: every pattern, any segment boundaries, any
 // ids; and files that contradict their header.
 #include "io/datastore.h"
@@ -118,7 +119,7 @@ class DatastoreFiles : public ::testing::Test {
     const auto bytes = std::as_bytes(std::span(text));
     return {bytes.begin(), bytes.end()};
   }
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(DatastoreFiles, FindWhatASearchOfTheTextFinds) {
@@ -213,7 +214,7 @@ TEST_F(DatastoreFiles, WriterRefusesWhatIsNoText) {
     EXPECT_THROW(writer.add(Tokens{3, 10}), Error);
   }
   EXPECT_THROW(DatastoreWriter(path(), vocabulary, 0), UsageError);
-  EXPECT_THROW(DatastoreWriter(path(), vocabulary, Datastore::kMostSegment_tokens + 1), UsageError);
+  EXPECT_THROW(DatastoreWriter(path(), vocabulary, Datastore::kMaxSegment_tokens + 1), UsageError);
   EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 

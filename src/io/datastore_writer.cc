@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/datastore_writer.h"
 
 #include <divsufsort.h>
@@ -29,9 +30,9 @@ DatastoreWriter::DatastoreWriter(std::filesystem::path path, const VocabularyId&
       file_(std::move(path)),
       vocabulary_(vocabulary),
       segment_tokens_(segment_tokens) {
-  if (segment_tokens < 1 || segment_tokens > Datastore::kMostSegment_tokens) {
+  if (segment_tokens < 1 || segment_tokens > Datastore::kMaxSegment_tokens) {
     throw UsageError(kOperation, "tokens of a segment",
-                     fmt::format("1 to {}", Datastore::kMostSegment_tokens),
+                     fmt::format("1 to {}", Datastore::kMaxSegment_tokens),
                      fmt::format("{}", segment_tokens));
   }
   constexpr std::array<std::byte, Datastore::kHeader_bytes> kNothingYet{};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The readers on real files: one model as safetensors and as GGUF, and real vocabularies.
 #include <gtest/gtest.h>
 
@@ -7,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 
 namespace outrider {
 namespace {
@@ -39,7 +40,7 @@ std::vector<float> interleave_halves(const std::vector<float>& rows, std::size_t
   return result;
 }
 
-class RealModel : public testing::TestWithParam<const char*> {};
+class RealModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RealModel, SafetensorsAndGgufHoldTheSameTensors) {
   const std::filesystem::path directory = kData / "models" / GetParam();
@@ -87,7 +88,7 @@ TEST_P(RealModel, SafetensorsAndGgufHoldTheSameTensors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stories, RealModel, testing::Values("stories260K", "weak260K"));
+INSTANTIATE_TEST_SUITE_P(Stories, RealModel, ::testing::Values("stories260K", "weak260K"));
 
 TEST(RealGguf, MetadataOfTheStoryModel) {
   const auto file = kData / "models/stories260K/stories260K-f32.gguf";

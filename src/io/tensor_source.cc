@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/tensor_source.h"
 
 #include <fmt/format.h>
@@ -6,7 +7,7 @@
 #include <cstring>
 
 #include "base/float16.h"
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 #include "outrider/error.h"
 
 namespace outrider {

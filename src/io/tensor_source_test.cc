@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares decode_rows with blocks built here from the published definition of every block type.
 // The tests place codes and scales and know the elements without using the decoder's arithmetic.
 #include "io/tensor_source.h"
@@ -18,11 +19,11 @@
 namespace outrider {
 namespace {
 
-using test_files::append;
-using test_files::Bytes;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using test::append;
+using test::Bytes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // The data begins one byte after an aligned address: files promise no alignment.
 struct Unaligned {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of one opened file, found by name: part of every TensorSource.
 //
 // Invariants: names are unique; the list never changes after construction, so views and pointers

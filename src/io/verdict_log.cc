@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/verdict_log.h"
 
 #include <fcntl.h>
@@ -16,8 +17,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/checksum.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -32,9 +33,9 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = kVerdictSegmentHeaderBytes;
 constexpr std::size_t kRecordHeadBytes = 16;
 // Readers hold a segment's new bytes in memory.
-constexpr std::int64_t kMostSegmentBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxSegmentBytes = std::int64_t{1} << 30;
 // Above any vocabulary; sizes computed from a header fit into 64 bits.
-constexpr int kMostVocabulary = 1 << 27;
+constexpr int kMaxVocabulary = 1 << 27;
 constexpr const char* kExtension = ".verdicts";
 constexpr const char* kOpen = "open verdict log";
 constexpr const char* kRead = "read verdict log";
@@ -163,10 +164,10 @@ VerdictLogFormat read_header(std::span<const std::byte> bytes, const fs::path& p
   format.vocabulary.size = unpacker.take<std::int32_t>();
   format.vocabulary.fingerprint = unpacker.take<std::uint64_t>();
   if (format.n_kept < 1 || format.n_kept > format.n_vocabulary ||
-      format.n_vocabulary > kMostVocabulary) {
+      format.n_vocabulary > kMaxVocabulary) {
     throw Error(
         kRead, path.string(),
-        fmt::format("between one token a position and a vocabulary of at most {}", kMostVocabulary),
+        fmt::format("between one token a position and a vocabulary of at most {}", kMaxVocabulary),
         fmt::format("{} of {}", format.n_kept, format.n_vocabulary));
   }
   return format;
@@ -189,7 +190,7 @@ std::optional<std::span<const std::byte>> whole_payload(std::span<const std::byt
 std::optional<std::size_t> said_bytes(std::span<const std::byte> bytes) {
   if (bytes.size() < kRecordHeadBytes) return std::nullopt;
   const auto n_bytes = Unpacker(bytes).take<std::uint64_t>();
-  if (n_bytes > static_cast<std::uint64_t>(kMostSegmentBytes)) return std::nullopt;
+  if (n_bytes > static_cast<std::uint64_t>(kMaxSegmentBytes)) return std::nullopt;
   return kRecordHeadBytes + static_cast<std::size_t>(n_bytes);
 }
 
@@ -405,10 +406,10 @@ void VerdictLogWriter::make_room(std::int64_t n_bytes) {
 }
 
 std::int64_t VerdictLogWriter::segment_bytes() const {
-  return std::min(max_bytes_ / kVerdictSegments, kMostSegmentBytes);
+  return std::min(max_bytes_ / kVerdictSegments, kMaxSegmentBytes);
 }
 
-std::int64_t VerdictLogWriter::most_generated(std::int64_t n_prompt) const {
+std::int64_t VerdictLogWriter::max_generated(std::int64_t n_prompt) const {
   const std::int64_t room =
       segment_bytes() - kVerdictSegmentHeaderBytes - record_bytes(format_, n_prompt, 0);
   // Each generated token adds its id and its row.
@@ -419,7 +420,7 @@ std::int64_t VerdictLogWriter::most_generated(std::int64_t n_prompt) const {
 void VerdictLogWriter::append(const LoggedText& text) {
   const auto n_prompt = static_cast<std::size_t>(text.n_prompt);
   const auto n_generated = static_cast<std::size_t>(
-      std::min<std::int64_t>(text.n_generated(), most_generated(text.n_prompt)));
+      std::min<std::int64_t>(text.n_generated(), max_generated(text.n_prompt)));
   if (n_prompt == 0 || n_generated == 0) return;
   const auto n_kept = static_cast<std::size_t>(format_.n_kept);
   const std::int64_t n_bytes =

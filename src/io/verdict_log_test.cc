@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verdict logs: written texts are read again, whatever happens in between.
 #include "io/verdict_log.h"
 
@@ -83,7 +84,7 @@ class VerdictLogFile : public ::testing::Test {
   VerdictLogWriter writer(std::int64_t max_bytes = kRoom) const {
     return {log(), tiny_format(), max_bytes};
   }
-  testing::TemporaryDirectory root_;
+  test::TemporaryDirectory root_;
 };
 
 TEST_F(VerdictLogFile, WhatIsWrittenIsRead) {
@@ -228,8 +229,8 @@ TEST_F(VerdictLogFile, StaysWithinItsBoundAndKeepsTheNewest) {
 TEST_F(VerdictLogFile, ATextTooLongKeepsItsBeginning) {
   const std::int64_t bound = 8 * (kVerdictSegmentHeaderBytes + record_bytes(tiny_format(), 6, 4));
   VerdictLogWriter writer(log(), tiny_format(), bound);
-  EXPECT_EQ(writer.most_generated(2), 4);
-  EXPECT_EQ(writer.most_generated(1000), 0);
+  EXPECT_EQ(writer.max_generated(2), 4);
+  EXPECT_EQ(writer.max_generated(1000), 0);
   writer.append(text_of(0, 2, 9));
   writer.append(text_of(1, 1000, 1));
   const auto texts = VerdictLogReader(log()).read_new();

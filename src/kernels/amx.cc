@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products on machines with matrix units (Intel AMX: INT8 and BF16 tiles). The rest of this table
 // is the avx512 table's arithmetic.
 //
@@ -12,15 +13,15 @@
 #include "kernels/algorithms.h"
 #include "kernels/amx_block_product.h"
 #include "kernels/amx_product.h"
-#include "kernels/tile_shape.h"
-#include "kernels/vector512.h"
+#include "kernels/vectors/tile_shape.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {
 
 // Row tiles per pass over the weights: 128 rows, whose inputs, half a megabyte or more, still fit
 // into the L2 cache.
-constexpr int kMostRowTilesBf16 = 8;
+constexpr int kMaxRowTilesBf16 = 8;
 
 // --- int8 and int4 -----------------------------------------------------------------------------
 
@@ -146,7 +147,7 @@ void multiply_bf16_row_tiles(const MatmulArgs& args, int first_row_tile, int n_r
     for (int pair = 0; pair < n_row_pairs; ++pair) {
       const int row = (first_row_tile + 2 * pair) * height;
       const bool two_rows = 2 * pair + 1 < n_row_tiles;
-      const CallAhead ahead(next, 2 * tile_bytes, pair, n_row_pairs, group_count(args.k));
+      const PrefetchStreams ahead(next, 2 * tile_bytes, pair, n_row_pairs, group_count(args.k));
       if (two_rows && two_columns) {
         multiply_bf16<2, 2>(args, tile, row, height, ahead);
       } else if (two_rows) {
@@ -165,9 +166,9 @@ void matmul_bf16_amx(const MatmulArgs& args) {
   if (height == 0) return;
   const TileShape shape(height, kGroup * 2, kGroup / 2);
   const int n_row_tiles = row_tiles(args.n_rows);
-  for (int first = 0; first < n_row_tiles; first += kMostRowTilesBf16) {
+  for (int first = 0; first < n_row_tiles; first += kMaxRowTilesBf16) {
     const int left = n_row_tiles - first;
-    const int n = left < kMostRowTilesBf16 ? left : kMostRowTilesBf16;
+    const int n = left < kMaxRowTilesBf16 ? left : kMaxRowTilesBf16;
     if (n == 1) {
       multiply_bf16_row_tile(args, first * height, height);
     } else {
@@ -180,7 +181,7 @@ void matmul_bf16_amx(const MatmulArgs& args) {
 struct NoDots {
   static constexpr int kMaxRows = 1;
   static constexpr int kFixedWayRows = 1;
-  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMaxStreams;
   template <class Codes, int kParts, int R, int T, class Inputs, class Use>
   static void dots(const GroupWeights&, const Inputs&, const Use&) {}
 };

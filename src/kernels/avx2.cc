@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX2 with FMA and F16C: sixteen lanes are two registers.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "kernels/algorithms.h"
-#include "kernels/bytes256.h"
+#include "kernels/vectors/bytes256.h"
 
 namespace outrider::kernels {
 namespace {
@@ -18,7 +19,7 @@ struct Vector {
   // per cycle.
   static constexpr int kOneRowTiles = 4;
   static constexpr int kAttentionSums = 4;
-  static constexpr int kWalksWeighed = 1;
+  static constexpr int kStatesWeighed = 1;
   static constexpr int kDoubles = 4;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {
@@ -232,8 +233,8 @@ struct Avx2Dots {
   template <class Codes, int R, class Inputs>
   static void eight_unsigned(const std::byte* weights, const Inputs& inputs, int first, int end,
                              __m256i (&sums)[R]) {
-    constexpr int kTogether = 32767 / (2 * 127 * Codes::kMost) < 4 ? 2 : 4;
-    static_assert(kTogether * 2 * 127 * Codes::kMost <= 32767);
+    constexpr int kTogether = 32767 / (2 * 127 * Codes::kMax) < 4 ? 2 : 4;
+    static_assert(kTogether * 2 * 127 * Codes::kMax <= 32767);
     const __m256i ones = _mm256_set1_epi16(1);
     for (int begin = first; begin < end; begin += kTogether) {
       __m256i pairs[R] = {};
@@ -258,8 +259,7 @@ struct Avx2Dots {
     const int first = part * kOfPart;
     if constexpr (Codes::kSigned) {
       eight_signed<Codes>(weights, inputs, first, first + kOfPart, sums);
-    } else if constexpr (Codes::kBytes == FourBits<0>::kBytes && Codes::kMost == 15 &&
-                         kParts == 1) {
+    } else if constexpr (Codes::kBytes == FourBits<0>::kBytes && Codes::kMax == 15 && kParts == 1) {
       eight_of_four_bits(weights, inputs, sums);
     } else {
       eight_unsigned<Codes>(weights, inputs, first, first + kOfPart, sums);

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX-512 F, BW, VL and DQ. If the machine also has VNNI or BF16, dispatch.cc replaces the products
 // by those of avx512_vnni.cc and avx512_bf16.cc.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
-#include "kernels/bytes256.h"
-#include "kernels/vector512.h"
-#include "kernels/words512.h"
+#include "kernels/vectors/bytes256.h"
+#include "kernels/vectors/vector512.h"
+#include "kernels/vectors/words512.h"
 
 namespace outrider::kernels {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 struct Avx512Dots {
   static constexpr int kMaxRows = 4;
   static constexpr int kFixedWayRows = 2;
-  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMaxStreams;
 
   template <class Codes, int kParts, int R, class Inputs>
   static void dots(const std::byte* weights, const Inputs& inputs, Vector (&dots)[kParts][R]) {
@@ -25,7 +26,7 @@ struct Avx512Dots {
   template <class Codes, int kParts, int R, class Inputs>
   [[gnu::always_inline]] static void dots_of_part(const std::byte* weights, const Inputs& inputs,
                                                   int part, Vector (&dots)[R]) {
-    static_assert(Codes::kSigned || Codes::kMost < 128);
+    static_assert(Codes::kSigned || Codes::kMax < 128);
     __m512i sums[R][2];  // two sums per column: its quads' first and second halves
     for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_si512();
     constexpr int kOfPart = kQuads / kParts;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The avx512 table's product with bf16 weights on machines with AVX512_BF16. One instruction
 // multiplies sixteen pairs of bf16 and adds both products to sixteen floats: twice the work of a
 // multiply-add, without widening. Inputs are rounded to bf16 (round_row). The instruction rounds to
@@ -5,10 +6,10 @@
 // in the order of K, for any number of rows.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
-#include "kernels/bf16_attention.h"
-#include "kernels/kv_layout.h"
-#include "kernels/pairs512.h"
-#include "kernels/vector512.h"
+#include "kernels/attention/bf16_attention.h"
+#include "kernels/attention/kv_layout.h"
+#include "kernels/vectors/pairs512.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {
@@ -52,7 +53,7 @@ void multiply_pairs(const MatmulArgs& args, int tile, int apart, int row) {
 }
 
 // Sums and a row of tiles' weights share the 32 registers.
-constexpr int kMostSums = 24;
+constexpr int kMaxSums = 24;
 
 template <int kTiles>
 struct PairsStep {
@@ -60,7 +61,7 @@ struct PairsStep {
   int tile;
   template <int R>
   void run(int row) const {
-    constexpr int kTogether = tiles_together(kMostSums / R, kTiles);
+    constexpr int kTogether = tiles_together(kMaxSums / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
       multiply_pairs<R, kTogether>(args, tile + t, 1, row);
     }
@@ -72,8 +73,8 @@ struct PairsStreamStep {
   const MatmulArgs& args;
   template <int R>
   void run(int row) const {
-    constexpr int kStreams = tiles_together(kMostSums / R, kMostStreams);
-    walk_in_streams<kStreams>(
+    constexpr int kStreams = tiles_together(kMaxSums / R, kMaxStreams);
+    for_tiles_in_streams<kStreams>(
         args, [&]<int T>(int tile, int apart) { multiply_pairs<R, T>(args, tile, apart, row); });
   }
 };
@@ -125,16 +126,16 @@ struct Bf16Pairs : SumsOfPairs512 {
 }  // namespace
 
 void matmul_bf16_pairs(const MatmulArgs& args) {
-  constexpr int kMostRows = 8;
-  if (args.n_rows <= kMostRows) {
-    return for_row_blocks<kMostRows>(args.n_rows, PairsStreamStep{args});
+  constexpr int kMaxRows = 8;
+  if (args.n_rows <= kMaxRows) {
+    return for_row_blocks<kMaxRows>(args.n_rows, PairsStreamStep{args});
   }
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
-  for (; tile + kMostStreams <= end; tile += kMostStreams) {
-    for_row_blocks<kMostRows>(args.n_rows, PairsStep<kMostStreams>{args, tile});
+  for (; tile + kMaxStreams <= end; tile += kMaxStreams) {
+    for_row_blocks<kMaxRows>(args.n_rows, PairsStep<kMaxStreams>{args, tile});
   }
-  for (; tile < end; ++tile) for_row_blocks<kMostRows>(args.n_rows, PairsStep<1>{args, tile});
+  for (; tile < end; ++tile) for_row_blocks<kMaxRows>(args.n_rows, PairsStep<1>{args, tile});
 }
 
 void round_row_to_pairs(const float* x, int k, std::uint16_t* out, int slots) {

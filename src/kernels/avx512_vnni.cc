@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // The avx512 table's integer products on machines with VNNI: one instruction sums four products of
 // bytes, or two of words, into 32 bits, without saturation.
 #if defined(__x86_64__)
 #include <type_traits>
 
 #include "kernels/algorithms.h"
-#include "kernels/bytes512.h"
-#include "kernels/vector512.h"
-#include "kernels/words512.h"
+#include "kernels/vectors/bytes512.h"
+#include "kernels/vectors/vector512.h"
+#include "kernels/vectors/words512.h"
 
 namespace outrider::kernels {
 namespace {
@@ -18,7 +19,7 @@ struct VnniDots {
   static constexpr int kMaxRows = 8;
   static constexpr int kFixedWayRows = kAnyRows;
   // (With half: one row of int8 takes as long, of int4 1.05 to 1.2 times as long.)
-  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMaxStreams;
 
   // The instruction takes one side as unsigned. Signed weights become w + 128 (the sign bit
   // flipped). The excess of a code times the sum of the inputs is subtracted at the start. All
@@ -66,7 +67,7 @@ struct VnniDots {
 
 // For Intel's processors, which have few buffers for prefetches into any cache. From three rows on,
 // four parallel prefetches, which the L2 cache's prefetcher runs ahead of, reach a higher memory
-// bandwidth than one or two streams (products.h, CallAhead).
+// bandwidth than one or two streams (products.h, PrefetchStreams).
 struct VnniDotsSideBySide : VnniDots {
   static constexpr int kFixedWayRows = 2;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with weights in file formats (formats/block_formats.h). Compares every table bit by bit
 // with the documented arithmetic, implemented again from codes and scales; and that with double.
 #include <gtest/gtest.h>
@@ -18,10 +19,10 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::AlignedBytes;
-using test_support::near;
-using test_support::product_tolerance;
-using test_support::same_bits;
+using test::AlignedBytes;
+using test::near;
+using test::product_tolerance;
+using test::same_bits;
 
 // A format's numbers besides its codes (formats/scales.h).
 enum class Scales { f16, f16_minimum, f32, sub, sub_minimum, halves, halves_minimum };
@@ -31,10 +32,10 @@ struct Format {
   Scales scales;
   int n_codes;
   std::function<int(int)> value;  // from a code
-  int most_sub_scale;             // 0: none
+  int max_sub_scale;              // 0: none
   bool signed_sub_scales;
 
-  bool of_256() const { return most_sub_scale > 0; }
+  bool of_256() const { return max_sub_scale > 0; }
   bool has_halves() const { return scales == Scales::halves || scales == Scales::halves_minimum; }
   bool has_minimums() const {
     return scales == Scales::f16_minimum || scales == Scales::sub_minimum ||
@@ -94,7 +95,7 @@ struct Weights {
       minimums.push_back(static_cast<std::uint16_t>(generator() & 0xb7ff));
       f32_scales.push_back(std::ldexp(1.0F, below(40) - 20));
     }
-    const int most = format.most_sub_scale;
+    const int most = format.max_sub_scale;
     for (int i = 0; i < columns * n_sub_scales() && most > 0; ++i) {
       sub_scales.push_back(static_cast<std::int8_t>(
           format.signed_sub_scales ? below(2 * most) - most : below(most + 1)));
@@ -137,7 +138,7 @@ struct Weights {
     const WeightFormat& layout = table.format(format.kind);
     const int n_tiles = (columns + kTileColumns - 1) / kTileColumns;
     AlignedBytes tiles =
-        test_support::aligned_bytes(layout.tile_bytes(k) * static_cast<std::size_t>(n_tiles));
+        test::aligned_bytes(layout.tile_bytes(k) * static_cast<std::size_t>(n_tiles));
     for (int tile = 0; tile < n_tiles; ++tile) {
       TileSource source{};
       source.k = k;
@@ -157,10 +158,10 @@ struct Weights {
 };
 
 // Quantised inputs (n_rows, k), in memory for more rows, whose contents must not matter.
-struct Inputs : test_support::PreparedInputs {
+struct Inputs : test::PreparedInputs {
   Inputs(const KernelTable& table, int rows, int depth, unsigned seed)
       : PreparedInputs(table,
-                       test_support::awkward_floats(
+                       test::awkward_floats(
                            static_cast<std::size_t>(rows) * static_cast<std::size_t>(depth), seed),
                        rows, depth, row_slots(rows) + 8) {}
   std::size_t place(int row, int i) const {
@@ -265,7 +266,7 @@ TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
           of_row.push_back(documented_product(weights, inputs, row, column));
         }
       }
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const WeightFormat& layout = table->format(format.kind);
         EXPECT_EQ(layout.tile_bytes(k) % 64, 0U);
         const ActivationForm reads = !format.of_256()      ? ActivationForm::int8
@@ -293,18 +294,17 @@ TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
 // With many rows, several tiles of weights may be processed together; with very many, rows in
 // several blocks.
 TEST(BlockFormats, ManyRowsOfWideMatricesGiveTheScalarTablesBits) {
-  constexpr int kMostRows = 16 * 16 + 5;
+  constexpr int kMaxRows = 16 * 16 + 5;
   constexpr int kColumns = 16 * 9 + 3;
   constexpr int kDepth = 512;
   for (const Format& format : formats()) {
     const Weights weights(format, kColumns, kDepth, 7);
-    const Inputs inputs(kScalarTable, kMostRows, kDepth, 8);
-    const std::vector<float> expected =
-        inputs.product(kScalarTable.format(format.kind), weights.pack(kScalarTable, kColumns),
-                       kMostRows, kColumns);
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    const Inputs inputs(kScalarTable, kMaxRows, kDepth, 8);
+    const std::vector<float> expected = inputs.product(
+        kScalarTable.format(format.kind), weights.pack(kScalarTable, kColumns), kMaxRows, kColumns);
+    for (const auto& [name, table] : test::runnable_tables()) {
       const AlignedBytes tiles = weights.pack(*table, kColumns);
-      for (const int n_rows : {60, 65, 77, 128, kMostRows}) {
+      for (const int n_rows : {60, 65, 77, 128, kMaxRows}) {
         const auto end = expected.begin() + static_cast<std::ptrdiff_t>(n_rows * kColumns);
         EXPECT_TRUE(same_bits(inputs.product(table->format(format.kind), tiles, n_rows, kColumns),
                               std::vector<float>(expected.begin(), end)))
@@ -325,7 +325,7 @@ TEST(BlockFormats, WideMatricesAndAnySplitOfTheirTiles) {
     for (const int n_rows : {1, 2, 3, 4, 8, 9}) {
       const std::vector<float> expected =
           inputs.product(kScalarTable.format(format.kind), scalar_tiles, n_rows, kColumns);
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const AlignedBytes tiles = weights.pack(*table, kColumns);
         for (const int n_first_tiles : {0, 1, 4, 6, 13}) {
           EXPECT_TRUE(same_bits(
@@ -382,7 +382,7 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
         for (float& scale : weights.f32_scales) scale = 1;
         for (std::uint16_t& minimum : weights.minimums) minimum = 0;
         const int sub_scale =
-            format.signed_sub_scales ? -format.most_sub_scale : format.most_sub_scale;
+            format.signed_sub_scales ? -format.max_sub_scale : format.max_sub_scale;
         for (std::int8_t& stored : weights.sub_scales) stored = static_cast<std::int8_t>(sub_scale);
         Inputs inputs(kScalarTable, 2, kDepth, 1);
         const auto fill = [](auto& numbers, auto number) {
@@ -405,7 +405,7 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
         } else {
           for (int i = 0; i < kDepth; i += kGroup) expected += static_cast<float>(group);
         }
-        for (const auto& [name, table] : test_support::runnable_tables()) {
+        for (const auto& [name, table] : test::runnable_tables()) {
           const std::vector<float> y = inputs.product(
               table->format(format.kind), weights.pack(*table, kTileColumns), 2, kTileColumns);
           for (const float value : y) {
@@ -420,12 +420,12 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
 // Every table's inputs in blocks: the documented numbers, with zeros and NaNs where they belong.
 TEST(BlockFormats, InputsInBlocksAreThoseOfTheRoundedElements) {
   constexpr int kDepth = 4 * kBlock;
-  std::vector<float> x = test_support::awkward_floats(kDepth, 9);
+  std::vector<float> x = test::awkward_floats(kDepth, 9);
   for (int i = 0; i < kBlock; ++i)
     x[static_cast<std::size_t>(i)] = 0.37F * static_cast<float>(i - 99);
   std::fill(x.begin() + kBlock, x.begin() + 2 * kBlock, 0.0F);
   x[3 * kBlock + 7] = INFINITY;
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<std::int8_t> values(kDepth, 77);
     std::vector<float> scales(4, -1);
     std::vector<std::int16_t> groups(4 * kBlockGroups, 99);

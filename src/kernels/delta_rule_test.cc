@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slots of the gated delta rule and of Mamba-2's step. Compares every table with the scalar one
 // bit by bit, the scalar table with the definition of table.h in double, and columns together with
 // single ones.
@@ -15,8 +16,8 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::awkward_floats;
-using test_support::same_bits;
+using test::awkward_floats;
+using test::same_bits;
 
 struct Head {
   int key_dim;
@@ -92,7 +93,7 @@ TEST_P(StateStep, EveryTableGivesTheSameBits) {
       Head head(key_dim, n, static_cast<unsigned>(n));
       if (n == 17) head.state = awkward_floats(head.state.size(), 3);
       const Stepped expected = step(kScalarTable, head, 0, n);
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const Stepped stepped = step(*table, head, 0, n);
         EXPECT_TRUE(same_bits(stepped.state, expected.state)) << name << " n " << n;
         EXPECT_TRUE(same_bits(stepped.out, expected.out)) << name << " n " << n;
@@ -130,7 +131,7 @@ TEST_P(StateStep, FollowsItsDefinition) {
 
 TEST_P(StateStep, ColumnsDoNotDependOnOneAnother) {
   const Head head(40, 130, 5);
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     const Stepped whole = step(*table, head, 0, head.n);
     for (const auto& [first, n] : {std::pair{0, 64}, std::pair{64, 64}, std::pair{7, 1},
                                    std::pair{3, 20}, std::pair{100, 30}}) {
@@ -148,7 +149,7 @@ TEST_P(StateStep, ColumnsDoNotDependOnOneAnother) {
 
 // In place, and without output: the same state.
 TEST_P(StateStep, MayTakeTheStateInPlace) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     const Head head(33, 70, 8);
     const Stepped expected = step(*table, head, 0, head.n);
     std::vector<float> state = head.state;

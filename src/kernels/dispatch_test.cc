@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/dispatch.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
       }
       EXPECT_NE(a->quantize_row, b->quantize_row);
       EXPECT_NE(a->rms_norm, b->rms_norm);
-      EXPECT_NE(a->rotate, b->rotate);
+      EXPECT_NE(a->apply_rope, b->apply_rope);
       EXPECT_NE(a->silu_multiply, b->silu_multiply);
       EXPECT_NE(a->clamped_swish_multiply, b->clamped_swish_multiply);
       EXPECT_NE(a->soft_cap, b->soft_cap);
@@ -106,7 +107,7 @@ class CompiledTable : public ::testing::TestWithParam<const KernelTable*> {};
 
 TEST_P(CompiledTable, IsAmongThoseThatTheTestsRun) {
   const KernelTable& table = *GetParam();
-  const auto tables = test_support::runnable_tables();
+  const auto tables = test::runnable_tables();
   if (!is_supported(table)) {
     const bool emulated = std::any_of(tables.begin(), tables.end(),
                                       [&](const auto& entry) { return entry.table == &table; });

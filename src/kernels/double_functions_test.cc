@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the double functions of every table with the scalar ones, which define their bits.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exponential and the hyperbolic tangent on the scalar vector. Since silu, attention and caps
 // are equal across tables, the result holds for all of them.
 #include <gtest/gtest.h>
@@ -7,7 +8,7 @@
 #include <limits>
 
 #include "kernels/algorithms.h"
-#include "kernels/vector_scalar.h"
+#include "kernels/vectors/vector_scalar.h"
 #include "tests/support/near.h"
 
 namespace outrider::kernels {
@@ -38,7 +39,7 @@ struct Worst {
   double ulps = 0;
   float at = 0;
   void see(float x, float y, double expected) {
-    const double distance = test_support::ulps_between(y, expected);
+    const double distance = test::ulps_between(y, expected);
     ASSERT_TRUE(std::isfinite(distance)) << x;
     if (distance <= ulps) return;
     ulps = distance;

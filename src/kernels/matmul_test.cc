@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares products of every table with the scalar table bit by bit, and the scalar table with
 // double.
 #include <gtest/gtest.h>
@@ -15,16 +16,16 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::AlignedBytes;
-using test_support::near;
-using test_support::product_tolerance;
-using test_support::same_bits;
+using test::AlignedBytes;
+using test::near;
+using test::product_tolerance;
+using test::same_bits;
 
 constexpr WeightKind kKinds[] = {WeightKind::f32, WeightKind::bf16, WeightKind::int8,
                                  WeightKind::int4};
 constexpr int kDepths[] = {1, 12, 31, 32, 33, 64, 172, 257};
 constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 28, 33};
-constexpr int kMostRows = 33;
+constexpr int kMaxRows = 33;
 
 int index_of(WeightKind kind) { return static_cast<int>(kind); }
 
@@ -45,7 +46,7 @@ struct Weights {
     std::mt19937 generator(seed);
     const auto n = static_cast<std::size_t>(columns) * static_cast<std::size_t>(depth);
     const auto n_groups = static_cast<std::size_t>(columns * groups_of(depth));
-    f32 = test_support::awkward_floats(n, seed);
+    f32 = test::awkward_floats(n, seed);
     for (const float value : f32) bf16.push_back(to_bf16(value).bits);
     for (std::size_t i = 0; i < n; ++i) {
       int8.push_back(static_cast<std::int8_t>(generator()));
@@ -80,8 +81,7 @@ struct Weights {
   AlignedBytes pack(const KernelTable& table) const {
     const std::size_t tile_bytes = table.format(kind).tile_bytes(k);
     const int n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
-    AlignedBytes tiles =
-        test_support::aligned_bytes(tile_bytes * static_cast<std::size_t>(n_tiles));
+    AlignedBytes tiles = test::aligned_bytes(tile_bytes * static_cast<std::size_t>(n_tiles));
     for (int tile = 0; tile < n_tiles; ++tile) {
       TileSource source{};
       source.k = k;
@@ -122,7 +122,7 @@ struct Inputs {
     // Memory for any part of the rows; its other contents must not matter, so they are not zero.
     slots = 2 * row_slots(rows);
     const std::size_t places = groups * static_cast<std::size_t>(slots);
-    x = test_support::awkward_floats(n * stride, seed);
+    x = test::awkward_floats(n * stride, seed);
     quantized.assign(places * kGroup, 77);
     scales.assign(places, NAN);
     sums.assign(places, 99);
@@ -202,17 +202,17 @@ std::vector<float> product(const KernelTable& table, WeightKind kind, const Inpu
 TEST(Matmul, EveryTableAndRowCountGivesTheScalarTablesSingleRows) {
   for (const WeightKind kind : kKinds) {
     for (const int k : kDepths) {
-      const Inputs inputs(kMostRows, k, 100U + static_cast<unsigned>(k));
+      const Inputs inputs(kMaxRows, k, 100U + static_cast<unsigned>(k));
       for (int n_columns = 1; n_columns <= 83; n_columns += n_columns < 40 ? 1 : 9) {
         const Weights weights(kind, n_columns, k, static_cast<unsigned>(k * 64 + n_columns));
         const AlignedBytes scalar_tiles = weights.pack(kScalarTable);
         std::vector<float> singles;
-        for (int row = 0; row < kMostRows; ++row) {
+        for (int row = 0; row < kMaxRows; ++row) {
           const std::vector<float> one =
               product(kScalarTable, kind, inputs, row, 1, scalar_tiles, n_columns);
           singles.insert(singles.end(), one.begin(), one.end());
         }
-        for (const auto& [name, table] : test_support::runnable_tables()) {
+        for (const auto& [name, table] : test::runnable_tables()) {
           if (kind == WeightKind::bf16 && table->round_row != nullptr) continue;
           const AlignedBytes tiles = weights.pack(*table);
           for (const int n_rows : kRowCounts) {
@@ -237,7 +237,7 @@ TEST(Matmul, ManyRowsGiveTheBitsOfSingleRows) {
     const Inputs inputs(n_rows, kDepth, 5);
     for (const WeightKind kind : kKinds) {
       const Weights weights(kind, kColumns, kDepth, 6);
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const AlignedBytes tiles = weights.pack(*table);
         const std::vector<float> together =
             product(*table, kind, inputs, 0, n_rows, tiles, kColumns);
@@ -261,7 +261,7 @@ TEST(Matmul, DeepProductsGiveTheScalarTablesSingleRows) {
     for (const WeightKind kind : kKinds) {
       const Weights weights(kind, kColumns, k, 8);
       const AlignedBytes scalar_tiles = weights.pack(kScalarTable);
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const bool own = kind == WeightKind::bf16 && table->round_row != nullptr;
         const AlignedBytes tiles = weights.pack(*table);
         for (const int n_rows : {7, 16, 17, 33, 65}) {
@@ -286,16 +286,16 @@ TEST(Matmul, DeepProductsGiveTheScalarTablesSingleRows) {
 // order. Subnormals, below 2^-126, may be flushed to zero, in inputs and weights (of up to some
 // hundreds).
 TEST(Matmul, Bf16OfPairsIsBatchInvariantAndNear) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     if (table->round_row == nullptr) continue;
     for (const int k : kDepths) {
-      const Inputs inputs(kMostRows, k, 100U + static_cast<unsigned>(k));
+      const Inputs inputs(kMaxRows, k, 100U + static_cast<unsigned>(k));
       for (const int n_columns : {1, 15, 16, 17, 33, 48, 64, 80, 83}) {
         const Weights weights(WeightKind::bf16, n_columns, k,
                               static_cast<unsigned>(k * 64 + n_columns));
         const AlignedBytes tiles = weights.pack(*table);
         std::vector<float> singles;
-        for (int row = 0; row < kMostRows; ++row) {
+        for (int row = 0; row < kMaxRows; ++row) {
           const std::vector<float> one =
               product(*table, WeightKind::bf16, inputs, row, 1, tiles, n_columns);
           for (int column = 0; column < n_columns; ++column) {
@@ -331,7 +331,7 @@ TEST(Matmul, NoRowsWriteNothing) {
   const Inputs inputs(1, kDepth, 1);
   for (const WeightKind kind : kKinds) {
     const Weights weights(kind, kColumns, kDepth, 2);
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       const AlignedBytes tiles = weights.pack(*table);
       const std::vector<float> untouched(kColumns, 12345);
       std::vector<float> y = untouched;
@@ -354,7 +354,7 @@ TEST(Matmul, AnySplitOfTheTilesGivesTheSameBits) {
   const Inputs inputs(kRows, kDepth, 1);
   for (const WeightKind kind : kKinds) {
     const Weights weights(kind, kColumns, kDepth, 2);
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       const AlignedBytes tiles = weights.pack(*table);
       for (int n_rows = 1; n_rows <= kRows; ++n_rows) {
         std::vector<float> y(static_cast<std::size_t>(n_rows * kColumns));
@@ -489,7 +489,7 @@ TEST(Matmul, ExtremeIntegersAreExact) {
       for (std::int8_t& q : inputs.quantized) q = static_cast<std::int8_t>(input);
       for (float& scale : inputs.scales) scale = 1;
       for (std::int32_t& sum : inputs.sums) sum = kGroup * input;
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const std::vector<float> y =
             product(*table, WeightKind::int8, inputs, 0, 2, weights.pack(*table), kTileColumns);
         const auto expected = static_cast<float>(kDepth * weight * input);
@@ -506,7 +506,7 @@ TEST(Matmul, ExtremeIntegersAreExact) {
     for (std::int8_t& q : inputs.quantized) q = static_cast<std::int8_t>(input);
     for (float& scale : inputs.scales) scale = 1;
     for (float& sum : inputs.scaled_sums) sum = static_cast<float>(kGroup * input);
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       const std::vector<float> y =
           product(*table, WeightKind::int4, inputs, 0, 2, weights.pack(*table), kTileColumns);
       for (const float value : y) EXPECT_EQ(value, static_cast<float>(kDepth * 7 * input)) << name;
@@ -515,7 +515,7 @@ TEST(Matmul, ExtremeIntegersAreExact) {
 }
 
 TEST(Matmul, TilesAreWholeCacheLines) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const WeightKind kind : kKinds) {
       for (const int k : kDepths) EXPECT_EQ(table->format(kind).tile_bytes(k) % 64, 0U) << name;
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 64-bit ARM with dot products of bytes (Armv8.2 FEAT_DotProd). If the machine also has matrix
 // products of bytes, dispatch.cc replaces the integer products by those of neon_i8mm.cc.
 //
@@ -6,7 +7,7 @@
 // is that of avx2.cc.
 #if defined(__aarch64__)
 #include "kernels/algorithms.h"
-#include "kernels/vector_neon.h"
+#include "kernels/vectors/vector_neon.h"
 
 namespace outrider::kernels {
 namespace {
@@ -38,7 +39,7 @@ struct NeonDots {
   template <class Codes, int kParts, int R, class Inputs>
   [[gnu::always_inline]] static void eight(const std::byte* weights, const Inputs& inputs, int part,
                                            int32x4_t (&sums)[R][2]) {
-    static_assert(Codes::kSigned || Codes::kMost < 128);
+    static_assert(Codes::kSigned || Codes::kMax < 128);
     for (int r = 0; r < R; ++r) {
       const int off =
           Codes::kOffset == 0 ? 0 : Codes::kOffset * inputs.template sum<kParts>(r, part);

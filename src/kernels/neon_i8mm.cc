@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The neon table's integer products on machines with matrix products of bytes (FEAT_I8MM). One
 // instruction multiplies two columns by two rows of inputs: eight products into each of four sums,
 // twice as many as a dot product. A single row gains nothing.
 #if defined(__aarch64__)
 #include "kernels/algorithms.h"
-#include "kernels/vector_neon.h"
+#include "kernels/vectors/vector_neon.h"
 
 namespace outrider::kernels {
 namespace {
@@ -17,7 +18,7 @@ struct I8mmDots {
 
   template <class Codes, int kParts, int R, class Inputs>
   static void dots(const std::byte* weights, const Inputs& inputs, Vector (&dots)[kParts][R]) {
-    static_assert(Codes::kSigned || Codes::kMost < 128);
+    static_assert(Codes::kSigned || Codes::kMax < 128);
     constexpr int kPairs = (R + 1) / 2;
     for (int part = 0; part < kParts; ++part) {
       for (int half = 0; half < 2; ++half) {

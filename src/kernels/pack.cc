@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills packed tiles; called only while loading, so plain code serves all tables.
 #include <cstring>
 

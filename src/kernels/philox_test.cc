@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares random numbers of every table with Philox4x32-10 as in its paper.
 #include <gtest/gtest.h>
 

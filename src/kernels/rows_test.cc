@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slots that work on single rows: compares every table with the scalar table bit by bit, and
 // the scalar table with table.h, in double.
 #include <gtest/gtest.h>
@@ -14,9 +15,9 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::awkward_floats;
-using test_support::near;
-using test_support::same_bits;
+using test::awkward_floats;
+using test::near;
+using test::same_bits;
 
 constexpr int kLengths[] = {1, 4, 12, 15, 16, 17, 31, 32, 33, 64, 172, 257};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -76,7 +77,7 @@ std::vector<std::vector<float>> rows_to_quantize() {
 }
 
 TEST(QuantizeRow, EveryTableGivesTheSameBits) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const std::vector<float>& row : rows_to_quantize()) {
       const Quantized expected(kScalarTable, row);
       const Quantized actual(*table, row);
@@ -155,7 +156,7 @@ TEST(RmsNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
           (n / 32.0 + 8) * 0x1p-24 * std::fabs(y) + 0x1p-149 * (1 + std::fabs(weight[i]));
       EXPECT_TRUE(near(expected[i], y, tolerance));
     }
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y(length);
       table->rms_norm(x.data(), weight.data(), n, 1e-5F, y.data());
       EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
@@ -196,7 +197,7 @@ TEST(LayerNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
                                  0x1p-148;
         EXPECT_TRUE(near(expected[i], y, tolerance)) << n << " " << i;
       }
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         std::vector<float> y(length);
         table->layer_norm(x.data(), weight.data(), shift, n, 1e-5F, y.data());
         EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
@@ -208,7 +209,7 @@ TEST(LayerNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const std::vector<float> x = awkward_floats(static_cast<std::size_t>(n), 3);
     std::vector<float> expected(x.size());
     kScalarTable.layer_norm(x.data(), x.data(), x.data(), n, 1e-5F, expected.data());
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y(x.size());
       table->layer_norm(x.data(), x.data(), x.data(), n, 1e-5F, y.data());
       EXPECT_TRUE(same_bits(y, expected)) << name << " awkward, n " << n;
@@ -225,7 +226,7 @@ TEST(LayerNorm, OfARowOfOneNumberIsTheBias) {
   for (const float value : y) EXPECT_NEAR(value, 2.5F, 1e-5F);
 }
 
-TEST(Rotate, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+TEST(ApplyRope, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   for (const int half : kLengths) {
     const auto length = static_cast<std::size_t>(half);
     const std::vector<float> x = awkward_floats(2 * length + 5, static_cast<unsigned>(half));
@@ -236,18 +237,18 @@ TEST(Rotate, EveryTableGivesTheSameBitsAndDoubleAgrees) {
       sines.push_back(static_cast<float>(std::sin(i * 0.7)));
     }
     std::vector<float> expected = x;
-    kScalarTable.rotate(expected.data(), cosines.data(), sines.data(), half);
+    kScalarTable.apply_rope(expected.data(), cosines.data(), sines.data(), half);
     for (std::size_t i = 0; i < length; ++i) {
       const double a = x[i];
       const double b = x[i + length];
-      const double tolerance = test_support::product_tolerance(2, std::fabs(a) + std::fabs(b));
+      const double tolerance = test::product_tolerance(2, std::fabs(a) + std::fabs(b));
       EXPECT_TRUE(near(expected[i], a * cosines[i] - b * sines[i], tolerance));
       EXPECT_TRUE(near(expected[i + length], b * cosines[i] + a * sines[i], tolerance));
     }
     EXPECT_TRUE(std::equal(x.begin() + 2 * half, x.end(), expected.begin() + 2 * half));
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y = x;
-      table->rotate(y.data(), cosines.data(), sines.data(), half);
+      table->apply_rope(y.data(), cosines.data(), sines.data(), half);
       EXPECT_TRUE(same_bits(y, expected)) << name << " half " << half;
     }
   }
@@ -272,7 +273,7 @@ TEST(SiluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
       const double lost = gate[i] < -88 ? 128 * std::exp(-88.0) * std::fabs(up[i]) : 0;
       EXPECT_TRUE(near(expected[i], y, 5 * 0x1p-23 * std::fabs(y) + lost + 0x1p-148));
     }
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y = gate;
       table->silu_multiply(y.data(), up.data(), n, y.data());  // in place
       EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
@@ -289,7 +290,7 @@ TEST(SiluMultiply, SweepGivesTheSameBits) {
   const int n = static_cast<int>(gate.size());
   std::vector<float> expected(gate.size());
   kScalarTable.silu_multiply(gate.data(), up.data(), n, expected.data());
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<float> y(gate.size());
     table->silu_multiply(gate.data(), up.data(), n, y.data());
     EXPECT_TRUE(same_bits(y, expected)) << name;
@@ -324,7 +325,7 @@ TEST(ClampedSwishMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
         std::fabs(g) * (1e-30 + 128 * std::exp(-88.0)) * std::fabs(u + 1) + 0x1p-24 * std::fabs(g);
     EXPECT_TRUE(near(expected[i], y, relative * std::fabs(y) + lost)) << g << " " << u;
   }
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<float> y = gate;
     table->clamped_swish_multiply(y.data(), up.data(), n, kLimit, y.data());  // in place
     EXPECT_TRUE(same_bits(y, expected)) << name;
@@ -344,7 +345,7 @@ TEST(SigmoidMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const std::vector<float> up = awkward_floats(size, 4);
     std::vector<float> expected(size);
     kScalarTable.sigmoid_multiply(gate.data(), up.data(), n, expected.data());
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> out = up;
       table->sigmoid_multiply(gate.data(), out.data(), n, out.data());
       EXPECT_TRUE(same_bits(out, expected)) << name << " n " << n;
@@ -374,7 +375,7 @@ TEST(GeluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const double lost = std::fabs(x) * (0x1p-52 + 128 * std::exp(-88.0));
     EXPECT_TRUE(near(expected[i], y, relative * std::fabs(y) + lost)) << x;
   }
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<float> y = gate;
     table->gelu_multiply(y.data(), up.data(), n, y.data());  // in place
     EXPECT_TRUE(same_bits(y, expected)) << name;
@@ -407,7 +408,7 @@ TEST(GeluErfMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     if (std::fabs(y) > 0x1p-120) worst = std::max(worst, std::fabs(expected[i] / y - 1));
   }
   RecordProperty("worst_2^-24", std::to_string(worst * 0x1p24));
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<float> y = gate;
     table->gelu_erf_multiply(y.data(), up.data(), n, y.data());  // in place
     EXPECT_TRUE(same_bits(y, expected)) << name;
@@ -433,7 +434,7 @@ TEST(SoftCap, EveryTableGivesTheSameBitsAndDoubleAgrees) {
           << x[i] << " cap " << cap;
       EXPECT_LE(std::fabs(expected[i]), cap);
     }
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y = x;
       table->soft_cap(y.data(), n, cap);
       EXPECT_TRUE(same_bits(y, expected)) << name << " cap " << cap;
@@ -442,7 +443,7 @@ TEST(SoftCap, EveryTableGivesTheSameBitsAndDoubleAgrees) {
 }
 
 TEST(SoftCap, BendsAnyNumberOfElementsAndNoMore) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const int n : kLengths) {
       std::vector<float> x(static_cast<std::size_t>(n) + 3, 1e6F);
       table->soft_cap(x.data(), n, 30.0F);
@@ -465,7 +466,7 @@ TEST(Add, EveryTableAddsElementwise) {
     const std::vector<float> y = awkward_floats(static_cast<std::size_t>(n) + 3, 2);
     std::vector<float> expected = x;
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) expected[i] += y[i];
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> sum = x;
       table->add(sum.data(), y.data(), n);
       EXPECT_TRUE(same_bits(sum, expected)) << name << " n " << n;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Describes this machine.
 #include <fmt/format.h>
 #include <sched.h>

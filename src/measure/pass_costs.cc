@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/pass_costs.h"
 
 #include <fmt/format.h>
@@ -17,14 +18,14 @@
 #include "model/language_model.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-static_assert(kMostPassRows == kMostDraftNodes + 1, "the widest draft and its root");
+static_assert(kMaxPassRows == kMaxDraftNodes + 1, "the widest draft and its root");
 
 constexpr const char* kOperation = "measure passes";
 
@@ -134,8 +135,8 @@ void check_passes(const PassOptions& options) {
   if (options.rows.empty()) throw UsageError(kOperation, "rows", "at least one number", "none");
   int before = 0;
   for (const int n_rows : options.rows) {
-    if (n_rows < 1 || n_rows > kMostPassRows) {
-      fail("rows", fmt::format("numbers from 1 to {}", kMostPassRows), n_rows);
+    if (n_rows < 1 || n_rows > kMaxPassRows) {
+      fail("rows", fmt::format("numbers from 1 to {}", kMaxPassRows), n_rows);
     }
     if (n_rows <= before) {
       fail("rows", fmt::format("ascending numbers, more than {} next", before), n_rows);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cheaply generated weights are valid: every table packs and multiplies every format.
 #include "measure/pattern_weights.h"
 
@@ -24,7 +25,7 @@ std::vector<float> product(const Matrix& matrix, const KernelTable& table, int n
   x.resize(n_rows, kDepth, matrix.reads());
   for (int row = 0; row < n_rows; ++row) {
     for (int i = 0; i < kDepth; ++i) x.row(row)[i] = static_cast<float>((i * 7 + row) % 31) - 10;
-    x.finish_row(table, row);
+    x.quantize_row(table, row);
   }
   std::vector<float> y(static_cast<std::size_t>(n_rows) * kColumns, std::nanf(""));
   run_team(1, [&](const Team& team) { matrix.multiply(team, x, y.data(), kColumns); });
@@ -38,7 +39,7 @@ TEST(PatternWeights, AreWeightsOfEveryKind) {
       const auto weights = static_cast<WeightKind>(kind);
       const PatternWeights reader(weights, kColumns, kDepth);
       std::vector<float> first;
-      for (const test_support::NamedTable& named : test_support::runnable_tables()) {
+      for (const test::NamedTable& named : test::runnable_tables()) {
         const std::string what = kernels::name_of(weights) + (" with " + named.name);
         const Matrix matrix = Matrix::pack(reader, *named.table, 1);
         const std::vector<float> y = product(matrix, *named.table, n_rows);
@@ -50,7 +51,7 @@ TEST(PatternWeights, AreWeightsOfEveryKind) {
         EXPECT_NE(std::count(y.begin(), y.begin() + kColumns, y.front()), kColumns) << what;
         if (weights <= WeightKind::bf16) continue;
         if (first.empty()) first = y;
-        EXPECT_TRUE(test_support::same_bits(y, first)) << what << ", " << n_rows << " rows";
+        EXPECT_TRUE(test::same_bits(y, first)) << what << ", " << n_rows << " rows";
       }
     }
   }

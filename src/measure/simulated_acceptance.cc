@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/simulated_acceptance.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/make_tree_shape.h"
+#include "engine/drafting/make_tree_shape.h"
 #include "engine/speculation.h"
 #include "measure/arbitrary_tokens.h"
 #include "measure/simulated_drafter.h"
@@ -18,7 +19,7 @@
 #include "outrider/measure.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
-#include "speculate/drafter_registry.h"
+#include "speculate/registry/drafter_registry.h"
 
 namespace outrider {
 namespace {

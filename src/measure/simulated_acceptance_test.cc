@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulated acceptance on the tiny pair: the text is plain decoding's, the acceptance is as
 // requested, and the drafter's passes are run. Times mean nothing here.
 #include "measure/simulated_acceptance.h"
@@ -16,8 +17,8 @@
 #include "measure/simulated_drafter.h"
 #include "outrider/error.h"
 #include "outrider/measure.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider {
 namespace {
@@ -36,7 +37,7 @@ std::string error_of(const std::function<void()>& action) {
 class SimulateAcceptance : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     target_ = Model::load(folder_.path() / "target", {.threads = 1});
     drafter_ = {.drafter = "model:" + (folder_.path() / "draft").string(),
                 .drafter_options = {.threads = 1}};
@@ -45,7 +46,7 @@ class SimulateAcceptance : public ::testing::Test {
     return simulate_acceptance(*target_, drafter_, options);
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> target_;
   SpeculationOptions drafter_;
 };

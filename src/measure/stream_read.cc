@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/stream_read.h"
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ constexpr int kLineWords = 8;
 // About the prefetch distance of products with a single stream.
 constexpr std::size_t kAheadWords = 4096 / sizeof(std::uint64_t);
 // The least part of a thread: a huge page, so that its streams are long.
-constexpr std::int64_t kLeastBlocks = kPage_bytes / sizeof(std::uint64_t) / kSums;
+constexpr std::int64_t kMinBlocks = kPage_bytes / sizeof(std::uint64_t) / kSums;
 
 // The sum of n_blocks blocks of kSums words, read as kStreams parallel parts.
 template <int kStreams>
@@ -76,12 +77,13 @@ std::uint64_t StreamRead::run(Streams streams) const {
     std::uint64_t sum = 0;
     // Divided dynamically, as for products: a thread whose core other programs use does not delay
     // the rest.
-    team.deal(n_words / kSums, kLeastBlocks, [words, streams, &sum](const Range& part) {
-      const std::uint64_t* begin = words + part.begin * kSums;
-      const std::int64_t n_blocks = part.end - part.begin;
-      sum += streams == Streams::one ? read_blocks<1>(begin, n_blocks)
-                                     : read_blocks<4>(begin, n_blocks);
-    });
+    team.parallel_for_dynamic(n_words / kSums, kMinBlocks,
+                              [words, streams, &sum](const Range& part) {
+                                const std::uint64_t* begin = words + part.begin * kSums;
+                                const std::int64_t n_blocks = part.end - part.begin;
+                                sum += streams == Streams::one ? read_blocks<1>(begin, n_blocks)
+                                                               : read_blocks<4>(begin, n_blocks);
+                              });
     total += sum;
   });
   return total;

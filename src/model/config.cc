@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/config.h"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "model/config_section.h"
 #include "outrider/error.h"
 

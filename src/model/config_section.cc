@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/config_section.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 namespace outrider {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/config.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +18,8 @@
 #include "model/config_section.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
@@ -29,17 +30,17 @@ void write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-Json good_config() { return Json::parse(testing::config_json({})); }
+Json good_config() { return Json::parse(test::config_json({})); }
 
 ModelConfig read(const Json& config) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write(directory.path() / "config.json", config.dump());
   return read_config_json(directory.path());
 }
 
 // Bare words as Python writes them, outside of strings only; transformers 5 writes the object.
 TEST(ParseConfig, KnowsNumbersThatJsonDoesNotHave) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const std::filesystem::path file = directory.path() / "config.json";
   write(file, R"({"a": [0.0, Infinity, -Infinity, NaN], "say \"NaN": "Infinity", "b\\": NaN})");
   const auto number = [](const char* name) { return Json{{"__float__", name}}; };
@@ -142,7 +143,7 @@ TEST(ReadConfigJson, FillsInWhatFilesLeaveOut) {
 }
 
 TEST(ReadConfigJson, GenerationConfigAddsEndTokens) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write(directory.path() / "config.json", good_config().dump());
   write(directory.path() / "generation_config.json", R"({"eos_token_id": [7, 9, 11]})");
   const ModelConfig config = read_config_json(directory.path());
@@ -163,7 +164,7 @@ TEST(ReadConfigJson, GenerationConfigAddsEndTokens) {
 
 // As llama.cpp does for GGUF files with such ids.
 TEST(ReadConfigJson, IdsOutsideTheVocabularyAreIgnoredWithAWarning) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   Json json = good_config();
   const int n_tokens = json.at("vocab_size").get<int>();
   json["bos_token_id"] = -5;
@@ -267,7 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"bos_token_id", "1.5", "bos_token"}));
 
 TEST(ReadConfigJson, RefusesWhatIsNoConfig) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   EXPECT_THROW(read_config_json(directory.path()), Error);  // no file
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[]"), std::string("null"),
@@ -366,22 +367,22 @@ TEST(ReadConfigJson, KnowsTheOriginalContextBesideItsSection) {
 // llama.cpp (LLAMA_MAX_LAYERS arrays of n_head, n_head_kv and n_ff) writes one number per layer if
 // layers may differ. Equal numbers count as one.
 TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto read_with = [&](const char* key, const std::vector<std::int32_t>& numbers) {
-    test_files::Gguf file;
+    test::Gguf file;
     file.text("general.architecture", "llama")
-        .value("llama.vocab_size", test_files::kU32, 300U)
-        .value("llama.context_length", test_files::kU32, 64U)
-        .value("llama.block_count", test_files::kU32, 3U)
-        .value("llama.embedding_length", test_files::kU32, 64U)
-        .value("llama.attention.layer_norm_rms_epsilon", test_files::kF32, 1e-5F);
+        .value("llama.vocab_size", test::kU32, 300U)
+        .value("llama.context_length", test::kU32, 64U)
+        .value("llama.block_count", test::kU32, 3U)
+        .value("llama.embedding_length", test::kU32, 64U)
+        .value("llama.attention.layer_norm_rms_epsilon", test::kF32, 1e-5F);
     for (const auto& [name, number] : {std::pair("llama.attention.head_count", 4U),
                                        std::pair("llama.attention.head_count_kv", 2U),
                                        std::pair("llama.feed_forward_length", 96U)}) {
-      if (std::string_view(key) != name) file.value(name, test_files::kU32, number);
+      if (std::string_view(key) != name) file.value(name, test::kU32, number);
     }
-    file.array(key, test_files::kI32, numbers);
-    const test_files::Bytes bytes = file.bytes();
+    file.array(key, test::kI32, numbers);
+    const test::Bytes bytes = file.bytes();
     write(directory.path() / "model.gguf",
           {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return read_config_gguf(*open_gguf(directory.path() / "model.gguf"));
@@ -409,65 +410,64 @@ TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
 // llama.cpp's converter names the text parts of Mistral Small 3 and of Ministral 3 mistral3. The
 // numbers are those of Ministral 3's published files.
 TEST(ReadConfigGguf, KnowsBothOfMistral3) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto read_with = [&](const auto& add) {
-    test_files::Gguf file;
+    test::Gguf file;
     file.text("general.architecture", "mistral3")
-        .value("mistral3.vocab_size", test_files::kU32, 300U)
-        .value("mistral3.context_length", test_files::kU32, 262144U)
-        .value("mistral3.block_count", test_files::kU32, 1U)
-        .value("mistral3.embedding_length", test_files::kU32, 64U)
-        .value("mistral3.feed_forward_length", test_files::kU32, 96U)
-        .value("mistral3.attention.head_count", test_files::kU32, 4U)
-        .value("mistral3.attention.layer_norm_rms_epsilon", test_files::kF32, 1e-5F);
+        .value("mistral3.vocab_size", test::kU32, 300U)
+        .value("mistral3.context_length", test::kU32, 262144U)
+        .value("mistral3.block_count", test::kU32, 1U)
+        .value("mistral3.embedding_length", test::kU32, 64U)
+        .value("mistral3.feed_forward_length", test::kU32, 96U)
+        .value("mistral3.attention.head_count", test::kU32, 4U)
+        .value("mistral3.attention.layer_norm_rms_epsilon", test::kF32, 1e-5F);
     add(file);
-    const test_files::Bytes bytes = file.bytes();
+    const test::Bytes bytes = file.bytes();
     write(directory.path() / "model.gguf",
           {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return read_config_gguf(*open_gguf(directory.path() / "model.gguf")).rope;
   };
-  const auto scaled = [](test_files::Gguf& file, float weight) -> test_files::Gguf& {
+  const auto scaled = [](test::Gguf& file, float weight) -> test::Gguf& {
     return file.text("mistral3.rope.scaling.type", "yarn")
-        .value("mistral3.rope.scaling.factor", test_files::kF32, 16.0F)
-        .value("mistral3.rope.scaling.original_context_length", test_files::kU32, 16384U)
-        .value("mistral3.rope.scaling.yarn_log_multiplier", test_files::kF32, weight)
-        .value("mistral3.attention.temperature_scale", test_files::kF32, 0.5F);
+        .value("mistral3.rope.scaling.factor", test::kF32, 16.0F)
+        .value("mistral3.rope.scaling.original_context_length", test::kU32, 16384U)
+        .value("mistral3.rope.scaling.yarn_log_multiplier", test::kF32, weight)
+        .value("mistral3.attention.temperature_scale", test::kF32, 0.5F);
   };
-  EXPECT_EQ(read_with([](test_files::Gguf&) {}).query_beta, 0);
-  RopeConfig rope = read_with([&](test_files::Gguf& file) { scaled(file, 1); });
+  EXPECT_EQ(read_with([](test::Gguf&) {}).query_beta, 0);
+  RopeConfig rope = read_with([&](test::Gguf& file) { scaled(file, 1); });
   EXPECT_EQ(rope.query_beta, 0.5);
   EXPECT_EQ(rope.original_context, 16384);
   EXPECT_EQ(rope.attention_factor, 1);
-  rope = read_with([&](test_files::Gguf& file) { scaled(file, 0); });
+  rope = read_with([&](test::Gguf& file) { scaled(file, 0); });
   EXPECT_NEAR(rope.attention_factor, 1 + 0.1 * std::log(16.0), 1e-15);
-  EXPECT_NO_THROW(read_with([&](test_files::Gguf& file) {
-    scaled(file, 1).value("mistral3.attention.temperature_length", test_files::kU32, 16384U);
+  EXPECT_NO_THROW(read_with([&](test::Gguf& file) {
+    scaled(file, 1).value("mistral3.attention.temperature_length", test::kU32, 16384U);
   }));
-  EXPECT_THROW(read_with([&](test_files::Gguf& file) {
-                 scaled(file, 1).value("mistral3.attention.temperature_length", test_files::kU32,
-                                       8192U);
+  EXPECT_THROW(read_with([&](test::Gguf& file) {
+                 scaled(file, 1).value("mistral3.attention.temperature_length", test::kU32, 8192U);
                }),
                Error);
-  EXPECT_THROW(read_with([&](test_files::Gguf& file) { scaled(file, -1); }), Error);
+  EXPECT_THROW(read_with([&](test::Gguf& file) { scaled(file, -1); }), Error);
   // Without its own length, the context is the original one.
-  rope = read_with([](test_files::Gguf& file) {
-    file.value("mistral3.attention.temperature_scale", test_files::kF32, 0.5F);
+  rope = read_with([](test::Gguf& file) {
+    file.value("mistral3.attention.temperature_scale", test::kF32, 0.5F);
   });
   EXPECT_EQ(rope.original_context, 262144);
 }
 
 TEST(ReadConfigGguf, AgreesWithTheHuggingFaceFormOfTheSameModel) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   for (const bool tied : {false, true}) {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.tied_head = tied;
     shape.attention_bias = tied;
     shape.mlp_bias = !tied;
     shape.rope.scaling = RopeConfig::Scaling::linear;
     shape.rope.factor = 4;
-    const auto model = testing::make_tiny_model(shape);
-    testing::write_hugging_face(model, directory.path());
-    testing::write_gguf(model, directory.path() / "model.gguf");
+    const auto model = test::make_tiny_model(shape);
+    test::write_hugging_face(model, directory.path());
+    test::write_gguf(model, directory.path() / "model.gguf");
     const ModelConfig left = read_config_json(directory.path());
     const ModelConfig right = read_config_gguf(*open_gguf(directory.path() / "model.gguf"));
     EXPECT_EQ(left.vocabulary_size, right.vocabulary_size);

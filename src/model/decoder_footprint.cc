@@ -1,5 +1,8 @@
-// The memory of a loaded decoder, for display. For a rank it is the rank's part, but the number of
-// parameters is that of the whole model.
+// SPDX-License-Identifier: Apache-2.0
+// What a loaded decoder occupies, for people to read: of a rank its part, but for the number of
+// parameters, which is the model's.
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <set>
 #include <string>
@@ -149,6 +152,11 @@ Footprint DecoderModel::footprint() const {
   if (parts_.device != nullptr) footprint.device = parts_.device->facts().name;
   footprint.kv = name_of(executor_->kv());
   footprint.kv_bytes_per_token = executor_->kv_bytes_per_token();
+  const std::size_t max_kv_bytes = parts_.machine.max_cache_bytes;
+  if (max_kv_bytes != PagePool::kUnbounded) {
+    footprint.max_kv_bytes = static_cast<std::int64_t>(max_kv_bytes);
+  }
+  footprint.rank_threads = rank_threads_;
   footprint.state_bytes = executor_->state_bytes();
   footprint.input_bytes_per_node = executor_->input_bytes();
   return footprint;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads a model from a path.
 #ifndef OUTRIDER_MODEL_LOAD_MODEL_H_
 #define OUTRIDER_MODEL_LOAD_MODEL_H_
@@ -11,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file_folder.h"
+#include "base/files/file_folder.h"
 #include "device/device.h"
 #include "io/tensor_source.h"
 #include "kernels/table.h"
@@ -32,7 +33,7 @@ struct LoadOptions {
   // more throws Error. 0: no limit.
   std::uint64_t kv_memory_bytes = 0;
   // Experts stay in their file, and those in use are packed into expert_memory_bytes; 0: half of
-  // the machine's memory (base/machine_memory.h). Ignored for models without experts.
+  // the machine's memory (base/memory/machine_memory.h). Ignored for models without experts.
   bool experts_in_file = false;
   std::uint64_t expert_memory_bytes = 0;
   const kernels::KernelTable* table = nullptr;  // null: choose_kernels()
@@ -61,7 +62,7 @@ WeightOptions make_weight_options(const LoadOptions& options);
 // The cache's type for weights of these types.
 kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32);
 // The cache's limit, as for PagePool.
-std::size_t most_cache_bytes(const LoadOptions& options);
+std::size_t max_cache_bytes(const LoadOptions& options);
 
 // PATH: a Hugging Face directory or a GGUF file. Throws Error with the file, tensor or key, what
 // was expected and what was found. With several ranks, rank 0 calls this while the others call

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Broken files, each with one clear error; and weights whose values survive the files.
 #include "model/load_model.h"
 
@@ -13,15 +14,15 @@
 #include "base/float16.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/resident_bytes.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
 
-using testing::TinyModel;
-using testing::TinyTensor;
+using test::TinyModel;
+using test::TinyTensor;
 
 void expect_error(const std::filesystem::path& path, const std::string& named,
                   const LoadOptions& options = {}) {
@@ -36,7 +37,7 @@ void expect_error(const std::filesystem::path& path, const std::string& named,
 }
 
 TEST(LoadModel, RefusesPathsThatAreNoModel) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   expect_error(directory.path(), "config.json");
   expect_error(directory.path() / "nothing", "nothing there");
   expect_error(directory.path() / "nothing.gguf", "nothing.gguf");
@@ -45,7 +46,7 @@ TEST(LoadModel, RefusesPathsThatAreNoModel) {
   expect_error(directory.path() / "model.bin", "another kind");
   std::ofstream(directory.path() / "empty.gguf");
   expect_error(directory.path() / "empty.gguf", "empty.gguf");
-  std::ofstream(directory.path() / "config.json") << testing::config_json({});
+  std::ofstream(directory.path() / "config.json") << test::config_json({});
   expect_error(directory.path(), "safetensors");
   LoadOptions options;
   options.n_threads = -1;
@@ -55,10 +56,10 @@ TEST(LoadModel, RefusesPathsThatAreNoModel) {
 }
 
 TEST(LoadModel, TellsGgufByItsFirstBytes) {
-  const testing::TemporaryDirectory directory;
-  const TinyModel model = testing::make_tiny_model({});
+  const test::TemporaryDirectory directory;
+  const TinyModel model = test::make_tiny_model({});
   for (const char* name : {"model.GGUF", "model.Gguf", "sha256-5d1e"}) {
-    testing::write_gguf(model, directory.path() / name);
+    test::write_gguf(model, directory.path() / name);
     EXPECT_EQ(load_model(directory.path() / name)->config().dim, model.shape.dim) << name;
   }
 }
@@ -66,20 +67,20 @@ TEST(LoadModel, TellsGgufByItsFirstBytes) {
 // A model is in memory once, packed. The tensors that it was packed from have been released, except
 // for pages that the system read around their neighbours.
 TEST(LoadModel, KeepsNoSecondCopyInMemory) {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.dim = 512;
   shape.head_dim = 128;
   shape.hidden_dim = 1536;
   shape.tied_head = true;
-  const TinyModel model = testing::make_tiny_model(shape);
-  testing::write_hugging_face(model, directory.path());
-  testing::write_gguf(model, directory.path() / "model.gguf");
+  const TinyModel model = test::make_tiny_model(shape);
+  test::write_hugging_face(model, directory.path());
+  test::write_gguf(model, directory.path() / "model.gguf");
   for (const char* weights : {"model.safetensors", "model.gguf"}) {
     const auto file = directory.path() / weights;
     ASSERT_GT(std::filesystem::file_size(file), 20u << 20);
     const auto loaded = load_model(file.extension() == ".gguf" ? file : directory.path());
-    const auto resident = testing::resident_bytes(file);
+    const auto resident = test::resident_bytes(file);
     if (!resident) GTEST_SKIP() << "no /proc/self/smaps that names the file";
     EXPECT_LT(*resident, std::filesystem::file_size(file) / 2) << weights;
   }
@@ -192,13 +193,13 @@ std::vector<BrokenTensors> broken_tensors() {
 class BrokenTensorsTest : public ::testing::TestWithParam<BrokenTensors> {};
 
 TEST_P(BrokenTensorsTest, AreOneClearError) {
-  const testing::TemporaryDirectory directory;
-  TinyModel model = testing::make_tiny_model({});
+  const test::TemporaryDirectory directory;
+  TinyModel model = test::make_tiny_model({});
   GetParam().damage(model);
-  testing::write_hugging_face(model, directory.path());
+  test::write_hugging_face(model, directory.path());
   expect_error(directory.path(), GetParam().named);
   if (GetParam().gguf_named != nullptr) {
-    testing::write_gguf(model, directory.path() / "model.gguf");
+    test::write_gguf(model, directory.path() / "model.gguf");
     expect_error(directory.path() / "model.gguf", GetParam().gguf_named);
   }
 }
@@ -208,11 +209,11 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenTensorsTest, ::testing::ValuesIn(broken_tens
 
 // Weights that follow from the configuration are ignored; other unused ones are reported.
 TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto warnings_with = [&](const std::vector<std::string>& names) {
-    TinyModel model = testing::make_tiny_model({});
+    TinyModel model = test::make_tiny_model({});
     for (const std::string& name : names) add(model, name, 8);
-    testing::write_hugging_face(model, directory.path());
+    test::write_hugging_face(model, directory.path());
     return load_model(directory.path())->warnings();
   };
   EXPECT_TRUE(warnings_with({}).empty());
@@ -234,8 +235,8 @@ TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
 
 // The header says I64, a type with the wrong number of bytes.
 TEST(LoadModel, RefusesTensorsThatAreNoFloats) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   std::fstream file(directory.path() / "model.safetensors",
                     std::ios::in | std::ios::out | std::ios::binary);
   std::string text(4096, '\0');
@@ -250,13 +251,13 @@ TEST(LoadModel, RefusesTensorsThatAreNoFloats) {
 
 // GGUF metadata with one wrong number in each file.
 TEST(LoadModel, RefusesGgufMetadataThatCannotBe) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path() / "model.gguf";
-  const auto with = [&](const std::function<void(testing::TinyShape&)>& change,
+  const auto with = [&](const std::function<void(test::TinyShape&)>& change,
                         const std::string& named) {
-    TinyModel model = testing::make_tiny_model({});
+    TinyModel model = test::make_tiny_model({});
     change(model.shape);
-    testing::write_gguf(model, file);
+    test::write_gguf(model, file);
     expect_error(file, named);
   };
   with([](auto& shape) { shape.context_length = 0; }, "context length");
@@ -280,7 +281,7 @@ TEST(StoredWeights, CopiesNativeKindsExactly) {
   for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16,
                                  ElementType::q8_0, ElementType::q4_0, ElementType::q4_1}) {
     SCOPED_TRACE(name_of(type));
-    const auto bytes = testing::encode_values(values, kWidth, type);
+    const auto bytes = test::encode_values(values, kWidth, type);
     const TensorView view{"w", type, {kRows, kWidth}, bytes};
     std::vector<float> decoded(values.size());
     decode_rows(view, 0, kRows, decoded);
@@ -330,7 +331,7 @@ TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
   for (int i = 0; i < kRows * kWidth; ++i) values.push_back(static_cast<float>(i % 113 - 50));
   const auto expect = [&](const StoredRows& rows, const std::vector<std::int64_t>& places) {
     for (const ElementType type : {ElementType::f32, ElementType::bf16, ElementType::q8_0}) {
-      const auto bytes = testing::encode_values(values, kWidth, type);
+      const auto bytes = test::encode_values(values, kWidth, type);
       const TensorView view{"w", type, {kRows, kWidth}, bytes};
       const StoredWeights part(view, WeightKind::f32, rows);
       ASSERT_EQ(part.n_rows(), static_cast<std::int64_t>(places.size()));
@@ -365,8 +366,8 @@ TEST(StoredWeights, TurnsMatrices) {
     }
   }
   for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
-    const auto straight_bytes = testing::encode_values(values, kWidth, type);
-    const auto turned_bytes = testing::encode_values(turned, kRows, type);
+    const auto straight_bytes = test::encode_values(values, kWidth, type);
+    const auto turned_bytes = test::encode_values(turned, kRows, type);
     const TensorView straight_view{"w", type, {kRows, kWidth}, straight_bytes};
     const TensorView turned_view{"w", type, {kWidth, kRows}, turned_bytes};
     for (const WeightKind kind :
@@ -395,7 +396,7 @@ TEST(StoredWeights, TurnsMatrices) {
 TEST(StoredWeights, RoundsWhatIsStoredInAnotherKind) {
   std::vector<float> values;
   for (int i = 0; i < 64; ++i) values.push_back(static_cast<float>((i * 29) % 64) * 0.11F - 3);
-  const auto bytes = testing::encode_values(values, 64, ElementType::q8_0);
+  const auto bytes = test::encode_values(values, 64, ElementType::q8_0);
   const TensorView view{"w", ElementType::q8_0, {1, 64}, bytes};
   std::vector<float> decoded(64);
   decode_rows(view, 0, 1, decoded);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frequencies of rotary position embedding (Su et al., RoFormer, 2021) and their scalings.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/shared_output.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +17,9 @@
 #include "model/heads/mtp_modules.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_heads.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_heads.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
@@ -31,7 +32,7 @@ class SharedOutputs : public ::testing::Test {
   void SetUp() override {
     shape_.vocabulary_size = kVocabulary;
     shape_.dim = kDim;
-    testing::write_hugging_face(testing::make_tiny_model(shape_), files_.path());
+    test::write_hugging_face(test::make_tiny_model(shape_), files_.path());
     for (std::size_t i = 0; i < 3 * kDim; ++i) {
       features_.push_back(static_cast<float>(i % 17) / 8.0F - 1.0F);
     }
@@ -70,8 +71,8 @@ class SharedOutputs : public ::testing::Test {
     return all_of(output);
   }
 
-  testing::TinyShape shape_;
-  testing::TemporaryDirectory files_;
+  test::TinyShape shape_;
+  test::TemporaryDirectory files_;
   std::vector<float> features_;  // (3, kDim)
 };
 
@@ -107,9 +108,9 @@ TEST_F(SharedOutputs, InFewerBitsAreThoseOfATargetOfTheseBits) {
 TEST_F(SharedOutputs, InFewerBitsAreWhatHeadsDraftFrom) {
   const std::filesystem::path eagle = files_.path() / "eagle";
   const std::filesystem::path medusa = files_.path() / "medusa";
-  testing::write_eagle_head(shape_, eagle);
-  testing::write_medusa_heads(shape_, 1, false, medusa);
-  testing::write_mtp_modules(shape_, 1, files_.path());
+  test::write_eagle_head(shape_, eagle);
+  test::write_medusa_heads(shape_, 1, false, medusa);
+  test::write_mtp_modules(shape_, 1, files_.path());
   const std::span<const float> state = std::span(features_).first(kDim);
   const LoadOptions narrow = {.weights = WeightKind::int8, .n_threads = 1};
   const auto all_kinds = [&](LanguageModel& target) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/stored_weights.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 
 namespace outrider {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares a file's quantised blocks, packed as stored, with the same blocks decoded to floats.
 #include "model/stored_weights.h"
 
@@ -10,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 #include "outrider/error.h"
 #include "tensor/matrix.h"
 #include "tests/support/kernel_tables.h"
@@ -24,7 +25,7 @@ struct StoredBlocks {
   std::vector<std::byte> bytes;
 };
 
-// Random blocks of every type (tests/golden/make_block_formats_golden.py).
+// Random blocks of every type (tests/golden/make/make_block_formats_golden.py).
 std::vector<StoredBlocks> stored_blocks() {
   const auto golden =
       nlohmann::json::parse(std::ifstream(OUTRIDER_SOURCE_DIR "/tests/golden/block_formats.json"));
@@ -50,11 +51,11 @@ void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim
   const WeightKind kind = native_kind(view.type);
   const Matrix matrix = Matrix::pack(StoredWeights(view, kind, interleaved_head_dim), table, 1);
   Activations inputs;
-  inputs.resize(k, k, InputForms::of(kind, table));
+  inputs.resize(k, k, ActivationForms::of(kind, table));
   for (int i = 0; i < k; ++i) {
     std::fill_n(inputs.row(i), k, 0.0F);
     inputs.row(i)[i] = 127;
-    inputs.finish_row(table, i);
+    inputs.quantize_row(table, i);
   }
   std::vector<float> y(static_cast<std::size_t>(k * n_rows));
   run_team(1, [&](const Team& team) {
@@ -68,16 +69,16 @@ void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim
     double largest = 0;
     for (const float weight : decoded) largest = std::max<double>(largest, std::fabs(weight));
     for (int i = 0; i < k; ++i) {
-      ASSERT_TRUE(test_support::near(y[static_cast<std::size_t>(i * n_rows + row)],
-                                     127.0 * decoded[static_cast<std::size_t>(i)],
-                                     test_support::product_tolerance(6, 2 * 127 * largest)))
+      ASSERT_TRUE(test::near(y[static_cast<std::size_t>(i * n_rows + row)],
+                             127.0 * decoded[static_cast<std::size_t>(i)],
+                             test::product_tolerance(6, 2 * 127 * largest)))
           << trace << " row " << row << " weight " << i;
     }
   }
 }
 
 TEST(StoredBlocks, MultiplyAsTheyDecode) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     // Slow, and its vector products are the same (kernels/amx.cc).
     if (name == "amx emulated") continue;
     for (const StoredBlocks& blocks : stored_blocks()) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/translated_model.h"
 
 #include <fmt/format.h>
@@ -132,7 +133,7 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     std::vector<TokenId> all = tokens_;
     all.insert(all.end(), more.begin(), more.end());
     return std::max(text_.most(translation, all),
-                    static_cast<int>(ids_.size()) + translation.most_read(more, tokens_.empty()));
+                    static_cast<int>(ids_.size()) + translation.max_read(more, tokens_.empty()));
   }
   std::size_t n_pieces() const { return pending_.size(); }
   void drop_pieces(std::size_t n_left) {
@@ -214,7 +215,8 @@ int TranslatedModel::context_of(const Sequence& sequence) const {
   return model_->context_of(static_cast<const TranslatedSequence&>(sequence).read());
 }
 
-int TranslatedModel::room(const Sequence& sequence, std::span<const TokenId> next) const {
+int TranslatedModel::remaining_context(const Sequence& sequence,
+                                       std::span<const TokenId> next) const {
   require_known(next);
   return context_of(sequence) -
          static_cast<const TranslatedSequence&>(sequence).most(translation_, next);

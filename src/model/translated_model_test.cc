@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/translated_model.h"
 
 #include <gtest/gtest.h>
@@ -10,12 +11,12 @@
 
 #include "model/prefill.h"
 #include "outrider/error.h"
-#include "tests/support/table_model.h"
+#include "tests/support/models/table_model.h"
 
 namespace outrider {
 namespace {
 
-using testing::TableModel;
+using test::TableModel;
 
 // Five tokens here, six there: 0, 2 and 4 are shared, 1 and 3 are spelled.
 const std::vector<std::vector<TokenId>> kSpelled = {{5}, {0, 3}, {1}, {3, 3, 0}, {2}};
@@ -216,12 +217,13 @@ TEST(TranslatedModel, RoomIsTheModelsOwn) {
   const auto sequence = model->open({});
   const int context = model->config().context_length;
   const std::vector<TokenId> tokens = {0, 3, 1};
-  EXPECT_EQ(model->room(*sequence, tokens), context - 7);  // a text may get a token prepended
+  EXPECT_EQ(model->remaining_context(*sequence, tokens),
+            context - 7);  // a text may get a token prepended
   ForwardOutput output;
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
   model->forward({&block, 1}, {}, output);
   keep_all(*sequence);
-  EXPECT_EQ(model->room(*sequence, {}), context - 7);
+  EXPECT_EQ(model->remaining_context(*sequence, {}), context - 7);
 }
 
 TEST(TranslatedModel, RefusesWhatDoesNotFitAndChangesNothing) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/weight_loader.h"
 
 #include <fmt/format.h>
@@ -336,11 +337,11 @@ template <typename Reader>
 Matrix WeightLoader::hold(Reader reader, WeightKind native, Held held) {
   if (!reading_) {
     const WeightKind kind = options_.kind.value_or(native);
-    has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
+    has_quantized_ |= ActivationForms::of(kind, *options_.table).quantized;
     has_bf16_ |= kind == WeightKind::bf16;
     return {};
   }
-  input_forms_ |= InputForms::of(reader.kind(), *options_.table);
+  activation_forms_ |= ActivationForms::of(reader.kind(), *options_.table);
   if (options_.share || (held == Held::as_experts && options_.experts_in_file)) {
     return Matrix::in_file(std::make_shared<const Reader>(std::move(reader)), *options_.table);
   }
@@ -383,12 +384,12 @@ WeightKind WeightLoader::kind_of_heads(WeightKind native) {
   const bool is_asked = options_.kind == WeightKind::f32 || options_.kind == WeightKind::bf16;
   const WeightKind kind = is_asked ? *options_.kind : native;
   if (!reading_) {
-    has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
+    has_quantized_ |= ActivationForms::of(kind, *options_.table).quantized;
     has_bf16_ |= kind == WeightKind::bf16;
     return kind;
   }
   const WeightKind held = kind == WeightKind::bf16 && has_quantized_ ? WeightKind::f32 : kind;
-  input_forms_ |= InputForms::of(held, *options_.table);
+  activation_forms_ |= ActivationForms::of(held, *options_.table);
   return held;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrices of single heads: their rows and columns, and their format in memory.
 #include "model/weight_loader.h"
 
@@ -63,7 +64,7 @@ std::vector<float> weights_of(const Matrix& matrix) {
   for (int i = 0; i < k; ++i) {
     std::fill_n(inputs.row(i), k, 0.0F);
     inputs.row(i)[i] = 1;
-    inputs.finish_row(kernels::kScalarTable, i);
+    inputs.quantize_row(kernels::kScalarTable, i);
   }
   std::vector<float> y(static_cast<std::size_t>(k) * n);
   run_team(1, [&](const Team& team) { matrix.multiply(team, inputs, y.data(), n); });

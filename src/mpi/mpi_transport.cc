@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module outrider_mpi.so: a Transport over MPI, point to point. Messages of an exchange go
 // directly between ranks, so an exchange takes one network latency, whatever the number of ranks.
 //
@@ -12,11 +13,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,7 +42,7 @@ struct LastWords {
   std::array<char, kReasonBytes> why{};  // zero-terminated
 };
 // MPI counts with ints; this is less, so that a message also fits into the network's buffers.
-constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
 
 // How a rank waits: first polling for messages within a pass, then yielding the processor, then
 // sleeping for growing times. So ranks that share a processor do not starve each other, and an idle
@@ -94,12 +97,12 @@ class MpiTransport final : public Transport {
 
   int rank() const override { return rank_; }
   int n_ranks() const override { return n_ranks_; }
-  std::size_t most_bytes() const override { return kMostBytes; }
+  std::size_t max_bytes() const override { return kMaxBytes; }
   int culprit() const override { return culprit_; }
   const char* reason() const override { return reason_.data(); }
 
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
-    return run(exchange, most_seconds);
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
+    return run(exchange, limit);
   }
 
   void give_up(int culprit, const char* why) noexcept override {
@@ -119,12 +122,12 @@ class MpiTransport final : public Transport {
   // MPI_Finalize waits for every rank without a time limit. So all others report to rank 0 first,
   // and it tells them whether everyone has. If that fails, or something happens afterwards,
   // processes exit without it.
-  void finish(double most_seconds) noexcept override {
+  void finish(double max_seconds) noexcept override {
     if (must_not_progress_) {
-      if (rank_ > 0) sleep_beside_launcher(most_seconds);
+      if (rank_ > 0) sleep_beside_launcher(max_seconds);
       return;
     }
-    if (!(rank_ == 0 ? all_have_come(most_seconds) : is_told_to_end(most_seconds))) return;
+    if (!(rank_ == 0 ? all_have_come(max_seconds) : is_told_to_end(max_seconds))) return;
     for (MPI_Request& request : given_up_) {
       if (request == MPI_REQUEST_NULL) continue;
       MPI_Cancel(&request);
@@ -140,11 +143,11 @@ class MpiTransport final : public Transport {
   // Between two polls of a rank that waits for rank 0's end.
   static constexpr std::chrono::milliseconds kDoze{20};
 
-  // Whether all requests are done within most_seconds.
-  static bool wait_for(std::vector<MPI_Request>& requests, double most_seconds) noexcept {
+  // Whether all requests are done within max_seconds.
+  static bool wait_for(std::vector<MPI_Request>& requests, double max_seconds) noexcept {
     Waiting waiting;
     int all_done = 0;
-    while (!waiting.is_longer_than(most_seconds)) {
+    while (!waiting.is_longer_than(max_seconds)) {
       if (MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all_done,
                       MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
         return false;
@@ -156,11 +159,11 @@ class MpiTransport final : public Transport {
   }
 
   // On rank 0: whether all others have reported; tells them the result.
-  bool all_have_come(double most_seconds) noexcept {
+  bool all_have_come(double max_seconds) noexcept {
     for_peers(Exchange::Peers::others, [&](int peer, std::size_t i) {
       MPI_Irecv(nullptr, 0, MPI_BYTE, peer, kFinishTag, MPI_COMM_WORLD, &end_received_[i]);
     });
-    may_finalize_ = wait_for(end_received_, most_seconds) ? 1 : 0;
+    may_finalize_ = wait_for(end_received_, max_seconds) ? 1 : 0;
     for_peers(Exchange::Peers::others, [&](int peer, std::size_t i) {
       MPI_Isend(&may_finalize_, 1, MPI_BYTE, peer, kFinishTag, MPI_COMM_WORLD, &end_sent_[i]);
     });
@@ -168,11 +171,11 @@ class MpiTransport final : public Transport {
   }
 
   // On the other ranks.
-  bool is_told_to_end(double most_seconds) noexcept {
+  bool is_told_to_end(double max_seconds) noexcept {
     MPI_Irecv(&may_finalize_, 1, MPI_BYTE, 0, kFinishTag, MPI_COMM_WORLD, &end_received_.front());
     MPI_Isend(nullptr, 0, MPI_BYTE, 0, kFinishTag, MPI_COMM_WORLD, &end_sent_.front());
-    const auto end = Clock::now() + std::chrono::duration<double>(most_seconds);
-    bool is_told = wait_for(end_received_, std::min(most_seconds, kLastWords_seconds));
+    const auto end = Clock::now() + std::chrono::duration<double>(max_seconds);
+    bool is_told = wait_for(end_received_, std::min(max_seconds, kLastWords_seconds));
     while (!is_told && Clock::now() < end) {
       std::this_thread::sleep_for(kDoze);
       int has_come = 0;
@@ -189,8 +192,8 @@ class MpiTransport final : public Transport {
   }
 
   // Exits without MPI.
-  static void sleep_beside_launcher(double most_seconds) noexcept {
-    const auto end = Clock::now() + std::chrono::duration<double>(most_seconds);
+  static void sleep_beside_launcher(double max_seconds) noexcept {
+    const auto end = Clock::now() + std::chrono::duration<double>(max_seconds);
     const pid_t launcher = ::getppid();
     while (Clock::now() < end && ::getppid() == launcher) std::this_thread::sleep_for(kDoze);
   }
@@ -221,7 +224,7 @@ class MpiTransport final : public Transport {
     }
   }
 
-  Status run(const Exchange& exchange, double most_seconds) noexcept {
+  Status run(const Exchange& exchange, const WaitLimit& limit) noexcept {
     constexpr int kTag = kDataTag;
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer, std::size_t i) {
@@ -236,6 +239,7 @@ class MpiTransport final : public Transport {
            peer, status);
     });
     Waiting waiting;
+    std::optional<Clock::time_point> stopped_at;
     while (status == Status::done) {
       bool is_over = true;
       for_peers(exchange.from, [&](int peer, std::size_t i) {
@@ -245,14 +249,27 @@ class MpiTransport final : public Transport {
                 [&](int peer, std::size_t i) { is_over &= test_send(peer, i, status); });
       if (is_over || status != Status::done) break;
       hear_who_gives_up(status);
-      if (status == Status::done && waiting.is_longer_than(most_seconds)) {
+      if (status == Status::done && waiting.is_longer_than(limit.max_seconds)) {
         status = Status::silent;
+      } else if (status == Status::done && is_stopped(limit, stopped_at)) {
+        status = Status::stopped;
+      }
+      if (status == Status::silent || status == Status::stopped) {
         culprit_ = first_silent(exchange);
       }
       waiting.pause();
     }
     if (status != Status::done) abandon();
     return status;
+  }
+
+  // stopped_at: when `stop` was first found to be set.
+  static bool is_stopped(const WaitLimit& limit,
+                         std::optional<Clock::time_point>& stopped_at) noexcept {
+    if (limit.stop == nullptr || !limit.stop->load(std::memory_order_relaxed)) return false;
+    const Clock::time_point now = Clock::now();
+    if (!stopped_at) stopped_at = now;
+    return std::chrono::duration<double>(now - *stopped_at).count() >= limit.stopped_seconds;
   }
 
   void note(int code, int peer, Status& status) noexcept {
@@ -351,8 +368,9 @@ class MpiTransport final : public Transport {
 }  // namespace
 }  // namespace outrider
 
-// Null, with the reason in `problem`, if MPI does not start.
-extern "C" outrider::Transport* outrider_start_mpi(char* problem, std::size_t n_problem) {
+// Null, and why, where MPI does not start. The number in its name changes with Transport: another
+// build's module is not taken for this one's (mpi_module.cc).
+extern "C" outrider::Transport* outrider_start_mpi_2(char* problem, std::size_t n_problem) {
   int is_started = 0;
   MPI_Initialized(&is_started);
   int provided = MPI_THREAD_SINGLE;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/argument_grammar.h"
 
 #include <fmt/format.h>
@@ -10,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/schema_forms.h"
-#include "grammar/schema_reference.h"
+#include "grammar/schema/schema_forms.h"
+#include "grammar/schema/schema_reference.h"
 #include "outrider/error.h"
 #include "reply/argument_schema.h"
-#include "reply/call_reader.h"
-#include "reply/python_literals.h"
+#include "reply/calls/call_reader.h"
+#include "reply/calls/python_literals.h"
 
 namespace outrider {
 namespace {

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/argument_schema.h"
 
 #include <optional>
 
-#include "grammar/schema_reference.h"
+#include "grammar/schema/schema_reference.h"
+#include "reply/calls/python_literals.h"
 #include "reply/json_words.h"
-#include "reply/python_literals.h"
 
 namespace outrider {
 namespace {
@@ -13,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 // The most schemas and listed values that are read for one argument; published tools have some
 // tens. This and the next limit end recursive references and nested choices.
-constexpr int kMostSchemaParts = 500;
+constexpr int kMaxSchemaParts = 500;
 constexpr int kDeepestSchema = 16;
 
 unsigned kind_named(const std::string& name) {
@@ -138,7 +139,7 @@ class KindReader {
   }
 
   const Json* root_;
-  int n_left_ = kMostSchemaParts;
+  int n_left_ = kMaxSchemaParts;
 };
 
 const Json& null_value() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/reply_form.h"
 
 #include <nlohmann/json.hpp>

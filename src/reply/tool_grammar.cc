@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/tool_grammar.h"
 
 #include <fmt/format.h>
@@ -10,9 +11,9 @@
 
 #include "outrider/error.h"
 #include "reply/argument_grammar.h"
-#include "reply/call_reader.h"
+#include "reply/calls/call_reader.h"
+#include "reply/calls/python_literals.h"
 #include "reply/json_words.h"
-#include "reply/python_literals.h"
 
 namespace outrider {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/bootstrap.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +23,8 @@ TEST(Bootstrap, OfACoinHasTheWidthOfItsStandardError) {
   for (int i = 0; i < 400; ++i) counts.insert(counts.end(), {i % 2 == 0 ? 1.0 : 0.0, 1.0});
   const auto intervals = bootstrap_intervals(counts, 2, mean);
   ASSERT_EQ(intervals.size(), 1U);
-  EXPECT_TRUE(test_support::near(intervals[0].low, 0.5 - 1.96 * 0.025, 0.0105));
-  EXPECT_TRUE(test_support::near(intervals[0].high, 0.5 + 1.96 * 0.025, 0.0105));
+  EXPECT_TRUE(test::near(intervals[0].low, 0.5 - 1.96 * 0.025, 0.0105));
+  EXPECT_TRUE(test::near(intervals[0].high, 0.5 + 1.96 * 0.025, 0.0105));
 }
 
 TEST(Bootstrap, OfOneItemIsItsScore) {

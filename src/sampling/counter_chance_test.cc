@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistical checks on fixed seeds, so they always pass or always fail. Each compares a standard
 // normal statistic with kMaxZ = 5.33, which a correct generator exceeds with probability 1e-7
 // (two-sided). There are some three hundred statistics, so a correct generator had one chance in
@@ -263,11 +264,11 @@ TEST(CounterChance, RaceIsGumbelMax) {
   CounterChance chance(8);
   std::mt19937_64 engine(9);
   // Whole vocabularies, parts of them, scattered tokens.
-  constexpr unsigned kMostApart[] = {1, 3, 40};
+  constexpr unsigned kMaxApart[] = {1, 3, 40};
   for (int round = 0; round < 2000; ++round) {
     Distribution distribution;
     const double peakedness = static_cast<double>(engine() % 8);
-    const unsigned apart = kMostApart[round % 3];
+    const unsigned apart = kMaxApart[round % 3];
     double sum = 0;
     for (TokenId id = static_cast<TokenId>(engine() % 3); distribution.ids.size() < 300;
          id += 1 + static_cast<TokenId>(engine() % apart)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/distribution.h"
 
 #include <algorithm>
@@ -49,13 +50,13 @@ std::vector<double>& remainders_of_thread() {
 }
 
 // Sums in the same order as over a whole vocabulary.
-double sum_by_id(const Distribution& law, std::span<const double> values) {
+double sum_by_id(const Distribution& dist, std::span<const double> values) {
   LaneSum sum;
-  if (law.covers_range()) {
+  if (dist.covers_range()) {
     sum.add_each(values.size(), [=](std::size_t i) { return values[i]; });
   } else {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      sum.add(static_cast<std::size_t>(law.ids[i]), values[i]);
+      sum.add(static_cast<std::size_t>(dist.ids[i]), values[i]);
     }
   }
   return sum.total();
@@ -82,7 +83,7 @@ void Distribution::reserve(std::size_t n) {
   probs.reserve(n);
 }
 
-void Distribution::become(const Distribution& other) {
+void Distribution::assign(const Distribution& other) {
   reserve(std::max(other.ids.capacity(), other.probs.capacity()));
   ids = other.ids;
   probs = other.probs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/divergence.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +69,7 @@ TEST(Divergence, SumsAnyNumberOfLogarithms) {
       // The fast loop skips subnormal numbers.
       const double in_a = i == 7 ? 5e-324 : draw();
       const double in_b = draw();
-      for (Distribution* law : {&a, &b}) law->ids.push_back(static_cast<TokenId>(i));
+      for (Distribution* dist : {&a, &b}) dist->ids.push_back(static_cast<TokenId>(i));
       a.probs.push_back(in_a);
       b.probs.push_back(in_b);
       in_order += in_a * portable_log(in_a / in_b);

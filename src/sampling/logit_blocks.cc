@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/logit_blocks.h"
 
 #include <array>
@@ -149,7 +150,7 @@ std::uint64_t LogitBlocks::top_k_cutoff(std::size_t k) {
 // Error bound. With x = (logit - largest) / temperature, three roundings put x off by 3 * 2^-24
 // |x|, and e^x by the same relative amount. For a part of the row with a share s of its weight, the
 // weighted mean of |x| is at most log(n) + log(1/s): e^x is a probability times the row's weight,
-// which is at least 1. log(n) <= 14 for kMostWeighed. rough_exp2 adds 2^-18 = 64 * 2^-24, and the
+// which is at least 1. log(n) <= 14 for kMaxWeighed. rough_exp2 adds 2^-18 = 64 * 2^-24, and the
 // additions within a block 8 * 2^-24. Together: 2^-24 (114 + 3 log(1/s)), and log(1/s) < 14 + 80.
 double rough_weight_below(std::span<const float> logits, float bar, float largest,
                           double temperature) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/penalised_row.h"
 
 #include <cstddef>
@@ -9,6 +10,7 @@ PenalisedRow::PenalisedRow(const Transform& transform, LogitRow row, const Token
     : row_(row) {
   replaced.clear();
   if (!transform.changes_logits(history)) return;
+  row_ = LogitRow(row.in_host_memory());  // what a device knows of the row does not hold for these
   transform.penalise(row_.values_, history, path, &replaced);
   replaced_ = replaced;
 }

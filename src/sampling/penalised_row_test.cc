@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/penalised_row.h"
 
 #include <gtest/gtest.h>
@@ -94,18 +95,18 @@ TEST(PenalisedRow, WritesNothingWithoutPenalties) {
   EXPECT_TRUE(with.replaced.empty());
 }
 
-TEST(PenalisedRow, AGreedyLawIsTheLikeliestPenalisedToken) {
+TEST(PenalisedRow, AGreedyDistributionIsTheLikeliestPenalisedToken) {
   Penalised with;
   std::vector<float> row = some_logits();
   row[7] = 5;  // the likeliest until it is penalised
   row[61] = 4.9F;
   const Transform greedy({.temperature = 0, .presence_penalty = 1}, kVocabulary);
-  Distribution law;
+  Distribution dist;
   {
     const PenalisedRow penalised(greedy, LogitRow(row), with.history, with.path, with.replaced);
-    greedy.distribution(penalised.row(), law);
+    greedy.distribution(penalised.row(), dist);
   }
-  EXPECT_EQ(law.ids, std::vector<TokenId>{61});
+  EXPECT_EQ(dist.ids, std::vector<TokenId>{61});
   EXPECT_EQ(likeliest_token(LogitRow(row)), 7);
 }
 

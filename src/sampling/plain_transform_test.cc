@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the transform with a plain implementation of the same algorithm. That one looks at every
 // token in double precision without shortcuts. Results are compared bit for bit.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/row_kernels.h"
 
 #include <algorithm>
@@ -33,9 +34,9 @@ int softmax_weights(const kernels::SoftmaxArgs& args) { return fastest().softmax
 
 void logarithms(std::span<double> values) {
   // Small enough to stay in L1 between the check and the work.
-  constexpr std::size_t kMostTogether = 512;
+  constexpr std::size_t kMaxTogether = 512;
   while (!values.empty()) {
-    const std::span<double> block = values.first(std::min(kMostTogether, values.size()));
+    const std::span<double> block = values.first(std::min(kMaxTogether, values.size()));
     values = values.subspan(block.size());
     if (std::all_of(block.begin(), block.end(), is_normal_and_positive)) {
       fastest().logarithms(block.data(), static_cast<int>(block.size()));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/row_kernels.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/text_masks.h"
 
 #include <algorithm>
@@ -97,7 +98,7 @@ const TextMasks::Place* TextMasks::find(std::span<const TokenId> behind) const {
 }
 
 TextMasks::Place& TextMasks::next_place() {
-  if (n_places_ == kMostKept) return places_[next_++ % kMostKept];
+  if (n_places_ == kMaxKept) return places_[next_++ % kMaxKept];
   if (n_places_ == places_.size()) places_.emplace_back();
   return places_[n_places_++];
 }

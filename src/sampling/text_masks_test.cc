@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/text_masks.h"
 
 #include <gmock/gmock.h>
@@ -119,7 +120,7 @@ TEST(TextMasks, ForgetsTheOldestOfMany) {
   Counting counting;
   TextMasks masks(counting.mask(), kPrompt, 4000);
   Tokens path;
-  for (std::size_t n = 0; n < TextMasks::kMostKept + 40; ++n) {
+  for (std::size_t n = 0; n < TextMasks::kMaxKept + 40; ++n) {
     EXPECT_TRUE(masks.is_allowed({}, path, static_cast<TokenId>(path.size()) + 12)) << n;
     path.push_back(1);
   }

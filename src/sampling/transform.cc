@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/transform.h"
 
 #include <fmt/core.h>
@@ -250,15 +251,15 @@ std::size_t find_nucleus_of_peaked_row(double temperature, double top_p, Scratch
   const LogitBlocks& blocks = scratch.blocks;
   const std::span<const float> logits = blocks.logits();
   const float largest = blocks.largest();
-  if (logits.size() > kMostWeighed || temperature < kLeastWeighedTemperature ||
-      temperature > kMostWeighedTemperature || largest == kInfinity) {
+  if (logits.size() > kMaxWeighed || temperature < kMinWeighedTemperature ||
+      temperature > kMaxWeighedTemperature || largest == kInfinity) {
     return 0;
   }
   // The total is at least the sum of each block's largest weight. Whether rounding mattered is
   // checked below from the sums.
-  const double least_total =
+  const double min_total =
       std::max(1.0, rough_weight_below(blocks.maxima(), kInfinity, largest, temperature));
-  const double light = (1 - top_p) * least_total / static_cast<double>(logits.size());
+  const double light = (1 - top_p) * min_total / static_cast<double>(logits.size());
   const auto bar = static_cast<float>(largest + temperature * portable_log(light));
   // An exact weight costs several rough ones; if more than this share of the row needs one, little
   // is gained.
@@ -480,7 +481,7 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
     return become_point_mass(blocks.likeliest(), out);
   }
   const double temperature = params_.temperature;
-  const std::size_t most = most_tokens(penalised.size());
+  const std::size_t most = max_support(penalised.size());
   out.reserve(most);
   const bool top_k = most < penalised.size();
   const bool top_p = params_.top_p < 1;
@@ -522,7 +523,7 @@ void Transform::distribution(LogitRow penalised, Distribution& out) const {
   distribution(penalised.values(), out);
 }
 
-std::size_t Transform::most_tokens(std::size_t n_logits) const {
+std::size_t Transform::max_support(std::size_t n_logits) const {
   if (greedy()) return 1;
   return params_.top_k > 0 ? std::min(n_logits, static_cast<std::size_t>(params_.top_k)) : n_logits;
 }
@@ -547,10 +548,16 @@ void likeliest_tokens(std::span<const float> logits, int count, std::vector<Toke
 }
 
 void likeliest_tokens(LogitRow logits, int count, std::vector<TokenId>& ids) {
-  likeliest_tokens(logits.values(), count, ids);
+  const TokenId known = count == 1 ? logits.known_likeliest() : kNoToken;
+  if (known != kNoToken) {
+    ids.assign(1, known);
+  } else {
+    likeliest_tokens(logits.values(), count, ids);
+  }
 }
 
 TokenId likeliest_token(LogitRow logits) {
+  if (const TokenId known = logits.known_likeliest(); known != kNoToken) return known;
   LogitBlocks& blocks = scratch_of_thread().blocks;
   blocks.scan(logits.values());
   return blocks.likeliest();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/transform.h"
 
 #include <gtest/gtest.h>
@@ -298,15 +299,15 @@ TEST(Transform, RawIsThePlainSoftmax) {
   EXPECT_EQ(raw.ids, std::vector<TokenId>{0});
 }
 
-TEST(Transform, KnowsWhetherItKeepsTheRawLaw) {
+TEST(Transform, KnowsWhetherItKeepsTheRawDistribution) {
   const std::vector<float> logits = {0.5F, -1.0F, -kInfinity, 3.0F, -2000.0F};
   const auto same = [&](const SamplingParams& params) {
     const Transform transform(params, 5);
     Distribution raw;
-    Distribution law;
+    Distribution dist;
     transform.raw_distribution(logits, raw);
-    transform.distribution(logits, law);
-    return transform.keeps_raw() && raw.ids == law.ids && raw.probs == law.probs;
+    transform.distribution(logits, dist);
+    return transform.keeps_raw() && raw.ids == dist.ids && raw.probs == dist.probs;
   };
   EXPECT_TRUE(same({.temperature = 1}));
   for (const SamplingParams& params :

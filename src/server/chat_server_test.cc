@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chats over HTTP with a scripted model: content, reasoning and tool calls, whole and streamed, in
 // each interface.
 #include <gmock/gmock.h>
@@ -7,20 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::RunningServer;
-using testing::ServedModels;
 
 const json kTools = json::parse(R"([
   {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}},

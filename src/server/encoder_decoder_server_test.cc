@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // An encoder-decoder in the server: the prompt goes only to the encoder, and so do its limits. The
-// model is a tiny T5 with a vocabulary of characters (tests/golden/make_t5_models.py).
+// model is a tiny T5 with a vocabulary of characters (tests/golden/make/make_t5_models.py).
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -12,19 +13,17 @@
 
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/served_models.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider {
 namespace {
 
 using nlohmann::json;
 using server::ServedOptions;
-using testing::RunningServer;
+using test::RunningServer;
 
-std::string path_of_model() {
-  return (testing::golden_directory("t5_plain") / "model.gguf").string();
-}
+std::string path_of_model() { return (test::golden_directory("t5_plain") / "model.gguf").string(); }
 
 std::vector<TokenId> some_prompt(int n_tokens, int seed) {
   std::vector<TokenId> prompt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/engine_loop.h"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ EngineLoop::EngineLoop(std::shared_ptr<const Model> model, std::span<const std::
                        const ModelOptions& drafter_options, const BatchOptions& options,
                        const LoopOptions& loop)
     : state_(std::make_shared<State>(std::move(model), drafters, drafter_options, options, loop)),
-      most_in_flight_(static_cast<std::size_t>(options.most_running) + loop.most_waiting),
+      max_in_flight_(static_cast<std::size_t>(options.max_running) + loop.max_waiting),
       thread_([state = state_] { state->run(); }) {}
 
 EngineLoop::~EngineLoop() {
@@ -68,10 +69,10 @@ void EngineLoop::require_room() const {
   if (state_->ends) throw ApiError(503, "the server is shutting down");
   const std::string failure = state_->model->failure();
   if (!failure.empty()) throw ApiError(503, failure, "", "model_lost");
-  if (state_->n_in_flight() < most_in_flight_) return;
+  if (state_->n_in_flight() < max_in_flight_) return;
   throw ApiError(429,
                  fmt::format("{} requests run or wait, as many as this server takes; try again",
-                             most_in_flight_),
+                             max_in_flight_),
                  "", "queue_full");
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Over HTTP, behaviour that depends on the model's template: whether it reasons, the form of its
 // calls, and how earlier calls are shown to it.
 #include <gmock/gmock.h>
@@ -5,18 +6,18 @@
 
 #include <string>
 
-#include "tests/support/served_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
+using test::RunningServer;
+using test::Scripts;
+using test::ServedModels;
+using test::TemporaryDirectory;
+using test::write_script_model;
 using ::testing::HasSubstr;
-using testing::RunningServer;
-using testing::Scripts;
-using testing::ServedModels;
-using testing::TemporaryDirectory;
-using testing::write_script_model;
 
 constexpr const char* kChat = "/v1/chat/completions";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A request gets what the generator makes of it alone, whatever runs beside it; and slots are freed
 // again.
 #include <gmock/gmock.h>
@@ -17,21 +18,21 @@
 #include "outrider/generate.h"
 #include "outrider/grammar.h"
 #include "outrider/round_observer.h"
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::request_text;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::request_text;
-using testing::RunningServer;
-using testing::ServedModels;
 
 std::string draft_spec() { return "model:" + ServedModels::get().draft(); }
 
@@ -39,8 +40,8 @@ ServedOptions with_drafters() {
   ServedOptions options;
   options.drafters = {draft_spec(), "suffix", "none"};
   options.drafters.pop_back();
-  options.batch.most_running = 40;
-  options.batch.most_kept = 8;
+  options.batch.max_running = 40;
+  options.batch.max_kept = 8;
   return options;
 }
 
@@ -306,7 +307,7 @@ TEST(ObservedServer, RoundsOfAllRequestsAreSeen) {
 TEST(FullServer, EmbeddingsFindRoomBesideTexts) {
   const std::string target = ServedModels::get().target();
   ServedOptions served;
-  served.batch.most_kept = 8;
+  served.batch.max_kept = 8;
   served.drafters = {"suffix"};
   served.speculation.drafter_options.kv_memory_bytes =
       static_cast<std::uint64_t>(
@@ -356,8 +357,8 @@ TEST(FullServer, ClientsThatLeaveFreeTheirPlaces) {
 
 TEST(FullServer, AFullQueueSaysSoAndRecovers) {
   ServedOptions served;
-  served.batch.most_running = 1;
-  served.most_waiting = 1;
+  served.batch.max_running = 1;
+  served.max_waiting = 1;
   RunningServer server(ServedModels::get().patient(), served);
   const json endless = {
       {"prompt", "x"}, {"max_tokens", 1000000}, {"stream", true}, {"ignore_eos", true}};

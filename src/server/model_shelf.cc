@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/model_shelf.h"
 
 #include <fmt/format.h>
@@ -21,9 +22,9 @@ ModelShelf::ModelShelf(std::shared_ptr<const ServedModel> model)
   places_[name].model = std::move(model);
 }
 
-ModelShelf::ModelShelf(std::vector<std::string> names, std::size_t most_loaded, Load load,
+ModelShelf::ModelShelf(std::vector<std::string> names, std::size_t max_loaded, Load load,
                        std::shared_ptr<Metrics> metrics)
-    : metrics_(std::move(metrics)), load_(std::move(load)), most_loaded_(most_loaded) {
+    : metrics_(std::move(metrics)), load_(std::move(load)), max_loaded_(max_loaded) {
   for (std::string& name : names) places_[std::move(name)];
 }
 
@@ -65,7 +66,7 @@ void ModelShelf::make_room(std::unique_lock<std::mutex>& lock) {
       if (oldest == nullptr || place.last_use < oldest->last_use) oldest = &place;
     }
     // The model to be loaded is counted already.
-    if (n_loaded <= most_loaded_) return;
+    if (n_loaded <= max_loaded_) return;
     if (oldest != nullptr) {
       // Destroyed before the next is loaded: there may not be memory for both.
       std::shared_ptr<const ServedModel> leaving = std::exchange(oldest->model, nullptr);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/router.h"
 
 #include <fmt/format.h>
@@ -6,9 +7,9 @@
 #include <exception>
 #include <utility>
 
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
+#include "server/answers/model_json.h"
 #include "server/api_error.h"
-#include "server/model_json.h"
 #include "server/page/page.h"
 
 namespace outrider::server {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Paths, methods, keys and origins, on a complete server.
 #include "server/router.h"
 
@@ -8,19 +9,19 @@
 #include <vector>
 
 #include "server/api_error.h"
-#include "tests/support/served_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::HttpFields;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::HttpFields;
 using ::testing::Not;
-using testing::RunningServer;
-using testing::ServedModels;
 
 const std::vector<std::pair<std::string, std::string>> kRoutes = {
     {"GET", "/health"},          {"GET", "/ready"},
@@ -150,9 +151,8 @@ TEST(Router, OtherOriginsAreAllowedWhereAskedFor) {
     ASSERT_TRUE(answer.headers.contains("access-control-allow-origin")) << answer.body;
     EXPECT_EQ(answer.headers.at("access-control-allow-origin"), "https://page.example");
   }
-  client.send(testing::request_text("POST", "/v1/chat/completions",
-                                    chat.substr(0, chat.size() - 1) + ", \"stream\": true}",
-                                    keyed));
+  client.send(test::request_text("POST", "/v1/chat/completions",
+                                 chat.substr(0, chat.size() - 1) + ", \"stream\": true}", keyed));
   EXPECT_TRUE(client.receive_head().headers.contains("access-control-allow-origin"));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts saved by one server and restored by another: only the number of tokens run again differs.
 // Also time limits of requests.
 #include <gmock/gmock.h>
@@ -9,28 +10,28 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::request_text;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::request_text;
-using testing::RunningServer;
-using testing::ServedModels;
 
 class SlotsServer : public ::testing::Test {
  protected:
   ServedOptions options() const {
     ServedOptions options;
     options.drafters = {"suffix"};
-    options.batch.most_running = 4;
-    options.batch.most_kept = 4;
+    options.batch.max_running = 4;
+    options.batch.max_kept = 4;
     options.slot_folder = directory_.path().string();
     return options;
   }
@@ -49,7 +50,7 @@ class SlotsServer : public ::testing::Test {
     return server.post("/slots/" + slot + "?action=" + action, body);
   }
 
-  const testing::TemporaryDirectory directory_;
+  const test::TemporaryDirectory directory_;
   const std::string prompt_ = std::string(90, 'a') + " b c a b c a b";
 };
 
@@ -128,7 +129,7 @@ TEST_F(SlotsServer, WhatCannotBeMeantIsRefused) {
   RunningServer none(ServedModels::get().target(), without);
   EXPECT_EQ(act(none, "0", "save", good).status, 501);
   ServedOptions forgets = options();
-  forgets.batch.most_kept = 0;
+  forgets.batch.max_kept = 0;
   RunningServer keeps_none(ServedModels::get().target(), forgets);
   complete(keeps_none, prompt_, 0);
   EXPECT_EQ(act(keeps_none, "0", "save", good).status, 400);
@@ -152,7 +153,7 @@ TEST_F(SlotsServer, ARequestEndsWhenItsTimeIsOver) {
 
   ServedOptions bounded;
   bounded.max_seconds = 0.05;
-  bounded.batch.most_running = 1;
+  bounded.batch.max_running = 1;
   RunningServer brief(ServedModels::get().patient(), bounded);
   ask(brief, 0);
   ask(brief, 1000);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares blocks and requested rows with a pass assembled by hand.
 #include "speculate/block_builder.h"
 
@@ -5,12 +6,12 @@
 
 #include <vector>
 
-#include "tests/support/table_model.h"
+#include "tests/support/models/table_model.h"
 
 namespace outrider {
 namespace {
 
-using testing::TableModel;
+using test::TableModel;
 using Ids = std::vector<TokenId>;
 using Numbers = std::vector<int>;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/decoder.h"
 
 #include <algorithm>
@@ -282,7 +283,7 @@ void Decoder::limit_drafts_to_memory() {
   };
   scratch_fits_ = true;
   drafts_fit_ = true;
-  if (drafters_.empty() || fits([](const Stream&) { return kMostDraftNodes; })) return;
+  if (drafters_.empty() || fits([](const Stream&) { return kMaxDraftNodes; })) return;
   scratch_fits_ = false;
   drafts_fit_ = fits([](const Stream& stream) {
     return stream.drafting.drafter == nullptr ? 0 : stream.drafting.shape->n_nodes();

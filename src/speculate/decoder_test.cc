@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the decode loop with table models: batches, budgets, contexts, and what drafters are told.
 #include "speculate/decoder.h"
 
@@ -15,12 +16,12 @@
 #include "speculate/tree_shapes/best_shape.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
-#include "tests/support/table_model.h"
+#include "tests/support/models/table_model.h"
 
 namespace outrider {
 namespace {
 
-using testing::TableModel;
+using test::TableModel;
 
 constexpr int kVocabulary = 6;
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters that rate their tokens draft those that pay and report those they leave out.
 #include "speculate/draft_worth.h"
 
@@ -7,17 +8,17 @@
 #include <vector>
 
 #include "sampling/counter_chance.h"
-#include "speculate/drafters/ngram_drafter.h"
-#include "speculate/drafters/suffix_drafter.h"
+#include "speculate/drafters/lookup/ngram_drafter.h"
+#include "speculate/drafters/lookup/suffix_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
-#include "tests/support/listed_worth.h"
+#include "tests/support/proofs/listed_worth.h"
 
 namespace outrider {
 namespace {
 
+using test::ListedWorth;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::ListedWorth;
 using Tokens = std::vector<TokenId>;
 
 Tokens draft(Drafter& drafter, const Tokens& text, DraftWorth* worth) {

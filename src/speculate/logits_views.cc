@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/logits_views.h"
 
 #include <cstddef>
@@ -23,7 +24,7 @@ void LogitsViews::reset(const DraftTree& tree, const ForwardOutput& output, int 
     leaf_drafts_.resize(n_nodes);
     // Allocated now, since any node may be viewed for the first time in any round.
     const std::size_t most =
-        transform_->most_tokens(static_cast<std::size_t>(output.logits.vocabulary_size()));
+        transform_->max_support(static_cast<std::size_t>(output.logits.vocabulary_size()));
     for (Cached& cached : targets_) cached.distribution.reserve(most);
   }
   for (Cached& cached : targets_) cached.known = false;
@@ -87,8 +88,8 @@ LogitsViews::LeafDraft& LogitsViews::leaf_draft(int node) {
 }
 
 const Distribution* LogitsViews::draft(int node) {
-  const int law = tree_->node(node).draft_prob;
-  if (law != kNoDistribution) return &tree_->distribution(law);
+  const int dist = tree_->node(node).draft_prob;
+  if (dist != kNoDistribution) return &tree_->distribution(dist);
   const LeafDraft& leaf = leaf_draft(node);
   return leaf.known ? &leaf.draft_prob : nullptr;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rule: a map from (draft_prob, target_prob) at a node to the distribution that is emitted. Rules
 // that trade quality for speed are in rules/.
 #ifndef OUTRIDER_SPECULATE_RULE_H_
@@ -48,7 +49,7 @@ class ExactRule final : public Rule {
  public:
   const char* name() const override { return "exact"; }
   void rule_prob(NodeViews& views, int node, Distribution& out) const override {
-    out.become(views.target(node));
+    out.assign(views.target(node));
   }
 };
 

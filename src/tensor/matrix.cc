@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/matrix.h"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ using kernels::kTileColumns;
 // microseconds of streaming, compared with which taking it (one exchange with another core's cache)
 // is cheap. Except for each thread's first part, a part's first block is not prefetched; with many
 // rows it is a third of the part. 24 and 48 KB were no faster.
-constexpr std::int64_t kLeastPartBytes = 96 * 1024;
+constexpr std::int64_t kMinPartBytes = 96 * 1024;
 
 // Tiles that kernels process in parallel streams; a part's remaining tiles come in one stream.
 constexpr std::int64_t kTogether = 4;
@@ -31,7 +32,7 @@ constexpr std::int64_t kManyTogether = 8;
 
 // The most that a thread prefetches of its first part: half of the smallest L2 caches. (A gap
 // between two products lasts 2 to 5 us, in which a core reads 50 to 130 KB.)
-constexpr std::int64_t kMostAheadBytes = 128 * 1024;
+constexpr std::int64_t kMaxAheadBytes = 128 * 1024;
 
 // A NaN weight must show in the logits and not vanish by rounding: its whole group gets a NaN
 // scale.
@@ -161,7 +162,7 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
   }
 }
 
-InputForms InputForms::of(WeightKind kind, const KernelTable& table) {
+ActivationForms ActivationForms::of(WeightKind kind, const KernelTable& table) {
   const kernels::ActivationForm reads = table.format(kind).reads;
   const bool halves = reads == kernels::ActivationForm::block_halves;
   return {.quantized = reads == kernels::ActivationForm::int8,
@@ -170,7 +171,7 @@ InputForms InputForms::of(WeightKind kind, const KernelTable& table) {
           .rounded = reads == kernels::ActivationForm::bf16};
 }
 
-InputForms& InputForms::operator|=(const InputForms& other) {
+ActivationForms& ActivationForms::operator|=(const ActivationForms& other) {
   quantized |= other.quantized;
   blocks |= other.blocks;
   halves |= other.halves;
@@ -178,7 +179,7 @@ InputForms& InputForms::operator|=(const InputForms& other) {
   return *this;
 }
 
-void Activations::resize(int n_rows, int k, const InputForms& forms, Reads reads) {
+void Activations::resize(int n_rows, int k, const ActivationForms& forms, Reads reads) {
   const auto grow = [](auto& vector, std::size_t n) {
     if (vector.size() < n) vector.resize(n);
   };
@@ -208,11 +209,11 @@ void Activations::resize(int n_rows, int k, const InputForms& forms, Reads reads
   if (forms.rounded) grow(rounded_, groups * kGroup);
 }
 
-void Activations::finish_row(const KernelTable& table, int index) {
-  finish_part(table, index, 0, k_);
+void Activations::quantize_row(const KernelTable& table, int index) {
+  quantize_part(table, index, 0, k_);
 }
 
-void Activations::finish_part(const KernelTable& table, int index, int first, int n) {
+void Activations::quantize_part(const KernelTable& table, int index, int first, int n) {
   const std::size_t place = static_cast<std::size_t>(first / kGroup) * slots_ + index;
   const float* x = row(index) + first;
   if (forms_.quantized) {
@@ -243,9 +244,9 @@ Matrix::Matrix(const WeightReader& reader, const KernelTable& table) : table_(&t
   const std::int64_t n_rows = reader.n_rows();
   const std::int64_t k = reader.k();
   // Fits into int even when rounded up to whole tiles and groups.
-  constexpr std::int64_t kMost = INT_MAX - 64;
-  if (n_rows < 1 || k < 1 || n_rows > kMost || k > kMost) {
-    throw Error("pack matrix", "shape", fmt::format("between 1 and {} rows and columns", kMost),
+  constexpr std::int64_t kMax = INT_MAX - 64;
+  if (n_rows < 1 || k < 1 || n_rows > kMax || k > kMax) {
+    throw Error("pack matrix", "shape", fmt::format("between 1 and {} rows and columns", kMax),
                 fmt::format("{} x {}", n_rows, k));
   }
   kind_ = reader.kind();
@@ -359,7 +360,7 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
                       std::size_t y_stride) const {
   kernels::MatmulArgs args = arguments(x, {0, x.n_rows_}, y, y_stride);
   const Parts parts = parts_for(team);
-  team.deal(parts.n, parts.least, [&](const Range& part) {
+  team.parallel_for_dynamic(parts.n, parts.least, [&](const Range& part) {
     args.first_tile = static_cast<int>(part.begin * parts.n_tiles);
     args.n_tiles =
         static_cast<int>(std::min(part.end * parts.n_tiles, n_tiles())) - args.first_tile;
@@ -377,30 +378,30 @@ void Matrix::multiply_part(const Activations& x, const Range& rows, const Range&
 
 std::int64_t Matrix::n_groups() const { return (n_tiles() + kTogether - 1) / kTogether; }
 
-std::int64_t Matrix::least_groups() const {
-  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes(), kTogether);
+std::int64_t Matrix::min_groups() const {
+  const std::int64_t least = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
   return (least + kTogether - 1) / kTogether;
 }
 
-void Matrix::comes_next(const Team& team) const {
+void Matrix::set_prefetch(const Team& team) const {
   const Parts parts = parts_for(team);
   const Range part = team.first_part(parts.n, parts.least);
   const auto bytes_before = [&](std::int64_t group) {
     return std::min(group * parts.n_tiles, n_tiles()) * tile_bytes();
   };
   const std::int64_t begin = bytes_before(part.begin);
-  const std::int64_t n_bytes = std::min(bytes_before(part.end) - begin, kMostAheadBytes);
-  team.reads_next(tiles_.get() + begin, static_cast<std::size_t>(n_bytes));
+  const std::int64_t n_bytes = std::min(bytes_before(part.end) - begin, kMaxAheadBytes);
+  team.set_prefetch(tiles_.get() + begin, static_cast<std::size_t>(n_bytes));
 }
 
 std::int64_t Matrix::n_tiles() const { return (n_columns_ + kTileColumns - 1) / kTileColumns; }
 
 Matrix::Parts Matrix::parts_for(const Team& team) const {
-  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes(), kTogether);
+  const std::int64_t least = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
   if (n_tiles() < kManyTogether * kTogether * team.size()) {
     return {.n = n_tiles(), .n_tiles = 1, .least = least};
   }
-  return {.n = n_groups(), .n_tiles = kTogether, .least = least_groups()};
+  return {.n = n_groups(), .n_tiles = kTogether, .least = min_groups()};
 }
 
 }  // namespace outrider

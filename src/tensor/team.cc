@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/team.h"
 
 #include <omp.h>
@@ -60,24 +61,24 @@ std::chrono::nanoseconds patience_of(int n_threads) {
 
 }  // namespace
 
-Range Deals::next(std::int64_t deal, std::int64_t n_taken, std::int64_t n, std::int64_t least,
-                  int n_threads) {
-  std::atomic<std::int64_t>& dealt = slots_[static_cast<std::size_t>(deal) % slots_.size()].dealt;
-  std::int64_t seen = dealt.load(std::memory_order_relaxed);
+Range WorkCounters::next(std::int64_t loop, std::int64_t n_taken, std::int64_t n,
+                         std::int64_t least, int n_threads) {
+  std::atomic<std::int64_t>& taken = slots_[static_cast<std::size_t>(loop) % slots_.size()].taken;
+  std::int64_t seen = taken.load(std::memory_order_relaxed);
   while (true) {
-    const std::int64_t whose = seen >> kDealtBits;
-    if (whose > deal) return {};
-    const std::int64_t begin = whose == deal ? seen - (deal << kDealtBits) : n_taken;
+    const std::int64_t whose = seen >> kTakenBits;
+    if (whose > loop) return {};
+    const std::int64_t begin = whose == loop ? seen - (loop << kTakenBits) : n_taken;
     if (begin >= n) return {};
     const std::int64_t part = std::max(least, (n - begin) / (2 * n_threads));
     const std::int64_t end = std::min(n, begin + part);
-    if (dealt.compare_exchange_weak(seen, (deal << kDealtBits) + end, std::memory_order_relaxed)) {
+    if (taken.compare_exchange_weak(seen, (loop << kTakenBits) + end, std::memory_order_relaxed)) {
       return {begin, end};
     }
   }
 }
 
-bool Team::call_ahead() const {
+bool Team::prefetch_some() const {
   constexpr int kLines = 4;  // between two checks whether all have arrived
   constexpr std::size_t kLineBytes = 64;
   for (int line = 0; line < kLines; ++line) {
@@ -89,18 +90,18 @@ bool Team::call_ahead() const {
 }
 
 void run_team(int n_threads, const std::function<void(const Team&)>& body) {
-  TeamRoom room{.deals = {}, .barrier = Barrier(patience_of(n_threads))};
+  TeamShared shared{.counters = {}, .barrier = Barrier(patience_of(n_threads))};
   // GCC's OpenMP allocates a new team of one for every such region, and keeps larger ones.
   if (n_threads == 1) {
     const DefaultFloats floats;
-    body(Team(0, 1, &room));
+    body(Team(0, 1, &shared));
     return;
   }
 #pragma omp parallel num_threads(n_threads)
   {
     const DefaultFloats floats;
     // Queried, since OpenMP may provide fewer threads than requested.
-    body(Team(omp_get_thread_num(), omp_get_num_threads(), &room));
+    body(Team(omp_get_thread_num(), omp_get_num_threads(), &shared));
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/team.h"
 
 #include <gtest/gtest.h>
@@ -35,20 +36,20 @@ TEST(Team, SharesCoverEverythingOnceAndEvenly) {
 
 // Each of many loops, without barriers between them, covers everything once. Parts are no smaller
 // than asked or an even share, except the last; each thread's first part comes first.
-TEST(Team, DealsCoverEverythingOnce) {
-  constexpr int kDeals = 300;
+TEST(Team, DynamicLoopsCoverEverythingOnce) {
+  constexpr int kLoops = 300;
   for (const int size : {1, 2, 3, 7}) {
     for (const std::int64_t n : {0, 1, 5, 100}) {
       for (const std::int64_t least : {1, 3, 200}) {
-        std::vector<std::vector<std::atomic<int>>> seen(kDeals);
-        for (auto& deal : seen) deal = std::vector<std::atomic<int>>(static_cast<std::size_t>(n));
+        std::vector<std::vector<std::atomic<int>>> seen(kLoops);
+        for (auto& loop : seen) loop = std::vector<std::atomic<int>>(static_cast<std::size_t>(n));
         std::atomic<int> too_small = 0;
         std::atomic<int> others_first = 0;
         run_team(size, [&](const Team& team) {
           const Range first = team.first_part(n, least);
           for (auto& cells : seen) {
             bool begun = first.begin == first.end;
-            team.deal(n, least, [&](const Range& part) {
+            team.parallel_for_dynamic(n, least, [&](const Range& part) {
               if (!begun && (part.begin != first.begin || part.end != first.end)) ++others_first;
               begun = true;
               const std::int64_t fewest = std::min(least, (n + size - 1) / size);
@@ -114,8 +115,8 @@ TEST(Team, BarrierPublishesWrites) {
 TEST(Team, BarrierPublishesWritesWhileThereIsSomethingToCallFor) {
   const std::vector<std::byte> weights(100'000);
   expect_barriers_to_publish_writes([&](const Team& team, int round) {
-    team.reads_next(weights.data() + 64 * (round / 3),
-                    1000U * static_cast<std::size_t>(team.index()));
+    team.set_prefetch(weights.data() + 64 * (round / 3),
+                      1000U * static_cast<std::size_t>(team.index()));
   });
 }
 

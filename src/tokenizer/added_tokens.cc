@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/added_tokens.h"
 
 #include <algorithm>
 #include <deque>
 #include <numeric>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

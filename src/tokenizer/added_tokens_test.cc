@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the search for added tokens with its definition at every position, and counts its work.
 #include "tokenizer/added_tokens.h"
 
@@ -7,12 +8,12 @@
 #include <random>
 
 #include "tokenizer/test_tokenizers.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {
 
-using test_tokenizers::Json;
+using test::Json;
 using Spans = std::vector<AddedTokens::Span>;
 
 std::string show(const Spans& spans) {
@@ -185,8 +186,7 @@ TEST(AddedTokens, WorkIsLinearInTheText) {
 // Sixty thousand added tokens of either kind, and a text with all of them: each is found.
 TEST(AddedTokens, SixtyThousand) {
   constexpr int kTokens = 60000;
-  Json document =
-      test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array());
+  Json document = test::byte_level_document(test::byte_vocabulary(), Json::array());
   document["normalizer"] = {{"type", "Lowercase"}};
   std::string text;
   std::vector<TokenId> expected;
@@ -200,7 +200,7 @@ TEST(AddedTokens, SixtyThousand) {
     expected.push_back(' ');
     expected.push_back(256 + i);
   }
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   EXPECT_TRUE(tokenizer->encode(text, false) == expected);
   EXPECT_TRUE(tokenizer->added_tokens_in(text) == places);
   // If every other one is literal, its bytes appear instead.

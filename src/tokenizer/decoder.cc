@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/decoder.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "tokenizer/byte_level.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/byte_level.h"
+#include "tokenizer/texts/normalizer.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {
@@ -51,7 +52,7 @@ class WholeTokenStage : public DecoderStage {
 
 // Limit for one token, or for a text whose tokens an earlier step has joined: replacements that
 // lengthen it double it again and again.
-constexpr std::size_t kMostPiece_bytes = std::size_t{1} << 25;
+constexpr std::size_t kMaxPiece_bytes = std::size_t{1} << 25;
 
 class Replace : public WholeTokenStage {
  public:
@@ -59,7 +60,7 @@ class Replace : public WholeTokenStage {
       : WholeTokenStage(next, fused), step_(step) {}
   void token(std::string_view text) override {
     text_ = text;
-    replace_all(text_, step_.pattern, step_.content, kMostPiece_bytes, scratch_);
+    replace_all(text_, step_.pattern, step_.content, kMaxPiece_bytes, scratch_);
     next()->push(text_);
   }
 
@@ -299,7 +300,7 @@ class Suffix : public WholeTokenStage {
  private:
   void pass_on(std::string_view replacement) {
     if (!last_) return;
-    replace_all(*last_, suffix_, replacement, kMostPiece_bytes, scratch_);
+    replace_all(*last_, suffix_, replacement, kMaxPiece_bytes, scratch_);
     next()->push(*last_);
     last_.reset();
   }

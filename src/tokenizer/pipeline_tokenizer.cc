@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/pipeline_tokenizer.h"
 
 #include <algorithm>
@@ -5,9 +6,9 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/text_map.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/byte_level.h"
+#include "tokenizer/texts/text_map.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 

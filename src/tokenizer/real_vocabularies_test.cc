@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real vocabularies and the ids of their own tokenizers. These tests need the folder of shared data
 // and are skipped without it.
 #include <gtest/gtest.h>
@@ -7,16 +8,16 @@
 #include <map>
 #include <sstream>
 
-#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/formats/gguf_vocabulary.h"
 #include "tokenizer/test_tokenizers.h"
 
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
-using test_tokenizers::read_file;
-using test_tokenizers::shared_data;
+using test::Ids;
+using test::Json;
+using test::read_file;
+using test::shared_data;
 namespace fs = std::filesystem;
 
 #define OUTRIDER_NEED(path) \
@@ -55,7 +56,7 @@ void check_cases(const Tokenizer& tokenizer, const std::vector<Case>& cases) {
     SCOPED_TRACE(one.text);
     EXPECT_EQ(tokenizer.encode(one.text, false), one.ids);
     EXPECT_EQ(tokenizer.decode(one.ids), one.text);
-    EXPECT_EQ(test_tokenizers::stream(tokenizer, one.ids), one.text);
+    EXPECT_EQ(test::stream(tokenizer, one.ids), one.text);
     // Token by token the same, except for a blank that some prepend to a text.
     std::string bytes;
     for (const TokenId id : one.ids) bytes += tokenizer.bytes(id);
@@ -67,7 +68,7 @@ void check_cases(const Tokenizer& tokenizer, const std::vector<Case>& cases) {
   }
 }
 
-class GgmlVocabulary : public testing::TestWithParam<const char*> {};
+class GgmlVocabulary : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GgmlVocabulary, EqualsTheGoldens) {
   const std::string name = GetParam();
@@ -77,7 +78,7 @@ TEST_P(GgmlVocabulary, EqualsTheGoldens) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Names, GgmlVocabulary,
-                         testing::Values("gpt-2", "deepseek-llm", "llama-spm", "phi-3"));
+                         ::testing::Values("gpt-2", "deepseek-llm", "llama-spm", "phi-3"));
 
 // A tokenizer.json from tiktoken ranks (a line "BASE64 RANK" each). The merge that makes a token is
 // the pair that byte-pair encoding, by the ranks below the token's own, leaves of it.
@@ -88,7 +89,7 @@ Json document_from_ranks(const fs::path& file) {
   std::string encoded;
   for (std::size_t rank; lines >> encoded >> rank;) {
     EXPECT_EQ(rank, tokens.size());
-    tokens.push_back(test_tokenizers::from_base64(encoded));
+    tokens.push_back(test::from_base64(encoded));
     ranks.emplace(tokens.back(), rank);
   }
   Json vocab = Json::object();
@@ -121,7 +122,7 @@ Json document_from_ranks(const fs::path& file) {
     // A token to which no chain of merges leads needs ignore_merges.
     if (parts.size() == 2) merges.push_back(Json::array({spell(parts[0]), spell(parts[1])}));
   }
-  return test_tokenizers::byte_level_document(vocab, merges);
+  return test::byte_level_document(vocab, merges);
 }
 
 Json split_and_byte_level(const std::string& pattern) {
@@ -130,7 +131,7 @@ Json split_and_byte_level(const std::string& pattern) {
                                           {"pattern", {{"Regex", pattern}}},
                                           {"behavior", "Isolated"},
                                           {"invert", false}},
-                                         test_tokenizers::byte_level_component(false)})}};
+                                         test::byte_level_component(false)})}};
 }
 
 // The patterns in these models' own files.
@@ -145,7 +146,7 @@ TEST(RankVocabulary, Llama3EqualsTheGoldens) {
   Json document = document_from_ranks(file);
   document["pre_tokenizer"] = split_and_byte_level(kLlama3);
   document["model"]["ignore_merges"] = true;
-  check_cases(*test_tokenizers::make(document), ggml_vocab_cases("llama-bpe"));
+  check_cases(*test::make_tokenizer(document), ggml_vocab_cases("llama-bpe"));
 }
 
 TEST(RankVocabulary, QwenEqualsTheGoldens) {
@@ -154,7 +155,7 @@ TEST(RankVocabulary, QwenEqualsTheGoldens) {
   Json document = document_from_ranks(file);
   document["pre_tokenizer"] = split_and_byte_level(kQwen2);
   document["normalizer"] = {{"type", "NFC"}};
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   for (const Case& one : ggml_vocab_cases("qwen2")) {
     EXPECT_EQ(tokenizer->encode(one.text, false), one.ids) << one.text;
   }
@@ -168,13 +169,12 @@ Json gpt2_document() {
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && !line.starts_with("#version")) merges.push_back(line);
   }
-  return test_tokenizers::byte_level_document(Json::parse(read_file(folder / "vocab.json")),
-                                              merges);
+  return test::byte_level_document(Json::parse(read_file(folder / "vocab.json")), merges);
 }
 
 TEST(RealVocabulary, Gpt2FilesEqualTheGoldens) {
   OUTRIDER_NEED(shared_data() / "tokenizers/gpt2");
-  const auto tokenizer = test_tokenizers::make(gpt2_document());
+  const auto tokenizer = test::make_tokenizer(gpt2_document());
   check_cases(*tokenizer, ggml_vocab_cases("gpt-2"));
   const Json golden =
       Json::parse(read_file(shared_data() / "tokenizers/goldens_text/gpt2_encoded_tokens.json"));
@@ -228,11 +228,10 @@ TEST(RealVocabulary, T5GoldenDecodes) {
   }
   const Json metaspace = {
       {"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}};
-  const auto tokenizer =
-      test_tokenizers::make({{"added_tokens", added},
-                             {"pre_tokenizer", metaspace},
-                             {"decoder", metaspace},
-                             {"model", {{"type", "Unigram"}, {"vocab", vocab}}}});
+  const auto tokenizer = test::make_tokenizer({{"added_tokens", added},
+                                               {"pre_tokenizer", metaspace},
+                                               {"decoder", metaspace},
+                                               {"model", {{"type", "Unigram"}, {"vocab", vocab}}}});
   EXPECT_EQ(tokenizer->decode(ids, true), golden["decoded_text"].get<std::string>());
 }
 
@@ -307,7 +306,7 @@ TEST(RealVocabulary, StoryModelsFromBothFormats) {
       for (const auto& tokenizer : {from_json, from_gguf}) {
         EXPECT_EQ(tokenizer->encode(prompt, true), ids);
         EXPECT_EQ(tokenizer->decode(ids), prompt);
-        EXPECT_EQ(test_tokenizers::stream(*tokenizer, all), tokenizer->decode(all));
+        EXPECT_EQ(test::stream(*tokenizer, all), tokenizer->decode(all));
       }
       EXPECT_EQ(from_json->decode(all), from_gguf->decode(all));
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/same_vocabulary.h"
 
 #include <gtest/gtest.h>
@@ -7,13 +8,12 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Json;
+using test::Json;
 
 std::unique_ptr<PipelineTokenizer> with_added(const Json& added) {
-  Json document =
-      test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array());
+  Json document = test::byte_level_document(test::byte_vocabulary(), Json::array());
   document["added_tokens"] = added;
-  return test_tokenizers::make(document);
+  return test::make_tokenizer(document);
 }
 
 Json token(int id, const char* content, bool special) {

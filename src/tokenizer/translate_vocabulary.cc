@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/translate_vocabulary.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/translate_vocabulary.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
+using test::Ids;
+using test::Json;
 
 Json added(TokenId id, const char* content) {
   return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
@@ -22,13 +23,13 @@ Json added(TokenId id, const char* content) {
 
 // Bytes 0 to 255, "Ġthe" 258, "he" 256, "Ġt" 257, and an end, 259.
 std::shared_ptr<const Tokenizer> byte_level() {
-  Json vocab = test_tokenizers::byte_vocabulary();
+  Json vocab = test::byte_vocabulary();
   vocab["he"] = 256;
   vocab["Ġt"] = 257;
   vocab["Ġthe"] = 258;
-  Json document = test_tokenizers::byte_level_document(vocab, {"h e", "Ġ t", "Ġt he"});
+  Json document = test::byte_level_document(vocab, {"h e", "Ġ t", "Ġt he"});
   document["added_tokens"] = {added(259, "<|end|>")};
-  return test_tokenizers::make(document);
+  return test::make_tokenizer(document);
 }
 
 // In SentencePiece's style: blanks are part of words, one is prepended to a text, and a few bytes
@@ -37,7 +38,7 @@ std::shared_ptr<const Tokenizer> pieces() {
   const Json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2},    {"<0x0A>", 3},  {"▁", 4},
                       {"t", 5},     {"h", 6},   {"e", 7},       {"▁t", 8},      {"he", 9},
                       {"▁the", 10}, {"!", 11},  {"<0xC3>", 12}, {"<0xA4>", 13}, {"hee", 14}};
-  return test_tokenizers::make(
+  return test::make_tokenizer(
       {{"version", "1.0"},
        {"added_tokens", {added(0, "<unk>"), added(1, "<s>"), added(2, "</s>")}},
        {"normalizer",

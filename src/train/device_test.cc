@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors that training creates besides its modules are created on the training device. "meta"
 // simulates one: its tensors have shapes but no values. (Modules move to CUDA devices, not to this
 // one.)
@@ -11,11 +12,11 @@
 #include <vector>
 
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "train/batch_tensors.h"
-#include "train/llama_module.h"
-#include "train/target_tensors.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/target_tensors.h"
+#include "train/modules/llama_module.h"
 #include "train/teacher.h"
 #include "train/training_device.h"
 
@@ -73,8 +74,8 @@ TEST_F(OnMeta, BatchesAndWhatGoesWithThemAreMadeThere) {
 }
 
 TEST_F(OnMeta, WhatTheTargetSaysIsTakenThere) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   Teacher target(directory.path(), 1);
   const std::vector<int> layers = {1};
   const TargetTensors seen(target, some_batch(), layers, torch::kFloat32);

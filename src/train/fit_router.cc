@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/fit_router.h"
 
 #include <fmt/format.h>

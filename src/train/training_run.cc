@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/training_run.h"
 
 #include <fmt/format.h>
@@ -9,13 +10,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/atomic_file.h"
-#include "base/mapped_file.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 #include "outrider/error.h"
-#include "train/checkpoint.h"
-#include "train/corpus.h"
+#include "train/batches/corpus.h"
 #include "train/objective.h"
-#include "train/training_log.h"
+#include "train/output/checkpoint.h"
+#include "train/output/training_log.h"
 
 namespace outrider::train {
 namespace {

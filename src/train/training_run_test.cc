@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop: what a stopped run leaves, and how it is resumed.
 #include "train/training_run.h"
 
@@ -80,7 +81,7 @@ RunOptions run_options(const fs::path& directory, int n_steps = 24) {
 }
 
 TEST(TrainingRun, LearnsThePattern) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   std::vector<StepReport> reports;
   const auto objective = make_tiny();
   const RunOutcome outcome =
@@ -98,7 +99,7 @@ TEST(TrainingRun, LearnsThePattern) {
 }
 
 TEST(TrainingRun, StoppedAnywhereItGoesOnBitForBit) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   run_training(*make_tiny(), run_options(directory.path() / "whole"), {});
   const std::string whole = bytes_of(directory.path() / "whole" / "model.safetensors");
   ASSERT_FALSE(whole.empty());
@@ -120,7 +121,7 @@ TEST(TrainingRun, StoppedAnywhereItGoesOnBitForBit) {
 }
 
 TEST(TrainingRun, SeedsMatter) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   LmOptions options;
   options.config = tiny_config();
   options.batches = batches();
@@ -133,7 +134,7 @@ TEST(TrainingRun, SeedsMatter) {
 }
 
 TEST(TrainingRun, DoesNotMixRuns) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path(), 3);
   run_training(*make_tiny(), options, {});
   EXPECT_THROW(run_training(*make_tiny(), options, {}), Error);  // a run exists already
@@ -149,7 +150,7 @@ TEST(TrainingRun, DoesNotMixRuns) {
 
 // A flag that was given when the run began is missing now: `train eagle --parallel`, for example.
 TEST(TrainingRun, DoesNotGoOnWithFewerFlags) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path(), 3);
   options.settings.emplace_back("parallel", "yes");
   run_training(*make_tiny(), options, {});
@@ -183,7 +184,7 @@ class Breaking final : public Objective {
 };
 
 TEST(TrainingRun, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   Breaking breaking(2 * 16);  // the seventeenth step; the last checkpoint is after fourteen
   try {
@@ -198,7 +199,7 @@ TEST(TrainingRun, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
 
 // Ten steps of a valid run, then one that ruins the weights.
 TEST(TrainingRun, AStepThatRuinsTheWeightsLeavesTheLastGoodCheckpoint) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   int n_asked = 0;
   run_training(*make_tiny(), options,
@@ -229,7 +230,7 @@ TEST(TrainingRun, AStepThatRuinsTheWeightsLeavesTheLastGoodCheckpoint) {
 }
 
 TEST(TrainingRun, ALowerRateIsTakenUpAndSaid) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   options.settings.emplace_back(kLearningRate, "0.01");
   int n_asked = 0;
@@ -269,7 +270,7 @@ class Boasting final : public Objective {
 };
 
 TEST(TrainingRun, AHeldOutFigureThatIsNoNumberEndsTheRun) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   options.evaluation_interval = 9;
   Boasting boasting;
@@ -286,7 +287,7 @@ TEST(TrainingRun, AHeldOutFigureThatIsNoNumberEndsTheRun) {
 
 // A file-size limit simulates a full disk: the log and the settings fit, a checkpoint does not.
 TEST(TrainingRun, AFullDiskLosesNothing) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   int n_asked = 0;
   run_training(*make_tiny(), options,
@@ -306,7 +307,7 @@ TEST(TrainingRun, AFullDiskLosesNothing) {
 }
 
 TEST(TrainingRun, ADamagedCheckpointIsOneClearError) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path(), 3);
   run_training(*make_tiny(), options, {});
   const fs::path checkpoint = directory.path() / "training" / "checkpoint.pt";

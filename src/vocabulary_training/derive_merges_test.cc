@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/derive_merges.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/learn_pieces.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SentencePiece's byte-pair trainer with Outrider's types.
 //
 // No other file includes SentencePiece. In a build without it, learn_pieces() throws

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces learn_pieces.cc if SentencePiece was not found.
 #include "outrider/error.h"
 #include "vocabulary_training/learn_pieces.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the exported tokenizer with SentencePiece's own encoder and decoder for the same pieces.
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
@@ -5,9 +6,9 @@
 #include <random>
 
 #include "tests/support/temporary_directory.h"
+#include "tokenizer/formats/tokenizer_json.h"
 #include "tokenizer/pipeline_tokenizer.h"
-#include "tokenizer/tokenizer_json.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 #include "vocabulary_training/test_texts.h"
 #include "vocabulary_training/train_vocabulary.h"
 
@@ -92,12 +93,12 @@ const std::string kOddTexts[] = {
     "\xE0\xA4\xA8\xE0\xA4\xAE"};
 
 TEST(SentencePieceEquality, OnOddTexts) {
-  const testing::TemporaryDirectory root;
+  const test::TemporaryDirectory root;
   const fs::path file = root.path() / "text";
   // The training text has runs of blanks and repetitions, so that pieces of them are learnt.
-  std::string text = test_texts::made_up_text(300);
+  std::string text = test::made_up_text(300);
   for (int line = 0; line < 40; ++line) text += "    ha ha haha ------ aaaa  x   aaaaaaa\n";
-  test_texts::write_file(file, text);
+  test::write_bytes(file, text);
   std::mt19937 random(5);
   for (const int size : {300, 420, 600}) {
     Pair pair(file, {.vocabulary_size = size});
@@ -130,7 +131,7 @@ TEST(SentencePieceEquality, OnStoriesAndNovels) {
     std::size_t n_tokens = 0;
     for (const fs::path& file : files) {
       SCOPED_TRACE(file);
-      std::string text = test_texts::read_file(file).substr(0, 200000);
+      std::string text = test::read_bytes(file).substr(0, 200000);
       text.resize(scan_utf8(text).n_valid);  // the cut may have split a character
       n_tokens += pair.compare(text);
       for (std::size_t at = 0; at < text.size() && !HasFailure();) {

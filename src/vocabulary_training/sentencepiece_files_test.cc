@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SentencePiece's own model files, as read by this library, compared with SentencePiece's encoder
 // and decoder: models trained here, of both kinds and with every text transformation, on mixtures
 // of odd texts.
@@ -9,8 +10,8 @@
 #include <unordered_map>
 
 #include "tests/support/temporary_directory.h"
-#include "tokenizer/sentencepiece_parts.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/formats/sentencepiece_parts.h"
+#include "tokenizer/texts/utf8.h"
 #include "vocabulary_training/test_texts.h"
 
 namespace outrider {
@@ -69,7 +70,7 @@ const char* const kOddTexts[] = {
     "<",          "'\"`\\/",    "aaaaaaaaaaaa", "\ufeff",     "é\u0301\u0302"};
 
 // A text's tokens combined: the sum of their scores, and their spelling. Among equal sums, releases
-// of SentencePiece choose differently (tokenizer/unigram.h).
+// of SentencePiece choose differently (tokenizer/merging/unigram.h).
 struct Way {
   double sum = 0;
   std::string spelled;
@@ -113,11 +114,11 @@ void compare(const PipelineTokenizer& ours, const sentencepiece::SentencePiecePr
 }
 
 TEST(SentencePieceFiles, EqualSentencePiece) {
-  const testing::TemporaryDirectory root;
+  const test::TemporaryDirectory root;
   const fs::path file = root.path() / "text";
-  std::string text = test_texts::made_up_text(300);
+  std::string text = test::made_up_text(300);
   for (int line = 0; line < 40; ++line) text += "    ha ha haha ------ aaaa  x   000 00\n";
-  test_texts::write_file(file, text);
+  test::write_bytes(file, text);
   std::mt19937 random(5);
   for (const std::string kind : {"unigram", "bpe"}) {
     for (const Setting& setting : settings()) {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/tokenizer_files.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/training_text.h"
 
 #include <fmt/format.h>
@@ -5,7 +6,7 @@
 #include <algorithm>
 
 #include "outrider/error.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {

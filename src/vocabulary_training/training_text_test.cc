@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/training_text.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@ class TrainingTextTest : public ::testing::Test {
  protected:
   fs::path file(const std::string& name, const std::string& bytes) {
     const fs::path path = directory_.path() / name;
-    test_texts::write_file(path, bytes);
+    test::write_bytes(path, bytes);
     return path;
   }
   static Lines sample(const TrainingText& text, std::int64_t max_lines, std::uint64_t seed) {
@@ -38,7 +39,7 @@ class TrainingTextTest : public ::testing::Test {
     return "";
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(TrainingTextTest, LinesOfAllFilesInOrder) {

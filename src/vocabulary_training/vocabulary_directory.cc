@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 #include "vocabulary_training/train_vocabulary.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The official clients of OpenAI and Anthropic against a running server.
 
     python3 tests/clients/try_clients.py http://127.0.0.1:8080 [--key KEY] [--instructed]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs every `outrider` command of the documents in an empty folder without any model, and fails
 for each one that ends as a misuse (status 2): an unknown command or flag, an invalid value.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints a checksum of the scalar table's results for fixed numbers, slot by slot. Tests compare a
 // machine's tables with its scalar table; equal lines from two machines show that the scalar tables
 // agree, too (scripts/test-neon). The numbers are made of integers only, so that they do not depend
@@ -11,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "kernels/table.h"
 #include "kernels/tables.h"
 #include "tests/support/kernel_tables.h"
@@ -20,8 +21,8 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::aligned_bytes;
-using test_support::AlignedBytes;
+using test::aligned_bytes;
+using test::AlignedBytes;
 
 const KernelTable& table = kScalarTable;
 
@@ -95,8 +96,8 @@ void print_rows(int n) {
   table.soft_cap(y.data(), n, 3.0F);
   Checksum().add(y).print("soft_cap" + of);
   y = x;
-  table.rotate(y.data(), weight.data(), bias.data(), n / 2);
-  Checksum().add(y).print("rotate" + of);
+  table.apply_rope(y.data(), weight.data(), bias.data(), n / 2);
+  Checksum().add(y).print("apply_rope" + of);
   y = x;
   table.add(y.data(), bias.data(), n);
   Checksum().add(y).print("add" + of);
@@ -162,7 +163,7 @@ void print_product(WeightKind kind, unsigned n_codes) {
   Checksum().add(packed, 2 * tile_bytes).print("pack " + name);
 
   const std::vector<float> x = floats(kRows * kDepth, 8);
-  const test_support::PreparedInputs inputs(table, x, kRows, kDepth, 4);
+  const test::PreparedInputs inputs(table, x, kRows, kDepth, 4);
   std::vector<float> y(std::size_t{kRows} * kColumns);
   MatmulArgs args = inputs.args(kRows);
   args.tiles = packed;
@@ -214,7 +215,7 @@ void print_attention(KvKind kind) {
                       .states = states,
                       .n_keys = kKeys,
                       .first_key = 0,
-                      .n_in_place = kKeys,
+                      .n_contiguous = kKeys,
                       .slots = nullptr};
   const void* const chunks[] = {stored, stored + page_bytes};
   AttendArgs args{};

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Drives the page of `outrider serve` in headless Chromium, and takes pictures of it.
 
     python3 tests/page/try_page.py --program build/outrider [--chat MODEL] [--pictures FOLDER]

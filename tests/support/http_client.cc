@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/http_client.h"
 
 #include <poll.h>
@@ -10,7 +11,7 @@
 #include <boost/beast/http.hpp>
 #include <stdexcept>
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace asio = boost::asio;
@@ -213,4 +214,4 @@ void HttpClient::reset() {
   state_->stream.close();
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

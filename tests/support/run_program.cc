@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/run_program.h"
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -127,4 +128,4 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramI
   return run;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

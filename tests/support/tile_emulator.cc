@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/tile_emulator.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -12,17 +13,17 @@
 #include <cstring>
 #include <limits>
 
-namespace outrider::test_support {
+namespace outrider::test {
 namespace {
 
 constexpr int kTiles = 8;
-constexpr int kMostRows = 16;
-constexpr int kMostRowBytes = 64;
+constexpr int kMaxRows = 16;
+constexpr int kMaxRowBytes = 64;
 
 struct Tile {
   int rows = 0;
   int row_bytes = 0;
-  std::uint8_t bytes[kMostRows][kMostRowBytes] = {};
+  std::uint8_t bytes[kMaxRows][kMaxRowBytes] = {};
 
   template <class Element>
   Element at(int row, int index) const {
@@ -74,7 +75,7 @@ void load_config(const std::uint8_t* config) {
   if (config[0] == 0) return;
   require(config[0] == 1, "LDTILECFG: a palette other than 0 and 1");
   for (int i = 1; i < 16; ++i) require(config[i] == 0, "LDTILECFG: bytes 1 to 15 are not zero");
-  for (int i = 0; i < kMostRows; ++i) {
+  for (int i = 0; i < kMaxRows; ++i) {
     std::uint16_t row_bytes;
     std::memcpy(&row_bytes, config + 16 + 2 * i, sizeof row_bytes);
     const std::uint8_t rows = config[48 + i];
@@ -82,7 +83,7 @@ void load_config(const std::uint8_t* config) {
       require(row_bytes == 0 && rows == 0, "LDTILECFG: a shape for a register above 7");
       continue;
     }
-    require(row_bytes <= kMostRowBytes && rows <= kMostRows, "LDTILECFG: a tile is too large");
+    require(row_bytes <= kMaxRowBytes && rows <= kMaxRows, "LDTILECFG: a tile is too large");
     require((row_bytes == 0) == (rows == 0), "LDTILECFG: rows without bytes, or bytes without");
     state.tiles[i].rows = rows;
     state.tiles[i].row_bytes = row_bytes;
@@ -318,12 +319,12 @@ bool emulate_tiles() {
   return kInstalled;
 }
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #else
 
-namespace outrider::test_support {
+namespace outrider::test {
 bool emulate_tiles() { return false; }
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outrider as a model of EleutherAI's lm-evaluation-harness (PyPI's `lm-eval`).
 
     python -m outrider.lm_eval --model outrider --model_args pretrained=MODEL,weights=f32 --tasks NAME

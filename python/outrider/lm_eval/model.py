@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The harness' model class. Requests and tokenization follow the harness' own HFLM, so that the
 figures of the two can be compared."""
 

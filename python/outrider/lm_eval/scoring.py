@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log-likelihoods of continuations, in batches of texts. Independent of the harness."""
 
 from dataclasses import dataclass

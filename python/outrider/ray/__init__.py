@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replicas and batch generation on a Ray cluster (https://ray.io; PyPI's `ray`).
 
 serve_app: an OpenAI server of several replicas, for Ray Serve (pip install 'ray[serve]').

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The folder that `map_prompts` writes. It holds each prompt's answer once, whichever process is
 killed at whatever time.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers to many prompts, by workers on a Ray cluster; each prompt is answered once, even after crashes."""
 
 import hashlib

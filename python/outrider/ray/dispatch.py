@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assigns batches to workers that may die, and commits each answer once.
 
 Independent of Ray and of files: `pool` and `commit` are arguments (see `collect`).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A forwarded stream of server-sent events, and its end if the sender dies.
 
 Clients get whole events only. A stream that stops before its last event ends with an error event in

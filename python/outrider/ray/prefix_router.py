@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ray Serve's choice of a replica by the beginning of a prompt (see prompt_key).
 
 Ray's own prefix-aware router keeps a tree of all prompts in one actor, which every request asks

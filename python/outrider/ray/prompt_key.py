@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chooses the replica for a prompt: the one whose KV cache has the prompt's beginning.
 
 Prompts with the same beginning have the same key. Replicas are ranked for a key by rendezvous

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`outrider serve` as replicas of a Ray Serve application, behind one address."""
 
 import asyncio
@@ -132,11 +133,11 @@ class Ingress:
     """Forwards each request to the replica to which its prompt belongs. If that fails before a byte
     of the answer has been forwarded, another replica gets the request."""
 
-    def __init__(self, replicas, prefix_bytes: int, attempts: int, most_body_bytes: int):
+    def __init__(self, replicas, prefix_bytes: int, attempts: int, max_body_bytes: int):
         self._replicas = replicas.options(stream=True)
         self._prefix_bytes = prefix_bytes
         self._attempts = attempts
-        self._most_body_bytes = most_body_bytes
+        self._max_body_bytes = max_body_bytes
 
     async def __call__(self, request: Request) -> Response:
         path = request.url.path
@@ -145,8 +146,8 @@ class Ingress:
         if path == "/metrics":
             return _error(path, 404, "metrics are a single server's: Ray has the replicas' own")
         body = await request.body()
-        if len(body) > self._most_body_bytes:
-            return _error(path, 413, f"body: expected at most {self._most_body_bytes} bytes, got {len(body)}")
+        if len(body) > self._max_body_bytes:
+            return _error(path, 413, f"body: expected at most {self._max_body_bytes} bytes, got {len(body)}")
         asked = Asked(request.method, path + (f"?{request.url.query}" if request.url.query else ""),
                       {name: value for name, value in request.headers.items() if name not in _HOP_HEADERS},
                       body, key_of(body, self._prefix_bytes))
@@ -218,7 +219,7 @@ def _error(path: str, status: int, message: str, headers: Optional[Mapping[str, 
 
 def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, threads: int = 1, name: str = "",
               weights: str = "", kv: str = "", parallel: int = _PARALLEL, queue: Optional[int] = None,
-              most_waiting: int = _QUEUE, prefix_bytes: int = _PREFIX_BYTES, attempts: int = _ATTEMPTS,
+              max_waiting: int = _QUEUE, prefix_bytes: int = _PREFIX_BYTES, attempts: int = _ATTEMPTS,
               server_arguments: Sequence[str] = (),
               environment: Optional[Mapping[str, str]] = None, replica_options: Optional[Mapping] = None,
               ingress_options: Optional[Mapping] = None):
@@ -241,7 +242,7 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
     model, drafter, weights, kv: as for `outrider serve`; the paths must exist on every machine.
     name: the model's name in answers. parallel, queue: texts that a replica decodes at a time, and
     requests that wait in it (None: as many, since a waiting request cannot move to a replica that
-    becomes free). most_waiting: requests that wait before all of them (one more gets 429).
+    becomes free). max_waiting: requests that wait before all of them (one more gets 429).
     server_arguments: further arguments of `outrider serve`, such as ("--api-key-file", FILE),
     except host and port. environment: of the servers; OMP_WAIT_POLICY is "passive" by default,
     since replicas share processors. replica_options, ingress_options: for Ray Serve's deployments,
@@ -266,7 +267,7 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
         "num_replicas": replicas,
         "ray_actor_options": {"num_cpus": threads},
         "max_ongoing_requests": parallel + queue,
-        "max_queued_requests": most_waiting,
+        "max_queued_requests": max_waiting,
         "request_router_config": RequestRouterConfig(request_router_class=PrefixRouter),
         "health_check_period_s": _HEALTH_SECONDS,
         # Its requests end first, then its server (Replica.__del__).
@@ -279,14 +280,14 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
         [*arguments, *server_arguments], {"OMP_WAIT_POLICY": "passive", **(environment or {})})
     # The ingress mostly waits: it reserves no processor. A request beyond the running and waiting
     # ones gets 429.
-    most_requests = _most_replicas(options) * options["max_ongoing_requests"] + options["max_queued_requests"] + 1
-    ingress = serve.deployment(name="Outrider", **{"max_ongoing_requests": most_requests,
+    max_requests = _max_replicas(options) * options["max_ongoing_requests"] + options["max_queued_requests"] + 1
+    ingress = serve.deployment(name="Outrider", **{"max_ongoing_requests": max_requests,
                                                    "ray_actor_options": {"num_cpus": 0},
                                                    **(ingress_options or {})})(Ingress)
     return ingress.bind(replica, prefix_bytes, attempts, _MOST_BODY_BYTES)
 
 
-def _most_replicas(options: Mapping) -> int:
+def _max_replicas(options: Mapping) -> int:
     scaling = options.get("autoscaling_config")
     if scaling is not None:
         most = scaling.get("max_replicas") if isinstance(scaling, Mapping) else scaling.max_replicas

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the arithmetic of Vulkan devices with the processor's, bit by bit, for every way of
 // computing it.
 #include <gtest/gtest.h>
@@ -7,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "device/trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/test_devices.h"
 
 namespace outrider::device {

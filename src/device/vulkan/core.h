@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // A logical device of Vulkan with its one queue, kept alive by everything made from it; and handles
 // that destroy their objects.
 #ifndef OUTRIDER_DEVICE_VULKAN_CORE_H_
 #define OUTRIDER_DEVICE_VULKAN_CORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -27,17 +29,20 @@ class VulkanCore {
   const PhysicalDevice& physical() const { return physical_; }
   const VulkanInstance& instance() const { return *instance_; }
 
-  // Runs after everything submitted before.
+  // Behind all that was submitted before. This and wait() throw LostDevice where the device is
+  // lost.
   Ticket submit(VkCommandBuffer commands);
-  // Throws Error if the device is lost.
   void wait(Ticket ticket) const;
   void wait_for_all() const { wait(n_submitted_); }
   // For destructors: the next wait reports errors.
   void wait_quietly(Ticket ticket) const noexcept;
   Ticket last_ticket() const { return n_submitted_; }
+  // Thread-safe; once it is lost it stays so.
+  bool is_lost() const { return lost_; }
 
  private:
   VkResult wait_until(Ticket ticket) const noexcept;
+  void require_there(VkResult result, const char* operation) const;
 
   std::shared_ptr<VulkanInstance> instance_;
   PhysicalDevice physical_;
@@ -46,6 +51,7 @@ class VulkanCore {
   VkQueue queue_ = VK_NULL_HANDLE;
   VkSemaphore ended_ = VK_NULL_HANDLE;  // counts the submissions that have ended
   Ticket n_submitted_ = 0;
+  mutable std::atomic<bool> lost_ = false;
 };
 
 // A device's handle and the function that destroys it.

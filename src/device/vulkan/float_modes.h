@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A shader's requirements for the driver's float arithmetic (SPV_KHR_float_controls, in SPIR-V
 // since 1.4). GLSL cannot express them, and a module may require only what a device has. So they
 // are written into the code once the device is known.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is inserted into a module's words, and where.
 #include "device/vulkan/float_modes.h"
 

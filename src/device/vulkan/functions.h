@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Vulkan loader, opened when first needed: the program is not linked to it and runs without it.
 #ifndef OUTRIDER_DEVICE_VULKAN_FUNCTIONS_H_
 #define OUTRIDER_DEVICE_VULKAN_FUNCTIONS_H_
@@ -91,7 +92,8 @@ struct DeviceFunctions {
 
 DeviceFunctions device_functions(const InstanceFunctions& instance, VkDevice device);
 
-// Throws Error unless the result is VK_SUCCESS; the arguments name the operation and its object.
+// Throws Error unless the result is VK_SUCCESS: what was to be done, with what. LostDevice and
+// NoDeviceMemory where it is that.
 void require_success(VkResult result, const char* operation, const std::string& object);
 
 }  // namespace outrider::device

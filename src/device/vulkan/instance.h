@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vulkan on this machine: its drivers' devices, and those of their features that are used here.
 #ifndef OUTRIDER_DEVICE_VULKAN_INSTANCE_H_
 #define OUTRIDER_DEVICE_VULKAN_INSTANCE_H_
@@ -27,7 +28,7 @@ struct PhysicalDevice {
   std::uint32_t api_version = 0;
   VulkanMeans means;
   std::uint32_t queue_family = 0;
-  VkDeviceSize most_allocation_bytes = 0;
+  VkDeviceSize max_allocation_bytes = 0;
   std::string refused;  // why it cannot be used; empty if it can
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled kernels of a Vulkan device, each made when it is first recorded.
 #ifndef OUTRIDER_DEVICE_VULKAN_PIPELINES_H_
 #define OUTRIDER_DEVICE_VULKAN_PIPELINES_H_

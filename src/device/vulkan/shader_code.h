@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compiled shaders, which the build embeds (cmake/embed_shaders.cmake).
 #ifndef OUTRIDER_DEVICE_VULKAN_SHADER_CODE_H_
 #define OUTRIDER_DEVICE_VULKAN_SHADER_CODE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Vulkan device for tests: the one whose number is in OUTRIDER_TEST_VULKAN, otherwise a
 // software device. A GPU must be named, so that tests do the same everywhere.
 #ifndef OUTRIDER_DEVICE_VULKAN_TEST_DEVICES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/vulkan/vulkan_device.h"
 
 #include <fmt/format.h>
@@ -324,10 +325,14 @@ void VulkanDevice::use(const ArithmeticWays& ways) {
                   ways.roots_natively ? "root of the driver" : "root by integers");
 }
 
+std::string VulkanDevice::failure() const {
+  return core_->is_lost() ? facts_.name + " was lost (its driver gave up on it)" : std::string();
+}
+
 std::unique_ptr<Buffer> VulkanDevice::allocate(std::size_t n_bytes) {
-  if (n_bytes == 0 || n_bytes > facts_.most_buffer_bytes) {
+  if (n_bytes == 0 || n_bytes > facts_.max_buffer_bytes) {
     throw Error("allocate", facts_.name,
-                fmt::format("a buffer of 1 to {} bytes", facts_.most_buffer_bytes),
+                fmt::format("a buffer of 1 to {} bytes", facts_.max_buffer_bytes),
                 fmt::format("{}", n_bytes));
   }
   // On such devices all memory is also the processor's.

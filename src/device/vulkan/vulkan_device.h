@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Vulkan 1.2 device (device.h). Buffers are in the device's own memory. If the processor can map
 // it, uploads and downloads are plain copies; otherwise they use a staging buffer.
 #ifndef OUTRIDER_DEVICE_VULKAN_VULKAN_DEVICE_H_
@@ -29,6 +30,7 @@ class VulkanDevice : public Device {
   ~VulkanDevice() override;
 
   const DeviceFacts& facts() const override { return facts_; }
+  std::string failure() const override;
   std::unique_ptr<Buffer> allocate(std::size_t n_bytes) override;
   void upload(std::span<const std::byte> from, const Range& to) override;
   void download(const Range& from, std::span<std::byte> to) override;

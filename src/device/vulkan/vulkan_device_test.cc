@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Vulkan runtime: memory, replays, barriers, limits, the validation layer, and the shaders'
 // code.
 #include "device/vulkan/vulkan_device.h"
@@ -16,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "device/check.h"
-#include "device/host_device.h"
-#include "device/row_trials.h"
-#include "device/trials.h"
+#include "device/host/host_device.h"
+#include "device/trials/check.h"
+#include "device/trials/row_trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/shader_code.h"
 #include "device/vulkan/test_devices.h"
 #include "outrider/error.h"
@@ -105,9 +106,9 @@ TEST_F(VulkanRuntime, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
 
 // A program is recorded for eight rows; each run sets the actual number.
 TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
-  constexpr int kMost = 8;
+  constexpr int kMax = 8;
   constexpr std::uint32_t kWidth = 96;
-  Trial trial = gate_trial({kMost, kMost}, kWidth, 5);
+  Trial trial = gate_trial({kMax, kMax}, kWidth, 5);
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<Range> ranges;
   for (const TrialBuffer& buffer : trial.buffers) {
@@ -116,7 +117,7 @@ TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
   }
   const auto program = device_->record(trial.steps(ranges));
   for (const int n : {3, 8, 0, 1}) {
-    trial.buffers[0] = gate_trial({n, kMost}, kWidth, 5).buffers[0];
+    trial.buffers[0] = gate_trial({n, kMax}, kWidth, 5).buffers[0];
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       device_->upload(trial.buffers[i].bytes, ranges[i]);
     }
@@ -133,7 +134,7 @@ TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
 }
 
 TEST_F(VulkanRuntime, RefusesWhatADeviceHasNoRoomFor) {
-  const std::size_t most = device_->facts().most_buffer_bytes;
+  const std::size_t most = device_->facts().max_buffer_bytes;
   for (const std::size_t n_bytes : {std::size_t{0}, most + 1, SIZE_MAX}) {
     try {
       device_->allocate(n_bytes);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/bleu.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 #include <limits>
 
 #include "eval/metrics/ngrams.h"
-#include "eval/words.h"
+#include "eval/metrics/words.h"
 
 namespace outrider::eval {
 namespace {

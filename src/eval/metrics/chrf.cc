@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/chrf.h"
 
 #include <fmt/format.h>
@@ -6,7 +7,7 @@
 #include <utility>
 
 #include "eval/metrics/ngrams.h"
-#include "eval/words.h"
+#include "eval/metrics/words.h"
 
 namespace outrider::eval {
 namespace {

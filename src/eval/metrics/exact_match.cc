@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/exact_match.h"
 
 #include <algorithm>
 #include <map>
 
 #include "eval/metrics/ngrams.h"
-#include "eval/words.h"
+#include "eval/metrics/words.h"
 
 namespace outrider::eval {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/numeric_answer.h"
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/pass_at.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares predicted passes with measured ones.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the formula with measured passes: counts and structure of the result. Times of a model
 // this small on a shared machine mean nothing.
 #include <gtest/gtest.h>

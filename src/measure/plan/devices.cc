@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices by their vendors' data sheets. Figures are for dense products; if a sheet gives sparse
 // ones, half of these. Every line names the sheet. The figures were compared with PyTorch's from
 // the same sheets (torch/_inductor/analysis/device_info.py, torchtitan/tools/utils.py), where these

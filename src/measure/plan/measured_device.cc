@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/plan/measured_device.h"
 
 #include <fmt/format.h>
@@ -56,7 +57,7 @@ WeightKind kind_named(std::string_view name) {
 void fill(Activations& x, const KernelTable& table) {
   for (int row = 0; row < x.n_rows(); ++row) {
     for (int i = 0; i < x.k(); ++i) x.row(row)[i] = static_cast<float>((i * 7 + row) % 31) - 15;
-    x.finish_row(table, row);
+    x.quantize_row(table, row);
   }
 }
 
@@ -101,8 +102,8 @@ void MeasuredDevice::measure_next() {
   next_ = (next_ + 1) % kFigures;
 }
 
-InputForms MeasuredDevice::forms() const {
-  InputForms forms;
+ActivationForms MeasuredDevice::forms() const {
+  ActivationForms forms;
   for (const Kind& kind : kinds_) forms |= kind.matrices.front().reads();
   return forms;
 }
@@ -175,17 +176,17 @@ double MeasuredDevice::row_elements_per_second() const {
         for (int norm = 0; norm < 2; ++norm) {
           table_.rms_norm(narrow.row(at), ones.data(), layer.dim, kEpsilon, narrow.row(at));
           table_.add(narrow.row(at), ones.data(), layer.dim);
-          narrow.finish_row(table_, at);
+          narrow.quantize_row(table_, at);
         }
         for (int head = 0; head < layer.n_heads; ++head) {
-          table_.rotate(heads.row(at) + static_cast<std::ptrdiff_t>(head) * layer.head_dim,
-                        cosines.data(), sines.data(), layer.head_dim / 2);
+          table_.apply_rope(heads.row(at) + static_cast<std::ptrdiff_t>(head) * layer.head_dim,
+                            cosines.data(), sines.data(), layer.head_dim / 2);
         }
-        heads.finish_row(table_, at);
+        heads.quantize_row(table_, at);
         table_.silu_multiply(up.data() + static_cast<std::ptrdiff_t>(at) * layer.hidden_dim,
                              up.data() + static_cast<std::ptrdiff_t>(at) * layer.hidden_dim,
                              layer.hidden_dim, wide.row(at));
-        wide.finish_row(table_, at);
+        wide.quantize_row(table_, at);
       }
     });
     n_done += n_elements * kTurnsOfWork;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Public shapes. Every line is from the model's config.json on huggingface.co, whose repository is
 // named. The numbers were compared with those that LitGPT (litgpt/config.py) or MLC LLM
 // (model_preset.py) copy from the same file.

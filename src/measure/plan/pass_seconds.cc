@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The predicted cost of a pass: the formula of outrider/speed_plan.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

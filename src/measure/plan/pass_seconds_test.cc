@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formula for passes: cases computed by hand, and monotonicity.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The predicted gain of drafts: tau from the acceptance, seconds from the formula for passes.
 #include <fmt/format.h>
 
@@ -86,7 +87,7 @@ class Rounds {
     TreeProfile profile;
     profile.accept_by_rank = options_.acceptance;
     profile.level_seconds = level_seconds(1);
-    for (int rows = 1; rows <= kMostPlannedNodes + 1; ++rows) {
+    for (int rows = 1; rows <= kMaxPlannedNodes + 1; ++rows) {
       profile.passes.push_back({.rows = rows, .seconds = target_pass(rows).total()});
     }
     const PlannedDraft draft = plan_tree(profile);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The predicted gain of drafts, and the tables of shapes and devices that it uses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,7 +89,7 @@ TEST(PlanSpeedup, SharesByRankMakeTrees) {
   const PlannedRound of_tree = plan_speedup(target, nullptr, device, tree).best;
   EXPECT_GE(of_tree.speedup, plan_speedup(target, nullptr, device, chain).best.speedup);
   EXPECT_GT(of_tree.n_nodes, static_cast<int>(of_tree.level_sizes.size()));
-  EXPECT_LE(of_tree.n_nodes, kMostPlannedNodes);
+  EXPECT_LE(of_tree.n_nodes, kMaxPlannedNodes);
 }
 
 TEST(PlanSpeedup, RefusesWhatCannotBeMeant) {

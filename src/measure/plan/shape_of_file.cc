@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/plan/shape_of_file.h"
 
 #include <fmt/format.h>
@@ -11,9 +12,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 #include "model/config_section.h"
 #include "model/families/registry.h"
 #include "model/language_model.h"

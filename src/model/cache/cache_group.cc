@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/cache_group.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/cache_group.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares pages in a device's memory with pages in host memory: the same bytes after the same
 // moves, and a clear error if the device's memory is full.
 #include "model/cache/device_page_store.h"
@@ -10,9 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "model/cache/host_page_store.h"
 #include "outrider/error.h"
+#include "tests/support/watched_device.h"
 
 namespace outrider {
 namespace {
@@ -27,12 +29,18 @@ std::vector<CacheGroup> two_groups(KvKind kind) {
   return make_cache_groups(layers, kind);
 }
 
-// Two stores with the same contents.
+// A device that allows so much for one allocation; 0: anything.
+std::shared_ptr<device::Device> allowing(std::size_t max_bytes) {
+  return std::make_shared<test::WatchedDevice>(std::make_shared<device::HostDevice>(), max_bytes);
+}
+
+// Two stores that hold the same.
 struct Stores {
-  explicit Stores(KvKind kind)
+  // max_pages: of a layer of the first group, as the device allows for one allocation; 0: any.
+  explicit Stores(KvKind kind, std::size_t max_pages = 0)
       : groups(two_groups(kind)),
         here(groups),
-        there(std::make_shared<device::HostDevice>(), groups) {}
+        there(allowing(max_pages * groups[0].shape.layer_bytes()), groups) {}
 
   void provide(PageId page, int group) {
     here.provide(page, group);
@@ -57,10 +65,12 @@ struct Stores {
   DevicePageStore there;
 };
 
-TEST(DevicePageStore, HasTheBytesOfTheMachinesStore) {
+class DevicePageStores : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(DevicePageStores, HaveTheBytesOfTheMachinesStore) {
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
-    Stores stores(kind);
-    // More pages than the initial allocation, so that buffers grow with contents.
+    Stores stores(kind, GetParam());
+    // More pages than the first ones, so that buffers grow with something in them.
     for (PageId page = 0; page < 40; ++page) stores.provide(page, page % 2);
     for (PageId page = 0; page < 40; ++page) stores.expect_same(page, page % 2, kPageTokens);
     for (const int n : {0, 1, 3, 17, 64}) {
@@ -92,25 +102,18 @@ TEST(DevicePageStore, HasTheBytesOfTheMachinesStore) {
   }
 }
 
-// A device with a small limit per allocation.
-class SmallDevice final : public device::HostDevice {
- public:
-  explicit SmallDevice(std::size_t most_bytes) : facts_(HostDevice::facts()) {
-    facts_.most_buffer_bytes = most_bytes;
-  }
-  const device::DeviceFacts& facts() const override { return facts_; }
-
- private:
-  device::DeviceFacts facts_;
-};
+// With room for all pages in one buffer; with heads apart once there are more than 16 pages, or
+// from the first one on.
+INSTANTIATE_TEST_SUITE_P(Allowing, DevicePageStores, ::testing::Values(0, 18, 12));
 
 TEST(DevicePageStore, SaysHowManyTokensADeviceHolds) {
   const std::vector<CacheGroup> groups = two_groups(KvKind::f32);
-  const std::size_t n_most = 20;
-  DevicePageStore store(std::make_shared<SmallDevice>(n_most * groups[0].shape.layer_bytes() + 64),
-                        groups);
+  const std::size_t n_max = 20;  // of each head
+  DevicePageStore store(allowing(n_max * groups[0].shape.layer_bytes() / 2 + 64), groups);
   std::vector<std::byte> bytes(store.page_bytes(0), std::byte{0x3f});
-  for (std::size_t page = 0; page < n_most; ++page) store.provide(static_cast<PageId>(page), 0);
+  for (std::size_t page = 0; page < n_max; ++page) store.provide(static_cast<PageId>(page), 0);
+  EXPECT_EQ(store.layer(0, 0).size(), 2U);
+  EXPECT_EQ(store.part_shape(0, 1).first_head, 1);
   store.write_page(0, 19, bytes);
   try {
     store.provide(20, 0);

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes of pages in this machine's memory.
 //
-// Memory is allocated in pieces of several pages: as many pages again as the group has, up to 16
-// MiB, so that short contexts take little. All pieces are in huge pages (base/pooled_memory.h).
+// Memory is asked for in pieces of several pages: as many pages again as the group has, up to 16
+// MiB, so that short contexts take little. All lie in huge pages (base/memory/pooled_memory.h).
 //
 // Bytes of different slots may be read and written from many threads while no member function runs
 // that is not const.
@@ -12,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "base/pooled_memory.h"
+#include "base/memory/pooled_memory.h"
 #include "model/cache/cache_group.h"
 #include "model/cache/page_store.h"
 

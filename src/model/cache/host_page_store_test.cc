@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/host_page_store.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 
 namespace outrider {
 namespace {

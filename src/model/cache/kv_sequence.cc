@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/kv_sequence.h"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace {
 
 // The most pending nodes of a sequence, as growths count them (Stream::growth): those of a pass, as
 // many of a drafter with the same cache, and one page more.
-constexpr int kMostPending = 2 * kPrefillRows + kPageTokens;
+constexpr int kMaxPending = 2 * kPrefillRows + kPageTokens;
 
 // The first position that queries from position n on read within a window.
 int first_read(int n, int window) { return std::max(n - window + 1, 0); }
@@ -55,12 +56,12 @@ void KvSequence::finish_encoder() {
   }
 }
 
-void KvSequence::reserve(int n_new) {
+void KvSequence::ensure_slots(int n_new) {
   const Reservation reservation{this, n_new};
   reserve({&reservation, 1});
 }
 
-void KvSequence::reserve(std::span<const Reservation> reservations) {
+void KvSequence::ensure_slots(std::span<const Reservation> reservations) {
   if (reservations.empty()) return;
   KvCache& cache = *reservations.front().sequence->cache_;
   std::vector<SlotRange>& ranges = cache.ranges();
@@ -115,7 +116,7 @@ bool KvSequence::fit(KvCache& cache, std::span<const SequenceGrowth> growths) {
       add(*encoder, 0, static_cast<int>(encoder->input_.size()));
     }
     if (!sequence.recurrent_) continue;
-    sequence.recurrent_->count_pages(sequence.n_pending(), std::min(growth.n_tokens, kMostPending),
+    sequence.recurrent_->count_pages(sequence.n_pending(), std::min(growth.n_tokens, kMaxPending),
                                      n_needed);
     n_snapshot_bytes += sequence.recurrent_->snapshot_bytes();
   }
@@ -146,6 +147,9 @@ void KvSequence::keep(std::span<const int> path) {
   if (!ranges.empty()) {
     const Reservation self{this, 0};
     own(*cache_, {&self, 1}, "keep");
+    for (const PageTable& table : tables_) {  // before any moves: all or none
+      if (fills(table)) cache_->store().prepare_moves(table.group());
+    }
     for (const PageTable& table : tables_) {
       if (fills(table)) cache_->store().move_slots(table, moves);
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/kv_sequence.h"
 
 #include <gtest/gtest.h>
@@ -13,17 +14,17 @@
 namespace outrider {
 namespace {
 
-using testing::add;
-using testing::add_kept;
-using testing::chunks;
-using testing::number_at;
-using testing::slots_read;
+using test::add;
+using test::add_kept;
+using test::chunks;
+using test::number_at;
+using test::slots_read;
 
 constexpr LayerCache kFull{.n_heads = 1, .head_dim = 3};
 
 std::shared_ptr<KvCache> make_cache(const std::vector<LayerCache>& layers = {kFull, kFull},
-                                    std::size_t most_bytes = PagePool::kUnbounded) {
-  return std::make_shared<KvCache>(layers, kernels::KvKind::f32, most_bytes);
+                                    std::size_t max_bytes = PagePool::kUnbounded) {
+  return std::make_shared<KvCache>(layers, kernels::KvKind::f32, max_bytes);
 }
 
 // The numbers in the keys that a node attends to, in order.
@@ -31,7 +32,7 @@ std::vector<float> walk(const KvSequence& sequence, int node, int layer) {
   std::vector<float> numbers;
   const std::vector<const void*> pages = chunks(sequence, layer);
   for (const int slot : slots_read(sequence, node)) {
-    numbers.push_back(testing::marked(
+    numbers.push_back(test::marked(
         sequence.shape(layer), pages[static_cast<std::size_t>(slot / kPageTokens)], slot, layer));
   }
   return numbers;
@@ -57,7 +58,7 @@ TEST(KvSequence, GathersAncestorsInOrderOfPosition) {
   add(sequence, {-1, -1, 1, 0, 2, 4}, 100);  // across a page boundary
   EXPECT_EQ(sequence.depth(5), 3);
   for (const int node : {0, 3, 5}) {
-    EXPECT_EQ(sequence.n_in_place(node), kPageTokens - 2 + (node == 5 ? 0 : 1)) << node;
+    EXPECT_EQ(sequence.n_contiguous(node), kPageTokens - 2 + (node == 5 ? 0 : 1)) << node;
   }
   for (int layer = 0; layer < 2; ++layer) {
     std::vector<float> expected = range(0, kPageTokens - 2);
@@ -148,9 +149,9 @@ TEST(KvSequence, PagesAreTakenAsTheyAreNeeded) {
   KvSequence sequence(cache);
   sequence.expect(100 * kPageTokens);
   EXPECT_EQ(cache->pool().n_pages(), 0);
-  sequence.reserve(kPageTokens);
+  sequence.ensure_slots(kPageTokens);
   EXPECT_EQ(cache->pool().n_used(), 1);
-  sequence.reserve(kPageTokens + 1);
+  sequence.ensure_slots(kPageTokens + 1);
   EXPECT_EQ(cache->pool().n_used(), 2);
   EXPECT_TRUE(sequence.empty());
   sequence.keep({});
@@ -221,14 +222,14 @@ TEST(KvSequence, AnExhaustedPoolChangesNothing) {
   add_kept(one, kPageTokens, 0);
   add_kept(two, kPageTokens, 0);
   const auto fork = two.fork();
-  one.reserve(1);
+  one.ensure_slots(1);
   one.keep({});
   const std::size_t used = cache->pool().used_bytes();
   EXPECT_EQ(used, 2 * both);
   // Two more pages of each group are free: enough for the first block, but not for both.
   const KvSequence::Reservation blocks[] = {{&one, kPageTokens + 1}, {&two, 1}};
   try {
-    KvSequence::reserve(blocks);
+    KvSequence::ensure_slots(blocks);
     FAIL() << "five pages in the place of four";
   } catch (const Error& error) {
     const std::string what = error.what();
@@ -244,7 +245,7 @@ TEST(KvSequence, AnExhaustedPoolChangesNothing) {
   EXPECT_EQ(two.n_pages(0), 1u);
   // With one page less, both fit.
   const KvSequence::Reservation fewer[] = {{&one, kPageTokens}, {&two, 1}};
-  KvSequence::reserve(fewer);
+  KvSequence::ensure_slots(fewer);
   EXPECT_EQ(cache->pool().used_bytes(), 4 * both);
 }
 
@@ -260,7 +261,7 @@ TEST(KvSequence, KeepChangesNothingWhereItsCopyDoesNotFit) {
   EXPECT_EQ(sequence.n_kept(), 5);
   EXPECT_EQ(sequence.n_pending(), 3);
   EXPECT_EQ(walk(sequence, 2, 0), (std::vector<float>{0, 1, 2, 3, 4, 101, 102}));
-  EXPECT_THROW(sequence.reserve(1), Error);
+  EXPECT_THROW(sequence.ensure_slots(1), Error);
   fork.reset();
   sequence.keep(path);
   EXPECT_EQ(kept(sequence, 0), (std::vector<float>{0, 1, 2, 3, 4, 101, 102}));
@@ -274,7 +275,7 @@ TEST(KvSequence, WritersOfOnePageTakeOneCopyLess) {
   const auto fork = one.fork();
   auto& two = dynamic_cast<KvSequence&>(*fork);
   const KvSequence::Reservation blocks[] = {{&one, 1}, {&two, 1}};
-  KvSequence::reserve(blocks);
+  KvSequence::ensure_slots(blocks);
   EXPECT_EQ(cache->pool().n_used(), 2);
   EXPECT_NE(one.layer(0, 0), two.layer(0, 0));
   EXPECT_EQ(kept(one, 0), range(0, 5));

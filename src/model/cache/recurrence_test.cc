@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // States of gated delta rules and of Mamba-2: compares keep() with a plain implementation of the
 // rule, bit by bit, over trees, page boundaries, forks, rewinds and any number of threads.
 #include "model/cache/recurrence.h"
@@ -106,7 +107,7 @@ void expect_state(const Rule& rule, const DeltaShape& shape, const Kept& kept) {
 void grow(const DeltaShape& shape, std::mt19937& random, int& next_token, Kept& kept) {
   KvSequence& sequence = *kept.sequence;
   const int n_new = random() % 4 == 0 ? 100 : 1 + static_cast<int>(random() % 12);
-  sequence.reserve(n_new);
+  sequence.ensure_slots(n_new);
   std::vector<int> tokens;
   for (int i = 0; i < n_new; ++i) {
     sequence.append(n_new == 100 ? i - 1 : static_cast<int>(random() % (i + 1)) - 1);
@@ -155,7 +156,7 @@ void run_random_texts(const Rule& rule, const DeltaShape& shape, const KvCache::
 }
 
 TEST(StateRecurrence, KeepsWhatTheRuleMakesOfAcceptedNodes) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     SCOPED_TRACE(name);
     for (const Rule& rule : kRules) {
       run_random_texts(rule, kSmall, {.table = table, .n_threads = 1}, 60);
@@ -164,7 +165,7 @@ TEST(StateRecurrence, KeepsWhatTheRuleMakesOfAcceptedNodes) {
 }
 
 TEST(StateRecurrence, KeepsItOnAnyNumberOfThreads) {
-  const auto tables = test_support::runnable_tables();
+  const auto tables = test::runnable_tables();
   for (const int n_threads : {1, 2, 5}) {
     SCOPED_TRACE(n_threads);
     for (const Rule& rule : kRules) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/recurrent_part.h"
 
 #include <fmt/format.h>
@@ -81,7 +82,7 @@ void RecurrentPart::replay(std::span<const int> nodes) {
   const std::int64_t n_floats = n_layers * shape.state_width;
   const int n_that_pay = threads_for(n_floats * static_cast<std::int64_t>(sizeof(float)),
                                      n_floats * static_cast<std::int64_t>(nodes.size()),
-                                     kLeastShare_ns, cache_->replay().n_threads);
+                                     kMinShare_ns, cache_->replay().n_threads);
   // One thread or all: OpenMP's libraries end the threads that a smaller team leaves idle, and
   // create them again for the next pass.
   run_team(n_that_pay == 1 ? 1 : cache_->replay().n_threads,

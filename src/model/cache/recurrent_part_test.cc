@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequences with recurrent layers under random reservations, keeps, rewinds and forks, with and
 // without enough memory, compared with a list of each one's kept tokens.
 #include "model/cache/recurrent_part.h"
@@ -57,9 +58,9 @@ void expect_state(const Kept& kept) {
 // Adds random trees to sequences and keeps a random path of each.
 class RandomTexts {
  public:
-  RandomTexts(unsigned seed, std::size_t most_bytes)
+  RandomTexts(unsigned seed, std::size_t max_bytes)
       : random_(seed),
-        cache_(std::make_shared<KvCache>(layers(), kernels::KvKind::f32, most_bytes)) {
+        cache_(std::make_shared<KvCache>(layers(), kernels::KvKind::f32, max_bytes)) {
     texts_.push_back({std::make_unique<KvSequence>(cache_), {}});
   }
 
@@ -97,7 +98,7 @@ class RandomTexts {
     const SequenceGrowth growth{&sequence, n_new};
     const bool fits = KvSequence::fit(*cache_, {&growth, 1});
     try {
-      sequence.reserve(n_new);
+      sequence.ensure_slots(n_new);
     } catch (const Error&) {
       EXPECT_FALSE(fits);
       ++n_refused;
@@ -206,7 +207,7 @@ TEST(RecurrentPart, RoomForALongTextIsRoomForItsPasses) {
     if (n_bytes < most) continue;
     while (sequence.n_kept() < kTokens) {
       const int n_rows = std::min(kPrefillRows, kTokens - sequence.n_kept());
-      sequence.reserve(n_rows);
+      sequence.ensure_slots(n_rows);
       std::vector<int> path;
       for (int i = 0; i < n_rows; ++i) {
         sequence.append(i - 1);
@@ -225,7 +226,7 @@ TEST(RecurrentPart, RoomBehindARewindingMayBeMoreThanIsSaid) {
       layers(), kernels::KvKind::f32,
       3 * kPageTokens * cache.token_bytes() + 2 * cache.state_bytes() + 72 * cache.input_bytes());
   KvSequence sequence(bounded);
-  sequence.reserve(70);
+  sequence.ensure_slots(70);
   std::vector<int> path;
   for (int i = 0; i < 70; ++i) {
     sequence.append(i - 1);
@@ -234,10 +235,10 @@ TEST(RecurrentPart, RoomBehindARewindingMayBeMoreThanIsSaid) {
   sequence.keep(path);
   EXPECT_EQ(sequence.rewind(69), 64);
   KvSequence other(bounded);
-  other.reserve(64);
+  other.ensure_slots(64);
   const SequenceGrowth growth{&sequence, 4};
   EXPECT_FALSE(KvSequence::fit(*bounded, {&growth, 1}));
-  sequence.reserve(4);
+  sequence.ensure_slots(4);
   EXPECT_TRUE(KvSequence::fit(*bounded, {&growth, 1}));
   EXPECT_EQ(sequence.rewind(63), 0);  // the snapshot was dropped
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/token_tree.h"
 
 #include <fmt/format.h>
@@ -21,13 +22,13 @@ void TokenTree::append(int parent) {
   depths_.push_back(parent < 0 ? 0 : depth(parent) + 1);
 }
 
-int TokenTree::n_in_place(int node) const {
+int TokenTree::n_contiguous(int node) const {
   // A node's number is at least its depth. If equal, the same holds for its ancestors.
   while (node >= 0 && node != depth(node)) node = parent(node);
   return n_kept_ + node + 1;
 }
 
-void TokenTree::others(int node, std::span<int> slots) const {
+void TokenTree::scattered_slots(int node, std::span<int> slots) const {
   // Follows the path backwards, from the node to its ancestors.
   for (std::size_t i = slots.size(); i > 0; --i, node = parent(node)) slots[i - 1] = n_kept_ + node;
 }

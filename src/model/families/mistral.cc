@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/mistral.h"
 
 #include "model/load/layer_windows.h"

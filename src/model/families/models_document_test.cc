@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables of docs/models.md equal what the registry, the golden models and the readers say. Each
 // test renders its table, and on failure shows the text to write.
 #include <fmt/format.h>
@@ -17,20 +18,20 @@
 #include <utility>
 #include <vector>
 
-#include "io/block_formats.h"
-#include "io/safetensors.h"
+#include "io/blocks/block_formats.h"
+#include "io/safetensors/safetensors.h"
 #include "model/families/registry.h"
 #include "model/quantised/quantised_matrix.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
 
 namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::golden_names;
-using testing::json_of;
+using test::golden_directory;
+using test::golden_names;
+using test::json_of;
 
 // The common names of a family's models, by model_type.
 const std::map<std::string_view, const char*> kModels = {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/t5.h"
 
 #include <fmt/format.h>
@@ -99,10 +100,10 @@ RelativeBuckets read_buckets(const ConfigSource& source) {
   if (buckets.n < 4 || buckets.n > 1 << 12 || buckets.n % 2 != 0) {
     source.fail(kBuckets, "even, 4 to 4096", fmt::format("{}", buckets.n));
   }
-  buckets.most_distance = source.whole(kDistance).value_or(buckets.most_distance);
-  if (buckets.most_distance <= buckets.n / 2 || buckets.most_distance > 1 << 24) {
+  buckets.max_distance = source.whole(kDistance).value_or(buckets.max_distance);
+  if (buckets.max_distance <= buckets.n / 2 || buckets.max_distance > 1 << 24) {
     source.fail(kDistance, fmt::format("above {}, half the buckets, at most 2^24", buckets.n / 2),
-                fmt::format("{}", buckets.most_distance));
+                fmt::format("{}", buckets.max_distance));
   }
   return buckets;
 }
@@ -119,7 +120,7 @@ int bucket_of(int distance, const RelativeBuckets& buckets) {
   if (away < n_exact) return first + away;
   const float ratio = static_cast<float>(away) / static_cast<float>(n_exact);
   const auto whole =
-      static_cast<float>(portable_log(static_cast<double>(buckets.most_distance) / n_exact));
+      static_cast<float>(portable_log(static_cast<double>(buckets.max_distance) / n_exact));
   const float share = static_cast<float>(portable_log(static_cast<double>(ratio))) / whole;
   const int beyond = static_cast<int>(share * static_cast<float>(n - n_exact));
   return first + std::min(n_exact + beyond, n - 1);

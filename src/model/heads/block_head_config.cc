@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/block_head_config.h"
 
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ constexpr std::string_view kReadAtTop[] = {
 
 // Heads read three to eight hidden states. The bound keeps the input's width an int: widths are at
 // most 2^20 (check_config).
-constexpr std::size_t kMostFeatures = 64;
+constexpr std::size_t kMaxFeatures = 64;
 
 template <class Keys>
 bool is_among(const Keys& keys, std::string_view key) {
@@ -92,9 +93,9 @@ class Reader {
     BlockHeadConfig config;
     config.kind = kind_;
     config.n_slots = section_of("block_size").whole("block_size");
-    if (config.n_slots < 2 || config.n_slots > kMostBlockSlots) {
+    if (config.n_slots < 2 || config.n_slots > kMaxBlockSlots) {
       section_of("block_size")
-          .fail("block_size", fmt::format("2 to {}", kMostBlockSlots),
+          .fail("block_size", fmt::format("2 to {}", kMaxBlockSlots),
                 fmt::format("{}", config.n_slots));
     }
     config.markov = read_markov();
@@ -187,8 +188,8 @@ class Reader {
 
   std::vector<int> read_layer_numbers(const ConfigSection& section, const char* key, int first,
                                       const Json& stored) const {
-    if (!stored.is_array() || stored.empty() || stored.size() > kMostFeatures) {
-      section.fail(key, fmt::format("1 to {} layers", kMostFeatures), ConfigSection::shown(stored));
+    if (!stored.is_array() || stored.empty() || stored.size() > kMaxFeatures) {
+      section.fail(key, fmt::format("1 to {} layers", kMaxFeatures), ConfigSection::shown(stored));
     }
     std::vector<int> streams;
     for (const Json& entry : stored) {
@@ -280,10 +281,10 @@ class Reader {
       section.fail("markov_rank", "absent, or the head to be named dspark:PATH",
                    fmt::format("{}", markov.rank));
     }
-    if (markov.rank < 1 || markov.rank > kMostMarkovRank) {
+    if (markov.rank < 1 || markov.rank > kMaxMarkovRank) {
       section.fail(
           "markov_rank",
-          fmt::format("1 to {} (without one, the head is named dflash:PATH)", kMostMarkovRank),
+          fmt::format("1 to {} (without one, the head is named dflash:PATH)", kMaxMarkovRank),
           section.find("markov_rank") == nullptr ? "no such key" : fmt::format("{}", markov.rank));
     }
     const ConfigSection& form_section = section_of("markov_head_type");

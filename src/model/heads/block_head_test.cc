@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads that draft a block. Compares their forward pass with a program written from the public ones
-// (tests/golden/make_block_heads_golden.py), in every file format. A block's bits must depend only
-// on its text.
+// (tests/golden/make/make_block_heads_golden.py), in every file format. A block's bits must depend
+// only on its text.
 #include "model/heads/block_head.h"
 
 #include <gtest/gtest.h>
@@ -21,18 +22,18 @@
 #include "kernels/table.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_heads.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_heads.h"
 
 namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using test_support::near;
-using testing::DflashForm;
-using testing::golden_block_shape;
+using test::DflashForm;
+using test::golden_block_shape;
+using test::near;
 
 const json& golden() {
   static const json kGolden =
@@ -59,7 +60,7 @@ void expect_near(std::span<const float> values, const json& expected) {
 class BlockHeads : public ::testing::Test {
  protected:
   BlockHeads() {
-    testing::write_hugging_face(testing::golden_target(), directory_.path() / "target");
+    test::write_hugging_face(test::golden_target(), directory_.path() / "target");
     target_ = load_model(directory_.path() / "target", {.n_threads = 1});
   }
 
@@ -74,7 +75,7 @@ class BlockHeads : public ::testing::Test {
     }
     config.update(json::parse(patch), /*merge_objects=*/true);  // keeps null values
     form.config = config.dump();
-    testing::write_dflash_head(golden_block_shape(), form, head_path());
+    test::write_dflash_head(golden_block_shape(), form, head_path());
     return load_block_head(head_path(), *target_,
                            form.markov.empty() ? BlockHeadKind::dflash : BlockHeadKind::dspark,
                            {.n_threads = 1});
@@ -154,7 +155,7 @@ class BlockHeads : public ::testing::Test {
     }
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::unique_ptr<LanguageModel> target_;
 };
 
@@ -278,9 +279,10 @@ TEST_F(BlockHeads, MarkovHeadsFollowTheGoldenChain) {
         std::vector<float> state;
         for (std::size_t slot = 0; slot < chain.at("drafts").size(); ++slot) {
           SCOPED_TRACE("slot " + std::to_string(slot));
-          const MarkovHead::Node node = {.token = token,
-                                         .given = std::span(given).subspan(slot * width, width),
-                                         .state = state};
+          const MarkovHead::Node node = {
+              .token = token,
+              .slot_output = std::span(given).subspan(slot * width, width),
+              .state = state};
           EXPECT_TRUE(near(markov.confidence(node), chain.at("confidences").at(slot), kTolerance));
           std::vector<float> latent(rank);
           std::vector<float> behind(rank);
@@ -347,23 +349,23 @@ TEST_F(BlockHeads, ABlocksBitsDependOnItsTextAlone) {
 TEST(BlockHeadsOfLongTexts, HaveTheSameBitsOnAnyNumberOfThreads) {
   // Three key-value heads: one thread takes them all, and two or four cannot share them evenly.
   // Layers are large enough that four threads share a block's pass (thread_share.h).
-  testing::TinyShape shape;
+  test::TinyShape shape;
   shape.context_length = 4096;
   shape.dim = 40;
   shape.n_heads = 6;
   shape.n_kv_heads = 3;
   shape.head_dim = 18;
   shape.hidden_dim = 240;
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "target");
-  constexpr std::size_t kMost = kernels::kSplitKeys + 32;
-  const std::vector<float> states = testing::chirp("states", {kMost, shape.dim});
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path() / "target");
+  constexpr std::size_t kMax = kernels::kSplitKeys + 32;
+  const std::vector<float> states = test::chirp("states", {kMax, shape.dim});
   const auto width = static_cast<std::size_t>(shape.dim);
   for (const char* attention :
        {R"({"block_size": 16})", R"({"block_size": 16, "is_causal": true})",
         R"({"block_size": 16, "layer_types": ["full_attention", "sliding_attention"],
             "sliding_window": 500, "is_causal": false})"}) {
-    testing::write_dflash_head(shape, {.config = attention}, directory.path() / "head");
+    test::write_dflash_head(shape, {.config = attention}, directory.path() / "head");
     std::vector<std::vector<float>> expected;
     for (const int n_threads : {1, 2, 4}) {
       const LoadOptions options = {.n_threads = n_threads};
@@ -399,13 +401,13 @@ TEST(BlockHeadsOfLongTexts, HaveTheSameBitsOnAnyNumberOfThreads) {
 // The layers that are read if the file names none: those of DFlash's authors, whose round() rounds
 // halves to even.
 TEST(BlockHeadConfigs, ReadTheAuthorsLayersWhereNoneAreNamed) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto streams = [&](int n_target_layers, int n_layers) {
-    testing::TinyShape shape = golden_block_shape();
+    test::TinyShape shape = golden_block_shape();
     shape.n_layers = n_target_layers;
     const json patch = {{"num_hidden_layers", n_layers},
                         {"dflash_config", {{"target_layer_ids", nullptr}}}};
-    testing::write_dflash_head(shape, {.config = patch.dump()}, directory.path());
+    test::write_dflash_head(shape, {.config = patch.dump()}, directory.path());
     ModelConfig target;
     target.n_layers = n_target_layers;
     target.dim = shape.dim;

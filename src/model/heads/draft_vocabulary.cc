@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/draft_vocabulary.h"
 
 #include <fmt/format.h>

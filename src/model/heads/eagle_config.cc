@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/eagle_config.h"
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ constexpr std::string_view kWithoutMeaning[] = {
 
 // Heads read three to five hidden states. The bound keeps the input's width an int: widths are at
 // most 2^20 (check_config).
-constexpr std::size_t kMostFeatures = 64;
+constexpr std::size_t kMaxFeatures = 64;
 
 // The name of P-EAGLE in speculators' files.
 constexpr std::string_view kParallelKind = "peagle";
@@ -186,8 +187,8 @@ class Reader {
                    got);
     };
     if (!stored.is_array()) fail(ConfigSection::shown(stored));
-    if (stored.size() > kMostFeatures) {
-      section.fail(key, fmt::format("{} layers at most", kMostFeatures),
+    if (stored.size() > kMaxFeatures) {
+      section.fail(key, fmt::format("{} layers at most", kMaxFeatures),
                    fmt::format("{}", stored.size()));
     }
     std::vector<int> layers;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/eagle_head.h"
 
 #include <fmt/format.h>
@@ -8,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/hub_cache.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/safetensors/safetensors.h"
 #include "model/heads/draft_vocabulary.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/head_weights.h"
@@ -149,7 +150,7 @@ class Eagle3Head final : public LayeredHead {
     std::optional<CpuPass> pass;
 
     void run(std::span<const float> rows, int n_rows, const CpuPass::Outputs& outputs) {
-      pass->lay_out_rows(n_rows);
+      pass->prepare_rows(n_rows);
       if (n_rows == 0) return;
       std::copy(rows.begin(), rows.end(), pass->row(read, 0));
       pass->run(outputs);
@@ -216,7 +217,7 @@ LayeredHead::Parts parts_of(const HeadFiles& files, LanguageModel& target, Weigh
   parts.target = &target;
   parts.machine = {.table = loader.options().table,
                    .kv = kv_kind(options, loader.all_f32()),
-                   .most_cache_bytes = most_cache_bytes(options),
+                   .max_cache_bytes = max_cache_bytes(options),
                    .n_threads = loader.options().n_threads};
   constexpr const char* kEmbedding = "embed_tokens.weight";
   if (loader.has(kEmbedding)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/gemma4_assistant.h"
 
 #include <fmt/format.h>
@@ -16,9 +17,9 @@
 #include <utility>
 #include <variant>
 
-#include "base/hub_cache.h"
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 #include "model/config_section.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
@@ -86,7 +87,7 @@ struct Config {
 };
 
 // Bounds of state_dim, the same as check_config's for a stream.
-constexpr int kMostStateDim = 1 << 20;
+constexpr int kMaxStateDim = 1 << 20;
 
 // llama.cpp's converter leaves the clusters out, so all tokens have logits.
 Config read_config(const GgufFile& file, const LentLayers& lent) {
@@ -101,7 +102,7 @@ Config read_config(const GgufFile& file, const LentLayers& lent) {
   Config config;
   config.family = std::make_unique<Gemma4>(source, lent);
   config.state_dim = source.required_whole(kStateDim);
-  require_range(source, kStateDim, config.state_dim, 1, kMostStateDim);
+  require_range(source, kStateDim, config.state_dim, 1, kMaxStateDim);
   const int n_layers = config.family->config().n_layers;
   if (const int n = source.whole(kModules).value_or(n_layers); n != n_layers) {
     source.fail(kModules, fmt::format("all layers, {}", n_layers), fmt::format("{}", n));
@@ -128,7 +129,7 @@ Config read_config(const std::filesystem::path& file, const LentLayers& lent) {
   json.erase("text_config");
   const JsonConfig whole(json, file);
   // Defaults are transformers'.
-  config.state_dim = read_size(whole, {"backbone_hidden_size", nullptr}, 1536, 1, kMostStateDim);
+  config.state_dim = read_size(whole, {"backbone_hidden_size", nullptr}, 1536, 1, kMaxStateDim);
   constexpr ConfigKey kTied = {"tie_word_embeddings", nullptr};
   if (!whole.flag(kTied).value_or(true)) {
     whole.fail(kTied, "true (an assistant's output matrix is its embedding)", "false");
@@ -257,7 +258,7 @@ void Gemma4Assistant::forward(std::span<const KeyReaders> readers, std::span<con
     throw Error("forward", "rows", fmt::format("{} tokens and states of {}", n, n * width),
                 fmt::format("{} and {}", tokens.size(), states.size()));
   }
-  pass_->lay_out_readers(readers);
+  pass_->prepare_readers(readers);
   float* const logits = output.logits.start_pass(n_rows, vocabulary_size());
   output.feature_width = state_dim();
   if (output.features.size() < n * width) output.features.resize(n * width);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/mtp_modules.h"
 
 #include <fmt/format.h>
@@ -10,9 +11,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 #include "model/config_section.h"
 #include "model/families/llama.h"
 #include "model/families/registry.h"
@@ -27,7 +28,7 @@ namespace {
 constexpr const char* kOperation = "load MTP modules";
 constexpr const char* kKey = "num_nextn_predict_layers";
 // Far more than any model has; a larger number is no such file.
-constexpr int kMostModules = 64;
+constexpr int kMaxModules = 64;
 
 // The parts of modules: published ones use those of their own family, ours those of a Llama.
 class TrainedModules final : public Family {
@@ -124,7 +125,7 @@ std::string join_of(const OpenedModel& opened, const ModuleNames& names, int k) 
 // The number of modules in the family's own format, by their tensors; 0: none.
 int count_own_modules(const OpenedModel& opened, const ModuleNames& names) {
   int n_modules = 0;
-  while (n_modules <= kMostModules &&
+  while (n_modules <= kMaxModules &&
          opened.source->find(join_of(opened, names, n_modules)) != nullptr) {
     ++n_modules;
     if (names.apart != nullptr && opened.names != NamingScheme::gguf) break;
@@ -145,8 +146,8 @@ int read_n_modules(const std::filesystem::path& path) {
                 "one without");
   }
   const int n_modules = keys.whole_or(kKey, 0);
-  if (n_modules < 1 || n_modules > kMostModules) {
-    keys.fail(kKey, fmt::format("1 to {}", kMostModules), fmt::format("{}", n_modules));
+  if (n_modules < 1 || n_modules > kMaxModules) {
+    keys.fail(kKey, fmt::format("1 to {}", kMaxModules), fmt::format("{}", n_modules));
   }
   return n_modules;
 }
@@ -177,9 +178,9 @@ int find_modules(const std::filesystem::path& path, const ModelConfig& target,
   if (n_own > 0) {
     require_same(path, opened.family->config(), target);
     const bool is_one = own->apart != nullptr;
-    if (n_own > (is_one ? 1 : kMostModules)) {
+    if (n_own > (is_one ? 1 : kMaxModules)) {
       throw Error(kOperation, path.string(),
-                  is_one ? "one module" : fmt::format("{} modules at most", kMostModules),
+                  is_one ? "one module" : fmt::format("{} modules at most", kMaxModules),
                   fmt::format("{} or more", n_own));
     }
     return n_own;
@@ -286,7 +287,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     parts.target = &target;
     parts.machine = {.table = weight_options.table,
                      .kv = kv_kind(options, loader.all_f32()),
-                     .most_cache_bytes = most_cache_bytes(options),
+                     .max_cache_bytes = max_cache_bytes(options),
                      .n_threads = weight_options.n_threads};
     heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights),
                                                 *opened.family, output, n_modules == 1));

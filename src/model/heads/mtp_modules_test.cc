@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules of published checkpoints against a program written from their descriptions
-// (tests/golden/make_mtp_golden.py): their logits and states, in both file formats. Also files
+// (tests/golden/make/make_mtp_golden.py): their logits and states, in both file formats. Also files
 // without modules, and with other ones.
 #include "model/heads/mtp_modules.h"
 
@@ -16,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "io/safetensors.h"
-#include "io/safetensors_writer.h"
+#include "io/safetensors/safetensors.h"
+#include "io/safetensors/safetensors_writer.h"
 #include "outrider/error.h"
-#include "tests/support/golden_modules.h"
+#include "tests/support/goldens/golden_modules.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/temporary_directory.h"
 
@@ -27,10 +28,10 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::GoldenModule;
+using test::GoldenModule;
+using test::Row;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::Row;
-using testing::Rows;
 
 // A target and its one module.
 struct Loaded {
@@ -72,8 +73,8 @@ Given run(FeatureHead& module, Sequence& sequence, std::span<const TokenId> toke
       .sequence = &sequence, .tokens = tokens, .parents = {}, .features = states};
   ForwardOutput output;
   module.forward({&block, 1}, {}, output);
-  testing::keep_first(sequence, static_cast<int>(tokens.size()));
-  return {testing::rows_of(output),
+  test::keep_first(sequence, static_cast<int>(tokens.size()));
+  return {test::rows_of(output),
           {output.features.begin(),
            output.features.begin() + static_cast<std::ptrdiff_t>(states.size())}};
 }
@@ -102,7 +103,7 @@ class MtpModulesGolden : public ::testing::TestWithParam<std::string> {};
 // The bound is that of families_test.cc; the script asserts that a mistake moves logits by 1e-3.
 TEST_P(MtpModulesGolden, HaveTheLogitsOfTheProgram) {
   const GoldenModule golden(GetParam());
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path());
   Loaded loaded = load(directory.path());
   const Rows logits = logits_of(loaded, golden);
@@ -124,11 +125,11 @@ TEST_P(MtpModulesGolden, HaveTheLogitsOfTheProgram) {
 
 TEST_P(MtpModulesGolden, HaveTheBitsOfTheDirectoryInGguf) {
   const GoldenModule golden(GetParam());
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path());
   Loaded left = load(directory.path());
   Loaded right = load(golden.gguf());
-  testing::expect_same_bits(logits_of(left, golden), 0, logits_of(right, golden));
+  test::expect_same_bits(logits_of(left, golden), 0, logits_of(right, golden));
 }
 
 // A row's bits do not depend on how it was computed: in one pass, one token per pass, or as a
@@ -136,7 +137,7 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfTheDirectoryInGguf) {
 TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
   const GoldenModule golden(GetParam());
   const std::span<const TokenId> tokens = std::span(golden.tokens).first(golden.n_text);
-  for (const test_support::NamedTable& table : test_support::runnable_tables()) {
+  for (const test::NamedTable& table : test::runnable_tables()) {
     for (const WeightKind weights : {WeightKind::int8, WeightKind::bf16}) {
       SCOPED_TRACE(table.name);
       Loaded loaded = load(
@@ -152,7 +153,7 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
       for (std::size_t i = 0; i < n; ++i) {
         const Given given = run(*loaded.module, *slow, tokens.subspan(i + 1, 1),
                                 std::span<const float>(states).subspan(i * dim, dim));
-        EXPECT_TRUE(testing::same_bits(expected.logits[i], given.logits[0])) << "row " << i;
+        EXPECT_TRUE(test::same_bits(expected.logits[i], given.logits[0])) << "row " << i;
         EXPECT_TRUE(std::equal(given.states.begin(), given.states.end(),
                                expected.states.begin() + static_cast<std::ptrdiff_t>(i * dim)));
       }
@@ -171,9 +172,9 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
           .sequence = tree.get(), .tokens = nodes, .parents = parents, .features = read};
       ForwardOutput output;
       loaded.module->forward({&block, 1}, {}, output);
-      const Rows rows = testing::rows_of(output);
-      EXPECT_TRUE(testing::same_bits(rows[1], expected.logits[n - 2]));
-      EXPECT_TRUE(testing::same_bits(rows[3], expected.logits[n - 1]));
+      const Rows rows = test::rows_of(output);
+      EXPECT_TRUE(test::same_bits(rows[1], expected.logits[n - 2]));
+      EXPECT_TRUE(test::same_bits(rows[3], expected.logits[n - 1]));
     }
   }
 }
@@ -181,32 +182,32 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
 // The plain model reads no weight of the module and misses none.
 TEST_P(MtpModulesGolden, LeaveTheTargetAsItIs) {
   const GoldenModule golden(GetParam());
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path());
   EXPECT_TRUE(has_mtp_modules(directory.path()));
   EXPECT_TRUE(has_mtp_modules(golden.gguf()));
-  EXPECT_FALSE(has_mtp_modules(testing::golden_directory(golden.base)));
-  EXPECT_FALSE(has_mtp_modules(testing::golden_directory(golden.base) / "model.gguf"));
-  const testing::GoldenModel plain(golden.base);
-  const auto without = testing::load_f32(plain.directory);
+  EXPECT_FALSE(has_mtp_modules(test::golden_directory(golden.base)));
+  EXPECT_FALSE(has_mtp_modules(test::golden_directory(golden.base) / "model.gguf"));
+  const test::GoldenModel plain(golden.base);
+  const auto without = test::load_f32(plain.directory);
   const auto expected_sequence = without->open({});
-  const Rows expected = testing::run_block(*without, *expected_sequence, plain.ids);
+  const Rows expected = test::run_block(*without, *expected_sequence, plain.ids);
   for (const fs::path& path : {directory.path(), golden.gguf()}) {
-    const auto with = testing::load_f32(path);
+    const auto with = test::load_f32(path);
     EXPECT_TRUE(with->warnings().empty());
     const auto sequence = with->open({});
-    testing::expect_same_bits(expected, 0, testing::run_block(*with, *sequence, plain.ids));
+    test::expect_same_bits(expected, 0, test::run_block(*with, *sequence, plain.ids));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MtpModulesGolden, ::testing::ValuesIn(testing::golden_modules()),
+INSTANTIATE_TEST_SUITE_P(All, MtpModulesGolden, ::testing::ValuesIn(test::golden_modules()),
                          [](const auto& info) { return info.param; });
 
 // As Qwen3.5 is published: the text model's tensors have another prefix, the module's are beside
 // them.
 TEST(MtpModules, StandBesideATextPart) {
   const GoldenModule golden("qwen3_5");
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path() / "plain");
   const auto source = open_safetensors_directory(directory.path() / "plain");
   std::vector<std::vector<float>> values;
@@ -222,7 +223,7 @@ TEST(MtpModules, StandBesideATextPart) {
   }
   fs::create_directories(directory.path() / "whole");
   write_safetensors(directory.path() / "whole" / "model.safetensors", named, ElementType::bf16);
-  nlohmann::json text = testing::json_of(directory.path() / "plain" / "config.json");
+  nlohmann::json text = test::json_of(directory.path() / "plain" / "config.json");
   text.erase("architectures");
   std::ofstream(directory.path() / "whole" / "config.json") << nlohmann::json{
       {"architectures", {"Qwen3_5ForConditionalGeneration"}},
@@ -232,7 +233,7 @@ TEST(MtpModules, StandBesideATextPart) {
   EXPECT_TRUE(has_mtp_modules(directory.path() / "whole"));
   Loaded plain = load(directory.path() / "plain");
   Loaded whole = load(directory.path() / "whole");
-  testing::expect_same_bits(logits_of(plain, golden), 0, logits_of(whole, golden));
+  test::expect_same_bits(logits_of(plain, golden), 0, logits_of(whole, golden));
 }
 
 std::string refusal(const fs::path& path, LanguageModel& target) {
@@ -256,7 +257,7 @@ TEST(MtpModules, AreMissedByName) {
         std::pair{"nemotron_h_latent/model.gguf", "modules, which files of nemotron_h do not have"},
         std::pair{"llama_plain",
                   "(num_nextn_predict_layers in config.json; modules in a folder"}}) {
-    const fs::path path = testing::golden_directory(base);
+    const fs::path path = test::golden_directory(base);
     const auto target = load_model(path, {.n_threads = 1});
     EXPECT_THAT(refusal(path, *target), HasSubstr(missing));
   }
@@ -266,7 +267,7 @@ TEST(MtpModules, AreMissedByName) {
 TEST(MtpModules, RefuseOthersByName) {
   const GoldenModule golden("qwen3_5");
   const auto with = [&](const std::string& from, const std::string& to) {
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     golden.write_directory(directory.path());
     const fs::path shard = directory.path() / "model-00002-of-00002.safetensors";
     std::ifstream file(shard, std::ios::binary);
@@ -285,7 +286,7 @@ TEST(MtpModules, RefuseOthersByName) {
   // A second layer in a module is not supported.
   EXPECT_THAT(with("mtp.layers.0.self_attn.q_norm.weight", "mtp.layers.1.self_attn.q_norm.weight"),
               HasSubstr("q_norm.weight"));
-  const auto other = load_model(testing::golden_directory("qwen3_5_grouped"), {.n_threads = 1});
+  const auto other = load_model(test::golden_directory("qwen3_5_grouped"), {.n_threads = 1});
   EXPECT_THAT(refusal(golden.gguf(), *other), HasSubstr("the target's width of 32, got 24"));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/expert_loader.h"
 
 #include <fmt/format.h>
@@ -12,8 +13,8 @@ namespace outrider {
 namespace {
 
 void require_count(const ConfigSource& source, const ConfigKey& key, int n_experts) {
-  if (n_experts >= 1 && n_experts <= kMostExperts) return;
-  source.fail(key, fmt::format("1 to {}", kMostExperts), fmt::format("{}", n_experts));
+  if (n_experts >= 1 && n_experts <= kMaxExperts) return;
+  source.fail(key, fmt::format("1 to {}", kMaxExperts), fmt::format("{}", n_experts));
 }
 
 // Both of transformers' names: num_experts in files of the hub, num_local_experts in its own.
@@ -32,7 +33,7 @@ int read_n_experts(const ConfigSource& source) {
 // Reads what follows the number of experts: how many of them a row uses, and their width.
 void read_sizes(const ConfigSource& source, const ConfigKey& width, ModelConfig& config) {
   constexpr ConfigKey kUsed = {"num_experts_per_tok", "expert_used_count"};
-  constexpr int kMostWidth = 1 << 22;  // as for hidden_dim
+  constexpr int kMaxWidth = 1 << 22;  // as for hidden_dim
   config.n_experts_used = source.required_whole(kUsed);
   config.expert_dim = source.whole(width).value_or(config.hidden_dim);
   config.n_expert_layers = config.n_layers;
@@ -40,8 +41,8 @@ void read_sizes(const ConfigSource& source, const ConfigKey& width, ModelConfig&
     source.fail(kUsed, fmt::format("1 to {}, the number of experts", config.n_experts),
                 fmt::format("{}", config.n_experts_used));
   }
-  if (config.expert_dim < 1 || config.expert_dim > kMostWidth) {
-    source.fail(width, fmt::format("1 to {}", kMostWidth), fmt::format("{}", config.expert_dim));
+  if (config.expert_dim < 1 || config.expert_dim > kMaxWidth) {
+    source.fail(width, fmt::format("1 to {}", kMaxWidth), fmt::format("{}", config.expert_dim));
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/json_config.h"
 
 #include <fmt/format.h>

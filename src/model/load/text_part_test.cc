@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A multimodal directory loads as its text part. Golden models in the layouts that transformers 4
 // and 5 write for text_part.cc's classes have the bits of the plain directories.
 #include "model/load/text_part.h"
@@ -13,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "io/safetensors.h"
-#include "io/safetensors_writer.h"
+#include "io/safetensors/safetensors.h"
+#include "io/safetensors/safetensors_writer.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -99,14 +100,14 @@ TEST_P(TextPart, HasTheBitsOfThePlainDirectory) {
     }
   }
   const auto sequence = plain->open({});
-  const testing::Rows expected = testing::run_block(*plain, *sequence, tokens);
+  const test::Rows expected = test::run_block(*plain, *sequence, tokens);
   for (const Layout& layout : kLayouts) {
     SCOPED_TRACE(layout.model);
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     write_whole(whole, layout, directory.path());
     const auto part = load_model(directory.path(), options);
     const auto of_part = part->open({});
-    testing::expect_same_bits(expected, 0, testing::run_block(*part, *of_part, tokens));
+    test::expect_same_bits(expected, 0, test::run_block(*part, *of_part, tokens));
     EXPECT_EQ(part->config().end_tokens, (std::vector<TokenId>{2, 7}));
     ASSERT_EQ(part->warnings().size(), 1u);  // and no warning about the image's weights
     EXPECT_THAT(part->warnings()[0], HasSubstr("its text part alone"));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attention of a pass: which rows attend together, over which keys, and on which thread.
 #ifndef OUTRIDER_MODEL_PASS_ATTENTION_WORK_H_
 #define OUTRIDER_MODEL_PASS_ATTENTION_WORK_H_
@@ -7,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/big_memory.h"
+#include "base/memory/big_memory.h"
+#include "kernels/attention/whole_attention.h"
 #include "kernels/table.h"
-#include "kernels/whole_attention.h"
 #include "model/cache/kv_sequence.h"
 #include "model/pass/blocks.h"
 #include "model/pass/pass_plan.h"
@@ -18,10 +19,10 @@
 
 namespace outrider {
 
-// Work units are blocks of rows that attend together, times groups of at most kMostAttendQueries
+// Work units are blocks of rows that attend together, times groups of at most kMaxAttendQueries
 // query heads that share a key-value head. If heads alone do not divide evenly, units are also
 // split by positions (kernels::kSplitKeys) and merged after a barrier. Bits do not depend on that.
-// Call make_room (one thread, throws), begin (one thread), then attend for each layer.
+// Call resize_scratch (one thread, throws), begin (one thread), then attend for each layer.
 class AttentionWork {
  public:
   // One layer's attention.
@@ -48,16 +49,16 @@ class AttentionWork {
 
   // The table must outlive it.
   AttentionWork(const Heads& heads, const KernelTable& table, const KvShape& shape,
-                int most_threads);
+                int max_threads);
 
   // Whether layers with these heads can use it.
   bool is_for(const Heads& heads, const KvShape& shape) const {
     return heads == heads_ && shape == shape_;
   }
-  // Announces a sequence of n_tokens: the next make_room allocates for it.
+  // Announces a sequence of n_tokens: the next resize_scratch allocates for it.
   void expect(int n_tokens) { longest_expected_ = std::max(longest_expected_, n_tokens); }
   // Allocates for a pass of that plan's size, and for later drafts. Throws std::bad_alloc.
-  void make_room(const PassPlan& plan);
+  void resize_scratch(const PassPlan& plan);
   // Called once the plan's rows are pending nodes and the number of threads is known. The plan must
   // not change until they have attended.
   void begin(const PassPlan& plan, int n_threads);
@@ -68,10 +69,10 @@ class AttentionWork {
   void attend(const Team& team, const Layer& layer, const float* queries, Activations& attended);
 
  private:
-  // A row's keys: the first n_in_place positions are in the slots of that number, the others in
+  // A row's keys: the first n_contiguous positions are in the slots of that number, the others in
   // slots_ from first_slot on.
-  struct Whereabouts {
-    int n_in_place;
+  struct KeyLocations {
+    int n_contiguous;
     int first_slot;
     int last_of_block;  // the last row of its sequence in the pass
   };
@@ -85,7 +86,7 @@ class AttentionWork {
   int group() const { return heads_.group; }
   // The heads of a group that attend together: the parts of one group, and of all groups.
   int n_parts() const {
-    return (group() + kernels::kMostAttendQueries - 1) / kernels::kMostAttendQueries;
+    return (group() + kernels::kMaxAttendQueries - 1) / kernels::kMaxAttendQueries;
   }
   int n_head_units() const { return shape_.n_heads * n_parts(); }
   int query_width() const { return heads_.n * shape_.head_dim; }
@@ -95,19 +96,19 @@ class AttentionWork {
   const PassRow& row(int i) const { return plan_->rows()[static_cast<std::size_t>(i)]; }
   // The row whose ancestors, itself included, row i reads.
   int last_read(int i, const Layer& layer) const {
-    return layer.reads_whole_block ? whereabouts_[static_cast<std::size_t>(i)].last_of_block : i;
+    return layer.reads_whole_block ? key_locations_[static_cast<std::size_t>(i)].last_of_block : i;
   }
   int n_keys(int i, const Layer& layer) const {
     return layer.reads_encoder ? row(i).sequence->encoder()->n_kept()
                                : row(last_read(i, layer)).n_keys;
   }
   // The most queries of one call.
-  std::size_t most_walks() const;
+  std::size_t max_query_states() const;
   std::size_t chunks_per_thread(const PassPlan& plan) const;
   bool heads_share_out_evenly(int n_threads) const { return n_head_units() % n_threads == 0; }
 
-  void make_room_for_splits(const PassPlan& plan);
-  void find_whereabouts();
+  void resize_split_scratch(const PassPlan& plan);
+  void find_key_locations();
   void share_out(int n_threads);
   void attend_split(kernels::Attend attend, const kernels::AttendArgs& args, const Block& block,
                     int first_head, int split, Activations& attended);
@@ -119,7 +120,7 @@ class AttentionWork {
   Heads heads_;
   const KernelTable* table_;
   KvShape shape_;
-  int most_threads_;
+  int max_threads_;
   bool may_share_splits_ = false;  // for some number of threads
   int longest_expected_ = 0;
 
@@ -128,15 +129,15 @@ class AttentionWork {
   std::vector<Block> blocks_;
   int n_shared_splits_ = 1;  // 1: none
   std::size_t n_chunks_ = 0;
-  std::vector<Whereabouts> whereabouts_;  // (n_rows)
+  std::vector<KeyLocations> key_locations_;  // (n_rows)
   std::vector<int> slots_;  // row by row, the slots of positions that are not in place
 
   // Per thread: the pages of the sequence whose rows attend (n_chunks_), and scratch for
   // kernels::AttendArgs and kernels::attend_whole.
   std::vector<const void*> chunks_;
-  BigMemory room_;
-  std::vector<float> whole_sums_;                   // (most_threads, most_walks, value_dim)
-  std::vector<kernels::AttendState> whole_states_;  // (most_threads, 2, most_walks)
+  BigMemory scratch_;
+  std::vector<float> whole_sums_;                   // (max_threads, max_walks, value_dim)
+  std::vector<kernels::AttendState> whole_states_;  // (max_threads, 2, max_walks)
   std::vector<float> zeros_;                        // (value_dim), shared
   // If several threads share positions: each split's results. The first split's sums are in
   // attended.

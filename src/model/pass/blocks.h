@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weights of a decoder's building blocks, and each block's parameters. A family defines which
 // blocks a layer has and in which order (families/).
 #ifndef OUTRIDER_MODEL_PASS_BLOCKS_H_
@@ -148,14 +149,14 @@ struct LatentAttention {
 };
 
 // The most taps of a convolution over the last tokens. Published models have 3 and 4.
-inline constexpr int kMostTaps = 32;
+inline constexpr int kMaxTaps = 32;
 
 // A gated convolution over the last tokens, per channel (LFM2, Liquid AI 2025). The input product
 // gives b, c and x, each (width). With u = b * x of this token and those before it (0 before the
 // text), y = c * (sum over t of weight[t] u[t] + bias), the oldest token first in the sum. The
 // layer adds Wout y.
 struct ShortConvolution {
-  int n_taps = 0;             // tokens that it reads, including its own; 2 to kMostTaps
+  int n_taps = 0;             // tokens that it reads, including its own; 2 to kMaxTaps
   std::vector<float> weight;  // (n_taps, width), the oldest token first
   std::vector<float> bias;    // (width), or empty
   Linear input;               // (3 * width, dim)
@@ -192,7 +193,7 @@ struct DeltaNet {
 // are silu of a convolution over the last tokens, per channel, with a bias; the heads of a group
 // share B and C. Per head, with the state S (key_dim, value_dim), 0 before the text:
 //
-//   dt = softplus(step product + step_bias), between least_step and most_step
+//   dt = softplus(step product + step_bias), between min_step and max_step
 //   S = exp(rate dt) S + B (dt x)^T;  y = S^T C + skip x;  out = norm(y * silu(gate product))
 //
 // with one norm over all heads or one per group. The layer adds Wout out.
@@ -203,8 +204,8 @@ struct Mamba2 {
   std::vector<float> decay_rates;  // (n_value_heads), below 0
   std::vector<float> step_bias;    // (n_value_heads)
   std::vector<float> skip;         // (n_value_heads)
-  float least_step = 0;
-  float most_step = std::numeric_limits<float>::infinity();
+  float min_step = 0;
+  float max_step = std::numeric_limits<float>::infinity();
   Norm norm;           // (n_value_heads * value_dim)
   Linear query, key;   // C and B, (n_key_heads * key_dim, dim)
   Linear value, gate;  // x and its gate, (n_value_heads * value_dim, dim)
@@ -319,7 +320,7 @@ struct LayerInput {
 };
 
 // Twice as many as in any model.
-inline constexpr int kMostExperts = 1024;
+inline constexpr int kMaxExperts = 1024;
 
 // One decoder layer. A family uses some of the norms, one of the attentions, convolution, DeltaNet
 // and Mamba-2, and one of the MLPs.

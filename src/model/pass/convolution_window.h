@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens that a convolution over the last ones reads, and its sum.
 #ifndef OUTRIDER_MODEL_PASS_CONVOLUTION_WINDOW_H_
 #define OUTRIDER_MODEL_PASS_CONVOLUTION_WINDOW_H_
@@ -12,7 +13,7 @@
 namespace outrider {
 
 // For each token, oldest first, the inputs of all channels.
-using ConvolutionWindow = std::array<const float*, kMostTaps>;
+using ConvolutionWindow = std::array<const float*, kMaxTaps>;
 
 // The inputs of n_taps tokens. Those of the row and of its pending ancestors are with their nodes;
 // earlier ones are at the beginning of the state, (n_taps - 1, width).

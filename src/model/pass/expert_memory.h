@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experts that stay in their file: memory for some of their matrices, the most recently used ones.
 #ifndef OUTRIDER_MODEL_PASS_EXPERT_MEMORY_H_
 #define OUTRIDER_MODEL_PASS_EXPERT_MEMORY_H_
@@ -8,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/pooled_memory.h"
+#include "base/memory/pooled_memory.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
 
@@ -35,16 +36,16 @@ class ExpertMemory {
   // The matrices of one kind of all experts of a layer, by id: its gates, for example.
   using Matrices = std::vector<Matrix>;
   // The most matrices of one op.
-  static constexpr std::size_t kMostTogether = 2;
+  static constexpr std::size_t kMaxTogether = 2;
 
-  // Uses at most most_bytes, divided among sizes like the bytes of `all`. All matrices are in their
+  // Uses at most max_bytes, divided among sizes like the bytes of `all`. All matrices are in their
   // file (Matrix::in_file), must outlive it and must not move. A pool has no more places than
   // matrices. Throws UsageError if one op's matrices do not fit.
-  ExpertMemory(std::span<const Matrices* const> all, std::uint64_t most_bytes, int n_threads);
+  ExpertMemory(std::span<const Matrices* const> all, std::uint64_t max_bytes, int n_threads);
   ExpertMemory(const ExpertMemory&) = delete;
   ExpertMemory& operator=(const ExpertMemory&) = delete;
 
-  // ids: the experts whose matrices of each of `kinds` (at most kMostTogether) are needed, each
+  // ids: the experts whose matrices of each of `kinds` (at most kMaxTogether) are needed, each
   // once. Allocates nothing once it has had as many.
   void begin(std::span<const Matrices* const> kinds, std::span<const int> ids);
   // Claims the next of them, at least one and as many as there are places; those in memory come

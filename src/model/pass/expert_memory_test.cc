@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When experts are packed, and which are evicted. experts_bits_test.cc compares bits with those of
 // experts in memory.
 #include "model/pass/expert_memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A forward pass as a list of ops. Families compose blocks, blocks append ops (pass_builder.h), the
 // schedule derives barriers and prefetches (schedule.h), and one executor per kind of device runs
 // the list (run_on_cpu.h). An op declares which buffers it reads and writes and how its work is
@@ -202,8 +203,9 @@ struct Prepare {
 struct Gate {
   Rows gate, up, to;
   Activation activation = Activation::silu;
-  float limit = 0;                   // Experts::limit
-  const Experts* experts = nullptr;  // of slots whose gate and up still need its biases; or null
+  float limit = 0;  // Experts::limit
+  // Of slots, those of this rank's experts alone; their biases are added to gate and up.
+  const Experts* experts = nullptr;
 };
 
 // to += scale * (from + bias); without `from`: to += bias. With a gate, (1): scale *
@@ -262,9 +264,9 @@ struct Op {
 
 struct Buffer {
   int width = 0;
-  bool asked = false;  // has a row per row with logits, not per row
-  int n_slots = 0;     // above 0: has that many slots per row, gathered by expert or by head
-  InputForms forms;    // that products read
+  bool asked = false;     // has a row per row with logits, not per row
+  int n_slots = 0;        // above 0: has that many slots per row, gathered by expert or by head
+  ActivationForms forms;  // that products read
   // If ranks hold some columns of the rows each: how many, in order; width is this rank's. Ops on
   // single columns use these buffers; all others use the result of op::Gather. Empty: the rows are
   // whole.
@@ -403,7 +405,7 @@ void for_each_access(const Op& op, const Use& use) {
     }
     void operator()(const op::Prepare& op) const { write(op.rows, Sharing::groups); }
     void operator()(const op::Gate& op) const {
-      // The bias is added to gate and up in place.
+      // Biases are added to gate and up in place.
       if (op.experts != nullptr) use(kSlotsBuffer, Sharing::groups, false);
       write(op.gate, Sharing::groups);
       if (op.up.buffer >= 0) write(op.up, Sharing::groups);

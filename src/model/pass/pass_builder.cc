@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/pass_builder.h"
 
 #include <numeric>
@@ -463,9 +464,14 @@ Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
                        .to = rows,
                        .takes = op::Normalise::Takes::routed,
                        .experts = &experts});
+  const Experts* const own_slots = experts.parts.empty() ? nullptr : &experts;
   if (experts.gate.empty()) {
     multiply_experts(experts, rows, {{&experts.up, hidden}});
-    append(op::Gate{.gate = hidden, .up = {}, .to = hidden, .activation = experts.activation});
+    append(op::Gate{.gate = hidden,
+                    .up = {},
+                    .to = hidden,
+                    .activation = experts.activation,
+                    .experts = own_slots});
   } else {
     const Rows gate = gathered(kGate, hidden_dim);
     const Rows up = gathered(kUp, hidden_dim);
@@ -475,7 +481,7 @@ Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
                     .to = hidden,
                     .activation = experts.activation,
                     .limit = experts.limit,
-                    .experts = experts.gate_bias.empty() ? nullptr : &experts});
+                    .experts = experts.gate_bias.empty() ? own_slots : &experts});
   }
   multiply_experts(experts, hidden, {{&experts.down, down}});
   if (!experts.parts.empty()) append(op::GatherExperts{.rows = down, .experts = &experts});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Composes the ops of a pass out of blocks.
 #ifndef OUTRIDER_MODEL_PASS_PASS_BUILDER_H_
 #define OUTRIDER_MODEL_PASS_PASS_BUILDER_H_

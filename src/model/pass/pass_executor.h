@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a list of ops (op.h) on the processor (run_on_cpu.h) or a device (run_on_device.h). This
 // class holds what both share: the list, the KV cache and its sequences, and the planned pass.
 #ifndef OUTRIDER_MODEL_PASS_PASS_EXECUTOR_H_
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/table.h"
@@ -20,7 +22,7 @@ namespace outrider {
 
 // A pass consists of
 //
-//   pass.lay_out(blocks, request);   throws; no sequence has changed then
+//   pass.prepare(blocks, request);   throws; no sequence has changed then
 //   pass.run(outputs);
 //   ... rows are read
 //
@@ -30,7 +32,8 @@ class PassExecutor {
  public:
   // Where a pass writes the requested outputs.
   struct Outputs {
-    // (n_asked, width of the buffer kLogits); null on ranks other than 0.
+    // (n_asked, width of the buffer kLogits); null of other ranks than the first, and where
+    // distant_logits() are.
     float* logits = nullptr;
     std::span<const int> feature_layers = {};  // those of the request
     float* features = nullptr;                 // (n_rows, feature_layers.size() * dim)
@@ -55,10 +58,15 @@ class PassExecutor {
 
   // Checks the blocks, plans their rows and allocates for the pass. Throws Error (or
   // std::bad_alloc); no sequence has changed then.
-  virtual void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
+  virtual void prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
   const PassPlan& plan() const { return plan_; }
-  // Makes the rows pending nodes of their sequences and runs the ops. Throws Error if a device or a
-  // rank is lost; its sequences are unusable then.
+  // Where the logits of the pass that is laid out will stand, if not in host memory: null there.
+  // run() fills it. Call it when nobody reads the former rows of the pass's ForwardOutput any more.
+  virtual std::shared_ptr<DistantRows> distant_logits() { return nullptr; }
+  // As LanguageModel::failure(), of what runs the list.
+  virtual std::string failure() const { return {}; }
+  // The rows become pending nodes of their sequences, and the ops run. Throws Error where a device
+  // or a rank is lost; its sequences are of no use then.
   virtual void run(const Outputs& outputs) = 0;
   // For the last pass: the average number of experts in use, over layers with experts; 0 without
   // any.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pass before any arithmetic: its blocks, checked and laid out as rows.
 #ifndef OUTRIDER_MODEL_PASS_PASS_PLAN_H_
 #define OUTRIDER_MODEL_PASS_PASS_PLAN_H_
@@ -10,7 +11,7 @@
 
 namespace outrider {
 
-// One new token of the pass; or a reader (PassPlan::lay_out_readers).
+// One new token of the pass; or a reader (PassPlan::prepare_readers).
 struct PassRow {
   const KvSequence* sequence = nullptr;
   int node = 0;      // among the sequence's pending nodes; -1: a reader
@@ -31,16 +32,16 @@ class PassPlan {
  public:
   // Checks the blocks against the model, lays out their rows in order and reserves pages in the
   // sequences. Throws Error (or std::bad_alloc); no sequence has changed then.
-  void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+  void prepare(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers, const ModelConfig& config, const KvCache& cache);
   // Lays out rows that store nothing and do not see each other: each attends to the kept tokens, at
   // the position after them. All get logits. Throws Error if a sequence belongs to another model,
   // has no kept tokens, has pending nodes, was run with skipped layers, or is at the end of the
   // context.
-  void lay_out_readers(std::span<const KeyReaders> readers, const ModelConfig& config,
+  void prepare_readers(std::span<const KeyReaders> readers, const ModelConfig& config,
                        const KvCache& cache);
   // n_rows rows without sequence and token, all with logits.
-  void lay_out_rows(int n_rows);
+  void prepare_rows(int n_rows);
   // Makes the rows, except readers, pending nodes of their sequences. Does not throw.
   void append_nodes();
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/rank_gather.h"
 
 #include <algorithm>
 
 namespace outrider {
 
-void RankGather::make_room(int n_rows, int width) {
+void RankGather::resize(int n_rows, int width) {
   const auto n_ranks = static_cast<std::size_t>(ranks_->n_ranks());
   n_bytes_.resize(n_ranks);
   slot_counts_.resize(n_ranks);

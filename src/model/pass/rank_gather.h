@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gathers the ranks' parts of a pass's rows.
 #ifndef OUTRIDER_MODEL_PASS_RANK_GATHER_H_
 #define OUTRIDER_MODEL_PASS_RANK_GATHER_H_
@@ -19,8 +20,10 @@ class RankGather {
   explicit RankGather(Communicator* ranks) : ranks_(ranks) {}
 
   Communicator& ranks() const { return *ranks_; }
-  // Allocates for n_rows rows of that width. Allocates only while passes grow.
-  void make_room(int n_rows, int width);
+  // Room for n_rows rows of so many columns, those that come here; 0: this rank receives none.
+  // Allocates only while passes grow.
+  void resize(int n_rows, int width);
+  std::size_t n_room() const { return received_.size(); }  // floats, for tests
 
   // mine: this rank's columns of n_rows rows, (n_rows, parts[rank]). They are received in `row`,
   // (width), if n_rows is 1, otherwise in received(). Without to_all: on rank 0 only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/routing.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ double total_of(const float* scores, float largest, int n) {
 }
 
 // DeepSeek's: keeps a sum of sigmoids above 0.
-constexpr double kLeastSum = 1e-20;
+constexpr double kMinSum = 1e-20;
 
 bool is_sigmoid(ExpertWeights weights) {
   return weights == ExpertWeights::sigmoid || weights == ExpertWeights::sigmoid_used;
@@ -56,7 +57,7 @@ void weigh_by_sigmoids(const Experts& experts, const float* sigmoids, std::span<
     const float sigmoid = sigmoids[used[i]];
     weights[i] = experts.weights == ExpertWeights::sigmoid
                      ? sigmoid * experts.scale
-                     : static_cast<float>(double{sigmoid} / (sum + kLeastSum)) * experts.scale;
+                     : static_cast<float>(double{sigmoid} / (sum + kMinSum)) * experts.scale;
     if (!experts.scales.empty()) weights[i] *= experts.scales[static_cast<std::size_t>(used[i])];
   }
 }
@@ -70,11 +71,11 @@ float worth_of(const float* merits, int n, ExpertGroups::Worth worth) {
 }
 
 // Sets the merits of experts outside the best groups to -infinity. groups.n is at most
-// kMostExperts.
+// kMaxExperts.
 void leave_best_groups(const ExpertGroups& groups, int n, float* merits) {
   const int size = n / groups.n;
-  std::array<float, kMostExperts> worths;
-  std::array<int, kMostExperts> best;
+  std::array<float, kMaxExperts> worths;
+  std::array<int, kMaxExperts> best;
   for (int group = 0; group < groups.n; ++group) {
     worths[static_cast<std::size_t>(group)] = worth_of(merits + group * size, size, groups.worth);
   }
@@ -111,7 +112,7 @@ void Routing::choose(const Experts& experts, int row, const float* scores) {
   const std::size_t at = index(experts, row, 0);
   int* const ids = ids_.data() + at;
   const std::span<const int> used(ids, static_cast<std::size_t>(experts.n_used));
-  std::array<float, kMostExperts> sigmoids;
+  std::array<float, kMaxExperts> sigmoids;
   if (is_sigmoid(experts.weights)) {
     for (int id = 0; id < n; ++id) {
       sigmoids[static_cast<std::size_t>(id)] =
@@ -119,7 +120,7 @@ void Routing::choose(const Experts& experts, int row, const float* scores) {
     }
     scores = sigmoids.data();
   }
-  std::array<float, kMostExperts> merits;
+  std::array<float, kMaxExperts> merits;
   const float* chosen_by = scores;
   if (!experts.choice_bias.empty() || experts.groups.choose()) {
     std::copy_n(scores, n, merits.begin());
@@ -161,7 +162,7 @@ std::span<const int> Routing::touched_of(const Experts& experts) const {
 // Every thread counts for itself: that is cheaper than another barrier.
 void Routing::place(const Team& team, const Experts& experts, const Range& slots) {
   const std::size_t n = index(experts, n_rows_, 0);
-  std::array<int, kMostExperts + 1> next;  // slot of each expert's next row
+  std::array<int, kMaxExperts + 1> next;  // slot of each expert's next row
   std::fill_n(next.begin(), experts.n() + 1, 0);
   for (std::size_t i = 0; i < n; ++i) ++next[static_cast<std::size_t>(ids_[i]) + 1];
   for (std::size_t id = 0; id < experts.up.size(); ++id) next[id + 1] += next[id];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which experts a pass's rows use, and each row's slots among rows gathered by expert.
 #ifndef OUTRIDER_MODEL_PASS_ROUTING_H_
 #define OUTRIDER_MODEL_PASS_ROUTING_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the threads of a pass wait for each other, and which weights they prefetch meanwhile:
 // derived from what the list's ops read and write.
 #ifndef OUTRIDER_MODEL_PASS_SCHEDULE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Barriers and prefetches of op lists: their number, that each barrier is needed, and that none is
 // missing.
 #include "model/pass/schedule.h"
@@ -17,21 +18,21 @@
 
 #include "model/decoder_model.h"
 #include "model/load_model.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/pass/pass_builder.h"
-#include "model/pass/run_on_cpu.h"
 #include "tensor/kernels_in_use.h"
-#include "tests/support/float_weight_reader.h"
+#include "tests/support/models/float_weight_reader.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
 
 std::unique_ptr<LanguageModel> tiny_model(int n_layers, WeightKind weights) {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.n_layers = n_layers;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path());
   return load_model(directory.path(), {.weights = weights, .n_threads = 1});
 }
 
@@ -52,12 +53,12 @@ TEST(Schedule, HasSoManyBarriersALayer) {
 // gathered, and before gate and up.
 TEST(Schedule, HasThreeBarriersMoreForExperts) {
   for (const int n_experts : {2, 9}) {
-    const testing::TemporaryDirectory directory;
-    testing::TinyShape shape;
+    const test::TemporaryDirectory directory;
+    test::TinyShape shape;
     shape.n_layers = 3;
     shape.n_experts = n_experts;
     shape.n_experts_used = 2;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+    test::write_hugging_face(test::make_tiny_model(shape), directory.path());
     const auto quantised =
         load_model(directory.path(), {.weights = WeightKind::int8, .n_threads = 1});
     EXPECT_EQ(barriers_of(*quantised), 13 * 3 + 2);
@@ -166,8 +167,8 @@ TEST(Schedule, LeavesOutLayersAndLogits) {
 // with it.
 TEST(Schedule, ACapOfLogitsWaitsForTheirProduct) {
   const std::vector<float> weights(std::size_t{96} * 64, 0.5F);
-  const Matrix head = Matrix::pack(test_support::FloatWeightReader(weights, 64, WeightKind::f32),
-                                   choose_kernels(), 1);
+  const Matrix head =
+      Matrix::pack(test::FloatWeightReader(weights, 64, WeightKind::f32), choose_kernels(), 1);
   PassBuilder pass(64);
   pass.logits(pass.stream(), nullptr, head, {.softcap = 2});
   const PassList list = pass.take();
@@ -271,7 +272,7 @@ class RandomList {
   // The streams after a pass; before each op, each thread waits for a random time if `delayed`.
   std::vector<float> run(PassList list, int n_threads, bool delayed, unsigned seed) {
     CpuPass pass(std::move(list), {.table = &choose_kernels(), .n_threads = n_threads});
-    pass.set_least_share_ns(0);
+    pass.set_min_share_ns(0);
     if (delayed) {
       pass.set_before_op([seed](int thread, const Step& step) {
         const auto at = reinterpret_cast<std::uintptr_t>(step.op) / sizeof(Op);
@@ -280,7 +281,7 @@ class RandomList {
         }
       });
     }
-    pass.lay_out_rows(kRows);
+    pass.prepare_rows(kRows);
     for (const Rows& rows : streams_) {
       for (int i = 0; i < kRows * kWidth; ++i) {
         pass.row(rows, 0)[i] = static_cast<float>((i * 37 + rows.buffer) % 101) / 50.0F - 1.0F;
@@ -299,7 +300,7 @@ class RandomList {
     std::normal_distribution<float> normal(0, 0.125F);
     std::vector<float> values(static_cast<std::size_t>(n_columns) * kWidth);
     for (float& value : values) value = normal(random_);
-    const test_support::FloatWeightReader reader(values, kWidth, kind);
+    const test::FloatWeightReader reader(values, kWidth, kind);
     Linear linear{.matrix = Matrix::pack(reader, choose_kernels(), 1), .bias = {}};
     if (random_() % 2 == 0) linear.bias.assign(kWidth, 0.25F);
     return linear;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/state_walk.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 
 namespace outrider {
 
-void StateWalks::lay_out(std::span<const PassRow> rows) {
+void StateWalks::prepare(std::span<const PassRow> rows) {
   parts_.clear();
   visits_.clear();
   n_slots_ = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which a pass visits the nodes of its sequences if each node's state is computed from
 // its parent's, and which states are stored at a time.
 //
@@ -33,7 +34,7 @@ class StateWalks {
   };
 
   // For rows that are laid out but not appended yet. May throw std::bad_alloc.
-  void lay_out(std::span<const PassRow> rows);
+  void prepare(std::span<const PassRow> rows);
 
   int n_walks() const { return static_cast<int>(parts_.size()); }
   Walk walk(int index) const;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows traversals of random trees with slots that remember which node's state they hold.
 #include "model/pass/state_walk.h"
 
@@ -84,14 +85,14 @@ TEST(StateWalks, FindEveryParentsStateInItsSlot) {
         return std::max(node - back, -1);
       };
       const int n_pending = static_cast<int>(random() % 30);
-      sequence.reserve(n_pending + 60);
+      sequence.ensure_slots(n_pending + 60);
       for (int node = 0; node < n_pending; ++node) sequence.append(random_parent(node));
       std::vector<int> parents;
       const int n_rows = 1 + static_cast<int>(random() % 60);
       for (int node = 0; node < n_rows; ++node) parents.push_back(random_parent(n_pending + node));
       add_rows(sequence, parents, rows);
     }
-    walks.lay_out(rows);
+    walks.prepare(rows);
     ASSERT_EQ(walks.n_walks(), 3);
     unsigned most = 0;
     for (int i = 0; i < 3; ++i) {
@@ -108,17 +109,17 @@ TEST(StateWalks, AChainTakesOneSlotAndAStarOne) {
   StateWalks walks;
   std::vector<PassRow> rows;
   add_rows(sequence, {-1, 0, 1, 2, 3, 4, 5, 6}, rows);
-  walks.lay_out(rows);
+  walks.prepare(rows);
   EXPECT_EQ(walks.n_slots(), 1);
   EXPECT_EQ(follow(walks, 0, rows), 8);
   rows.clear();
   add_rows(sequence, {-1, -1, -1, -1}, rows);
-  walks.lay_out(rows);
+  walks.prepare(rows);
   EXPECT_EQ(walks.n_slots(), 1);
   // A trunk with a leaf at every node: leaves come first, in the second slot.
   rows.clear();
   add_rows(sequence, {-1, 0, 0, 1, 1, 3, 3, 5, 5}, rows);
-  walks.lay_out(rows);
+  walks.prepare(rows);
   EXPECT_EQ(walks.n_slots(), 2);
   EXPECT_EQ(follow(walks, 0, rows), 9);
 }

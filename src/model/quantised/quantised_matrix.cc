@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/quantised/quantised_matrix.h"
 
 #include <array>

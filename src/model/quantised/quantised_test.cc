@@ -1,5 +1,6 @@
-// Directories with quantised matrices (tests/golden/make_quantised_models.py): compares logits with
-// transformers on the dequantised model, and the two ways of holding a matrix with each other.
+// SPDX-License-Identifier: Apache-2.0
+// Directories with quantised matrices (tests/golden/make/make_quantised_models.py): compares logits
+// with transformers on the dequantised model, and the two ways of holding a matrix with each other.
 // Unsupported ones are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,12 +17,12 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "model/load_model.h"
 #include "model/quantised/quantisation.h"
 #include "model/quantised/quantised_matrix.h"
 #include "outrider/error.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -29,9 +30,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using test::Row;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::Row;
-using testing::Rows;
 using ::testing::ThrowsMessage;
 using Form = Quantisation::Form;
 
@@ -61,7 +62,7 @@ class Quantised : public ::testing::TestWithParam<Case> {
       tokens.push_back(static_cast<TokenId>(id));
     }
     const auto sequence = model->open({});
-    return testing::run_block(*model, *sequence, tokens);
+    return test::run_block(*model, *sequence, tokens);
   }
   static double largest_difference(const Rows& rows) {
     const auto source = open_safetensors(golden(GetParam().name) / "golden.safetensors");
@@ -223,7 +224,7 @@ TEST(FindQuantised, NamesWhatIsWrong) {
 
 // An invalid group would read beyond the scales.
 TEST(FindQuantised, RefusesGroupsThatAreNone) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path file = directory.path() / "model.safetensors";
   const std::string name = "model.layers.0.mlp.up_proj";
   std::ifstream stream(golden("gptq_ordered") / "model.safetensors", std::ios::binary);

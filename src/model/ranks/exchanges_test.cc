@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What passes of a model on two ranks send, and to whom.
 #include <gtest/gtest.h>
 
@@ -13,9 +14,9 @@
 #include "model/ranks/communicator.h"
 #include "model/ranks/in_process_ranks.h"
 #include "outrider/error.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/run_model.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
@@ -36,14 +37,14 @@ class NotingTransport final : public Transport {
 
   int rank() const override { return inner_->rank(); }
   int n_ranks() const override { return inner_->n_ranks(); }
-  std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  std::size_t max_bytes() const override { return inner_->max_bytes(); }
   int culprit() const override { return inner_->culprit(); }
   const char* reason() const override { return inner_->reason(); }
   void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
-  void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+  void finish(double max_seconds) noexcept override { inner_->finish(max_seconds); }
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
     notes_.push_back({exchange.to, exchange.n_sent, exchange.from});
-    return inner_->exchange(exchange, most_seconds);
+    return inner_->exchange(exchange, limit);
   }
 
  private:
@@ -61,11 +62,11 @@ struct Notes {
 };
 
 Notes notes_of_five_passes() {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.n_layers = kLayers;
   shape.vocabulary_size = kVocabulary;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path());
 
   std::array<std::vector<Sent>, 2> notes;
   std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(2);
@@ -88,12 +89,12 @@ Notes notes_of_five_passes() {
     n_loading = notes[0].size();
     const auto sequence = model->open({});
     const std::vector<TokenId> tokens = {5, 6, 7, 8, 9};
-    testing::run_and_keep(*model, *sequence, std::span(tokens).first(3));
-    testing::decode_one_by_one(*model, *sequence, std::span(tokens).last(2));
+    test::run_and_keep(*model, *sequence, std::span(tokens).first(3));
+    test::decode_one_by_one(*model, *sequence, std::span(tokens).last(2));
     ForwardOutput output;
     const TokenBlock silent{sequence.get(), std::span(tokens).first(2), {}};
     model->forward({&silent, 1}, {.logits = {.kind = RowSet::Kind::none}}, output);
-    testing::keep_first(*sequence, 2);
+    test::keep_first(*sequence, 2);
     const TokenBlock some{sequence.get(), std::span(tokens).first(4), {}};
     const std::array rows = {1, 2};
     model->forward({&some, 1}, {.logits = {.kind = RowSet::Kind::listed, .rows = rows}}, output);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks between passes, too, that the other ranks are alive: rank 0 detects a lost rank without a
 // request, and the others detect the loss of rank 0.
 #ifndef OUTRIDER_MODEL_RANKS_HEARTBEAT_H_

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0's view of a model that several ranks hold together, as a LanguageModel.
 #ifndef OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
 #define OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,7 +60,7 @@ class LeadingModel final : public LanguageModel {
   std::unique_ptr<Heartbeat> heartbeat_;
   // Reused from pass to pass.
   std::vector<TokenBlock> blocks_;
-  std::vector<int> numbers_;
+  std::vector<std::int64_t> numbers_;  // SequenceNumber (rank_commands.h)
   mutable std::vector<SequenceGrowth> growths_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/mpi_module.h"
 
 #include <dlfcn.h>
@@ -49,7 +50,7 @@ std::unique_ptr<Transport> start_mpi() {
     throw Error(kOperation, file.string(), why == nullptr ? "cannot be loaded" : why);
   }
   using Start = Transport* (*)(char* problem, std::size_t n_problem);
-  const auto start = reinterpret_cast<Start>(::dlsym(module, "outrider_start_mpi"));
+  const auto start = reinterpret_cast<Start>(::dlsym(module, "outrider_start_mpi_2"));
   if (start == nullptr) {
     throw Error(kOperation, file.string(), "the module of this build", "another file");
   }

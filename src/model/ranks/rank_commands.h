@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0's commands to the others: a stream of 32-bit words, sent before each pass. Commands
 // without a reply (open, keep, rewind, fork, close) are sent with the next pass, so a decode round
 // sends one message.
@@ -14,7 +15,13 @@
 
 namespace outrider {
 
-// Rank 0 numbers sequences and never reuses a number.
+// Rank 0 numbers sequences and never reuses a number: 64 bits of them, which no server uses up.
+using SequenceNumber = std::int64_t;
+
+// Of one message, 64 MiB: several times what the widest pass and the widest features take. A longer
+// one is refused where it is made, and where its length comes: there it is no length at all.
+inline constexpr std::size_t kMaxCommandWords = std::size_t{1} << 24;
+
 enum class RankCommand : std::int32_t {
   open,          // number, Prompt::n_reserved, Prompt::n_tokens
   keep,          // number, path
@@ -28,40 +35,63 @@ enum class RankCommand : std::int32_t {
   end,           // there are no more commands
 };
 
+// Not thread-safe. A call that throws has added nothing, so that no half of a command is ever sent.
 class CommandWriter {
  public:
+  CommandWriter();
+
+  // Room for so many further words, which then go in without an allocation. Throws std::bad_alloc,
+  // and Error where the message would be longer than kMaxCommandWords.
+  void make_room(std::size_t n_words);
+  // Room for words that come when nothing may be allocated or thrown any more (a sequence's end);
+  // make_room() leaves it free. drop_room() gives so many back: before they are put, or unused.
+  void keep_room(std::size_t n_words);
+  void drop_room(std::size_t n_words) noexcept { n_kept_ -= n_words; }
+
+  // Words of what is put: of a command or an int; of a sequence's number; of a list.
+  static constexpr std::size_t kInt = 1;
+  static constexpr std::size_t kNumber = 2;
+  static std::size_t words_of(std::size_t n_values) { return kInt + n_values; }
+
   void put(RankCommand command) { put_int(static_cast<int>(command)); }
   void put_int(int value) { words_.push_back(value); }
-  void put_ints(std::span<const int> values);  // preceded by their number
+  void put_number(SequenceNumber number);
+  void put_ints(std::span<const int> values);  // preceded by how many they are
   void put_floats(std::span<const float> values);
   // A pass over blocks whose sequences have these numbers.
-  void put_pass(std::span<const TokenBlock> blocks, std::span<const int> numbers,
+  void put_pass(std::span<const TokenBlock> blocks, std::span<const SequenceNumber> numbers,
                 const ForwardRequest& request);
+  // The product with the output matrix.
+  void put_project(std::span<const float> features);
 
-  // Called by rank 0: sends what was added since the last call. Throws as Communicator does.
+  // Called by rank 0: sends what was added since the last call. Allocates nothing. Throws as
+  // Communicator does.
   void send(Communicator& ranks);
 
  private:
   std::vector<std::int32_t> words_;
+  std::size_t n_kept_ = 0;  // words of keep_room()
   std::vector<std::int32_t> frame_;
 };
 
 // Reads received commands one by one.
 class CommandReader {
  public:
-  // Waits for the next message, which comes in time even if there is no work (heartbeat.h). Throws
-  // as Communicator does.
+  // Waits for the next message, which comes in time even where there is nothing to do
+  // (heartbeat.h). Throws as Communicator does, and Error where what comes cannot be the length of
+  // a message.
   void receive(Communicator& ranks);
   bool is_at_end() const { return at_ == words_.size(); }
 
   RankCommand command() { return static_cast<RankCommand>(get_int()); }
   int get_int();
+  SequenceNumber get_number();
   // Valid until the next receive().
   std::span<const int> get_ints();
   std::span<const float> get_floats();
   struct Pass {
-    std::vector<int> numbers;        // of the blocks' sequences
-    std::vector<TokenBlock> blocks;  // their sequences are not set
+    std::vector<SequenceNumber> numbers;  // of the blocks' sequences
+    std::vector<TokenBlock> blocks;       // their sequences are not set
     ForwardRequest request;
   };
   const Pass& get_pass();

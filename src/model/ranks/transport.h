@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface that moves bytes between ranks: threads of one process, or MPI (src/mpi). All other
 // communication builds on it (communicator.h).
 //
@@ -6,6 +7,7 @@
 #ifndef OUTRIDER_MODEL_RANKS_TRANSPORT_H_
 #define OUTRIDER_MODEL_RANKS_TRANSPORT_H_
 
+#include <atomic>
 #include <cstddef>
 
 namespace outrider {
@@ -26,6 +28,15 @@ struct Exchange {
   const Piece* received = nullptr;
 };
 
+// How long an exchange waits for silent peers.
+struct WaitLimit {
+  double max_seconds = 0;  // 0: for ever
+  // Whoever sets it, a signal handler perhaps, ends the wait: stopped_seconds after it was found to
+  // be set, or after the exchange began if that is later. Null: nobody does.
+  const std::atomic<bool>* stop = nullptr;
+  double stopped_seconds = 0;
+};
+
 // One rank's end. Every rank makes the same exchanges in the same order. Not thread-safe, but not
 // bound to one thread.
 class Transport {
@@ -33,6 +44,7 @@ class Transport {
   enum class Status {
     done,
     silent,    // a peer sent nothing for too long
+    stopped,   // the same, and WaitLimit::stop was set
     given_up,  // a peer said that it cannot go on, which rank is the cause, and why
     broken,    // a message did not fit, or the network failed
   };
@@ -41,10 +53,11 @@ class Transport {
   virtual int rank() const = 0;
   virtual int n_ranks() const = 0;
 
-  // No piece may be larger than most_bytes(). most_seconds: how long to wait for silent peers; 0:
-  // forever. After any status but `done`, only give_up() and finish() may be called.
-  virtual Status exchange(const Exchange& exchange, double most_seconds) noexcept = 0;
-  virtual std::size_t most_bytes() const = 0;
+  // No piece may be larger than max_bytes(). After any status but `done`, only give_up() and
+  // finish() may be called; until give_up() has returned, what was to be sent and received stays
+  // where it is.
+  virtual Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept = 0;
+  virtual std::size_t max_bytes() const = 0;
 
   // The rank that the last status concerns, or -1; and a description. Valid until the next call.
   // After given_up: as the peer reported it.
@@ -54,9 +67,9 @@ class Transport {
   // Tells all peers, in whatever call they wait, that this rank cannot continue, which rank is the
   // cause (this one or another), and why. Waits for a moment at most.
   virtual void give_up(int culprit, const char* why) noexcept = 0;
-  // Ends this rank's part: rank 0 waits up to most_seconds for the others, and the others for rank
-  // 0. If a peer's loss would keep the program from ending, the program is ended.
-  virtual void finish(double most_seconds) noexcept = 0;
+  // The end of this rank's part: rank 0 waits for the others for so many seconds, and the others
+  // for rank 0. A program that a peer's loss would keep from ending is ended.
+  virtual void finish(double max_seconds) noexcept = 0;
 };
 
 }  // namespace outrider

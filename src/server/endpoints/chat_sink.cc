@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/endpoints/chat_sink.h"
 
 #include <utility>
 
-#include "server/chat_request.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // POST /v1/messages and /v1/messages/count_tokens: Anthropic's interface.
 #include <fmt/format.h>
 
@@ -8,16 +9,16 @@
 #include <string>
 #include <utility>
 
-#include "server/answer_form.h"
-#include "server/chat_request.h"
 #include "server/endpoints/endpoints.h"
 #include "server/endpoints/messages_sink.h"
+#include "server/requests/answer_form.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {
 
-constexpr std::size_t kMostStops = 64;
-constexpr std::int64_t kMostBudget = std::numeric_limits<int>::max();
+constexpr std::size_t kMaxStops = 64;
+constexpr std::int64_t kMaxBudget = std::numeric_limits<int>::max();
 
 void refuse_type(const JsonFields& block, const std::string& type, const char* expected) {
   block.refuse("type", expected, fmt::format("'{}'", type));
@@ -161,7 +162,7 @@ void read_thinking(JsonFields& body, ChatRequest& request) {
     refuse_type(*thinking, type, "enabled, disabled or adaptive");
   }
   set_thinking(request.conversation, type != "disabled");
-  if (const auto budget = thinking->integer("budget_tokens", 1, kMostBudget)) {
+  if (const auto budget = thinking->integer("budget_tokens", 1, kMaxBudget)) {
     request.reasoning_budget = static_cast<int>(*budget);
   }
   thinking->finish();
@@ -212,7 +213,7 @@ void messages(const Call& call) {
     if (body.has(name)) body.refuse(name, "nothing by that name here", "a value");
   }
   request.fields = read_generation_fields(body, *call.model);
-  request.fields.options.stop_strings = body.texts("stop_sequences", kMostStops);
+  request.fields.options.stop_strings = body.texts("stop_sequences", kMaxStops);
   for (const std::string& stop : request.fields.options.stop_strings) {
     if (stop.empty()) body.refuse("stop_sequences", "strings that are not empty", "an empty one");
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // POST /v1/responses: OpenAI's newer interface. Nothing is stored: each request contains its whole
 // conversation.
 #include <fmt/format.h>
@@ -7,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "server/answer_form.h"
-#include "server/chat_request.h"
 #include "server/endpoints/endpoints.h"
 #include "server/endpoints/responses_sink.h"
+#include "server/requests/answer_form.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/endpoints/responses_sink.h"
 
 #include <utility>
 
 #include "server/api_error.h"
-#include "server/chat_request.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/http/http_server.h"
 
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ class Reply final : public HttpReply {
   // wake: makes the connection, from any thread, look for new data; with `true` it aborts the
   // current write. It may be called after the server's end.
   using Wake = std::function<void(bool cut_off)>;
-  Reply(std::size_t most_unsent, Wake wake) : most_unsent_(most_unsent), wake_(std::move(wake)) {}
+  Reply(std::size_t max_unsent, Wake wake) : max_unsent_(max_unsent), wake_(std::move(wake)) {}
 
   void send(HttpResponse response) override {
     push([&] {
@@ -79,7 +80,7 @@ class Reply final : public HttpReply {
     push([&] {
       if (!streams_ || part.empty()) return;
       unsent_ += part.size();
-      overflows_ = unsent_ > most_unsent_;
+      overflows_ = unsent_ > max_unsent_;
       if (overflows_) {
         parts_.clear();
       } else {
@@ -177,7 +178,7 @@ class Reply final : public HttpReply {
     wake_(cut_off);
   }
 
-  const std::size_t most_unsent_;
+  const std::size_t max_unsent_;
   const Wake wake_;
   mutable std::mutex mutex_;
   std::optional<HttpResponse> head_;
@@ -535,11 +536,11 @@ asio::awaitable<void> HttpServer::State::refuse(beast::tcp_stream& stream,
   error_code error;
   stream.socket().shutdown(tcp::socket::shutdown_send, error);
   constexpr std::chrono::seconds kLinger(2);
-  constexpr std::size_t kMostRead = 64 * 1024 * 1024;
+  constexpr std::size_t kMaxRead = 64 * 1024 * 1024;
   stream.expires_after(kLinger);
   std::vector<char> rest(64 * 1024);
   std::size_t n_read = 0;
-  while (!error && n_read < kMostRead) {
+  while (!error && n_read < kMaxRead) {
     n_read += co_await stream.async_read_some(asio::buffer(rest), to_error(error));
   }
 }

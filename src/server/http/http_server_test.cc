@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clients' answers, how connections continue and end, and what handlers are told.
 #include "server/http/http_server.h"
 
@@ -21,13 +22,13 @@ namespace outrider::server {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::request_text;
+using test::RunningHttpServer;
+using test::short_limits;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::request_text;
-using testing::RunningHttpServer;
-using testing::short_limits;
 using ReplyPtr = std::shared_ptr<HttpReply>;
 
 // Answers with the request: "METHOD PATH?QUERY [x-test] body".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes that are not HTTP: each gets an error or no answer and is never handled, and the server
 // continues.
 #include <gmock/gmock.h>
@@ -15,12 +16,12 @@
 namespace outrider::server {
 namespace {
 
+using test::HttpClient;
+using test::request_text;
+using test::RunningHttpServer;
+using test::short_limits;
 using ::testing::AnyOf;
-using testing::HttpClient;
 using ::testing::IsEmpty;
-using testing::request_text;
-using testing::RunningHttpServer;
-using testing::short_limits;
 using ::testing::StartsWith;
 using namespace std::string_literals;
 
@@ -220,7 +221,7 @@ TEST(MalformedRequests, MutationsEndWithAnAnswerOrTheConnection) {
     if (i % 50 != 0) continue;
     ASSERT_EQ(good.post("/a", "still there").body, "still there");
   }
-  EXPECT_TRUE(testing::becomes_true([&] { return server->n_connections() <= 1; }));
+  EXPECT_TRUE(test::becomes_true([&] { return server->n_connections() <= 1; }));
 }
 
 }  // namespace

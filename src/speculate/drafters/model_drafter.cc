@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/model_drafter.h"
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 #include "model/prefill.h"
 #include "model/translated_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_weights.h"
 #include "speculate/drafters/retokenized_drafter.h"
+#include "speculate/registry/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -122,7 +123,7 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   // finds no memory in its cache; propose() finds the same obstacle later. If earlier tokens were
   // skipped, propose() runs the rest.
   state.lags = state.lags || state.n_skipped > 0 || !can_run(context.tokens) ||
-               model_->room(sequence, missing) < 0 || !model_->fits({&growth, 1});
+               model_->remaining_context(sequence, missing) < 0 || !model_->fits({&growth, 1});
   if (state.lags) return;
   outrider::prefill(*model_, sequence, tokens, output());
 }
@@ -172,19 +173,18 @@ int ModelDrafter::room_for(const DraftJob& job) {
                               static_cast<int>(feed.size()) + job.budget.n_nodes};
   if (!model_->fits({&growth, 1})) return 0;
   // A tree of depth n runs the context and n - 1 further positions.
-  const int room = model_->room(*state.sequence, feed) + 1;
+  const int room = model_->remaining_context(*state.sequence, feed) + 1;
   return drafting_.length.follows_acceptance ? std::min(room, state.length) : room;
 }
 
 void ModelDrafter::catch_up(const Context& context, State& state, std::size_t n_more) {
   const std::span<const TokenId> feed = unseen(context, state);
-  constexpr auto kMost = static_cast<std::size_t>(kPrefillRows);
-  if (feed.size() + n_more <= kMost) return;
+  constexpr auto kMax = static_cast<std::size_t>(kPrefillRows);
+  if (feed.size() + n_more <= kMax) return;
   // The root stays.
-  const std::size_t n_before =
-      std::min((feed.size() + n_more - 1) / kMost * kMost, feed.size() - 1);
+  const std::size_t n_before = std::min((feed.size() + n_more - 1) / kMax * kMax, feed.size() - 1);
   outrider::prefill(*model_, *state.sequence, feed.first(n_before), output());
-  count_passes(static_cast<std::int64_t>((n_before + kMost - 1) / kMost));
+  count_passes(static_cast<std::int64_t>((n_before + kMax - 1) / kMax));
 }
 
 // The first level runs the tokens committed since the last draft, up to the root. Every further
@@ -226,7 +226,8 @@ void ModelDrafter::complete(const Growing& draft) {
 bool ModelDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   State& state = states_.at(context.id);
   std::span<const TokenId> feed = unseen(context, state);
-  if (!can_run(feed) || model_->room(*state.sequence, feed) < tree.node(node).depth) return false;
+  if (!can_run(feed) || model_->remaining_context(*state.sequence, feed) < tree.node(node).depth)
+    return false;
   if (!can_run({&tree.node(node).token, 1})) return false;
   if (node == 0) {
     catch_up(context, state);
@@ -307,7 +308,7 @@ void ModelDrafter::end(SequenceId id) { states_.erase(id); }
 DrafterPlan read_model_drafter(const Spec& spec) {
   const DrafterWeights weights = DrafterWeights::read(spec);
   const DraftLength length{
-      .first = spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength),
+      .first = spec.integer("length", 1, kMaxDraftNodes).value_or(kDefaultDraftLength),
       .follows_acceptance =
           spec.choice("schedule", {"constant", "heuristic"}).value_or("constant") == "heuristic"};
   const std::string vocabulary = spec.text("vocabulary").value_or("same");
@@ -337,7 +338,7 @@ DrafterPlan read_model_drafter(const Spec& spec) {
   const std::string& path = spec.required_value("model:PATH");
   DrafterPlan plan{
       .traits = {.has_draft_prob = has_draft_prob, .prefix_determined = vocabulary == "same"},
-      .shape = chain_shape(length.follows_acceptance ? kMostDraftNodes : length.first),
+      .shape = chain_shape(length.follows_acceptance ? kMaxDraftNodes : length.first),
       .confidence = spec.number("confidence", 0, 1).value_or(0),
       .make = load(path)};
   if (!spec.text("length") && !length.follows_acceptance) plan.deepest = chain_shape(kDeepestDraft);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/own_parts.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/hub_cache.h"
+#include "base/files/hub_cache.h"
 #include "model/config_section.h"
 #include "model/heads/gemma4_assistant.h"
 #include "model/heads/mtp_modules.h"

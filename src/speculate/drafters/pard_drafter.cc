@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/pard_drafter.h"
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "speculate/drafter_weights.h"
+#include "speculate/registry/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -20,7 +21,7 @@ PardDrafter::PardDrafter(std::unique_ptr<LanguageModel> model, int target_vocabu
     // A position's row depends on where the round began.
     : ModelDrafter(std::move(model), target_vocabulary_size,
                    {.name = "pard", .prefix_determined = false}),
-      masks_(kMostDraftNodes, mask) {}
+      masks_(kMaxDraftNodes, mask) {}
 PardDrafter::~PardDrafter() = default;
 
 int PardDrafter::prepare(const DraftJob& job) {
@@ -74,7 +75,8 @@ bool PardDrafter::run_node(const Context& context, const DraftTree& tree, int no
   State& state = state_of(context);
   const int n_masks = tree.node(node).depth;
   std::span<const TokenId> missing = unseen(context, state);
-  if (!can_run(missing) || run_model().room(*state.sequence, missing) < n_masks) return false;
+  if (!can_run(missing) || run_model().remaining_context(*state.sequence, missing) < n_masks)
+    return false;
   const auto n_rows = static_cast<int>(missing.size()) + n_masks;
   const SequenceGrowth growth{.sequence = state.sequence.get(), .n_tokens = n_rows};
   if (n_rows == 0 || !run_model().fits({&growth, 1})) return false;
@@ -118,7 +120,7 @@ TokenId mask_of(const std::string& path, const LanguageModel& model, std::option
 DrafterPlan read_pard_drafter(const Spec& spec) {
   const std::optional<TokenId> mask = spec.integer("mask", 0, std::numeric_limits<TokenId>::max());
   return {.traits = {.has_draft_prob = true, .prefix_determined = false},
-          .shape = chain_shape(spec.integer("length", 1, kMostDraftNodes).value_or(kPardLength)),
+          .shape = chain_shape(spec.integer("length", 1, kMaxDraftNodes).value_or(kPardLength)),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
           .make = [path = spec.required_value("pard:PATH"), mask,
                    weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {

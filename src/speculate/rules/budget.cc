@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/budget.h"
 
 #include <algorithm>
@@ -14,9 +15,9 @@ namespace {
 
 // All distributions max(floor target, min(draft, ceiling target)) of one pair of distributions.
 // Tokens are sorted by draft / target with prefix sums, so each distribution costs a binary search.
-class ClampedLaws {
+class ClampedDistributions {
  public:
-  ClampedLaws(const Distribution& draft_prob, const Distribution& target_prob) {
+  ClampedDistributions(const Distribution& draft_prob, const Distribution& target_prob) {
     struct Token {
       double ratio, draft, target;
     };
@@ -97,20 +98,21 @@ void fastest_within(const Distribution& draft_prob, const Distribution& target_p
     out = target_prob;
     return;
   }
-  const ClampedLaws laws(draft_prob, target_prob);
+  const ClampedDistributions dists(draft_prob, target_prob);
   // The largest ceiling within the budget, by bisection of its logarithm until halving changes
   // nothing; `low` is always within. There are at most as many steps as a double has bits.
   double low = 0;
-  double high = portable_log(laws.largest_ceiling());
-  if (laws.kl(laws.largest_ceiling(), laws.floor_for(laws.largest_ceiling())) <= budget) low = high;
+  double high = portable_log(dists.largest_ceiling());
+  if (dists.kl(dists.largest_ceiling(), dists.floor_for(dists.largest_ceiling())) <= budget)
+    low = high;
   for (;;) {
     const double middle = (low + high) / 2;
     if (!(middle > low && middle < high)) break;
     const double ceiling = portable_exp(middle);
-    (laws.kl(ceiling, laws.floor_for(ceiling)) <= budget ? low : high) = middle;
+    (dists.kl(ceiling, dists.floor_for(ceiling)) <= budget ? low : high) = middle;
   }
   const double ceiling = portable_exp(low);
-  const double floor = laws.floor_for(ceiling);
+  const double floor = dists.floor_for(ceiling);
   out.clear();
   for_each_in_either(draft_prob, target_prob, [&](TokenId id, double in_draft, double in_target) {
     const double prob = std::max(floor * in_target, std::min(in_draft, ceiling * in_target));
@@ -137,9 +139,9 @@ double BudgetRule::spent_before(NodeViews& views, int node) const {
   if (parent < 0) return views.rule_kl_before_root();
   double& spent = views.note(node);
   if (std::isnan(spent)) {
-    Distribution law;
-    rule_prob(views, parent, law);
-    spent = spent_before(views, parent) + kl_divergence(law, views.target(parent));
+    Distribution dist;
+    rule_prob(views, parent, dist);
+    spent = spent_before(views, parent) + kl_divergence(dist, views.target(parent));
   }
   return spent;
 }

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the rules with what "Faster Cascades via Speculative Decoding" (Narasimhan et al., 2024)
-// proves about them. (Lemmas on emitted tokens: engine/rule_exactness_test.cc.)
+// proves about them. (Lemmas on emitted tokens: engine/proofs/rule_exactness_test.cc.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,14 +11,14 @@
 #include "speculate/rules/diff.h"
 #include "speculate/rules/lossy.h"
 #include "speculate/rules/opt.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 
 namespace outrider {
 namespace {
 
-using testing::FixedViews;
-using testing::random_logits;
-using testing::views_of;
+using test::FixedViews;
+using test::random_logits;
+using test::views_of;
 
 constexpr double kExact = 1e-13;  // a dozen roundings of numbers near 1
 constexpr int kVocabulary = 6;
@@ -29,9 +30,9 @@ FixedViews random_views(std::mt19937& random, const SamplingParams& params = {.t
 }
 
 bool defers(const Rule& rule, FixedViews& views) {
-  Distribution law;
-  rule.rule_prob(views, 0, law);
-  return rule.deferral(views, 0, law) == 1;
+  Distribution dist;
+  rule.rule_prob(views, 0, dist);
+  return rule.deferral(views, 0, dist) == 1;
 }
 
 // Lemma 2: with beta = auto, the map max(min(draft, target / (1 - alpha)), target / beta) is a
@@ -59,20 +60,20 @@ TEST(Lemmas, LossySamplingAsATargetDistribution) {
           sum += std::max(std::min(draft, target / (1 - alpha)), floor * target);
         }
         EXPECT_NEAR(sum, 1, kExact);
-        Distribution law;
-        LossyRule(alpha, std::nullopt).rule_prob(views, 0, law);
+        Distribution dist;
+        LossyRule(alpha, std::nullopt).rule_prob(views, 0, dist);
         for (TokenId v = 0; v < kVocabulary; ++v) {
           const double draft = views.draft_prob.prob(v);
           const double target = views.target_prob.prob(v);
           const double mapped = std::max(std::min(draft, target / (1 - alpha)), floor * target);
-          EXPECT_NEAR(law.prob(v), mapped, kExact);
+          EXPECT_NEAR(dist.prob(v), mapped, kExact);
           // The sampler: a token is accepted as drawn, or rejected and redrawn from the residual.
           const double drawn_and_accepted =
               draft > 0 ? draft * std::min(1.0, target / ((1 - alpha) * draft)) : 0.0;
           const double redrawn =
               residual > 0 ? (1 - accepted) * std::max(0.0, floor * target - draft) / residual
                            : 0.0;
-          EXPECT_NEAR(law.prob(v), drawn_and_accepted + redrawn, kExact);
+          EXPECT_NEAR(dist.prob(v), drawn_and_accepted + redrawn, kExact);
         }
       }
     }

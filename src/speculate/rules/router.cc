@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/router.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "base/elementary.h"
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "io/strict_json.h"
 #include "outrider/error.h"
 #include "sampling/divergence.h"

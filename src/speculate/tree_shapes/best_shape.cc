@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/tree_shapes/best_shape.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ void BestShape::choose_frontier(std::span<const GrowingNode> nodes, int first, i
   rank(nodes, n_kept - 1, frontier);
   const auto n_expanded = static_cast<int>(std::count_if(
       nodes.begin(), nodes.end(), [](const GrowingNode& node) { return node.expanded; }));
-  int room = kMostDraftNodes - n_expanded;
+  int room = kMaxDraftNodes - n_expanded;
   if (first > 0) {
     room = (room + 1) / 2;  // each further level gets a share
   } else {

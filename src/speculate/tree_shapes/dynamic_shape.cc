@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/tree_shapes/dynamic_shape.h"
 
 #include <algorithm>

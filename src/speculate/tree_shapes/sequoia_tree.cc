@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/tree_shapes/sequoia_tree.h"
 
 #include <algorithm>

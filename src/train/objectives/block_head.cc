@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/block_head.h"
 
 #include <fmt/format.h>
@@ -7,17 +8,17 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/block_anchors.h"
-#include "train/block_losses.h"
-#include "train/block_module.h"
-#include "train/head_config.h"
-#include "train/losses.h"
-#include "train/markov_module.h"
-#include "train/model_directory.h"
+#include "train/batches/block_anchors.h"
+#include "train/losses/block_losses.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/block_module.h"
+#include "train/modules/head_config.h"
+#include "train/modules/markov_module.h"
 #include "train/objective.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -104,15 +105,15 @@ BlockHeadObjective::BlockHeadObjective(const BlockHeadOptions& options)
       layers_(block_feature_layers(options.run.target->config().n_layers)),
       shared_(*options.run.target) {
   require(options.n_layers >= 1, "layers", "at least 1", options.n_layers);
-  require(options.n_slots >= 2 && options.n_slots <= kMostBlockSlots, "block",
-          fmt::format("2 to {}", kMostBlockSlots), options.n_slots);
+  require(options.n_slots >= 2 && options.n_slots <= kMaxBlockSlots, "block",
+          fmt::format("2 to {}", kMaxBlockSlots), options.n_slots);
   require(options.n_anchors >= 1, "anchors", "at least 1", options.n_anchors);
   require(options.mask >= 0 && options.mask < config_.vocabulary_size, "mask-token",
           fmt::format("a token of the target, 0 to {}", config_.vocabulary_size - 1), options.mask);
   require(options.gamma > 0, "gamma", "above 0", options.gamma);
   if (is_dspark()) {
-    require(options.markov_rank >= 1 && options.markov_rank <= kMostMarkovRank, "rank",
-            fmt::format("1 to {}", kMostMarkovRank), options.markov_rank);
+    require(options.markov_rank >= 1 && options.markov_rank <= kMaxMarkovRank, "rank",
+            fmt::format("1 to {}", kMaxMarkovRank), options.markov_rank);
   }
   torch::manual_seed(options.run.seed);
   head_ = BlockHeadModule(config_, static_cast<int>(layers_.size()), options);
@@ -178,7 +179,7 @@ BlockHeadObjective::Parts BlockHeadObjective::judge(const Said& said) const {
   const Tensor token_loss = mean(token_losses);
   parts.figures.emplace_back("token_loss", token_loss);
   if (said.confidence.defined()) {
-    const Tensor distances = law_distance(said.logits, said.target_logits);
+    const Tensor distances = l1_distance(said.logits, said.target_logits);
     const Tensor acceptance = 1 - distances.detach() / 2;
     const Tensor confidence_loss = mean(torch::binary_cross_entropy_with_logits(
         said.confidence, acceptance, {}, {}, at::Reduction::None));
@@ -229,7 +230,7 @@ std::vector<Metric> BlockHeadObjective::evaluate() {
     }
     // Blocks are complete, or do not count.
     const Tensor counts = (said.weights.select(-1, 0) > 0).to(said.weights.scalar_type());
-    const Tensor overlaps = compare_laws(said.logits, said.target_logits).overlap;
+    const Tensor overlaps = compare_distributions(said.logits, said.target_logits).overlap;
     const Tensor agrees =
         (said.logits.argmax(-1) == said.target_logits.argmax(-1)).to(overlaps.scalar_type());
     const auto add = [&](const std::string& name, const Tensor& of_blocks) {
@@ -293,10 +294,10 @@ std::string name_of(BlockHeadConfig::Markov::Form form) {
 }
 
 std::vector<int> block_feature_layers(int n_layers) {
-  constexpr int kMost = 5;
+  constexpr int kMax = 5;
   const int first = n_layers >= 8 ? 2 : std::min(1, n_layers - 1);
   const int last = n_layers >= 8 ? n_layers - 2 : n_layers - 1;
-  const int n = std::min(kMost, last - first + 1);
+  const int n = std::min(kMax, last - first + 1);
   if (n == 1) return {last};
   std::vector<int> streams;
   for (int i = 0; i < n; ++i) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads that draft a block in one pass: DFlash (arXiv 2602.06036) and DSpark (arXiv 2607.05147).
 // DSpark adds a Markov head and an estimate of acceptance.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_BLOCK_HEAD_H_
@@ -52,7 +53,7 @@ std::vector<int> block_feature_layers(int n_layers);
 // cross-entropy + 0.9 |draft_prob - target_prob|_1 + 1.0 binary cross-entropy of the confidence to
 // the acceptance 1 - |draft_prob - target_prob|_1 / 2, each a weighted mean as for dflash.
 //
-// Log: "token_loss", "law_distance" and "confidence_loss" (dspark), and "reach": the expected
+// Log: "token_loss", "l1_distance" and "confidence_loss" (dspark), and "reach": the expected
 // number of drafted tokens before the first that differs from the text, sum over k of the product
 // of the drafted probabilities of the text's tokens. Held out: "loss" and these. Along the given
 // text also "accepted_0" (the mean number of tokens before the head's and the target's likeliest

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/distill.h"
 
 #include <fmt/format.h>
@@ -6,11 +7,11 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/batch_tensors.h"
-#include "train/distillation.h"
-#include "train/llama_module.h"
-#include "train/model_directory.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/distillation.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
+#include "train/output/model_directory.h"
 
 namespace outrider::train {
 namespace {
@@ -36,7 +37,7 @@ class DistillObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  ComparedLaws compare(const Batch& batch);
+  ComparedDistributions compare(const Batch& batch);
   bool is_on_policy(std::int64_t batch_number) const;
   void write_on(Batch& batch);
 
@@ -44,7 +45,7 @@ class DistillObjective final : public Objective {
   LlamaModule drafter_;
 };
 
-ComparedLaws DistillObjective::compare(const Batch& batch) {
+ComparedDistributions DistillObjective::compare(const Batch& batch) {
   const BatchTensors tensors(batch);
   const Tensor inputs = tensors.inputs();
   const Tensor listed = inputs.to(torch::kCPU).contiguous();

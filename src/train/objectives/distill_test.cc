@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Divergences against their formulas and finite differences, and distillation end to end: the
 // drafter's agreement with its target grows.
 #include "train/objectives/distill.h"
@@ -13,19 +14,19 @@
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/gradient_differences.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "train/losses.h"
+#include "train/losses/losses.h"
 #include "train/objective.h"
 #include "train/training_run.h"
 
 namespace outrider::train {
 namespace {
 
-using test_support::near;
-using testing::all_entries;
-using testing::expect_gradient_is_difference;
+using test::all_entries;
+using test::expect_gradient_is_difference;
+using test::near;
 using torch::Tensor;
 
 const std::vector<std::pair<Divergence, const char*>>& divergences() {
@@ -89,7 +90,7 @@ TEST(Divergence, IsItsFormula) {
         << name;
   }
   // The acceptance rate is the overlap of the two distributions.
-  EXPECT_TRUE(near(compare_laws(draft_logits, target_logits).overlap[0].item<double>(),
+  EXPECT_TRUE(near(compare_distributions(draft_logits, target_logits).overlap[0].item<double>(),
                    1 - by_hand(Divergence::total_variation, softmax(target), softmax(draft)),
                    1e-14));
 }
@@ -110,7 +111,7 @@ TEST(Divergence, ATargetMayExcludeTokens) {
   }
   for (const torch::ScalarType type : {torch::kFloat32, torch::kFloat64}) {
     Tensor draft_logits = torch::tensor({{0.1, 0.2, 0.3}}, type).requires_grad_();
-    const LawRows rows = compare_laws(draft_logits, target_logits.to(type));
+    const DistributionRows rows = compare_distributions(draft_logits, target_logits.to(type));
     const Tensor kl = rows.cross_entropy - rows.entropy;
     const Tensor expected =
         divergence_rows(Divergence::forward_kl, draft_logits.to(torch::kFloat64), target_logits);
@@ -119,8 +120,8 @@ TEST(Divergence, ATargetMayExcludeTokens) {
     EXPECT_TRUE(torch::isfinite(draft_logits.grad()).all().item<bool>());
     EXPECT_FALSE(rows.overlap.requires_grad());
     // And a drafter that excludes tokens of the target has an infinite divergence.
-    const LawRows apart =
-        compare_laws(target_logits.to(type), torch::tensor({{0.1, 0.2, 0.3}}, type));
+    const DistributionRows apart =
+        compare_distributions(target_logits.to(type), torch::tensor({{0.1, 0.2, 0.3}}, type));
     EXPECT_EQ(apart.cross_entropy[0].item<double>(), inf);
   }
 }
@@ -151,13 +152,13 @@ std::shared_ptr<BatchSource> batches(int vocabulary) {
 
 struct Distillation {
   Distillation() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.vocabulary_size = 300;
     shape.n_layers = 1;
     shape.dim = 32;
     shape.n_heads = 2;
     shape.n_kv_heads = 2;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "target");
+    test::write_hugging_face(test::make_tiny_model(shape), directory.path() / "target");
     options.target = std::make_shared<Teacher>(directory.path() / "target", 1);
     options.config = options.target->config();
     options.products = Products::full;
@@ -174,7 +175,7 @@ struct Distillation {
     run.optimizer.weight_decay = 0;
     return run;
   }
-  testing::TemporaryDirectory directory;
+  test::TemporaryDirectory directory;
   DistillOptions options;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/eagle.h"
 
 #include <fmt/format.h>
@@ -6,14 +7,14 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/head_config.h"
-#include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/head_config.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -31,7 +32,7 @@ constexpr std::array<NamedInputs, 4> kInputs = {
      {"feature", EagleInputs::feature}}};
 
 // The depth of chains on held-out data: 0-alpha to 4-alpha, as in the paper.
-constexpr int kMostPredicted = 4;
+constexpr int kMaxPredicted = 4;
 
 bool reads_features(EagleInputs inputs) { return inputs != EagleInputs::token; }
 bool reads_tokens(EagleInputs inputs) { return inputs != EagleInputs::feature; }
@@ -130,9 +131,9 @@ EagleObjective::Parts EagleObjective::judge(const Tensor& predicted, const Targe
   const auto mean_of = [&](const Tensor& rows) { return weighted_mean(rows, weights); };
   Parts parts;
   parts.feature_loss = mean_of(regression);
-  const LawRows laws = compare_laws(logits, target_logits);
-  parts.token_loss = mean_of(laws.cross_entropy);
-  parts.overlap = mean_of(laws.overlap);
+  const DistributionRows dists = compare_distributions(logits, target_logits);
+  parts.token_loss = mean_of(dists.cross_entropy);
+  parts.overlap = mean_of(dists.overlap);
   const torch::NoGradGuard no_grad;
   parts.agreement =
       mean_of((logits.argmax(-1) == target_logits.argmax(-1)).to(weights.scalar_type()));
@@ -166,7 +167,7 @@ std::vector<Metric> EagleObjective::evaluate() {
     const std::int64_t n_rows = seen.tokens.size(1) - 1;
     Tensor features = seen.features.narrow(1, 0, n_rows);
     UnrolledKeys unrolled;
-    for (int n_predicted = 0; n_predicted <= kMostPredicted; ++n_predicted) {
+    for (int n_predicted = 0; n_predicted <= kMaxPredicted; ++n_predicted) {
       features =
           head_->forward(features, embeddings(seen, n_predicted, n_rows), n_predicted, unrolled);
       const Parts parts = judge(features, seen, n_predicted);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports of heads: every name and shape, the trained values, and the engine's drafts with them,
 // which equal the golden program's.
 #include <gtest/gtest.h>
@@ -14,16 +15,16 @@
 #include <string>
 #include <vector>
 
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/eagle_head.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_registry.h"
-#include "tests/support/golden_drafts.h"
-#include "tests/support/golden_heads.h"
+#include "speculate/registry/drafter_registry.h"
+#include "tests/support/goldens/golden_drafts.h"
+#include "tests/support/goldens/golden_heads.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/near.h"
-#include "tests/support/run_model.h"
 #include "train/objective.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/medusa.h"
@@ -33,12 +34,12 @@ namespace outrider::train {
 namespace {
 
 namespace fs = std::filesystem;
-using test_support::near;
-using testing::as_golden;
-using testing::fill_with_golden_values;
-using testing::golden_heads;
-using testing::GoldenHeads;
-using testing::kGoldenTolerance;
+using test::as_golden;
+using test::fill_with_golden_values;
+using test::golden_heads;
+using test::GoldenHeads;
+using test::kGoldenTolerance;
+using test::near;
 using torch::Tensor;
 using Json = nlohmann::json;
 using Shape = std::vector<std::int64_t>;
@@ -172,11 +173,11 @@ void expect_drafts(const fs::path& target_path, const std::string& spec, const J
                                                 .target_path = target_path,
                                                 .vocabulary_size = target->config().vocabulary_size,
                                                 .load = {.n_threads = 1}});
-  testing::expect_golden_drafts(*target, *drafter, expected);
+  test::expect_golden_drafts(*target, *drafter, expected);
 }
 
 TEST_F(GoldenHeads, ExportedHeadsDraftInTheEngineAsTheGoldenProgram) {
-  const Json& drafts = testing::golden_drafts();
+  const Json& drafts = test::golden_drafts();
   const auto exported = [&](const std::shared_ptr<Objective>& objective, const char* name) {
     fill_with_golden_values(objective->trained());
     objective->export_to(out() / name);
@@ -257,11 +258,11 @@ std::map<std::string, Shape> module_shapes(int layer) {
   return shapes;
 }
 
-testing::Rows logits_of(const fs::path& directory) {
+test::Rows logits_of(const fs::path& directory) {
   const auto model = load_model(directory, {.n_threads = 1});
   const auto sequence = model->open({});
   const std::vector<TokenId> tokens = {1, 7, 22, 3, 3, 8};
-  return testing::run_block(*model, *sequence, tokens);
+  return test::run_block(*model, *sequence, tokens);
 }
 
 TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
@@ -306,7 +307,7 @@ TEST_F(GoldenHeads, ModulesAloneDraftForATargetThatStaysWhereItIs) {
   EXPECT_EQ(shapes_of(*open_safetensors(out() / "model.safetensors")), expected);
   EXPECT_EQ(config_of(out())["num_nextn_predict_layers"], 2);
   EXPECT_FALSE(fs::exists(out() / "tokenizer.json"));
-  expect_drafts(target_path(), "mtp:" + out().string(), testing::golden_drafts()["mtp"]["2"]);
+  expect_drafts(target_path(), "mtp:" + out().string(), test::golden_drafts()["mtp"]["2"]);
   objective->export_to(out());  // as a run with exports in between does
 }
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads on a frozen target: compares their losses with a program written from the papers' equations
-// (tests/golden/make_heads_golden.py) and with finite differences, and tests refusals. (Exports:
-// heads_export_test.cc; learning: heads_learning_test.cc.)
+// (tests/golden/make/make_heads_golden.py) and with finite differences, and tests refusals.
+// (Exports: heads_export_test.cc; learning: heads_learning_test.cc.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,11 +12,11 @@
 #include <vector>
 
 #include "outrider/error.h"
-#include "tests/support/golden_heads.h"
+#include "tests/support/goldens/golden_heads.h"
 #include "tests/support/gradient_differences.h"
 #include "tests/support/near.h"
 #include "tests/support/one_batch.h"
-#include "train/draft_vocabulary.h"
+#include "train/losses/draft_vocabulary.h"
 #include "train/objective.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/eagle3.h"
@@ -24,16 +25,16 @@
 namespace outrider::train {
 namespace {
 
-using test_support::near;
-using testing::as_golden;
+using test::as_golden;
+using test::expect_gradient_is_difference;
+using test::fill_with_golden_values;
+using test::golden_heads;
+using test::GoldenHeads;
+using test::kGoldenTolerance;
+using test::near;
+using test::OneBatch;
+using test::scattered_entries;
 using ::testing::ElementsAre;
-using testing::expect_gradient_is_difference;
-using testing::fill_with_golden_values;
-using testing::golden_heads;
-using testing::GoldenHeads;
-using testing::kGoldenTolerance;
-using testing::OneBatch;
-using testing::scattered_entries;
 using Json = nlohmann::json;
 
 void expect_golden(Objective& objective, const Json& expected, const std::string& held_out_loss) {

@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/lm.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "train/batch_tensors.h"
-#include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
-#include "train/mtp_module.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/losses.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/llama_module.h"
+#include "train/modules/mtp_module.h"
 #include "train/objective.h"
-#include "train/weighted_means.h"
+#include "train/output/model_directory.h"
 
 namespace outrider::train {
 namespace {

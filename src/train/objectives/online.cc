@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/online.h"
 
 #include "model/config.h"
-#include "train/batch_tensors.h"
-#include "train/distillation.h"
-#include "train/llama_config.h"
-#include "train/llama_module.h"
-#include "train/model_directory.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/distillation.h"
+#include "train/modules/llama_config.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
 
 namespace outrider::train {
@@ -31,7 +32,7 @@ class OnlineObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  ComparedLaws compare(const JudgedBatch& judged);
+  ComparedDistributions compare(const JudgedBatch& judged);
 
   OnlineOptions options_;
   // Unchanged: the export may replace the drafter's own files.
@@ -39,7 +40,7 @@ class OnlineObjective final : public Objective {
   LlamaModule drafter_;
 };
 
-ComparedLaws OnlineObjective::compare(const JudgedBatch& judged) {
+ComparedDistributions OnlineObjective::compare(const JudgedBatch& judged) {
   const BatchTensors batch(judged.batch);
   const auto n_rows = static_cast<std::int64_t>(judged.places.size());
   // The row that predicts a place is the one before it; a sequence's first place is never judged.

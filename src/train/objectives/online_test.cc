@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Learning from a verdict log: the windows, the loss compared with `distill` with the target
 // itself, and a drafter whose agreement grows.
 #include "train/objectives/online.h"
@@ -19,13 +20,13 @@
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "tests/support/gradient_differences.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/near.h"
 #include "tests/support/one_batch.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 #include "tokenizer/same_vocabulary.h"
-#include "train/llama_config.h"
-#include "train/losses.h"
+#include "train/losses/losses.h"
+#include "train/modules/llama_config.h"
 #include "train/objective.h"
 #include "train/objectives/distill.h"
 #include "train/training_run.h"
@@ -34,9 +35,9 @@ namespace outrider::train {
 namespace {
 
 namespace fs = std::filesystem;
-using test_support::near;
-using testing::all_entries;
-using testing::expect_gradient_is_difference;
+using test::all_entries;
+using test::expect_gradient_is_difference;
+using test::near;
 using torch::Tensor;
 
 constexpr int kVocabulary = 300;
@@ -45,15 +46,15 @@ constexpr int kVocabulary = 300;
 class Online : public ::testing::Test {
  protected:
   Online() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.vocabulary_size = kVocabulary;
     shape.n_layers = 1;
     shape.dim = 32;
     shape.n_heads = 2;
     shape.n_kv_heads = 2;
-    const testing::TinyModel target = testing::make_tiny_model(shape);
-    testing::write_hugging_face(target, at("target"));
-    testing::write_hugging_face(testing::with_noise(target, 0.5F, 3), at("drafter"));
+    const test::TinyModel target = test::make_tiny_model(shape);
+    test::write_hugging_face(target, at("target"));
+    test::write_hugging_face(test::with_noise(target, 0.5F, 3), at("drafter"));
     teacher_ = std::make_shared<Teacher>(at("target"), 1);
     drafter_.path = at("drafter");
     drafter_.n_vocabulary = kVocabulary;
@@ -137,7 +138,7 @@ class Online : public ::testing::Test {
     return "no error";
   }
 
-  testing::TemporaryDirectory root_;
+  test::TemporaryDirectory root_;
   std::shared_ptr<Teacher> teacher_;
   LearningDrafter drafter_;
 };
@@ -152,7 +153,7 @@ TEST_F(Online, WithTheWholeVocabularyItIsDistillation) {
   distill.products = Products::full;
   distill.init = at("drafter");
   distill.target = teacher_;
-  distill.batches = std::make_shared<testing::OneBatch>(texts->batch(7).batch);
+  distill.batches = std::make_shared<test::OneBatch>(texts->batch(7).batch);
   for (const Divergence divergence : {Divergence::forward_kl, Divergence::reverse_kl,
                                       Divergence::jensen_shannon, Divergence::total_variation}) {
     distill.divergence = divergence;
@@ -195,8 +196,8 @@ TEST_F(Online, FewerTokensBoundTheDivergence) {
       EXPECT_TRUE(torch::allclose(coarse_draft.exp().sum(-1), torch::ones({6}, torch::kFloat64)));
       const Tensor rows = divergence_rows(divergence, coarse_draft, coarse_target);
       EXPECT_TRUE((rows <= finer + 1e-12).all().item<bool>()) << n_kept;
-      EXPECT_TRUE((compare_laws(coarse_draft, coarse_target).overlap >=
-                   compare_laws(draft, target).overlap - 1e-12)
+      EXPECT_TRUE((compare_distributions(coarse_draft, coarse_target).overlap >=
+                   compare_distributions(draft, target).overlap - 1e-12)
                       .all()
                       .item<bool>());
       finer = rows;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/pard.h"
 
 #include <fmt/format.h>
@@ -7,15 +8,15 @@
 
 #include "model/config.h"
 #include "outrider/error.h"
-#include "train/batch_tensors.h"
-#include "train/llama_config.h"
-#include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/mask_rows.h"
-#include "train/model_directory.h"
+#include "train/batches/batch_tensors.h"
+#include "train/batches/mask_rows.h"
+#include "train/losses/losses.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/llama_config.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model learns to draft several tokens in one pass, and drafts them in the engine.
 #include "train/objectives/pard.h"
 
@@ -10,8 +11,8 @@
 
 #include "model/config.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 #include "train/objective.h"
 #include "train/training_run.h"
 
@@ -32,13 +33,13 @@ std::shared_ptr<BatchSource> counting() {
 
 struct Adaptation {
   Adaptation() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.vocabulary_size = kVocabulary;
     shape.n_layers = 1;
     shape.dim = 32;
     shape.n_heads = 2;
     shape.n_kv_heads = 2;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "small");
+    test::write_hugging_face(test::make_tiny_model(shape), directory.path() / "small");
     options.drafter = directory.path() / "small";
     options.products = Products::full;
     options.mask = kMask;
@@ -55,7 +56,7 @@ struct Adaptation {
     run.optimizer.weight_decay = 0;
     return run;
   }
-  testing::TemporaryDirectory directory;
+  test::TemporaryDirectory directory;
   PardOptions options;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/seq2seq.h"
 
 #include <fmt/format.h>
@@ -10,14 +11,14 @@
 
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/answer_batches.h"
-#include "train/distillation.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/batches/answer_batches.h"
+#include "train/losses/distillation.h"
+#include "train/losses/losses.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/t5_module.h"
 #include "train/objective.h"
-#include "train/t5_module.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -92,7 +93,7 @@ class Seq2SeqObjective final : public Objective {
         model->decode(batch.read, model->encode(batch.sources, batch.n_in_sources));
     return model->logits(features.flatten(0, 1).index_select(0, batch.places));
   }
-  ComparedLaws beside_teacher(const Tensor& logits, const PairTensors& batch) {
+  ComparedDistributions beside_teacher(const Tensor& logits, const PairTensors& batch) {
     const torch::NoGradGuard no_grad;
     const Tensor target_logits = logits_of(teacher_, batch);
     return {logits, target_logits, logits.argmax(-1) == target_logits.argmax(-1),

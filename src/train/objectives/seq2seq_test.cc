@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Learning pairs of texts: memorising them, bit-equal resumption, smoothing, and learning from a
 // teacher.
 #include "train/objectives/seq2seq.h"
@@ -16,9 +17,9 @@
 
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
-#include "train/model_directory.h"
+#include "train/modules/t5_module.h"
 #include "train/objective.h"
-#include "train/t5_module.h"
+#include "train/output/model_directory.h"
 #include "train/training_run.h"
 
 namespace outrider::train {
@@ -87,7 +88,7 @@ RunOptions run_options(const fs::path& directory, int n_steps) {
 }
 
 TEST(Seq2SeqRun, LearnsPairsByHeart) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const Seq2Seq seq2seq = make_seq2seq(options_of(8));
   std::vector<StepReport> reports;
   run_training(*seq2seq.objective, run_options(directory.path(), 250),
@@ -119,7 +120,7 @@ TEST(Seq2SeqRun, LearnsPairsByHeart) {
 }
 
 TEST(Seq2SeqRun, StoppedAnywhereItGoesOnBitForBit) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   Seq2SeqOptions options = options_of(10);  // an epoch's last batch is smaller
   options.dropout = 0.2;
   options.label_smoothing = 0.1;
@@ -212,7 +213,7 @@ TEST(Seq2SeqLoss, SmoothingIsPyTorchs) {
 }
 
 TEST(Seq2SeqTeacher, IsWhatTheModelComesCloserTo) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path teacher = directory.path() / "teacher";
   run_training(*make_seq2seq(options_of(8)).objective, run_options(teacher, 150), {});
   // A model has nothing to learn from itself.

@@ -1,4 +1,5 @@
-// Float arithmetic with the processor's bits on every driver (kernels/vector_math.h,
+// SPDX-License-Identifier: Apache-2.0
+// Float arithmetic with the processor's bits on every driver (kernels/vectors/vector_math.h,
 // base/float16.h). Operations that the Vulkan specification fixes are used directly: sums,
 // products, comparisons, integer conversions, and integers. Operations that it leaves free (fma,
 // division, root) are used only if the device gave the known answers at its start (check.h).
@@ -320,7 +321,7 @@ uint to_f16(float value) {
   return sign | ((rounded - 0x38000000u) >> 13);
 }
 
-// --- e^x (kernels/vector_math.h) ---------------------------------------------------------------
+// --- e^x (kernels/vectors/vector_math.h) ---------------------------------------------------------------
 
 // To the nearest integer, ties to even, for |x| < 2^22.
 float round_even(float x) {
@@ -334,17 +335,25 @@ float power_of_two(float n) {
   return uintBitsToFloat(floatBitsToUint(biased) << 23);
 }
 
-float exponential_of_rest(float x, float n) {
+float rest_of(float x, float n) {
   float r = fused(n, uintBitsToFloat(0xbf317200u), x);
-  r = fused(n, uintBitsToFloat(0xb5bfbe8eu), r);
+  return fused(n, uintBitsToFloat(0xb5bfbe8eu), r);
+}
+
+// (e^r - 1) / r
+float growth_of_rest(float r) {
   float e = uintBitsToFloat(0x39500d01u);          // 1 / 5040
   e = fused(e, r, uintBitsToFloat(0x3ab60b61u));   // 1 / 720
   e = fused(e, r, uintBitsToFloat(0x3c088889u));   // 1 / 120
   e = fused(e, r, uintBitsToFloat(0x3d2aaaabu));   // 1 / 24
   e = fused(e, r, uintBitsToFloat(0x3e2aaaabu));   // 1 / 6
   e = fused(e, r, 0.5);
-  e = fused(e, r, 1.0);
   return fused(e, r, 1.0);
+}
+
+float exponential_of_rest(float x, float n) {
+  float r = rest_of(x, n);
+  return fused(growth_of_rest(r), r, 1.0);
 }
 
 const uint kInverseOfLn2 = 0x3fb8aa3bu;

@@ -1,8 +1,10 @@
-// Attention over keys and values in bf16 (kernels/float_attention.h): widened to floats, then as in
+// SPDX-License-Identifier: Apache-2.0
+// Attention over keys and values in bf16 (kernels/attention/float_attention.h): widened to floats, then as in
 // attend_f32.comp.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
+#include "caps.glsl"
 #include "attend.glsl"
 
 void take_query() {}

@@ -1,11 +1,14 @@
-// The place of a token's keys and values in a page (kernels/kv_layout.h), in words and bits.
+// SPDX-License-Identifier: Apache-2.0
+// The place of a token's keys and values in a page (kernels/attention/kv_layout.h), in words and bits.
 
 layout(constant_id = 0) const uint kKind = 0u;  // KvKind
 layout(push_constant) uniform Numbers {
   uint n_kv_heads;
   uint head_dim;
-  uint most_rows;
-  uint block_words;  // one head's keys, or values, in a page
+  uint max_rows;
+  uint block_words;  // of one head's keys, or values, in a page
+  uint first_head;   // of the heads that rows have
+  uint heads_of_row;
 };
 
 const uint kBf16 = 1u;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies some columns of rows to others, for all rows or for picked ones. Words of any type.
 #version 450
 
@@ -8,7 +9,7 @@ layout(push_constant) uniform Numbers {
   uint to_stride;
   uint to_first;
   uint n;
-  uint most_rows;
+  uint max_rows;
   uint picks;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
@@ -19,7 +20,7 @@ layout(std430, binding = 3) buffer To { uint to[]; };                   // (rows
 void main() {
   uint i = gl_GlobalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows) || i >= n) return;
+  if (row >= min(facts[0], max_rows) || i >= n) return;
   uint source = picks != 0u ? picked[row] : row;
   to[row * to_stride + to_first + i] = from[source * from_stride + from_first + i];
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of four products of signed bytes, exact: by the instruction if the device has it (compiled
 // with DOT), otherwise byte by byte.
 #ifdef DOT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = x W^T for one tile of 16 outputs and a block of rows (kernels/products.h, multiply_groups).
 //
 // Lanes compute the exact dot products of several groups at once. Then one lane per output adds
@@ -13,7 +14,9 @@ layout(push_constant) uniform Numbers {
   uint n_columns;
   uint k;
   uint slots;
-  uint most_rows;
+  uint max_rows;
+  uint y_stride;
+  uint y_first;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer Tiles { uint tiles[]; };    // whole tiles
@@ -40,7 +43,7 @@ void multiply() {
   uint lane = gl_LocalInvocationID.x;
   uint tile = gl_WorkGroupID.x;
   uint first_row = gl_WorkGroupID.y * kRowsTogether;
-  uint n_rows = min(facts[0], most_rows);
+  uint n_rows = min(facts[0], max_rows);
   if (first_row >= n_rows) return;
   uint rows_here = min(n_rows - first_row, kRowsTogether);
   uint n_groups = (k + 31u) / 32u;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantises rows to int8 by groups of 32 (kernels/rows.h, quantize_row). Eight lanes process a
 // group, four elements each: one word of its values.
 #version 450
@@ -8,7 +9,7 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint k;
   uint slots;
-  uint most_rows;
+  uint max_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer X { float x[]; };             // (rows, k)
@@ -24,7 +25,7 @@ shared int sum_of_lane[64];
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   uint n_groups = (k + 31u) / 32u;
   uint group = gl_WorkGroupID.x * (64u / kLanesOfGroup) + lane / kLanesOfGroup;
   uint quad = lane % kLanesOfGroup;

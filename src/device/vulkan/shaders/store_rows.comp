@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stores keys and values of new tokens in the cache (kernels/rows.h, store_key and store_value). A
 // workgroup handles one head's keys, or values, of a row.
 #version 450
@@ -28,10 +29,10 @@ void put(uint word, uint index, uint element) {
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   bool is_key = gl_WorkGroupID.x < n_kv_heads;
   uint head = gl_WorkGroupID.x % n_kv_heads;
-  uint first = (row * n_kv_heads + head) * head_dim;
+  uint first = (row * heads_of_row + first_head + head) * head_dim;
   uint block = places[row].x + gl_WorkGroupID.x * block_words;
   uint token = places[row].y;
 
