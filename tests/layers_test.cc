@@ -146,7 +146,7 @@ std::string objection(const std::string& path, const Include& include) {
         (file.starts_with("eval") || path.starts_with("apps/trainer/answer_score"))) {
       return {};
     }
-    // Nor has the server.
+    // The server has none either.
     if (file.starts_with("serve") && first_part == "server") return {};
     // The trainer of vocabularies has no public header: it is linked into the program alone.
     if (file.starts_with("train_tokenizer") && first_part == "vocabulary_training") return {};

@@ -41,7 +41,7 @@ std::string to_json(const PassCosts& costs, const Model& model, const PassesFlag
     prefill["tokens_per_second"] = costs.prefill->tokens_per_second();
     object["prefill"] = std::move(prefill);
   }
-  // The memory that was read is the processor's.
+  // The measured bandwidth is that of the processor's memory.
   if (!model.summary().device.empty()) return dump(object);
   const Spread& bandwidth = costs.bandwidth_bytes_per_second;
   object["bandwidth_bytes_per_second"] = bandwidth.median;

@@ -14,7 +14,7 @@ int enter(const char* name, int argc, char** argv, int (*run_program)(int, char*
 
 // One line on standard error; returns `status`.
 int fail(int status, std::string_view message);
-// The same line at once, whichever process this is of several (speak_after_the_first).
+// Prints the same line at once, on any of several processes (speak_after_the_first).
 void print_error(std::string_view message);
 
 // Declares that this process is not the first of several that run the same command line: fail()

@@ -61,10 +61,10 @@ struct ModelOptions {
 struct ModelSummary {
   std::string architecture;
   std::string kernels = {};  // the table in use
-  std::string device = {};   // that passes run on, by its driver's name; empty: the processor
-  int threads = 0;           // of a pass, at most
-  // Of a model that several processes hold together (outrider/ranks.h): the threads of each. Bytes
-  // are those of the first one then, and counts the model's. Empty: this process alone.
+  std::string device = {};   // the device of passes, by its driver's name; empty: the processor
+  int threads = 0;           // at most, in a pass
+  // For a model that several processes hold together (outrider/ranks.h): the threads of each. Bytes
+  // are then those of rank 0, and counts those of the model. Empty: this process alone.
   std::vector<int> rank_threads = {};
   int n_ranks() const { return rank_threads.empty() ? 1 : static_cast<int>(rank_threads.size()); }
   std::int64_t n_parameters = 0;
@@ -84,8 +84,8 @@ struct ModelSummary {
   std::string kv = {};            // cache type
   std::int64_t weight_bytes = 0;  // packed matrices
   std::int64_t kv_bytes_per_token = 0;
-  // Limit of the KV cache of all texts (ModelOptions::kv_memory_bytes; of several ranks the first
-  // one's part of that, which may have fewer heads than others). 0: no limit.
+  // The limit of the KV cache of all texts (ModelOptions::kv_memory_bytes; with several ranks rank
+  // 0's part of it, which may have fewer heads than others). 0: no limit.
   std::int64_t max_kv_bytes = 0;
   // For mixtures of experts: experts of a layer, those that a token uses (0: no experts), and the
   // packed bytes that a one-token pass does not read.
@@ -128,8 +128,8 @@ class Model {
   // the tokenizer and the configuration. The library prints none of them.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  // Why the model cannot be used any more: another process that held a part of it is lost, or the
-  // device that it runs on. Empty: it can be used. Thread-safe.
+  // Why the model cannot be used any more: another process with a part of it is lost, or its device
+  // is. Empty: it can be used. Thread-safe.
   std::string failure() const;
 
   // For internal use.

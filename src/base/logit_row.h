@@ -18,14 +18,14 @@ class DistantRows {
   DistantRows(const DistantRows&) = delete;
   DistantRows& operator=(const DistantRows&) = delete;
 
-  // The token of temperature 0 (LogitBlocks::likeliest), and its logit to the bit.
+  // The token of temperature 0 (LogitBlocks::likeliest), and its logit, bit for bit.
   struct Likeliest {
     TokenId token = kNoToken;
     float logit = 0;
   };
   virtual Likeliest likeliest(int row) const = 0;
-  // All logits of a row, in host memory: copied when first called for, valid as long as this.
-  // Throws Error where the device is lost.
+  // All logits of a row, in host memory: copied at the first call, valid as long as this object.
+  // Throws Error if the device is lost.
   virtual std::span<float> values(int row) = 0;
 
  protected:
@@ -41,12 +41,12 @@ class LogitRow {
   LogitRow() = default;
   // The values must outlive the handle. A PenalisedRow changes them during its lifetime.
   explicit LogitRow(std::span<float> values) : values_(values), size_(values.size()) {}
-  // A row of `size` logits that a device holds; rows must outlive the handle.
+  // A row of `size` logits on a device; rows must outlive the handle.
   LogitRow(DistantRows& rows, int row, std::size_t size) : rows_(&rows), row_(row), size_(size) {}
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // All of them, in host memory; of a device's row they are copied there first.
+  // All logits, in host memory; a device's row is copied there first.
   std::span<const float> values() const { return in_host_memory(); }
   float at(TokenId token) const {
     if (rows_ != nullptr) {
@@ -55,7 +55,7 @@ class LogitRow {
     }
     return in_host_memory()[static_cast<std::size_t>(token)];
   }
-  // The token of temperature 0 where it is known without the logits, else kNoToken.
+  // The token of temperature 0 if it is known without the logits, otherwise kNoToken.
   TokenId known_likeliest() const {
     if (rows_ == nullptr) return kNoToken;
     const TokenId token = rows_->likeliest(row_).token;

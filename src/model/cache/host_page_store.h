@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of pages in this machine's memory.
 //
-// Memory is asked for in pieces of several pages: as many pages again as the group has, up to 16
-// MiB, so that short contexts take little. All lie in huge pages (base/memory/pooled_memory.h).
+// Memory is allocated in pieces of several pages: as many pages again as the group has, up to 16
+// MiB, so that short contexts take little. All pieces are in huge pages
+// (base/memory/pooled_memory.h).
 //
 // Bytes of different slots may be read and written from many threads while no member function runs
 // that is not const.

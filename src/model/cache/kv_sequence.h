@@ -102,8 +102,8 @@ class KvSequence final : public Sequence {
   // std::bad_alloc.
   void expect(int n_slots);
   // Ensures that n_new further slots have unshared pages and that append() will not allocate. No
-  // visible change. Throws Error where the cache's memory is used up, or std::bad_alloc; nothing
-  // has changed then.
+  // visible change. Throws Error if the cache's memory is used up, or std::bad_alloc; nothing has
+  // changed then.
   void ensure_slots(int n_new);
   // The same for several different sequences of one cache: for all or for none.
   struct Reservation {

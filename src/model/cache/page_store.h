@@ -40,8 +40,8 @@ class PageStore {
   virtual std::size_t page_bytes(int group) const = 0;
   // Sets the whole page to 0.
   virtual void clear_page(int group, PageId page) = 0;
-  // What move_slots() needs of a group is there then: it finds memory for all that it does. May
-  // throw Error where a device has none.
+  // Prepares everything that move_slots() needs for a group, so that it allocates nothing. May
+  // throw Error if a device has too little memory.
   virtual void prepare_moves(int /*group*/) {}
   // Moves keys and values of all layers of the table's group, in order.
   virtual void move_slots(const PageTable& table, std::span<const SlotMove> moves) = 0;

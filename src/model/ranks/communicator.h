@@ -41,15 +41,16 @@ class Communicator {
   bool leads() const { return rank() == 0; }
 
   double timeout_seconds() const { return timeout_seconds_; }
-  // What the constructor was given: the same on every rank, or ranks would miss one another.
+  // The constructor's argument: it must be the same on every rank, or ranks would lose one another.
   double agreed_timeout_seconds() const { return agreed_timeout_seconds_; }
 
-  // While *stop is set, by a signal handler perhaps, this rank waits for the others no longer than
-  // it must: not at all while they load, and rank 0 for kStopped_seconds in each exchange of a
-  // pass. Calls throw LostRank then, with this rank as the one that gave up. In passes the other
-  // ranks go on as rank 0 does. `stop` outlives this. Called before the first collective call.
+  // While *stop is set (for example by a signal handler), this rank waits for the others as little
+  // as possible: not at all while they load, and on rank 0 for kStopped_seconds in each exchange of
+  // a pass. Then calls throw LostRank, with this rank as the one that gave up. In passes the other
+  // ranks continue as long as rank 0 does. `stop` must outlive this. Called before the first
+  // collective call.
   void stop_waiting_when(const std::atomic<bool>* stop) { stop_ = stop; }
-  // Ranks that work bring a gather within that; one that hangs does not.
+  // Ranks at work complete a gather within this time; one that hangs does not.
   static constexpr double kStopped_seconds = 5;
 
   // How long to wait for the others. Between passes, too, rank 0 sends messages at shorter
@@ -71,8 +72,8 @@ class Communicator {
   void barrier();
   // Rank 0 waits for a message from each of the others; they do not wait.
   void confirm();
-  // A text of every rank, in the order of ranks, on every rank. Throws Error, the same on every
-  // rank, if one is longer than kMaxTextBytes.
+  // Returns the texts of all ranks, in the order of ranks, on every rank. Throws Error, the same on
+  // every rank, if one is longer than kMaxTextBytes.
   static constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
   std::vector<std::string> exchange_texts(std::string_view mine, Patience patience);
 
@@ -80,10 +81,11 @@ class Communicator {
   // is that of this rank's own calls, if they already throw; otherwise it names this rank, with
   // this message.
   void give_up(std::string_view why) noexcept;
-  // Of a rank that is done: rank 0 waits for the others, a few seconds at most, and they for rank
-  // 0. Behind a failure they do so for a day, if rank 0 is not what is lost: where one process
-  // ends, a launcher ends the others, and rank 0 may still have to say what happened, to a server's
-  // clients. A rank that gave up because it was stopped (stop_waiting_when) waits a few seconds.
+  // Called on a rank that is done: rank 0 waits for the others, a few seconds at most, and they
+  // wait for rank 0. After a failure other than the loss of rank 0, they wait for a day: if one
+  // process ends, a launcher ends the others, and rank 0 may still have to report the failure to a
+  // server's clients. A rank that gave up because it was stopped (stop_waiting_when) waits a few
+  // seconds.
   void finish() noexcept;
 
   // The message of the calls' error; empty if there is none yet. Thread-safe.
@@ -95,7 +97,7 @@ class Communicator {
   void gather(std::span<const std::byte> mine, std::span<const std::size_t> n_bytes, std::byte* all,
               bool to_all, Patience patience);
   void exchange(const Exchange& exchange, Patience patience);
-  // What an exchange of texts sends and receives: of one call, unless that fails.
+  // The buffers of an exchange of texts: used by one call, and kept longer if it fails.
   struct TextRoom {
     std::uint64_t length = 0;
     std::string mine;
@@ -103,15 +105,15 @@ class Communicator {
     std::string all;
   };
   void exchange_texts(TextRoom& room, Patience patience);
-  bool leader_is_lost() const;  // with the mutex held
-  // The first failure stays.
+  bool leader_is_lost() const;  // called with the mutex held
+  // Only the first failure is recorded.
   void note_failure(int culprit, std::string what, bool gave_up);
 
   std::unique_ptr<Transport> transport_;
   double agreed_timeout_seconds_;
-  double timeout_seconds_;  // this rank's own
+  double timeout_seconds_;  // of this rank
   const std::atomic<bool>* stop_ = nullptr;
-  // A transport may still write and read there, until this rank has given up (transport.h).
+  // A transport may still write and read these buffers, until this rank has given up (transport.h).
   std::unique_ptr<TextRoom> abandoned_;
   std::vector<Exchange::Piece> pieces_;  // (n_ranks)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two files that the contract suite's findings are kept in: tests/golden/coverage.txt
-// (coverage_findings.h), and docs/coverage.md (coverage_page.h), which is made from it.
+// The two files with the contract suite's findings: tests/golden/coverage.txt
+// (coverage_findings.h), and docs/coverage.md (coverage_page.h), which is generated from it.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_FILES_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_FILES_H_
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/coverage.md, made from the contract suite's findings (coverage_findings.h): drafters of
-// which the same is found are one group, and each kind of refusal is explained once. Pure
-// functions.
+// docs/coverage.md, generated from the contract suite's findings (coverage_findings.h): drafters
+// with the same findings are one group, and each kind of refusal is explained once. Pure functions.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_PAGE_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_PAGE_H_
 
