@@ -103,8 +103,8 @@ struct Step {
   std::vector<Use> uses;  // in the order of the kernel's bindings
   std::array<std::uint32_t, kMaxNumbers> numbers{};
   // The form of the kernel, if it has several. Products: how many rows a workgroup processes
-  // together. Arithmetic: the function. Gates: the activation. The cache: its type. The best of
-  // rows: its input.
+  // together. Arithmetic: the function. Gates: the activation. The cache: its type. Attention:
+  // whether scores have a cap. The best of rows: its input.
   std::uint32_t variant = 1;
   std::array<std::uint32_t, 3> grid = {1, 1, 1};  // in workgroups
 
