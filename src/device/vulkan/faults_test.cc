@@ -35,7 +35,7 @@ class VulkanDriver : public ::testing::Test {
   }
 
   std::unique_ptr<VulkanDevice> open() { return open_vulkan(found_.instance, found_.index); }
-  // Without finding out what it may be used with, which takes a software driver long.
+  // Opens a device without a check of its capabilities, which takes a software driver long.
   std::unique_ptr<VulkanDevice> begin(const VulkanChoice& choice = {}) {
     return std::make_unique<VulkanDevice>(found_.instance, found_.index, choice);
   }
@@ -94,7 +94,7 @@ TEST_F(VulkanDriver, WhoseKernelIsWrongIsRefusedByItsName) {
   };
   const auto device = open();
   for (const auto& [fault, kernel, form, name] : kBroken) {
-    faults_->set(fault);  // a kernel is made when it is first wanted
+    faults_->set(fault);  // a kernel is compiled at its first use
     EXPECT_THAT(refusal(*device, kernel, form),
                 AllOf(HasSubstr("[check device]"), HasSubstr(device->facts().name), HasSubstr(name),
                       HasSubstr("expected"), Not(HasSubstr("\n"))));
