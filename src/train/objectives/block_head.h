@@ -33,7 +33,7 @@ struct BlockHeadOptions {
   Weights weights = Weights::decay;
   double gamma = 7;
   BlockHeadConfig::Markov::Form markov = BlockHeadConfig::Markov::Form::vanilla;  // of dspark
-  int markov_rank = 256;                                                          // likewise
+  int markov_rank = 256;                                                          // of dspark
 };
 
 // The target's hidden states that the head reads, numbered as in ForwardRequest::feature_layers.
