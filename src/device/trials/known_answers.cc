@@ -25,8 +25,8 @@ bool is_product(Kernel kernel) {
   return kernel == Kernel::product_int8 || kernel == Kernel::product_int4;
 }
 
-// So many rows recorded that a workgroup takes `together` of them at once, not all of which come.
-// In parts: for a matrix in one range the shader does the same from its first column on.
+// Recorded for as many rows as a workgroup processes together; a quarter of them is not used.
+// In parts: for a matrix in one range the shader does the same.
 NamedTrial product_of(WeightKind kind, std::uint32_t together) {
   const int most = static_cast<int>(together);
   return {fmt::format("product {}, {} {} together", kernels::name_of(kind), most,
@@ -34,17 +34,18 @@ NamedTrial product_of(WeightKind kind, std::uint32_t together) {
           product_parts_trial(kind, {most - most / 4, most}, 40, kWidth, kSeed)};
 }
 
-// Two splits of positions, the second of which is short. One form does with and without a cap, and
-// with all heads or some.
-std::vector<NamedTrial> attentions_of(KvKind kv, const char* name) {
-  const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
+// Two splits of positions, the second of which is short; once with all heads and once in parts.
+std::vector<NamedTrial> attentions_of(KvKind kv, bool has_cap) {
+  constexpr const char* kNames[] = {"f32", "bf16", "int8"};
+  AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
+  shape.softcap = has_cap ? 2 : 0;
   AttendTrialShape in_parts = shape;
   in_parts.n_parts = 2;
-  in_parts.softcap = 2;
+  const std::string name =
+      fmt::format("{}attention {}", has_cap ? "capped " : "", kNames[static_cast<int>(kv)]);
   std::vector<NamedTrial> trials;
-  trials.push_back({fmt::format("attention {}", name), attend_trial(kv, kRows, shape, kSeed)});
-  trials.push_back({fmt::format("capped attention {} in parts", name),
-                    attend_trial(kv, kRows, in_parts, kSeed)});
+  trials.push_back({name, attend_trial(kv, kRows, shape, kSeed)});
+  trials.push_back({name + " in parts", attend_trial(kv, kRows, in_parts, kSeed)});
   return trials;
 }
 
@@ -67,7 +68,7 @@ const char* name_of_kv(std::uint32_t kv) {
   return kNames[kv];
 }
 
-// Forms of a kernel that passes of other sizes take.
+// Forms of a kernel for passes of other sizes.
 std::vector<std::uint32_t> forms_of(const Step& step) {
   if (is_product(step.kernel)) return {1, 2, 4, 8};
   return {step.variant};
@@ -142,11 +143,11 @@ std::vector<NamedTrial> trials_of(Kernel kernel, std::uint32_t variant) {
       add(fmt::format("move {}", name_of_kv(variant)), move_trial(cache_of(variant), kRows, kSeed));
       break;
     case Kernel::attend_f32:
-      return attentions_of(KvKind::f32, "f32");
+      return attentions_of(KvKind::f32, variant != 0);
     case Kernel::attend_bf16:
-      return attentions_of(KvKind::bf16, "bf16");
+      return attentions_of(KvKind::bf16, variant != 0);
     case Kernel::attend_int8:
-      return attentions_of(KvKind::int8, "int8");
+      return attentions_of(KvKind::int8, variant != 0);
     case Kernel::merge_splits:
       break;
   }

@@ -75,7 +75,7 @@ TEST_P(VulkanKernels, MultiplyByInt4) {
   }
 }
 
-// Of a matrix that stands in several ranges.
+// Products with a matrix that is split over several ranges.
 TEST_P(VulkanKernels, MultiplyByPartsOfAMatrix) {
   for (const TrialRows& rows : kRows) {
     for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
@@ -164,7 +164,7 @@ TEST_P(VulkanKernels, FindTheLargestOfRows) {
   }
 }
 
-// Tokens that share words of the cache, from page to page.
+// Tokens that share words of the cache, across pages.
 TEST_P(VulkanKernels, StoreAndMoveKeysAndValues) {
   for (const kernels::KvKind kv :
        {kernels::KvKind::f32, kernels::KvKind::bf16, kernels::KvKind::int8}) {

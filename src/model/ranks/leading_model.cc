@@ -16,10 +16,10 @@ struct LeadingModel::Commands {
   SequenceNumber next_number = 0;
 };
 
-// A sequence whose keys and values are in parts on all ranks: rank 0's is here.
+// A sequence whose keys and values are split over all ranks; rank 0's part is here.
 //
-// Room for a command is made before anything changes here: where there is none, all ranks stay as
-// they were.
+// Memory for a command is allocated before anything changes here: if there is too little, all ranks
+// are unchanged.
 class LeadingModel::OnAllRanks final : public Sequence {
  public:
   OnAllRanks(std::unique_ptr<Sequence> part, SequenceNumber number,
@@ -38,7 +38,7 @@ class LeadingModel::OnAllRanks final : public Sequence {
   int n_pending() const override { return part_->n_pending(); }
   void keep(std::span<const int> path) override {
     CommandWriter& writer = commands_->writer;
-    writer.resize_output(kNamed + CommandWriter::words_of(path.size()));
+    writer.make_room(kNamed + CommandWriter::words_of(path.size()));
     part_->keep(path);
     writer.put(RankCommand::keep);
     writer.put_number(number_);
@@ -46,7 +46,7 @@ class LeadingModel::OnAllRanks final : public Sequence {
   }
   int rewind(int n_tokens) override {
     CommandWriter& writer = commands_->writer;
-    writer.resize_output(kNamed + CommandWriter::kInt);
+    writer.make_room(kNamed + CommandWriter::kInt);
     const int n_left = part_->rewind(n_tokens);
     writer.put(RankCommand::rewind);
     writer.put_number(number_);
@@ -55,7 +55,7 @@ class LeadingModel::OnAllRanks final : public Sequence {
   }
   std::unique_ptr<Sequence> fork() const override {
     CommandWriter& writer = commands_->writer;
-    writer.resize_output(kNamed + CommandWriter::kNumber + kClosing);
+    writer.make_room(kNamed + CommandWriter::kNumber + kClosing);
     auto fork = std::make_unique<OnAllRanks>(part_->fork(), commands_->next_number, commands_);
     ++commands_->next_number;
     writer.put(RankCommand::fork);
@@ -64,13 +64,13 @@ class LeadingModel::OnAllRanks final : public Sequence {
     return fork;
   }
 
-  // Words of a command with the number of one sequence, and of the last one.
+  // Words of a command with the number of one sequence, and of a sequence's last command.
   static constexpr std::size_t kNamed = CommandWriter::kInt + CommandWriter::kNumber;
   static constexpr std::size_t kClosing = kNamed;
 
   Sequence* part() const { return part_.get(); }
   SequenceNumber number() const { return number_; }
-  // Null for what another model opened.
+  // Null for sequences of another model.
   static const OnAllRanks* of(const Sequence* sequence, const Commands& commands) {
     const auto* its = dynamic_cast<const OnAllRanks*>(sequence);
     return its != nullptr && its->commands_.get() == &commands ? its : nullptr;
@@ -101,7 +101,7 @@ LeadingModel::~LeadingModel() {
 
 std::unique_ptr<Sequence> LeadingModel::open(const Prompt& prompt) {
   CommandWriter& writer = commands_->writer;
-  writer.resize_output(OnAllRanks::kNamed + 2 * CommandWriter::kInt + OnAllRanks::kClosing);
+  writer.make_room(OnAllRanks::kNamed + 2 * CommandWriter::kInt + OnAllRanks::kClosing);
   auto sequence =
       std::make_unique<OnAllRanks>(part_->open(prompt), commands_->next_number, commands_);
   ++commands_->next_number;
@@ -131,8 +131,8 @@ std::unique_ptr<Sequence> LeadingModel::fork_without(const Sequence& whole,
   const OnAllRanks* const its = OnAllRanks::of(&whole, *commands_);
   if (its == nullptr) return nullptr;
   CommandWriter& writer = commands_->writer;
-  writer.resize_output(OnAllRanks::kNamed + CommandWriter::kNumber +
-                       CommandWriter::words_of(skip_layers.size()) + OnAllRanks::kClosing);
+  writer.make_room(OnAllRanks::kNamed + CommandWriter::kNumber +
+                   CommandWriter::words_of(skip_layers.size()) + OnAllRanks::kClosing);
   auto part = part_->fork_without(*its->part(), skip_layers);
   if (part == nullptr) return nullptr;
   auto fork = std::make_unique<OnAllRanks>(std::move(part), commands_->next_number, commands_);
@@ -178,7 +178,7 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
 }
 
 void LeadingModel::project(std::span<const float> features, ForwardOutput& output) {
-  // As in a pass: what can be refused, and what takes memory, comes before the others hear of it.
+  // As in a pass: refusals and allocations come before the others are told.
   float* const logits = part_->lay_out_projection(features, output);
   if (features.empty()) return;
   const auto turn = heartbeat_->take_turn();
