@@ -38,7 +38,7 @@ class LeadingModel::OnAllRanks final : public Sequence {
   int n_pending() const override { return part_->n_pending(); }
   void keep(std::span<const int> path) override {
     CommandWriter& writer = commands_->writer;
-    writer.resize_output(kNamed + CommandWriter::words_of(path.size()));
+    writer.make_room(kNamed + CommandWriter::words_of(path.size()));
     part_->keep(path);
     writer.put(RankCommand::keep);
     writer.put_number(number_);
@@ -46,7 +46,7 @@ class LeadingModel::OnAllRanks final : public Sequence {
   }
   int rewind(int n_tokens) override {
     CommandWriter& writer = commands_->writer;
-    writer.resize_output(kNamed + CommandWriter::kInt);
+    writer.make_room(kNamed + CommandWriter::kInt);
     const int n_left = part_->rewind(n_tokens);
     writer.put(RankCommand::rewind);
     writer.put_number(number_);
@@ -55,7 +55,7 @@ class LeadingModel::OnAllRanks final : public Sequence {
   }
   std::unique_ptr<Sequence> fork() const override {
     CommandWriter& writer = commands_->writer;
-    writer.resize_output(kNamed + CommandWriter::kNumber + kClosing);
+    writer.make_room(kNamed + CommandWriter::kNumber + kClosing);
     auto fork = std::make_unique<OnAllRanks>(part_->fork(), commands_->next_number, commands_);
     ++commands_->next_number;
     writer.put(RankCommand::fork);
@@ -101,7 +101,7 @@ LeadingModel::~LeadingModel() {
 
 std::unique_ptr<Sequence> LeadingModel::open(const Prompt& prompt) {
   CommandWriter& writer = commands_->writer;
-  writer.resize_output(OnAllRanks::kNamed + 2 * CommandWriter::kInt + OnAllRanks::kClosing);
+  writer.make_room(OnAllRanks::kNamed + 2 * CommandWriter::kInt + OnAllRanks::kClosing);
   auto sequence =
       std::make_unique<OnAllRanks>(part_->open(prompt), commands_->next_number, commands_);
   ++commands_->next_number;
@@ -131,8 +131,8 @@ std::unique_ptr<Sequence> LeadingModel::fork_without(const Sequence& whole,
   const OnAllRanks* const its = OnAllRanks::of(&whole, *commands_);
   if (its == nullptr) return nullptr;
   CommandWriter& writer = commands_->writer;
-  writer.resize_output(OnAllRanks::kNamed + CommandWriter::kNumber +
-                       CommandWriter::words_of(skip_layers.size()) + OnAllRanks::kClosing);
+  writer.make_room(OnAllRanks::kNamed + CommandWriter::kNumber +
+                   CommandWriter::words_of(skip_layers.size()) + OnAllRanks::kClosing);
   auto part = part_->fork_without(*its->part(), skip_layers);
   if (part == nullptr) return nullptr;
   auto fork = std::make_unique<OnAllRanks>(std::move(part), commands_->next_number, commands_);
