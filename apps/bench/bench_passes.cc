@@ -17,8 +17,9 @@
 namespace outrider::cli {
 namespace {
 
-constexpr int kCostCells = 32;
+constexpr int kCostCells = 32;  // characters of the widest bar
 
+// The object that --json prints. Durations are in seconds.
 std::string to_json(const PassCosts& costs, const Model& model, const PassesFlags& flags) {
   Json object = describe(model);
   object["context"] = flags.options.context;
@@ -41,7 +42,8 @@ std::string to_json(const PassCosts& costs, const Model& model, const PassesFlag
     prefill["tokens_per_second"] = costs.prefill->tokens_per_second();
     object["prefill"] = std::move(prefill);
   }
-  // The memory that was read is the processor's.
+  // The measured bandwidth is that of the processor's memory. A model on another device does not
+  // read it.
   if (!model.summary().device.empty()) return dump(object);
   const Spread& bandwidth = costs.bandwidth_bytes_per_second;
   object["bandwidth_bytes_per_second"] = bandwidth.median;
@@ -52,10 +54,11 @@ std::string to_json(const PassCosts& costs, const Model& model, const PassesFlag
   return dump(object);
 }
 
-std::string range_of(const Spread& seconds) {
+std::string range_of(const Spread& seconds) {  // "74.1 ms to 80.2 ms"
   return fmt::format("{} to {}", show_duration(seconds.least), show_duration(seconds.most));
 }
 
+// The table for people: one line for each number of rows, with a bar as long as its cost.
 std::string to_table(const PassCosts& costs, const Model& model, const PassOptions& options) {
   std::string text = describe_line(model, options.context) + "\n";
   const bool has_experts = costs.passes.front().experts > 0;

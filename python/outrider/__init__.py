@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outrider: language-model inference built around speculation.
 
-A drafter proposes tokens, and the target verifies them in one pass. By default the tokens are
-bit-identical to those of decoding without a drafter.
+A drafter proposes tokens, and the target verifies them in one pass. At temperature 0, the default,
+the tokens are bit-identical to those of decoding without a drafter. Above it they follow the same
+distribution; verify="coupled" keeps the tokens themselves for a given seed. A rule other than
+"exact" emits another distribution.
 """
 
 from typing import TYPE_CHECKING
@@ -66,7 +68,7 @@ __all__ = [
 if TYPE_CHECKING:
     from .transformers import TransformersGenerator, from_transformers
 
-# Names that need other packages, or take time to import, are loaded on first access.
+# These names import numpy, which takes time, so they are loaded on first access.
 _LATER = {
     "TransformersGenerator": "outrider.transformers",
     "from_transformers": "outrider.transformers",

@@ -11,43 +11,49 @@
 
 namespace outrider {
 
-// Rows of logits that a pass left in a device's memory. Not thread-safe.
+// Rows of logits that a pass left in a device's memory. Valid until the next pass into the
+// LogitRows that owns them (model/logit_rows.h). Not thread-safe.
 class DistantRows {
  public:
   virtual ~DistantRows() = default;
   DistantRows(const DistantRows&) = delete;
   DistantRows& operator=(const DistantRows&) = delete;
 
-  // The token of temperature 0 (LogitBlocks::likeliest), and its logit to the bit.
+  // The token of temperature 0, and its logit to the bit. It is the first token with the largest
+  // logit, as LogitBlocks::likeliest() in sampling/logit_blocks.h computes it.
   struct Likeliest {
     TokenId token = kNoToken;
     float logit = 0;
   };
   virtual Likeliest likeliest(int row) const = 0;
-  // All logits of a row, in host memory: copied when first called for, valid as long as this.
-  // Throws Error where the device is lost.
+  // All logits of a row, in host memory. The first call copies them from the device. Throws Error
+  // if the device is lost.
   virtual std::span<float> values(int row) = 0;
 
  protected:
   DistantRows() = default;
 };
 
-// A model's logits (size) of the next token. Code that needs only the likeliest tokens calls
-// sampling/transform.h; only code that needs a whole row calls values(). So a row that a device
-// holds need not be copied for the former. Valid until the next pass into its LogitRows. Not
-// thread-safe.
+// A model's logits (size) of the next token, indexed by token id. Code that needs only the
+// likeliest token calls likeliest_token() of sampling/transform.h: it need not copy a device's row.
+// Code that needs a whole row calls values(). Valid until the next pass into the LogitRows that
+// owns the row. Not thread-safe.
 class LogitRow {
  public:
   LogitRow() = default;
-  // The values must outlive the handle. A PenalisedRow changes them during its lifetime.
+  // The values must outlive the handle. A PenalisedRow (sampling/penalised_row.h) writes to them,
+  // and its destructor restores them.
   explicit LogitRow(std::span<float> values) : values_(values), size_(values.size()) {}
   // A row of `size` logits that a device holds; rows must outlive the handle.
   LogitRow(DistantRows& rows, int row, std::size_t size) : rows_(&rows), row_(row), size_(size) {}
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // All of them, in host memory; of a device's row they are copied there first.
+  // All of them, in host memory; a device's row is copied there first. Throws Error if the device
+  // is lost.
   std::span<const float> values() const { return in_host_memory(); }
+  // The logit of one token. `token` must be from 0 to size - 1. It copies a device's row, unless
+  // the token is the likeliest one.
   float at(TokenId token) const {
     if (rows_ != nullptr) {
       const DistantRows::Likeliest likeliest = rows_->likeliest(row_);
@@ -55,7 +61,8 @@ class LogitRow {
     }
     return in_host_memory()[static_cast<std::size_t>(token)];
   }
-  // The token of temperature 0 where it is known without the logits, else kNoToken.
+  // The token of temperature 0 if a device has found it already. kNoToken for a row in host memory,
+  // and if first() has cut that token off.
   TokenId known_likeliest() const {
     if (rows_ == nullptr) return kNoToken;
     const TokenId token = rows_->likeliest(row_).token;

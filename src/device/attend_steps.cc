@@ -41,6 +41,7 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
       shape.softcap,
       shape.softcap > 0 ? 1.0F / shape.softcap : 0.0F};
   std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
+  step.variant = shape.softcap > 0 ? 1 : 0;
   step.grid = {word(shape.n_heads), word(rows.most), word(shape.max_splits)};
   return step;
 }

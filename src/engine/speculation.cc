@@ -30,6 +30,7 @@
 namespace outrider {
 namespace {
 
+// Throws UsageError if the acceptance reads the drafter's distributions and it has none.
 void require_distributions(const Verification& verification, const std::string& drafter,
                            bool has_draft_prob) {
   if (!verification.acceptance->needs().draft_prob || has_draft_prob) return;
@@ -96,8 +97,9 @@ ForeignModel load_foreign(const Model& target, const LoadOptions& load,
     throw Error("load drafter", path.string(), "decoders, where vocabularies differ",
                 "an encoder-decoder");
   }
-  // Borrows the target's tokenizer, which outlives its drafter.
+  // A pointer that does not own: the target's tokenizer outlives the drafter.
   const std::shared_ptr<const Tokenizer> lent(std::shared_ptr<void>(), &target.tokenizer());
+  // said: the target's side. read: the foreign model's.
   const VocabularySide said = side_of(lent, target.language_model().config());
   const VocabularySide read = side_of(Tokenizer::load(path), foreign.model->config());
   foreign.forth = translate_vocabulary(said, read);
@@ -126,7 +128,8 @@ DrafterPlan read_plan(const SpeculationOptions& options) {
   return read_own_drafter(spec, options.own_drafter);
 }
 
-// find: returns nothing before the target is loaded.
+// find: finds the target's tokens by their spelling. Empty if only the specs are checked, before a
+// target is loaded.
 Plan read_speculation(const SpeculationOptions& options, const FindToken& find) {
   Plan plan;
   Speculation& speculation = plan.speculation;
@@ -153,7 +156,9 @@ Plan read_speculation(const SpeculationOptions& options, const FindToken& find) 
                                           : fmt::format("the tree {}", options.tree));
   }
   if (!plan.drafter) {
-    // Plain sampling is Gumbel coupling without a draft.
+    // Without drafts every acceptance emits the target's distribution. The coupled one is taken:
+    // with the same seed, plain sampling then gives the text that `verify = "coupled"` gives with
+    // drafts.
     speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
     return plan;
   }
@@ -251,8 +256,8 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
   const std::string& path = spec.required_value("model:PATH");
   const LoadOptions load =
       DrafterWeights::read(spec).options(make_load_options(options.drafter_options));
-  // Through the target's vocabulary it would give one distribution at a round's root and another
-  // along a given text; and its context is not counted in the target's tokens.
+  // A model with another vocabulary is refused. At a round's root it would give another
+  // distribution than along a given text, and its context is not counted in the target's tokens.
   if (const auto vocabulary = spec.text("vocabulary"); vocabulary && *vocabulary != "same") {
     throw UsageError("load drafter", options.drafter, "a drafter of the target's vocabulary",
                      "vocabulary=" + *vocabulary);
@@ -276,6 +281,8 @@ FindToken finder_of(const Tokenizer& tokenizer) {
   return [&tokenizer](std::string_view spelling) { return tokenizer.find(spelling); };
 }
 
+// Adds the drafter and what follows from it: whether the rule's distribution depends on the prefix
+// alone (RuleScope).
 Speculation with_drafter(Plan plan, std::shared_ptr<Drafter> drafter) {
   Speculation& speculation = plan.speculation;
   speculation.drafter = std::move(drafter);
@@ -294,6 +301,8 @@ Speculation make_speculation(const Tokenizer& tokenizer, const SpeculationOption
                              const std::shared_ptr<const TreeShape>& shape) {
   Plan plan = read_speculation(options, finder_of(tokenizer));
   if (!plan.drafter) return std::move(plan.speculation);
+  // `drafter` was made with the object `shape`, by whose address composite drafters recognise their
+  // own shape. This plan has made another object.
   const bool is_own = options.tree.empty() && plan.speculation.shape == plan.drafter->shape;
   if (is_own) plan.speculation.shape = shape;
   return with_drafter(std::move(plan), std::move(drafter));

@@ -28,7 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kOperation = "simulate acceptance";
 
-// Enough rounds for buffers to grow, weights to be loaded and threads to be awake.
+// Tokens of a warm-up text: enough rounds for buffers to grow, weights to be loaded and threads to
+// be awake.
 constexpr int kWarmUp_tokens = 16;
 
 // One decoded text.
@@ -36,11 +37,11 @@ struct DecodedText {
   std::vector<TokenId> ids;  // the generated ones
   StreamCounts counts;
   std::int64_t drafter_passes = 0;
-  double seconds = 0;  // without the prompt
+  double seconds = 0;  // of decoding, without the prompt
   RoundTimes times;    // included in it
 };
 
-// A way of decoding one prompt, repeatedly.
+// A way of decoding one prompt, repeatedly: with a drafter and a shape of drafts, or without.
 class Way {
  public:
   // drafter: null for plain decoding. All must outlive it.
@@ -51,7 +52,9 @@ class Way {
         decoder_(model.language_model(), drafter, *speculation.acceptance, std::move(shape),
                  speculation.stop.get()) {}
 
-  // `between` is called before every round.
+  // Decodes max_tokens tokens at temperature 0; end tokens do not end the text. `between` is called
+  // before every pass of the prompt and every round; what it throws ends the decoding. Throws Error
+  // for a NaN logit.
   DecodedText decode(std::span<const TokenId> prompt, int max_tokens,
                      const std::function<void()>& between) {
     CounterChance chance(0);  // nothing is drawn at temperature 0
@@ -64,7 +67,7 @@ class Way {
     } end{decoder_, stream};
     decoder_.begin(stream, [&between] {
       between();
-      return false;
+      return false;  // not cancelled
     });
 
     DecodedText text;
@@ -74,7 +77,7 @@ class Way {
       if (std::isnan(at.views.logits(committed.logits_node).at(committed.id))) {
         throw Error(kOperation, "logits", "numbers", "NaN (the model's weights may be broken)");
       }
-      return false;
+      return false;  // the text goes on to max_total
     };
     RoundHooks hooks;
     hooks.before = [&between](std::span<Stream* const>) { between(); };
@@ -101,7 +104,8 @@ class Way {
   SequenceId next_id_ = 0;
 };
 
-// The results of one way, one value per round.
+// The results of one way, one value per round of the measurement, in seconds. The last three are
+// means over the passes of a text.
 struct WaySamples {
   std::vector<double> seconds;
   std::vector<double> target_pass;
@@ -119,6 +123,7 @@ struct WaySamples {
   }
 };
 
+// Every text of a way has the same counts, so the last one's remain.
 void count(const DecodedText& text, SimulatedTree& result) {
   result.target_passes = text.counts.target_passes;
   result.drafter_passes = text.drafter_passes;
@@ -217,7 +222,7 @@ Simulation simulate_acceptance(const Model& target, const SpeculationOptions& dr
     const std::string prefix = fmt::format("round {} of {}, ", round, options.rounds);
     begin_step(prefix + "plain");
     const DecodedText again = plain_way.decode(prompt, options.max_tokens, between);
-    require_plain_text(again.ids, plain_ids, "nothing");
+    require_plain_text(again.ids, plain_ids, "nothing");  // without a drafter
     plain_samples.add(again);
     ++n_done;
     for (std::size_t index = 0; index < ways.size(); ++index) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A forwarded stream of server-sent events, and its end if the sender dies.
 
-Clients get whole events only. A stream that stops before its last event ends with an error event in
-the format of its interface; no part of it is sent again. Independent of Ray and HTTP.
+Clients get whole events only. If a stream stops before its last event, the caller sends the event of
+error_event() instead of the rest. This module imports neither Ray nor HTTP.
 """
 
 import json
@@ -13,13 +13,16 @@ from typing import List
 class EventStream:
     """Splits one stream's bytes into events, and knows whether the last event has come."""
 
+    # path: of the request, with or without a query. It tells the interface: OpenAI's completions, chat
+    # or responses, or Anthropic's messages.
     def __init__(self, path: str):
         self._path = path
         self._held = b""
         self._last = b""
 
     def push(self, data: bytes) -> bytes:
-        """The events that are now complete, unchanged."""
+        """The events that are now complete, unchanged. An event ends with two newlines, as outrider's
+        server writes them."""
         self._held += data
         end = self._held.rfind(b"\n\n")
         if end < 0:
@@ -32,6 +35,7 @@ class EventStream:
         """Whether the stream so far ends with the interface's last event, or with an error of the
         server's own."""
         name, data = _fields(self._last)
+        # The server writes the key "error" first, without blanks.
         if name == "error" or data.startswith('{"error"'):
             return True
         if _is(self._path, "/v1/messages"):
@@ -52,7 +56,8 @@ class EventStream:
 
 
 def error_body(path: str, status: int, message: str) -> dict:
-    """An error in the format of the interface to which `path` belongs."""
+    """An error in the format of the interface to which `path` belongs. status: of HTTP, which decides
+    the error's type."""
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": "overloaded_error" if status in (429, 503) else "api_error",
                                            "message": message}}
@@ -69,6 +74,7 @@ def _event(data: dict, name: str = "") -> bytes:
     return f"{head}data: {json.dumps(data)}\n\n".encode()
 
 
+# An event's name and its data; lines of data are joined.
 def _fields(event: bytes):
     name = ""
     data: List[str] = []

@@ -9,15 +9,21 @@
 #include "chat_template/values/characters.h"
 #include "chat_template/values/printed.h"
 
+// Formats numbers as Python's % and format() do: jinja templates call both. In a NumberForm '\0'
+// and a negative precision mean that the text gives none. Callers check that the type fits the
+// number and that the precision is at most kWidest. Known differences from Python:
+// zeros that fill a width get no separators; without a type, the precision 3 prints 123.0 as
+// "123.0" and not as "1.23e+02".
 namespace outrider::jinja {
 namespace {
 
+// The sign to print; `sign` is NumberForm::sign.
 std::string sign_of(bool is_negative, char sign) {
   if (is_negative) return "-";
   return sign == '-' ? "" : std::string(1, sign);
 }
 
-// Inserts a separator before every group of digits from the right.
+// Inserts a separator between groups of `size` digits, counted from the right.
 std::string grouped(std::string_view digits, char separator, std::size_t size) {
   std::string out;
   for (std::size_t i = 0; i < digits.size(); ++i) {
@@ -27,6 +33,7 @@ std::string grouped(std::string_view digits, char separator, std::size_t size) {
   return out;
 }
 
+// Sign and digits, filled to the form's width. With the alignment '=' the fill is after the sign.
 std::string joined(const std::string& sign, const std::string& body, const NumberForm& form) {
   if (form.align != '=' || form.width <= 0) return padded(sign + body, form, '>');
   std::string out = sign;
@@ -35,7 +42,8 @@ std::string joined(const std::string& sign, const std::string& body, const Numbe
   return out + body;
 }
 
-// The digits of a finite number that is not negative.
+// The digits of a finite number that is not negative. type: 'e', 'f' or 'g'; alternate: keeps the
+// point and zeros, as C's flag # does.
 std::string digits_of(double value, char type, std::int64_t precision, bool alternate) {
   const int places = static_cast<int>(precision);
   switch (type) {
@@ -121,7 +129,7 @@ std::string format_real(double value, const NumberForm& form) {
     digits = digits_of(percent ? magnitude * 100 : magnitude, type,
                        form.precision < 0 ? 6 : form.precision, form.alternate);
     if (percent) digits += '%';
-    // Without a type there is at least one digit after the point.
+    // Python prints at least one digit after the point if the form has no type.
     if (form.type == '\0' && digits.find_first_of(".e") == std::string::npos) digits += ".0";
   }
   if (form.type == 'E' || form.type == 'G' || form.type == 'F') digits = to_upper(digits);

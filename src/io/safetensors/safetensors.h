@@ -14,16 +14,24 @@
 
 namespace outrider {
 
-// Maps one .safetensors file. Throws Error on anything malformed: short file, header length beyond
-// the file or absurd, invalid JSON header, unknown dtype, negative or overflowing shapes, offsets
-// that are reversed, outside, overlapping, leave holes or do not fit dtype x shape.
+// Maps one .safetensors file into memory. Throws Error for a file that cannot be mapped or is
+// malformed:
+// - shorter than the header length says, or a header above 100 MB (kLongestJson);
+// - a header that is not the format's JSON, or that names a tensor twice;
+// - a negative dimension, or a shape whose size overflows 63 bits;
+// - data offsets that are reversed, outside the data, or unfit for dtype and shape;
+// - tensors that overlap, or bytes that belong to none.
+// An unknown dtype is no error: such a tensor has the type ElementType::foreign.
 std::unique_ptr<TensorSource> open_safetensors(const std::filesystem::path& file);
 
-// A Hugging Face directory: model.safetensors, or the shards named by model.safetensors.index.json.
-// Throws Error if neither exists, a shard is missing, or the index and the shards disagree.
+// A Hugging Face directory: model.safetensors if it exists, else the shards that
+// model.safetensors.index.json names. Throws Error as open_safetensors() does, and if both are
+// missing, the index is malformed, or a shard lacks a tensor that the index places there. Tensors
+// that the index does not name are ignored.
 std::unique_ptr<TensorSource> open_safetensors_directory(const std::filesystem::path& directory);
 
-// The same checks over bytes in memory (for fuzzing and tests); `bytes` must outlive the result.
+// As open_safetensors(), from bytes in memory (for fuzzing and tests). `bytes` must outlive the
+// result. `description` names them in error messages, as a path does.
 std::unique_ptr<TensorSource> parse_safetensors(std::span<const std::byte> bytes,
                                                 std::string description);
 

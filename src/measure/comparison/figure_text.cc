@@ -12,9 +12,10 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
-// The name without folders in its paths: "model:/a/b/c.gguf@auto" -> "model:c.gguf@auto".
+// The method's name, which holds specs (base/spec.h), without the folders of paths:
+// "model:/a/b/c.gguf@auto" -> "model:c.gguf@auto".
 std::string without_folders(std::string_view name) {
-  constexpr std::string_view kPunctuation = ":,+@=";
+  constexpr std::string_view kPunctuation = ":,+@=";  // after each of these a path may begin
   std::string label;
   std::size_t begin = 0;  // the beginning of the part of `label` that a slash would remove
   for (std::size_t index = 0; index < name.size(); ++index) {
@@ -113,11 +114,12 @@ std::vector<std::string> comparison_facts(const MethodComparison& comparison) {
       fmt::join(options.temperatures, " and "),
       counted(static_cast<std::size_t>(options.repeats), "round"), options.seed));
   if (comparison.passes) {
-    // On a quiet machine the rounds of a pass vary by a tenth (docs/performance.md); one that takes
-    // half as long again had to wait for other programs.
+    // On a quiet machine the times of a pass lie within a tenth of their median
+    // (docs/performance.md). If the longest takes 1.5 times the shortest, other programs must have
+    // run.
     constexpr double kDisturbed = 1.5;
     constexpr double kMilli = 1e3;
-    const Spread& pass = comparison.passes->passes.front().seconds;
+    const Spread& pass = comparison.passes->passes.front().seconds;  // of one row (PassCosts)
     if (pass.most > kDisturbed * pass.least) {
       facts.push_back(fmt::format(
           "The machine was not quiet: a pass of one row took {:.1f} to {:.1f} ms. Seconds "
@@ -135,7 +137,8 @@ std::vector<std::string> comparison_facts(const MethodComparison& comparison) {
 }
 
 std::vector<std::string> bound_formulas() {
-  // Parentheses around literals in several parts show that no comma is missing.
+  // A literal of several parts stands in parentheses: clang-tidy would suspect a missing comma
+  // (bugprone-suspicious-missing-comma).
   return {
       ("c(n): a pass of the target over n rows divided by one over a single row, measured on this "
        "machine. d: a drafted level divided by a pass of plain decoding."),

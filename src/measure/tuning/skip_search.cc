@@ -11,7 +11,8 @@
 namespace outrider {
 namespace {
 
-// The best quarter of the trials counts as good, as in hyperopt, an implementation of the method.
+// The best quarter of the trials counts as good. hyperopt, a library with a tree-structured Parzen
+// estimator (skip_search.h), does the same.
 constexpr std::size_t kGoodOneIn = 4;
 // The number of candidates from which the most promising is tried: hyperopt's default.
 constexpr int kCandidates = 24;
@@ -44,7 +45,7 @@ class Search {
     run(choice);
   }
 
-  // Returns false if nothing untried was found.
+  // Scores one more subset. Returns false, and scores none, if it found no untried subset.
   bool try_next() {
     std::stable_sort(trials_.begin(), trials_.end(),
                      [](const Trial& a, const Trial& b) { return a.score > b.score; });
@@ -76,10 +77,12 @@ class Search {
     return n > 0 && n < static_cast<std::ptrdiff_t>(n_layers_) && !tried_.contains(choice);
   }
 
-  // In [0, 1), the same with every standard library.
+  // Uniform in [0, 1). Computed by hand, since std::uniform_real_distribution differs between
+  // standard libraries.
   double uniform() { return static_cast<double>(random_() >> 11U) * 0x1p-53; }
 
-  // The best one with one layer changed, chosen among untried ones.
+  // Writes the best trial's subset with one layer flipped, drawn from the untried ones. Returns
+  // false if all are tried.
   bool neighbour(Choice& out) {
     std::vector<std::size_t> layers(n_layers_);
     std::iota(layers.begin(), layers.end(), 0);
@@ -93,8 +96,8 @@ class Search {
     return false;
   }
 
-  // The probability that a layer is skipped in the trials from `first` to `last`, with one yes and
-  // one no added.
+  // By layer: the share of trials in [first, last) that skip it, with two more trials added. One of
+  // these skips the layer, the other does not, so no share is 0 or 1.
   std::vector<double> shares(std::size_t first, std::size_t last) const {
     std::vector<double> share(n_layers_);
     for (std::size_t layer = 0; layer < n_layers_; ++layer) {
@@ -107,6 +110,8 @@ class Search {
     return share;
   }
 
+  // Draws candidates by the shares of the good trials, and writes the one with the largest ratio of
+  // probabilities, good over others. Returns false if no draw was untried.
   bool promising(Choice& out) {
     const std::size_t n_good = std::max<std::size_t>(trials_.size() / kGoodOneIn, 1);
     const std::vector<double> good = shares(0, n_good);
@@ -115,7 +120,7 @@ class Search {
     int n_candidates = 0;
     for (int draw = 0; draw < kMaxDraws && n_candidates < kCandidates; ++draw) {
       Choice choice(n_layers_);
-      double promise = 0;
+      double promise = 0;  // the logarithm of that ratio
       for (std::size_t layer = 0; layer < n_layers_; ++layer) {
         choice[layer] = uniform() < good[layer];
         promise += choice[layer] ? std::log(good[layer] / others[layer])
@@ -132,7 +137,7 @@ class Search {
   std::size_t n_layers_;
   std::mt19937_64 random_;
   const std::function<double(const std::vector<int>&)>* score_;
-  std::vector<Trial> trials_;  // sorted before try_next(), the best first
+  std::vector<Trial> trials_;  // try_next() sorts them, the highest score first
   std::set<Choice> tried_;
 };
 

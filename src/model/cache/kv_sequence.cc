@@ -58,7 +58,7 @@ void KvSequence::finish_encoder() {
 
 void KvSequence::ensure_slots(int n_new) {
   const Reservation reservation{this, n_new};
-  reserve({&reservation, 1});
+  ensure_slots({&reservation, 1});
 }
 
 void KvSequence::ensure_slots(std::span<const Reservation> reservations) {

@@ -31,9 +31,8 @@ AnchoredBlocks::AnchoredBlocks(const Tensor& text, const Tensor& text_weights,
                                   .topk(std::min<std::int64_t>(choice.n_blocks, length), 1);
   anchors = places;
 
-  const Tensor wanted =
-      // Places after the end.
-      places.unsqueeze(-1) + torch::arange(n_followed + 1, places.options());
+  // The places of anchors and drafted tokens; some may be after the sequence's end.
+  const Tensor wanted = places.unsqueeze(-1) + torch::arange(n_followed + 1, places.options());
   const Tensor there = wanted.clamp_max(length - 1);
   const auto at = [&](const Tensor& of) {
     return of.gather(1, there.flatten(1)).view(there.sizes());

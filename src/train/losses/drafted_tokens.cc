@@ -15,6 +15,8 @@ using torch::Tensor;
 
 namespace {
 
+// The draft vocabulary as a tensor (n_drafted) int64; all tokens if `ids` is empty. Throws Error
+// unless ids ascend strictly and are in the vocabulary.
 Tensor checked_ids(const std::vector<TokenId>& ids, int vocabulary_size) {
   if (ids.empty()) return torch::arange(vocabulary_size, torch::kInt64).to(training_device());
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -46,18 +48,21 @@ DraftedTokens::Distributions DraftedTokens::distributions_of(const Tensor& logit
 }
 
 Tensor DraftedTokens::losses(const Tensor& logits, const Distributions& dists) {
+  // Rows whose likeliest token the head cannot draft have the loss 0.
   return compare_distributions(logits, dists.drafted_logits).cross_entropy * dists.counts;
 }
 
 Tensor DraftedTokens::agrees(const Tensor& logits, const Distributions& dists) const {
   const torch::NoGradGuard no_grad;
-  // Ids ascend, so ties go to the lowest id here as well.
+  // argmax() takes the first of equal logits. Ids ascend, so that is the lowest id here, as in
+  // `best`.
   const Tensor chosen = ids_.index_select(0, logits.argmax(-1).flatten()).view_as(dists.best);
   return (chosen == dists.best).to(logits.scalar_type());
 }
 
 Tensor DraftedTokens::overlaps(const Tensor& logits, const Distributions& dists) const {
   const torch::NoGradGuard no_grad;
+  // The head gives tokens outside its vocabulary the probability 0.
   const Tensor all = torch::full_like(dists.logits, -std::numeric_limits<double>::infinity())
                          .index_copy(-1, ids_, logits);
   return compare_distributions(all, dists.logits).overlap;

@@ -9,6 +9,8 @@
 // These read slot_of[], weights[], and the query from query_at on.
 
 layout(local_size_x = 64) in;
+// A form of its own: what drivers compile for the cap would cost those without one seconds.
+layout(constant_id = 0) const uint kCapsScores = 0u;
 layout(push_constant) uniform Numbers {
   uint n_heads;
   uint n_kv_heads;
@@ -20,7 +22,7 @@ layout(push_constant) uniform Numbers {
   float scale;
   uint first_head;  // of the row's heads
   uint heads_of_row;
-  float cap;  // of scores; 0: none
+  float cap;  // of scores, where they have one
   float inverse_cap;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
@@ -111,7 +113,7 @@ void attend() {
     float score = uintBitsToFloat(kMinusInfinity);
     if (lane < n && position >= first_key) {
       score = score_of(lane);
-      if (cap > 0.0) score = capped(score, cap, inverse_cap);
+      if (kCapsScores != 0u) score = capped(score, cap, inverse_cap);
     }
     weights[lane] = score;
     barrier();
