@@ -133,7 +133,7 @@ struct ReadInPieces {
   }
 };
 
-// Of every script, with tools and without, whole and cut off behind any token.
+// Of every script, with tools and without, whole and cut off behind a few tokens.
 TEST_F(ChatTurns, SayInPiecesWhatTheySayAsAWhole) {
   Generator generator(model_);
   int n_before_the_end = 0;

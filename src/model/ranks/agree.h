@@ -29,8 +29,9 @@ std::string program_checksum();
 // A checksum, as text, of a model: the first MiB of its configuration (config.json, or the
 // beginning of a GGUF file), the name, type and shape of every tensor, and samples of their bytes:
 // 64 bytes at 8 places of each tensor, at fewer where there are more than 4096 tensors, and of
-// every k-th tensor alone where there are more than kMaxSamples. So it reads 2 MiB at most,
-// whatever the file says, and 32,768 pages of it. (All bytes would be what other ranks hold, too.)
+// every k-th tensor alone where there are more than kMaxSamples. So it reads 2 MiB of tensors at
+// most, whatever the file says, and 32,768 places of them. (All bytes would be what other ranks
+// hold, too.)
 //
 // It detects another model, another architecture or setting, another quantisation, and a fine-tune
 // that changed numbers in most tensors. It does not detect a change between the samples: a damaged
