@@ -31,13 +31,13 @@ std::shared_ptr<Ranks>& ranks_of_process() {
   return ranks;
 }
 
-// Of another rank than the first.
+// For ranks other than 0.
 std::atomic<bool> follower_signalled{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 // Ctrl-C reaches all processes of a terminal; mpirun and service managers send SIGTERM to all of
-// them. In passes the first one ends its texts, and then these end with it. While they load, or
-// wait for others that do, the signal ends them.
+// them. During passes rank 0 ends its texts, and then the other ranks end with it. While they load,
+// or wait for others that do, the signal ends them.
 void note_signals_of_follower() {
   struct sigaction action = {};
   action.sa_handler = [](int) { follower_signalled.store(true); };
@@ -50,7 +50,7 @@ void note_signals_of_follower() {
   }
 }
 
-// What the command on the first rank is, and how the others hear of its end.
+// Runs the command on rank 0, and tells the others when it ends.
 int lead_ranks(const RankedCommand& command, const Run& run, const std::shared_ptr<Ranks>& ranks) {
   const auto end = [&ranks](std::string_view why) {
     ranks->give_up(why);
@@ -68,7 +68,8 @@ int lead_ranks(const RankedCommand& command, const Run& run, const std::shared_p
     throw;
   } catch (const LostRank& error) {
     const bool is_interrupted = Interrupt::signal_flag()->load();
-    // A launcher that passed the signal on soon kills what is left: the line comes before the end.
+    // A launcher that forwarded the signal soon kills the remaining processes: the line must be
+    // printed before the end.
     if (is_interrupted) print_error(error.what());
     end(error.what());
     if (!is_interrupted) throw;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/include_graph.py, on a tree of its own: the edges it counts, and what it objects to.
+// tools/include_graph.py, on a tree written by the test: the edges that it counts, and the faults
+// that it reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -146,7 +146,7 @@ std::string objection(const std::string& path, const Include& include) {
         (file.starts_with("eval") || path.starts_with("apps/trainer/answer_score"))) {
       return {};
     }
-    // Nor has the server.
+    // The server has none either.
     if (file.starts_with("serve") && first_part == "server") return {};
     // The trainer of vocabularies has no public header: it is linked into the program alone.
     if (file.starts_with("train_tokenizer") && first_part == "vocabulary_training") return {};
@@ -158,7 +158,7 @@ std::string objection(const std::string& path, const Include& include) {
     return first_part == "outrider" || is_own ? "" : "bindings stand on the public headers";
   }
 
-  const std::string layer = path.substr(4, path.find('/', 4) - 4);  // behind "src/"
+  const std::string layer = path.substr(4, path.find('/', 4) - 4);  // after "src/"
   if (!is_layer(layer)) return "stands in no known layer";
   if (layer == "kernels" && !is_test) {
     const bool is_own = include.quoted && first_part == "kernels";

@@ -95,7 +95,7 @@ void take_model_flags(BenchFlags& flags) {
                      flags.weights);
   }
   flags.model.options.weights = flags.weights;
-  const std::vector<std::string>& devices = flags.plan.devices;  // with --plan, those on paper
+  const std::vector<std::string>& devices = flags.plan.devices;  // with --plan, predefined devices
   if (flags.plan.chosen || devices.empty()) return;
   if (devices.size() > 1) {
     throw UsageError("read flags", "--device", "one device, where passes run", devices[1]);

@@ -38,7 +38,7 @@ int run_plan(const PlanFlags& flags, const PlanRun& run);
 // For --check; rows and rounds are the flags of --passes.
 struct PlanCheckRun {
   std::vector<int> rows;      // empty: the check's default
-  std::vector<int> contexts;  // likewise
+  std::vector<int> contexts;  // empty: the check's default
   int rounds = 5;
   bool json = false;
 };

@@ -54,7 +54,8 @@ int fail(int status, std::string_view message) {
 }
 
 void print_error(std::string_view message) {
-  // The library's own messages are shorter; CLI11 and the standard library quote without limit.
+  // The library's own messages are shorter; messages of CLI11 and the standard library quote input
+  // without a limit.
   constexpr std::size_t kLongest_bytes = 950;
   std::string text = one_line(message);
   if (text.size() > kLongest_bytes) {

@@ -14,12 +14,13 @@ int enter(const char* name, int argc, char** argv, int (*run_program)(int, char*
 
 // One line on standard error; returns `status`.
 int fail(int status, std::string_view message);
-// The same line at once, whichever process this is of several (speak_after_the_first).
+// Prints the same line at once, on any of several processes (speak_after_the_first).
 void print_error(std::string_view message);
 
-// This process is another than the first of several that run the same command line: fail() waits
-// for two seconds and names it. As a rule the first one has said the same by then, and its status
-// has made the launcher end this one. What it alone has to say, it says.
+// Declares that this process is not the first of several that run the same command line: fail()
+// waits for two seconds and names it. Usually the first process has reported the same error
+// meanwhile, and its exit status has made the launcher end this one. An error of this process alone
+// is still reported.
 void speak_after_the_first(int rank);
 
 // Reads the command line. "--name=" gives --name the empty text, as --name "" does; CLI11 by itself

@@ -30,7 +30,8 @@ class Interrupt {
   void stop();                   // ends the text like a signal, but raised() stays false
   void reset();                  // clears the request, except SIGTERM's
   static bool must_end();        // SIGTERM has come: begin nothing new
-  // Set by the first signal since the last reset(); for who waits where no object is at hand.
+  // Set by the first signal since the last reset(). For code that waits without access to an
+  // object.
   static const std::atomic<bool>* signal_flag();
   // Clears SIGTERM after the command has handled it: the exit status is then the command's own.
   static void settle();

@@ -12,7 +12,7 @@
 namespace outrider::cli {
 
 struct GrammarFlags {
-  std::string grammar;      // a file; empty: not given, likewise below
+  std::string grammar;      // a file; empty: not given, as for the flags below
   std::string json_schema;  // a file
   std::string regex;
 };

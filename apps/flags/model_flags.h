@@ -34,7 +34,7 @@ void add_model_path(CLI::App& app, std::string& path);
 
 // Which model to load, and how to store and run it.
 void add_loading_flags(CLI::App& app, ModelFlags& flags);
-// On which device passes run. bench has a flag of its own, which also names devices on paper.
+// The device of passes. bench has a flag of its own, which also accepts predefined devices.
 void add_device_flag(CLI::App& app, ModelFlags& flags);
 // What rides ahead.
 void add_drafter_flags(CLI::App& app, ModelFlags& flags);

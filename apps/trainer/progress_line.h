@@ -25,8 +25,8 @@ class ProgressLine {
   Clock::time_point next_draw_;
   double smooth_loss_ = 0;
   double seconds_ = 0;  // of the steps shown, recent ones weighted most
-  double tokens_ = 0;   // likewise
-  double steps_ = 0;    // likewise
+  double tokens_ = 0;   // weighted in the same way
+  double steps_ = 0;    // weighted in the same way
   double held_out_ = -1;
 };
 

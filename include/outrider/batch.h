@@ -101,7 +101,7 @@ class Batch {
 
   // Writes an ended text that is kept (BatchOptions::max_kept) with the keys and values of the
   // target. If a longer text that begins with it took its place, writes that one. The file appears
-  // whole or not at all. Throws Error where no such text is kept.
+  // whole or not at all. Throws Error if no such text is kept.
   SavedText save_text(RequestId id, const std::filesystem::path& path);
   // Reads a saved text, written by this or another process, and keeps it. Prompts that begin with
   // its tokens skip them, with unchanged bits; drafters run these tokens themselves. Throws Error

@@ -35,15 +35,15 @@ class LostRank : public Error {
   using Error::Error;
 };
 
-// A device that passes run on (outrider/devices.h) was lost: its driver gave up on it. A model on
-// it cannot be used any more.
+// A device for passes (outrider/devices.h) was lost: its driver gave up on it. A model on it cannot
+// be used any more.
 class LostDevice : public Error {
  public:
   using Error::Error;
 };
 
-// A device has no room for what was asked. Nothing has changed; something smaller may find room,
-// and so may this, once others have ended.
+// A device has too little memory for the request. Nothing has changed. A smaller request may
+// succeed, and so may this one once others have ended.
 class NoDeviceMemory : public Error {
  public:
   using Error::Error;

@@ -85,7 +85,7 @@ class OwnDrafter {
   // A text begins; its tokens are the prompt. A preempted text (--kv-memory) ends and begins again;
   // its tokens then include what was generated before.
   virtual void begin(const OwnText& /*text*/) {}
-  // Drafts the text's next tokens; may add none. Not called if there is no room for any.
+  // Drafts the text's next tokens; may add none. Not called if there is no budget for any.
   virtual void propose(const OwnText& text, OwnDraft& draft) = 0;
   // Called after each round of the text, drafted or not, with the new tokens in `text`. accepted:
   // the accepted nodes of the last draft in text order; each is a child of the one before it. After

@@ -25,13 +25,14 @@ struct ReplyParserOptions;
 //
 // A call is a call_begin, call_arguments, and a call_end; calls do not overlap, and content and
 // reasoning come between them. A call that breaks off ends with `complete` false. Its text then
-// follows as content, with `of_broken_call`: all pieces of content together are ChatTurn::read()'s.
+// follows as content, with `of_broken_call`. All pieces of content together are the content of
+// ChatTurn::read().
 struct ReplyEvent {
   enum class Kind { content, reasoning, call_begin, call_arguments, call_end };
   Kind kind = Kind::content;
   // The next piece of content, of reasoning, or of a call's arguments (the text of a JSON object).
   std::string_view text = {};
-  int call = -1;               // index of the call in the reply, from 0; broken ones count
+  int call = -1;               // index of the call in the reply, from 0; broken ones are counted
   std::string_view name = {};  // for call_begin
   // For call_begin, or for call_end if the text gives it only after the arguments. Few forms have
   // one.
@@ -40,12 +41,12 @@ struct ReplyEvent {
   bool of_broken_call = false;  // content that was passed on as a call before
 };
 
-// Events depend on the text alone, not on how it is cut into pushes: consecutive pieces of one kind
-// make the same text for every cut. If every push has whole characters (UTF-8), so has every event.
-// The time is linear in the text.
+// Events depend only on the text, not on how it is cut into pushes: consecutive pieces of one kind
+// concatenate to the same text for every cut. If every push has whole characters (UTF-8), so has
+// every event. The time is linear in the text.
 //
 // Not thread-safe: a reader reads one reply, and calls back from within push() and finish(). It
-// keeps what it needs of its ChatTurn. Unusable after an exception from the callback.
+// keeps the parts of its ChatTurn that it needs. Unusable after an exception from the callback.
 class ReplyReader {
  public:
   using Callback = std::function<void(const ReplyEvent&)>;
@@ -56,11 +57,11 @@ class ReplyReader {
   ReplyReader(ReplyReader&&) noexcept;
   ReplyReader& operator=(ReplyReader&&) noexcept;
 
-  // The next bytes of the text, as TokenEvent::text has them. Throws UsageError behind finish().
+  // Adds the next bytes of the text, as in TokenEvent::text. Throws UsageError after finish().
   void push(std::string_view text);
-  // The text has ended: gives what was held back. `whole` is the text from its beginning, as
-  // GenerateResult::text has it; what was not pushed of it is read first. Empty: all was pushed.
-  // Does nothing the second time.
+  // Called at the end of the text: reports the pieces that were held back. `whole` is the text from
+  // its beginning, as in GenerateResult::text; the part that was not pushed is read first. Empty:
+  // all was pushed. A second call does nothing.
   void finish(std::string_view whole = {});
 
   int n_calls() const;  // complete ones so far

@@ -14,7 +14,7 @@ namespace outrider {
 
 // Values that the files do not give are empty.
 struct SamplingDefaults {
-  std::optional<double> temperature;  // 0 where a file asks for the likeliest token
+  std::optional<double> temperature;  // 0 if a file asks for the likeliest token
   std::optional<int> top_k;
   std::optional<double> top_p;
   std::optional<double> min_p;

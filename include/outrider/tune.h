@@ -31,7 +31,7 @@ namespace outrider {
 // Input of tree planning: acceptance rates by rank, and the costs of a round's parts.
 struct TreeProfile {
   std::string target;   // what was measured, as information for users
-  std::string drafter;  // likewise
+  std::string drafter;  // as information for users
   double temperature = 0;
   // How the children of a node were proposed: a value of the key "siblings" of trees.
   std::string siblings = "without";

@@ -10,7 +10,7 @@
 namespace outrider::python {
 namespace {
 
-// "auto", "none", "required", a tool's name, or OpenAI's object of a function.
+// "auto", "none", "required", a tool's name, or OpenAI's object that names a function.
 ToolChoice read_tool_choice(const py::object& choice) {
   if (choice.is_none()) return {};
   py::object name = choice;
@@ -37,8 +37,8 @@ ChatRequest make_chat_request(const Model& model, const ChatArguments& arguments
   if (generate.seeds.size() != 1 || !generate.encoder_prompt.is_none()) {
     throw UsageError("chat", "keywords", "one seed and no encoder_prompt", "others");
   }
-  // Each member by itself: where a braced list within a braced list is followed by a member that
-  // throws, g++ 12 frees the inner list's parts twice.
+  // Set one by one: if a braced list within a braced list is followed by a member that throws, g++
+  // 12 frees the inner list's parts twice.
   ChatTurnOptions options;
   options.messages = to_json(arguments.messages);
   options.chat.tools = to_json(arguments.tools);

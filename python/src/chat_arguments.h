@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the arguments of chat() and stream_chat() ask for.
+// The arguments of chat() and stream_chat().
 #ifndef OUTRIDER_PYTHON_CHAT_ARGUMENTS_H_
 #define OUTRIDER_PYTHON_CHAT_ARGUMENTS_H_
 
@@ -10,7 +10,7 @@
 
 namespace outrider::python {
 
-// As Python has them.
+// In the form of Python.
 struct ChatArguments {
   py::object messages;
   py::object tools;
@@ -19,7 +19,7 @@ struct ChatArguments {
   bool parallel_calls = true;
   bool trust_messages = false;
   py::object sampling;
-  py::kwargs keywords;  // generate()'s
+  py::kwargs keywords;  // those of generate()
 };
 
 // A turn, and the request that generates it.
@@ -29,7 +29,7 @@ struct ChatRequest {
   py::object on_token;  // None, or a function
 };
 
-// Throws as ChatTurn and read_arguments(), and UsageError for what only generate() takes.
+// Throws as ChatTurn and read_arguments(), and UsageError for arguments of generate() only.
 ChatRequest make_chat_request(const Model& model, const ChatArguments& arguments);
 
 }  // namespace outrider::python

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an assistant said, whole and in pieces: outrider.Reply and outrider.ReplyPiece.
+// An assistant's reply, whole and in pieces: outrider.Reply and outrider.ReplyPiece.
 #ifndef OUTRIDER_PYTHON_CHAT_REPLY_H_
 #define OUTRIDER_PYTHON_CHAT_REPLY_H_
 
@@ -17,14 +17,14 @@ struct ChatReply {
   py::object result;  // a Result
 };
 
-// A ReplyEvent that outlives its call.
+// A ReplyEvent that outlives its callback.
 struct ReplyPiece {
   ReplyEvent::Kind kind = ReplyEvent::Kind::content;
   std::string text = {};
   int call = -1;
   std::string name = {};
   std::string id = {};
-  std::optional<ReplyCall> whole = {};  // of the end of a call that is complete
+  std::optional<ReplyCall> whole = {};  // at the end of a complete call
   bool of_broken_call = false;
 };
 

@@ -41,7 +41,7 @@ void ChatStream::Pieces::add(const ReplyEvent& event) {
   queue.push_back(std::move(piece));
 }
 
-// The pieces of a token are there before on_token is called: it may use the stream.
+// The pieces of a token are stored before on_token is called, because it may use the stream.
 ReplyPiece ChatStream::next() {
   const CallInProgress call_in_progress;
   while (pieces_->queue.empty()) {
@@ -59,15 +59,15 @@ ReplyPiece ChatStream::next() {
   return piece;
 }
 
-// A text that failed has said what it has said: no more pieces, and no reply.
+// After an error there are no more pieces, and no reply.
 void ChatStream::end() {
   is_over_ = true;
-  on_token_ = py::none();  // which may hold this stream
+  on_token_ = py::none();  // it may hold this stream
   if (stream_.has_result()) reader_.finish();
 }
 
 void ChatStream::tell(Token token) {
-  const py::object on_token = on_token_;  // which a call of it may drop
+  const py::object on_token = on_token_;  // which its own call may drop
   try {
     without_stop_iteration([&] { return call(on_token, std::move(token)); });
   } catch (...) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A turn of an assistant under way, piece by piece: outrider.ChatStream.
+// An assistant's turn in progress, piece by piece: outrider.ChatStream.
 //
 // Threads and the GIL as for TextStream.
 #ifndef OUTRIDER_PYTHON_CHAT_STREAM_H_
@@ -16,24 +16,25 @@
 
 namespace outrider::python {
 
-// Leaving it, by close() or by forgetting it, cancels the text.
+// Closing or destroying it cancels the text.
 class ChatStream {
  public:
   // Submits the request. Throws as Batch::submit().
   ChatStream(std::shared_ptr<TextGenerator> generator, ChatRequest asked);
 
-  // The next piece, behind as many passes as it takes. Throws StopIteration behind the last one,
-  // and as TextStream::next().
+  // The next piece, after as many passes as it takes. Throws StopIteration after the last one, and
+  // as TextStream::next().
   ReplyPiece next();
   void close();
-  // The Reply, as chat() returns it; None of a text that goes on or ended in an error.
+  // The Reply, as chat() returns it; None for a text in progress, or one that ended with an error.
   py::object reply();
 
  private:
-  // What the reader has said and nobody has taken yet. Its address stays when the stream is moved.
+  // Pieces from the reader that were not yet returned. Their address does not change when the
+  // stream is moved.
   struct Pieces {
     std::deque<ReplyPiece> queue = {};
-    ReplyCall call = {};  // the one under way
+    ReplyCall call = {};  // the call in progress
     void add(const ReplyEvent& event);
   };
 

@@ -72,7 +72,7 @@ std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> r
   }
   {
     const ReleasedGil released;
-    generator.end_left();  // streams that others closed meanwhile
+    generator.end_left();  // streams that other threads closed meanwhile
   }
   std::vector<Result> results;
   for (const auto& text : texts) results.push_back(take_result(generator, *text));

@@ -16,7 +16,7 @@ void end_later(TextGenerator& generator) {
     const TextGenerator::Use use(generator);
     generator.end_left();
   } catch (...) {
-    // Nobody waits for these texts; the generator's next step goes on with them.
+    // These texts have no reader; the generator's next step continues them.
   }
 }
 
@@ -35,7 +35,7 @@ TextStream::~TextStream() {
   try {
     close();
   } catch (...) {
-    // A destructor has nobody to tell.
+    // A destructor cannot report errors.
   }
 }
 
@@ -43,7 +43,7 @@ std::optional<Token> TextStream::next() {
   return without_stop_iteration([this] { return next_token(); });
 }
 
-// Where others run in the generator, or it is in use just now, a later step of theirs ends the
+// If other texts run in the generator, or it is in use just now, a later step of theirs ends the
 // text.
 void TextStream::close() {
   if (text_->ended) return;
@@ -63,7 +63,7 @@ void TextStream::close() {
 py::object TextStream::result() {
   if (!has_result()) return py::none();
   if (result_.is_none()) {
-    const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
+    const TextGenerator::Use use(*generator_);  // The pass that ended it may still run.
     result_ = py::cast(take_result(*generator_, *text_));
   }
   return result_;
@@ -71,13 +71,13 @@ py::object TextStream::result() {
 
 std::optional<Token> TextStream::next_token() {
   const CallInProgress call_in_progress;
-  const TextGenerator::Use use(*generator_);  // another thread's pass may bring tokens
+  const TextGenerator::Use use(*generator_);  // another thread's pass may add tokens
   while (text_->tokens.empty()) {
     if (text_->ended) {
       if (text_->error) std::rethrow_exception(std::exchange(text_->error, nullptr));
       return std::nullopt;
     }
-    generator_->shared_model().turn.refuse_holder();  // the text goes on
+    generator_->shared_model().turn.refuse_holder();  // the text continues
     try {
       step(*generator_);
     } catch (...) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text under way, token by token: what stream() and stream_chat() are made of.
+// A text in progress, token by token: the implementation of stream() and stream_chat().
 //
-// One thread at a time may use a stream: a second one gets UsageError while a pass runs. All of it
-// is called with the GIL, which is released in passes.
+// One thread at a time may use a stream: a second one gets UsageError while a pass runs. All
+// functions are called with the GIL, which is released in passes.
 #ifndef OUTRIDER_PYTHON_TEXT_STREAM_H_
 #define OUTRIDER_PYTHON_TEXT_STREAM_H_
 
@@ -14,7 +14,7 @@
 
 namespace outrider::python {
 
-// Leaving it, by close() or by forgetting it, cancels the text.
+// Closing or destroying it cancels the text.
 class TextStream {
  public:
   // Submits the request. Throws as Batch::submit().
@@ -22,14 +22,14 @@ class TextStream {
   TextStream(TextStream&&) = default;
   ~TextStream();
 
-  // The next token, behind as many passes as it takes; nullopt behind the last one. What the text
-  // ended with comes out once. Ctrl-C, and what callbacks raise, ends the text.
+  // The next token, after as many passes as it takes; nullopt after the last one. The text's error
+  // is thrown once. Ctrl-C, and exceptions of callbacks, end the text.
   std::optional<Token> next();
-  // Cancels the text, if it has not ended. What it has said until then still comes out of next().
+  // Cancels the text, if it has not ended. next() still returns the tokens generated until then.
   void close();
-  // Whether the text has ended, and not in an error.
+  // Whether the text has ended without an error.
   bool has_result() const { return text_->ended && !text_->failed; }
-  // The Result; None where there is none.
+  // The Result, or None.
   py::object result();
 
  private:
@@ -40,8 +40,8 @@ class TextStream {
   py::object result_ = py::none();
 };
 
-// Runs a function that may call back. StopIteration would say that the stream is over: it becomes a
-// RuntimeError. (PEP 479 has the same of Python's generators.)
+// Runs a function that may call back. StopIteration would mean that the stream is over: it becomes
+// a RuntimeError. (PEP 479 has the same rule for Python's generators.)
 template <typename Function>
 auto without_stop_iteration(const Function& function) {
   try {

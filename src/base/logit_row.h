@@ -19,7 +19,7 @@ class DistantRows {
   DistantRows(const DistantRows&) = delete;
   DistantRows& operator=(const DistantRows&) = delete;
 
-  // The token of temperature 0, and its logit to the bit. It is the first token with the largest
+  // The token of temperature 0, and its logit, bit for bit. It is the first token with the largest
   // logit, as LogitBlocks::likeliest() in sampling/logit_blocks.h computes it.
   struct Likeliest {
     TokenId token = kNoToken;
@@ -44,7 +44,7 @@ class LogitRow {
   // The values must outlive the handle. A PenalisedRow (sampling/penalised_row.h) writes to them,
   // and its destructor restores them.
   explicit LogitRow(std::span<float> values) : values_(values), size_(values.size()) {}
-  // A row of `size` logits that a device holds; rows must outlive the handle.
+  // A row of `size` logits on a device; rows must outlive the handle.
   LogitRow(DistantRows& rows, int row, std::size_t size) : rows_(&rows), row_(row), size_(size) {}
 
   std::size_t size() const { return size_; }

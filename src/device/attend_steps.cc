@@ -23,7 +23,8 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
     step.uses.push_back({range, Access::read});
   }
   const bool is_whole = shape.heads_of_row == 0;
-  const Access access = is_whole ? Access::write : Access::read_write;  // others' stay as they are
+  // Other heads' parts are unchanged.
+  const Access access = is_whole ? Access::write : Access::read_write;
   step.uses.push_back({ranges.sums, access});
   step.uses.push_back({ranges.states, access});
   const kernels::KvLayout layout{shape.kv, shape.head_dim};

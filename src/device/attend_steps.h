@@ -45,7 +45,7 @@ struct AttendShape {
   int max_pages = 1;   // per row
   float scale = 1.0F;
   float softcap = 0;  // of scores, above 0 with a finite inverse; 0: none
-  // Of a cache whose heads stand in several ranges: these are some of the row's heads.
+  // For a cache whose heads are in several ranges: the first of these heads within the row.
   int first_head = 0;
   int heads_of_row = 0;  // 0: n_heads
 };
@@ -57,13 +57,13 @@ struct AttendNumbers {
   std::uint32_t first_head, heads_of_row;
   float softcap, inverse_softcap;
 };
-// In queries, sums and states these heads of the row alone.
+// Uses only these heads of the row in queries, sums and states.
 Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges);
 
 struct MergeNumbers {
   std::uint32_t n_heads, head_dim, max_rows, max_splits;
 };
-// Of all heads of the row.
+// For all heads of the row.
 Step merge_splits(const Rows& rows, const AttendShape& shape, const AttendRanges& ranges);
 
 }  // namespace outrider::device

@@ -17,7 +17,7 @@ struct CacheShape {
   kernels::KvKind kv = kernels::KvKind::f32;
   int n_kv_heads = 1;
   int head_dim = 1;  // at most kMaxHeadDim (attend_steps.h)
-  // Of a cache whose heads stand in several ranges: these are some of the row's.
+  // For a cache whose heads are in several ranges: the first of these heads within the row.
   int first_head = 0;
   int heads_of_row = 0;  // 0: n_kv_heads
 };
@@ -36,7 +36,7 @@ struct TokenPlace {
 struct StoreRanges {
   Range places;  // TokenPlace (most rows)
   Range keys;    // f32 (most rows, kv heads of the row, head_dim)
-  Range values;  // likewise
+  Range values;  // f32 (most rows, kv heads of the row, head_dim)
   Range cache;
 };
 // No two rows may have the same place.

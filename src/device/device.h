@@ -57,11 +57,11 @@ class Device {
 
   virtual const DeviceFacts& facts() const = 0;
 
-  // Why it cannot be used any more; empty: it can. Thread-safe.
+  // Why it cannot be used any more; empty: it can be used. Thread-safe.
   virtual std::string failure() const { return {}; }
 
-  // n_bytes above 0. What it holds is not said. Throws Error beyond DeviceFacts::max_buffer_bytes,
-  // and NoDeviceMemory where the device's memory is out; the device is as it was then.
+  // n_bytes above 0. The contents are undefined. Throws Error beyond DeviceFacts::max_buffer_bytes,
+  // and NoDeviceMemory if the device's memory is used up; the device is then unchanged.
   virtual std::unique_ptr<Buffer> allocate(std::size_t n_bytes) = 0;
 
   // Both wait for everything submitted before. `to` and `from` are as long as the span.
@@ -74,8 +74,8 @@ class Device {
   // Runs the program after everything submitted before, on the buffers' contents at that time.
   virtual Ticket submit(const Program& program) = 0;
 
-  // Until the submission and all before it have ended. Where the device is lost, this and all that
-  // waits or submits throw LostDevice, then and from then on.
+  // Waits until the submission and all before it have ended. If the device is lost, this and all
+  // later waits and submissions throw LostDevice.
   virtual void wait(Ticket ticket) = 0;
 
  protected:
@@ -84,7 +84,8 @@ class Device {
  private:
   friend void require_known_answers(Device& device, std::span<const Step> steps);
 
-  std::set<std::pair<Kernel, std::uint32_t>> tried_;  // kernels whose form gave the known answers
+  // Kernels that gave the known answers in this form.
+  std::set<std::pair<Kernel, std::uint32_t>> tried_;
 };
 
 }  // namespace outrider::device

@@ -40,7 +40,7 @@ Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges
                            reads(x.scales)};
   if (has_minimums) uses.push_back(reads(x.scaled_sums));
   const bool is_whole = weights.all_columns == 0;
-  uses.push_back(is_whole ? writes(y) : changes(y));  // columns beside these stay as they are
+  uses.push_back(is_whole ? writes(y) : changes(y));  // the other columns are unchanged
   Step step = step_of(
       has_minimums ? Kernel::product_int4 : Kernel::product_int8, std::move(uses),
       ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most),

@@ -46,8 +46,8 @@ struct QuantizeNumbers {
 // x f32 (most, k). Rows with an infinity or a NaN are handled as in quantize_row.
 Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out);
 
-// A packed matrix (n_columns, k) as table `scalar` has it, or some columns of one that stands in
-// several ranges.
+// A packed matrix (n_columns, k) in the layout of table `scalar`, or some columns of one that is
+// split over several ranges.
 struct WeightRange {
   kernels::WeightKind kind = kernels::WeightKind::int8;  // int8 or int4
   Range tiles;
@@ -59,7 +59,7 @@ struct WeightRange {
 struct ProductNumbers {
   std::uint32_t n_columns, k, slots, max_rows, y_stride, y_first;
 };
-// y f32 (most, all columns) = x W^T, these columns alone.
+// y f32 (most, all columns) = x W^T, for these columns only.
 Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
              const Range& y);
 
@@ -76,8 +76,8 @@ struct LayerNormNumbers {
   float epsilon;
   std::uint32_t has_bias, picks;
 };
-// As rms_norm, less the mean; bias f32 (n), or null. Of the rows in order, or of those that stand
-// in picked, u32 (most); or null.
+// As rms_norm, after the mean is subtracted; bias f32 (n), or null. For the rows in order, or for
+// those listed in picked, u32 (most), unless it is null.
 Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
                 const Range* bias, const NormNumbers& shape, const Range& y);
 

@@ -68,8 +68,8 @@ struct CopyNumbers {
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns);
 
-// Of some numbers the largest: which it is, and its bits. The first among equals, and -0 equals 0;
-// a NaN only where there is nothing else, and then the first.
+// The index and bits of the largest of some numbers. Among equals the first, and -0 equals 0; a NaN
+// only if all are NaN, and then the first.
 struct BestOfRow {
   std::uint32_t index;
   std::uint32_t bits;

@@ -102,9 +102,9 @@ struct Step {
   Kernel kernel = Kernel::arithmetic;
   std::vector<Use> uses;  // in the order of the kernel's bindings
   std::array<std::uint32_t, kMaxNumbers> numbers{};
-  // Which form of the kernel, where it has several: of products how many rows a workgroup works on
-  // together, of arithmetic the function, of gates the activation, of the cache its type, of
-  // attention whether scores have a cap, of the best of rows what is read.
+  // The form of the kernel, if it has several. Products: how many rows a workgroup processes
+  // together. Arithmetic: the function. Gates: the activation. The cache: its type. Attention:
+  // whether scores have a cap. The best of rows: its input.
   std::uint32_t variant = 1;
   std::array<std::uint32_t, 3> grid = {1, 1, 1};  // in workgroups
 

@@ -35,13 +35,13 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                                          const ModelOptions& options) {
   try {
     LoadOptions load = make_load_options(options);
-    // Of the model alone: its drafters stand on the first rank.
+    // For the model only: its drafters run on rank 0.
     if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
     require_model(path);
     std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(path);
     return of_parts(path, std::move(tokenizer), load_model(path, load), load);
   } catch (const std::exception& error) {
-    // The others load, and would wait for this one.
+    // The others are loading, and would wait for this rank.
     if (options.ranks != nullptr) options.ranks->give_up(error.what());
     throw;
   }

@@ -134,7 +134,8 @@ TEST_P(RanksDecode, IdsAndLogitsAreThoseOfOneProcess) {
   const ModelOptions options{.weights = weights, .threads = 1};
   const std::vector<GenerateResult> expected =
       texts_of(Model::load(Pairs::target(kind), options), kind);
-  // Greedy drafted decoding equals plain decoding, whoever runs it; and some drafts are accepted.
+  // Greedy drafted decoding equals plain decoding for any number of ranks; and some drafts are
+  // accepted.
   EXPECT_EQ(expected[2].ids, expected[0].ids);
   EXPECT_GT(expected[2].statistics.accepted, 0);
   for (const int n_ranks : {2, 3, 4}) {
@@ -172,8 +173,8 @@ TEST(Ranks, TheSummaryIsTheModels) {
   });
 }
 
-// What each rank's body threw. Nothing here tells the others of it before all have had the time to
-// hear it from the code under test.
+// The exceptions of each rank's body. No rank is told of another's exception here before all had
+// time to hear of it from the code under test.
 std::vector<std::string> failures_of(int n_ranks,
                                      const std::function<void(const ModelOptions&)>& body) {
   std::vector<std::string> failures(static_cast<std::size_t>(n_ranks));
@@ -192,8 +193,8 @@ std::vector<std::string> failures_of(int n_ranks,
   return failures;
 }
 
-// What one rank finds before it has met the others: a tokenizer that cannot be read is rank 0's
-// alone to find, and options are read before a file is.
+// Errors that one rank finds before it has met the others: only rank 0 reads the tokenizer, and
+// options are checked before any file.
 TEST(Ranks, WhatIsRefusedBeforeLoadingIsHeard) {
   const test::TemporaryDirectory directory;
   const fs::path path = directory.path() / "model";
@@ -215,7 +216,7 @@ TEST(Ranks, WhatIsRefusedBeforeLoadingIsHeard) {
   EXPECT_THAT(others[0], HasSubstr("int3"));
 }
 
-// A signal while a rank waits for another one to load: it is not the hour that ends it.
+// A signal while a rank waits for another one to load: the wait ends before its limit of an hour.
 TEST(Ranks, WhoIsStoppedDoesNotWaitForOthersToLoad) {
   const std::atomic<bool> stop{true};
   std::promise<void> has_ended;

@@ -4,7 +4,7 @@
 // Mutants on which this layer's tests fail, each tried by hand: a call that forgets all callers but
 // its first; a nullable rule not skipped at the call; counts clipped one too early, one more
 // repetition, one fewer; a nullable body that is still counted; a last call that keeps its frame; a
-// table of byte kinds by the first position alone; a trie search that goes on below a dead byte;
+// table of byte kinds by the first position alone; a trie search that continues below a dead byte;
 // dead ends taken for valid paths.
 #include "grammar/matcher.h"
 

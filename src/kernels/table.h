@@ -122,9 +122,9 @@ struct QuantizedBlocks {
 // (formats/scales.h). f16 are bits. int8: w = scale * q; int4: w = scale * q + minimum.
 struct RowNumbers {
   const std::uint16_t* scales;       // f16: of each group, or of each block of 8 groups
-  const std::uint16_t* minimums;     // f16: likewise
+  const std::uint16_t* minimums;     // f16: as scales
   const std::int8_t* sub_scales;     // of each group, or of each half
-  const std::uint8_t* sub_minimums;  // likewise
+  const std::uint8_t* sub_minimums;  // as sub_scales
   const float* f32_scales;           // of each group
 };
 
@@ -201,8 +201,8 @@ struct AttendArgs {
   float scale;                  // usually 1 / sqrt(head_dim)
   float softcap = 0;            // scores become softcap * tanh(score / softcap); 0: no cap
   std::size_t bias_stride = 0;  // of AttendRow::bias, which is added before the cap
-  const void* const* chunks;  // of each kChunkKeys slots, an address: as many as the longest row's
-                              // positions take, wherever they stand
+  const void* const* chunks;  // the address of each kChunkKeys slots: as many as the longest row's
+                              // positions take
   std::size_t keys_at;        // bytes from there to the head's block of keys (kv_layout.h)
   std::size_t values_at;      // and to that of values
   void* scratch;  // for two such blocks, on a cache line, the caller's own; null where every row

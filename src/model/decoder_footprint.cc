@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loaded decoder occupies, for people to read: of a rank its part, but for the number of
-// parameters, which is the model's.
+// The memory of a loaded decoder, as information for users: that of the rank's part, except the
+// number of parameters, which is the model's.
 #include <cstddef>
 #include <cstdint>
 #include <numeric>

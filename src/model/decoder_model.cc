@@ -68,7 +68,8 @@ DecoderModel::DecoderModel(Parts parts)
       projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine,
                   parts_.weights.head_parts) {
   if (parts_.device != nullptr) {
-    // They are there now, and nobody multiplies by them here. The output matrix stays, for heads.
+    // The device has them now, and no product with them runs on the processor. The output matrix
+    // stays, for heads.
     for (DecoderLayer& layer : parts_.weights.layers) {
       for_each_linear(layer, [](Linear& linear) { linear.matrix.release(); });
     }

@@ -163,12 +163,12 @@ class LanguageModel {
   virtual Footprint footprint() const = 0;
   // Settings of its files that are not followed, a line each, as information for users.
   virtual std::vector<std::string> warnings() const { return config().warnings; }
-  // Why the model cannot be used any more: a part of it in another process is lost, or the device
-  // that it runs on. Empty: it can be used. Thread-safe.
+  // Why the model cannot be used any more: another process with a part of it is lost, or its device
+  // is. Empty: it can be used. Thread-safe.
   virtual std::string failure() const { return {}; }
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
   // Runs the encoder over the sequence's encoder input, if that is not done; otherwise forward()
-  // does it. Throws Error where the cache's memory does not hold it; nothing has changed then. Does
+  // does it. Throws Error if the cache's memory does not hold it; nothing has changed then. Does
   // nothing for decoders.
   virtual void encode(Sequence& /*sequence*/) {}
 

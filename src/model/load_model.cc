@@ -126,8 +126,8 @@ void agree_on(Communicator& ranks, const std::filesystem::path& path, const Tens
                 {"rank time-out", fmt::format("{:g} s", ranks.agreed_timeout_seconds())}});
 }
 
-// Waits until every rank has its part. Returns how many threads each runs: they may differ, and a
-// measurement has to name them.
+// Waits until every rank has its part. Returns the number of threads of each rank: they may differ,
+// and a measurement must name them.
 std::vector<int> meet(Communicator& ranks, int n_threads) {
   std::vector<int> all;
   for (const std::string& text :
@@ -214,7 +214,7 @@ std::unique_ptr<DecoderModel> load_unheard(const std::filesystem::path& path,
     agree_on(*ranks, path, *opened.source, options, weight_options);
   }
   auto model = std::make_unique<DecoderModel>(load_parts(std::move(opened), options));
-  // Behind this every rank has its part.
+  // After this every rank has its part.
   if (ranks != nullptr) model->set_rank_threads(meet(*ranks, weight_options.n_threads));
   return model;
 }

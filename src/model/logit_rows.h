@@ -17,7 +17,7 @@
 namespace outrider {
 
 // One row for each row of the pass that requested logits (RowSet). Reused from pass to pass; grows
-// only. A device's rows stay in its memory until they are asked for. Not thread-safe.
+// only. A device's rows stay in its memory until they are read. Not thread-safe.
 class LogitRows {
  public:
   int n_rows() const { return n_rows_; }
@@ -52,20 +52,20 @@ class LogitRows {
     if (values_.size() < offset(n_rows)) values_.resize(offset(n_rows));
     return values_.data();
   }
-  // The same for rows that a device will hold.
+  // The same for rows that will be on a device.
   void start_pass(int n_rows, int vocabulary_size, std::shared_ptr<DistantRows> rows) {
     n_rows_ = n_rows;
     vocabulary_size_ = vocabulary_size;
     distant_ = std::move(rows);
   }
-  // Lets go of the last pass: none of its rows is read any more.
+  // Releases the last pass: none of its rows is read any more.
   void clear() {
     n_rows_ = 0;
     distant_ = nullptr;
   }
 
  private:
-  // All rows into host memory, where from then on they stand.
+  // Copies all rows into host memory, where they are from then on.
   void fetch() const {
     if (distant_ == nullptr) return;
     if (values_.size() < offset(n_rows_)) values_.resize(offset(n_rows_));
@@ -84,7 +84,7 @@ class LogitRows {
   int vocabulary_size_ = 0;
   // Mutable: readers of a pass temporarily apply penalties to its rows (PenalisedRow).
   mutable std::vector<float> values_;
-  mutable std::shared_ptr<DistantRows> distant_;  // null: they stand in values_
+  mutable std::shared_ptr<DistantRows> distant_;  // null: the rows are in values_
 };
 
 }  // namespace outrider

@@ -26,9 +26,9 @@ class Projection {
   // vocabulary_size; sets no features. Throws Error if the features are not whole rows, and what
   // CpuPass::run throws.
   void project(std::span<const float> features, ForwardOutput& output);
-  // Its two parts, for ranks: all that is refused or allocated comes in the first, before others
-  // are asked to take part. It returns where the logits go; run() takes that. Without features
-  // there is nothing to run.
+  // Its two parts, for ranks: refusals and allocations happen in the first, before others are asked
+  // to take part. It returns where the logits go, the argument of run(). Without features there is
+  // nothing to run.
   float* prepare(std::span<const float> features, ForwardOutput& output);
   void run(float* logits) { pass_.run({.logits = logits}); }
   // Computes this rank's part of that, for rank 0.

@@ -368,8 +368,8 @@ class MpiTransport final : public Transport {
 }  // namespace
 }  // namespace outrider
 
-// Null, and why, where MPI does not start. The number in its name changes with Transport: another
-// build's module is not taken for this one's (mpi_module.cc).
+// Returns null, and the reason, if MPI does not start. The number in its name changes with
+// Transport, so that another build's module is not loaded by mistake (mpi_module.cc).
 extern "C" outrider::Transport* outrider_start_mpi_2(char* problem, std::size_t n_problem) {
   int is_started = 0;
   MPI_Initialized(&is_started);

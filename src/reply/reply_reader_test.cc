@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public reader of replies: ends, counts and what was not pushed. What a text says is
-// reply_parser_test.cc's.
+// The public reader of replies: ends, counts and text that was not pushed. reply_parser_test.cc
+// tests the parsing.
 #include "outrider/reply_reader.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using Kind = ReplyEvent::Kind;
 constexpr const char* kWhole = R"(<tool_call>{"name": "now", "arguments": {}}</tool_call>)";
 constexpr const char* kBroken = R"(<tool_call>{"name": "now", "arguments": {"a": )";
 
-// A reader of calls as Hermes writes them, and what it said.
+// A reader of calls in Hermes' format, and its events.
 class ReplyReaders : public ::testing::Test {
  protected:
   ReplyReader reader() {

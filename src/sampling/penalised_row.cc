@@ -10,7 +10,8 @@ PenalisedRow::PenalisedRow(const Transform& transform, LogitRow row, const Token
     : row_(row) {
   replaced.clear();
   if (!transform.changes_logits(history)) return;
-  row_ = LogitRow(row.in_host_memory());  // what a device knows of the row does not hold for these
+  // The device's likeliest token does not hold for modified logits.
+  row_ = LogitRow(row.in_host_memory());
   transform.penalise(row_.values_, history, path, &replaced);
   replaced_ = replaced;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server whose model runs on a device that fails: its memory is out, and it gets lost. The driver
-// is a software one with a layer in front that breaks it (tests/support/vulkan_faults.h).
+// A server whose model runs on a device that fails: its memory is used up, and it is lost. A layer
+// in front of a software driver causes the faults (tests/support/vulkan_faults.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(DeviceServer, AnswersWhereMemoryIsOutAndWhereTheDeviceIsLost) {
   const auto ask = [&](const std::string& prompt) {
     const json body = {
         {"prompt", prompt}, {"max_tokens", 4}, {"temperature", 0}, {"ignore_eos", true}};
-    // A software driver compiles kernels for long.
+    // A software driver takes long to compile kernels.
     return HttpClient(server.port(), std::chrono::minutes(5))
         .post("/v1/completions", body.dump(), test::kJsonFields);
   };
@@ -60,7 +60,7 @@ TEST(DeviceServer, AnswersWhereMemoryIsOutAndWhereTheDeviceIsLost) {
   const json before = text_of(ask("a"));
 
   faults.set("no memory");
-  const std::string long_prompt(60, 'b');  // needs more room than there is
+  const std::string long_prompt(60, 'b');  // needs more memory than there is
   const HttpAnswer refused = ask(long_prompt);
   EXPECT_EQ(refused.status, 503) << refused.body;
   EXPECT_THAT(refused.body, HasSubstr("out of the device's memory"));
@@ -75,7 +75,7 @@ TEST(DeviceServer, AnswersWhereMemoryIsOutAndWhereTheDeviceIsLost) {
     EXPECT_EQ(lost.status, 503) << lost.body;
     EXPECT_THAT(lost.body, HasSubstr("model_lost"));
     EXPECT_THAT(lost.body, HasSubstr("lost (its driver gave up on it)"));
-    faults.set("");  // once lost, it stays so
+    faults.set("");  // a lost device stays lost
   }
   for (const char* path : {"/health", "/ready"}) {
     const HttpAnswer answer = HttpClient(server.port()).get(path);

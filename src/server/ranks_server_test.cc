@@ -57,9 +57,10 @@ TEST(RanksServer, ALostRankIsAnUnavailableModel) {
   runs.join();
 }
 
-// Five heads of keys over two ranks: two on rank 0, three on rank 1, whose --kv-memory is. Rank 0's
-// part holds as many tokens, in two thirds of the bytes, and its bytes are what a text is measured
-// by: a text of three pages does not fit, though its bytes here are no more than --kv-memory.
+// Five key heads over two ranks: two on rank 0, three on rank 1, to which all of --kv-memory
+// applies. Rank 0's part is two thirds of it, for the same number of tokens, and a text is measured
+// by that part. A text of three pages does not fit, although its bytes on rank 0 are no more than
+// --kv-memory.
 TEST(RanksServer, TextsToEmbedAreMeasuredByWhatTheRankHolds) {
   const test::TemporaryDirectory directory;
   test::TinyShape shape;
@@ -95,7 +96,7 @@ TEST(RanksServer, TextsToEmbedAreMeasuredByWhatTheRankHolds) {
   runs.join();
 }
 
-// Without a request.
+// Even without a request.
 TEST(RanksServer, HealthFindsALostRankByItself) {
   test::LostRank lost(test::ServedModels::get().target(), 2);
   ServedOptions served;

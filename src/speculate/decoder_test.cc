@@ -212,7 +212,7 @@ TEST(Decoder, PrefillEndsWhereItIsCancelled) {
 }
 
 // The target never runs beyond its context, nor the drafter beyond its own; where the drafter's
-// ends, plain decoding goes on.
+// ends, plain decoding continues.
 TEST(Decoder, ContextsAreRespected) {
   constexpr int kTargetContext = 40;
   constexpr int kDrafterContext = 17;

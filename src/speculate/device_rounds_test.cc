@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rounds of a target on a device bring back from there: greedy ones the likeliest token of
-// each row, others the rows that their rule reads. Texts are those of the processor.
+// Downloads of rounds whose target runs on a device: greedy rounds download the likeliest token of
+// each row, others the rows that their rule reads. Texts equal those of the processor.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace {
 using test::WatchedDevice;
 
 constexpr int kVocabulary = 300;
-constexpr std::size_t kBestBytes = 8;  // of a row: a token, and its logit
+constexpr std::size_t kBestBytes = 8;  // for a row: a token and its logit
 constexpr std::size_t kRowBytes = kVocabulary * sizeof(float);
 
 std::filesystem::path files_of(const std::string& name) {
@@ -58,11 +58,11 @@ std::unique_ptr<LanguageModel> load(const std::string& name,
 struct Rounds {
   std::vector<TokenId> tokens;
   std::vector<int> n_rows;                // of the target, by round
-  std::vector<std::size_t> n_downloaded;  // bytes, likewise; none on the processor
+  std::vector<std::size_t> n_downloaded;  // bytes, by round; none on the processor
   std::int64_t n_accepted = 0;
 };
 
-// A text of a target on the device, or on the processor where that is null.
+// A text of a target on the device, or on the processor if that is null.
 Rounds run(const std::shared_ptr<WatchedDevice>& device, bool drafts,
            const SamplingParams& sampling) {
   const auto target = load("target", device);
@@ -107,7 +107,7 @@ TEST(DeviceRounds, GreedyOnesBringBackAFewBytesARow) {
   }
 }
 
-// Rows that a rule or a penalty reads come, each once.
+// Rows that a rule or a penalty reads are downloaded, each once.
 TEST(DeviceRounds, OthersBringBackTheRowsThatTheyRead) {
   const SamplingParams all[] = {{.temperature = 0.9},
                                 {.temperature = 0, .repetition_penalty = 1.5}};
@@ -127,7 +127,7 @@ TEST(DeviceRounds, OthersBringBackTheRowsThatTheyRead) {
 
 class LogitsOnDevice : public ::testing::Test {
  protected:
-  // A pass over so many tokens from `start` on.
+  // A pass over n tokens from `start` on.
   void forward(int start, int n, ForwardOutput& output, std::span<const int> skipped = {}) {
     std::vector<TokenId> tokens(static_cast<std::size_t>(n));
     std::iota(tokens.begin(), tokens.end(), start);
@@ -156,20 +156,20 @@ TEST_F(LogitsOnDevice, KnowTheLikeliestTokenAsTheRowsHaveIt) {
     EXPECT_EQ(
         std::memcmp(&logit, &output.logits_row(row)[static_cast<std::size_t>(known)], sizeof logit),
         0);
-    // Of fewer tokens than it, it says nothing.
+    // If the vocabulary does not include the likeliest token, it is unknown.
     EXPECT_EQ(output.logits.row(row).first(static_cast<std::size_t>(known)).known_likeliest(),
               kNoToken);
   }
 }
 
-// Rows of an output stay until the next pass into that output, whatever runs meanwhile.
+// Rows of an output are valid until the next pass into that output, whatever runs meanwhile.
 TEST_F(LogitsOnDevice, OutlivePassesIntoOtherOutputs) {
   ForwardOutput expected;
   forward(10, 6, expected);
   const std::vector<float> rows = all_of(expected);
   const std::vector<int> skipped = {1};
   for (const bool skips : {false, true}) {
-    for (const int n : {1, 6, 40}) {  // fewer, as many and more rows than there is room for
+    for (const int n : {1, 6, 40}) {  // fewer rows, as many and more than the buffer holds
       ForwardOutput first;
       ForwardOutput second;
       forward(10, 6, first);

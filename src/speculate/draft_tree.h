@@ -36,7 +36,7 @@ struct DraftNode {
 
 // Invariants:
 // - Node 0 is the root, the last committed token.
-// - Children of a node stand in the order in which they were drawn.
+// - Children of a node are in the order in which they were drawn.
 // - That order, and every sampled child, is kept. Sorting sampled siblings, or dropping one because
 //   of its value, biases verification (docs/architecture.md).
 // - Each child was drawn from its distribution whatever the nodes before it are. Which node gets

@@ -130,13 +130,13 @@ class Matrix {
   int k() const { return k_; }
   WeightKind kind() const { return kind_; }
   std::size_t packed_bytes() const { return n_bytes_; }
-  // Its tiles, of a matrix that is not in_file: of int8 and int4 the same for every kernel table.
+  // Its tiles, unless it is in_file; for int8 and int4 they are the same for every kernel table.
   // Empty once released.
   std::span<const std::byte> packed() const {
     return {tiles_.get(), tiles_ == nullptr ? std::size_t{0} : n_bytes_};
   }
-  // Gives the memory of its tiles back, for a matrix that only a device multiplies by from then on:
-  // no product with it is possible here.
+  // Frees the memory of its tiles, for a matrix that only a device uses from then on: no product
+  // with it is possible on the host.
   void release() { tiles_ = nullptr; }
   // The forms of its inputs that a product with it reads.
   ActivationForms reads() const { return ActivationForms::of(kind_, *table_); }

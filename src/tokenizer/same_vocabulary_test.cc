@@ -36,7 +36,7 @@ TEST(SameVocabulary, ANumberSaysWhatTheComparisonSays) {
   tokenizers.push_back(
       with_added(Json::array({token(256, "ab", true)})));  // the same: special tokens do not count
   tokenizers.push_back(with_added(Json::array({token(256, "ac", false)})));  // another spelling
-  tokenizers.push_back(with_added(Json::array({token(257, "ab", false)})));  // behind a hole
+  tokenizers.push_back(with_added(Json::array({token(257, "ab", false)})));  // after a hole
   tokenizers.push_back(
       with_added(Json::array({token(256, "abc", false), token(257, "b c", false)})));
   int n_same = 0;

@@ -99,7 +99,7 @@ TEST_F(BenchCommand, PassesRunOnADevice) {
   EXPECT_EQ(object["device"], "host");
   EXPECT_EQ(object["passes"].size(), 2U);
   expect_times(object["passes"][1]);
-  EXPECT_FALSE(object.contains("bandwidth_share"));  // of the processor's memory
+  EXPECT_FALSE(object.contains("bandwidth_share"));  // that of the processor's memory
   const ProgramRun shown = bench(words);
   EXPECT_EQ(shown.status, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr(", on host, "));

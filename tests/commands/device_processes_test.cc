@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes on one device, one of which is killed: the other writes its text, nothing is left
-// behind, and the next process finds the device as ever.
+// Two processes on one device, one of which is killed: the other completes its text, nothing is
+// left over, and the next process can use the device as usual.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -243,13 +243,13 @@ TEST(ALaterRank, RefusesWhatIsNotForRanksWithItsNumber) {
               HasSubstr("outrider: rank 2: [start ranks] outrider rules: expected one process"));
 }
 
-// Ranks that wait for one another for different times would lose one another.
+// Ranks with different time-outs would lose one another.
 TEST_F(Mpirun, AnotherTimeoutIsRefused) {
   expect_one_line(run_apart(generate({"--rank-timeout", "30"}), generate({})),
                   "rank time-out: expected 30 s on every rank, as on rank 0, got 60 s on rank 1");
 }
 
-// What one rank alone cannot go on from.
+// Errors after which one rank alone cannot continue.
 TEST_F(Mpirun, AnotherRanksErrorIsSaidByRankZero) {
   const auto program = [](const Words& words) {
     Words all = {OUTRIDER_PROGRAM};
@@ -311,7 +311,7 @@ class LaunchedServer {
     for (std::string& word : all) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     log_ = (CliModels::get().root() / (name + ".log")).string();
-    fs::remove(log_);  // an earlier server's port stands in it until the child has made it anew
+    fs::remove(log_);  // the log has an earlier server's port until the child has created it anew
     process_ = ::fork();
     if (process_ < 0) throw std::runtime_error("fork failed");
     if (process_ == 0) {
@@ -364,7 +364,7 @@ class LaunchedServer {
     const std::optional<pid_t> process = process_of_rank(rank);
     return process && ::kill(*process, signal) == 0;
   }
-  // Whether rank 0 handles SIGINT by now: it does when it begins to load.
+  // Whether rank 0 already handles SIGINT: it does from the beginning of its load.
   bool handles_signals() const {
     for (int i = 0; i < 1200; ++i) {
       const std::optional<pid_t> process = process_of_rank(0);
@@ -373,7 +373,7 @@ class LaunchedServer {
     }
     return false;
   }
-  // mpirun's exit status, which is that of the ranks; nothing if it does not end.
+  // The exit status of mpirun, which is that of the ranks; nothing if it does not end.
   std::optional<int> wait() {
     int status = 0;
     for (int i = 0; i < 2400; ++i) {
@@ -468,8 +468,8 @@ TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
   EXPECT_NE(server.wait().value_or(0), 0) << server.log();
 }
 
-// Rank 1 hangs, while it loads or in a pass: as soon as it can be, it is stopped. The time-out is
-// ten minutes, and loading has an hour.
+// Rank 1 is stopped early, while it loads or in a pass, so that it hangs. The time-out is ten
+// minutes, and loading has an hour.
 TEST_F(Mpirun, CtrlCEndsTheWaitForARankThatHangs) {
   Words words = generate({"--rank-timeout", "600", "--ignore-eos"});
   *std::find(words.begin(), words.end(), "24") = "100000000";
@@ -486,7 +486,7 @@ TEST_F(Mpirun, CtrlCEndsTheWaitForARankThatHangs) {
   EXPECT_THAT(run.log(), HasSubstr("interrupted while it waited for rank 1"));
 }
 
-// The same of a server that has a request: it is answered.
+// The same for a server with a request, which is answered.
 TEST_F(Mpirun, SigtermEndsTheWaitOfAServerForARankThatHangs) {
   LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
                          "0", "--rank-timeout", "600", "--profile", "none"});
@@ -508,7 +508,7 @@ TEST_F(Mpirun, SigtermEndsTheWaitOfAServerForARankThatHangs) {
   EXPECT_THAT(server.log(), HasSubstr("interrupted while it waited for rank 1"));
 }
 
-// As a service manager that signals every process. The stream goes on to its end.
+// As from a service manager that signals every process. The stream continues to its end.
 TEST_F(Mpirun, SigtermToAllRanksLetsTextsEnd) {
   LaunchedServer server({"serve", "--model", CliModels::get().patient(), "--threads", "1", "--port",
                          "0", "--profile", "none"});

@@ -125,7 +125,7 @@ TEST_F(TuneCommand, MeasuresOnADevice) {
   EXPECT_THAT(refused.err, HasSubstr("nowhere"));
 }
 
-// The shipped target in a few seconds: one screen, a report, and a profile that generate takes.
+// The shipped target in a few seconds: one screen, a report, and a profile that generate accepts.
 TEST_F(TuneCommand, SaysOnOneScreenWhichDrafterPays) {
   const std::string models = std::string(OUTRIDER_SOURCE_DIR) + "/models";
   const std::string profile = path("learnt.json");

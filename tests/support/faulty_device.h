@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that fail: whose memory is out at some call, that get lost, or that leave wrong bits.
-// They stand in front of the host device (device/host/host_device.h), which does the work.
+// Devices that fail: their memory is used up at some call, they are lost, or they leave wrong bits.
+// They wrap the host device (device/host/host_device.h), which does the work.
 #ifndef OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
 #define OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
 
@@ -18,8 +18,8 @@
 
 namespace outrider::test {
 
-// Calls that take memory (allocate, record) and calls that run (submit, wait, upload, download) are
-// counted apart.
+// Calls that allocate (allocate, record) and calls that run (submit, wait, upload, download) are
+// counted separately.
 class FaultyDevice : public device::Device {
  public:
   static constexpr int kNever = std::numeric_limits<int>::max();
@@ -29,13 +29,14 @@ class FaultyDevice : public device::Device {
     facts_.kind = device::DeviceKind::software;
   }
 
-  // The call number n from now on, 0 the next one, finds no memory; if it stays so, all behind it.
+  // The n-th allocating call from now on (0: the next one) finds no memory; with `stays`, all later
+  // ones find none either.
   void run_out_at(int n, bool stays = false) {
     n_taken_ = 0;
     out_at_ = n;
     stays_out_ = stays;
   }
-  // The run call number n from now on finds the device lost.
+  // The n-th running call from now on finds the device lost.
   void lose_at(int n) {
     n_run_ = 0;
     lost_at_ = n;
@@ -94,7 +95,7 @@ class FaultyDevice : public device::Device {
   int n_run_ = 0;
 };
 
-// A device whose driver changes the lowest bit of the first byte that a kernel leaves, in one form
+// A device whose driver changes the lowest bit of the first byte that a kernel writes, in one form
 // of the kernel or in all.
 class LyingDevice : public device::Device {
  public:

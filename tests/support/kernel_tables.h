@@ -78,7 +78,7 @@ inline std::vector<NamedTable> runnable_tables() {
   return tables;
 }
 
-// Tables for proofs of whole models. At night every table, otherwise the plain one and the fastest.
+// Tables for proofs of whole models: the plain one and the fastest; in nightly runs every table.
 // The tests of src/kernels always compare each table with the plain one, and a model uses all
 // tables through the same code.
 inline std::vector<NamedTable> tables_of_the_day() {
@@ -90,9 +90,9 @@ inline std::vector<NamedTable> tables_of_the_day() {
   return tables;
 }
 
-// Emulated tiles, which are too slow for every proof by day: a suite adds a part of its parameters
-// with them. Their products take rows in other blocks than the other tables' do. Empty at night,
-// when tables_of_the_day() has them, and where tiles are real.
+// Emulated tiles, which are too slow for every proof in normal runs: a suite adds a part of its
+// parameters with them. Their products divide rows into other blocks than the other tables' do.
+// Empty in nightly runs, where tables_of_the_day() has them, and on processors with real tiles.
 inline std::vector<NamedTable> emulated_tiles_of_the_day() {
   std::vector<NamedTable> tables = runnable_tables();
   std::erase_if(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer of Vulkan that stands between the loader and a driver and breaks what it is told to: the
-// test's stand-in for drivers that lie, run out of memory or give up. The loader takes it where
-// VK_LAYER_PATH and VK_INSTANCE_LAYERS say so (vulkan_faults.h sets them).
+// A Vulkan layer between the loader and a driver that injects faults: it simulates drivers that
+// compute wrongly, run out of memory or lose the device. The loader loads it if VK_LAYER_PATH and
+// VK_INSTANCE_LAYERS name it (vulkan_faults.h sets them).
 //
-// What is broken stands in the file that OUTRIDER_FAULT_FILE names, and may change at any time:
+// The faults are listed in the file that OUTRIDER_FAULT_FILE names, and may change at any time:
 //   no memory                        vkAllocateMemory finds none
 //   lost at submit | lost at wait    the device is lost there
 //   break WORD FROM TO               shaders with the word among their names get the operation TO
@@ -26,7 +26,7 @@
 
 namespace {
 
-// What begins every handle that can be dispatched: the same for an instance and what is its.
+// The first word of every dispatchable handle: the same for an instance and its objects.
 void* key_of(const void* handle) { return *static_cast<void* const*>(handle); }
 
 struct Next {
@@ -67,7 +67,8 @@ VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, std::uint32_t n,
   return next_of(queue).submit(queue, n, infos, fence);
 }
 
-// Behind the real wait: the driver below has lost nothing, and what it works on is freed next.
+// After the real wait: the driver below has lost nothing, and the memory that it uses is freed
+// next.
 VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info,
                                                std::uint64_t timeout) {
   const VkResult result = next_of(device).wait(device, info, timeout);
@@ -115,7 +116,7 @@ VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipeline
                             n_images, images);
 }
 
-// The loader's link to what comes next, which is moved on for that.
+// The loader's link to the next layer, which is advanced for that layer.
 template <class Link>
 Link* take_link(const void* chain, VkStructureType type) {
   for (auto* at = static_cast<const VkBaseInStructure*>(chain); at != nullptr; at = at->pNext) {
@@ -218,7 +219,7 @@ vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
   return VK_SUCCESS;
 }
 
-// Barriers that were recorded so far, in all devices.
+// The number of barriers recorded so far, in all devices.
 extern "C" __attribute__((visibility("default"))) int outrider_fault_layer_barriers() {
   return n_barriers;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver of Vulkan that fails as a test says (vulkan_fault_layer.cc). Without a header of Vulkan:
+// A Vulkan driver that fails as a test demands (vulkan_fault_layer.cc). It needs no Vulkan header:
 // tests of programs and servers use it, too.
 #ifndef OUTRIDER_TESTS_SUPPORT_VULKAN_FAULTS_H_
 #define OUTRIDER_TESTS_SUPPORT_VULKAN_FAULTS_H_
@@ -17,7 +17,7 @@
 
 namespace outrider::test {
 
-// A variable of the environment for as long as this lives.
+// Sets an environment variable for the life of this object.
 class ScopedVariable {
  public:
   ScopedVariable(std::string name, const std::string& value) : name_(std::move(name)) {
@@ -39,8 +39,8 @@ class ScopedVariable {
   std::optional<std::string> before_;
 };
 
-// Instances of Vulkan that are made while this lives have the layer, and so have programs that are
-// started. One thread, and no other instance being made meanwhile.
+// Vulkan instances created during the life of this object have the layer, and so have programs
+// started meanwhile. One thread, and no other instance may be created at the same time.
 class VulkanFaults {
  public:
   // Whether this build has the layer.
@@ -59,14 +59,14 @@ class VulkanFaults {
         layers_("VK_INSTANCE_LAYERS", "VK_LAYER_OUTRIDER_faults"),
         told_("OUTRIDER_FAULT_FILE", file_) {}
 
-  // As vulkan_fault_layer.cc has it; empty: nothing is wrong.
+  // In the format of vulkan_fault_layer.cc; empty: no fault.
   void set(const std::string& fault) const {
     // In one step: another process may be reading.
     std::ofstream(file_ + ".new") << fault;
     std::filesystem::rename(file_ + ".new", file_);
   }
 
-  // Barriers that were recorded through the layer so far.
+  // The number of barriers recorded through the layer so far.
   static int n_barriers() {
     void* const layer =
         dlopen((std::filesystem::path(layers()) / "liboutrider_faults.so").c_str(), RTLD_NOW);

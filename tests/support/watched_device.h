@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device behind another one: counts the bytes that are carried, and may allow less for one
-// allocation.
+// A device that wraps another one. It counts the transferred bytes, and may have a lower limit for
+// one allocation.
 #ifndef OUTRIDER_TESTS_SUPPORT_WATCHED_DEVICE_H_
 #define OUTRIDER_TESTS_SUPPORT_WATCHED_DEVICE_H_
 
@@ -17,7 +17,7 @@ namespace outrider::test {
 
 class WatchedDevice final : public device::Device {
  public:
-  // max_buffer_bytes: what it allows for one allocation; 0: as much as the other one.
+  // max_buffer_bytes: its limit for one allocation; 0: that of the wrapped device.
   explicit WatchedDevice(std::shared_ptr<device::Device> device, std::size_t max_buffer_bytes = 0)
       : device_(std::move(device)), facts_(device_->facts()) {
     if (max_buffer_bytes > 0) facts_.max_buffer_bytes = max_buffer_bytes;
@@ -48,7 +48,7 @@ class WatchedDevice final : public device::Device {
 
   // Bytes since the last call.
   std::size_t take_downloaded() { return std::exchange(n_downloaded_, 0); }
-  // The largest allocation that was asked for.
+  // The largest requested allocation.
   std::size_t largest() const { return largest_; }
 
  private:

@@ -11,9 +11,7 @@
 
 // Formats numbers as Python's % and format() do: jinja templates call both. In a NumberForm '\0'
 // and a negative precision mean that the text gives none. Callers check that the type fits the
-// number and that the precision is at most kWidest. Known differences from Python:
-// zeros that fill a width get no separators; without a type, the precision 3 prints 123.0 as
-// "123.0" and not as "1.23e+02".
+// number and that the precision is at most kWidest.
 namespace outrider::jinja {
 namespace {
 
@@ -57,6 +55,38 @@ std::string digits_of(double value, char type, std::int64_t precision, bool alte
       return alternate ? fmt::format("{:#.{}g}", value, std::max(places, 1))
                        : fmt::format("{:.{}g}", value, std::max(places, 1));
   }
+}
+
+// The digits of a form with a precision and no type: as for 'g', but with an exponent one digit
+// earlier, so that a digit after the point always has its place.
+std::string digits_without_type(double value, std::int64_t precision, bool alternate) {
+  const std::int64_t places = std::max<std::int64_t>(precision, 1);
+  const std::string scientific = digits_of(value, 'e', places - 1, alternate);
+  const std::size_t at = scientific.find('e');
+  const int exponent = std::stoi(scientific.substr(at + 1));
+  if (exponent >= -4 && exponent < places - 1) {
+    const std::string digits = digits_of(value, 'g', places, alternate);
+    return digits.find('.') == std::string::npos ? digits + ".0" : digits;
+  }
+  std::string mantissa = scientific.substr(0, at);
+  if (!alternate && mantissa.find('.') != std::string::npos) {
+    mantissa.erase(mantissa.find_last_not_of('0') + 1);
+    if (mantissa.back() == '.') mantissa.pop_back();
+  }
+  return mantissa + scientific.substr(at);
+}
+
+// Digits with separators. Where zeros fill the form's width they get separators, too, and the first
+// character is a zero: Python prints more than the width then. n_others: the characters of the form
+// beside the digits.
+std::string grouped_digits(std::string digits, const NumberForm& form, std::size_t size,
+                           std::size_t n_others) {
+  const bool has_zeros = form.align == '=' && form.fill == "0";
+  const std::int64_t width = has_zeros ? form.width - static_cast<std::int64_t>(n_others) : 0;
+  std::size_t n = digits.size();
+  while (static_cast<std::int64_t>(n + (n - 1) / size) < width) ++n;
+  digits.insert(0, n - digits.size(), '0');
+  return grouped(digits, form.grouping, size);
 }
 
 }  // namespace
@@ -108,9 +138,9 @@ std::string format_integer(std::int64_t value, const NumberForm& form) {
   }
   while (static_cast<std::int64_t>(digits.size()) < form.precision)
     digits.insert(digits.begin(), '0');
-  if (form.grouping != '\0') digits = grouped(digits, form.grouping, group);
   std::string sign = sign_of(is_negative, form.sign);
   if (form.alternate) sign += prefix;
+  if (form.grouping != '\0') digits = grouped_digits(digits, form, group, sign.size());
   return joined(sign, digits, form);
 }
 
@@ -122,20 +152,21 @@ std::string format_real(double value, const NumberForm& form) {
     digits = std::isnan(value) ? "nan" : "inf";
   } else if (form.type == '\0' && form.precision < 0) {
     digits = printed_real(magnitude);
+  } else if (form.type == '\0') {
+    digits = digits_without_type(magnitude, form.precision, form.alternate);
   } else {
     const char lower = static_cast<char>(form.type | 0x20);
     const bool percent = form.type == '%';
-    const char type = percent ? 'f' : form.type == '\0' || form.type == 'n' ? 'g' : lower;
+    const char type = percent ? 'f' : form.type == 'n' ? 'g' : lower;
     digits = digits_of(percent ? magnitude * 100 : magnitude, type,
                        form.precision < 0 ? 6 : form.precision, form.alternate);
     if (percent) digits += '%';
-    // Python prints at least one digit after the point if the form has no type.
-    if (form.type == '\0' && digits.find_first_of(".e") == std::string::npos) digits += ".0";
   }
   if (form.type == 'E' || form.type == 'G' || form.type == 'F') digits = to_upper(digits);
-  if (form.grouping != '\0') {
+  if (form.grouping != '\0' && std::isfinite(value)) {
     const std::size_t end = std::min(digits.find_first_not_of("0123456789"), digits.size());
-    digits = grouped(digits.substr(0, end), form.grouping, 3) + digits.substr(end);
+    const std::string rest = digits.substr(end);
+    digits = grouped_digits(digits.substr(0, end), form, 3, sign.size() + rest.size()) + rest;
   }
   return joined(sign, digits, form);
 }

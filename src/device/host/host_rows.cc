@@ -42,7 +42,7 @@ void run_gate(const Step& step, Ranges ranges) {
                         : activation == GateActivation::gelu_tanh ? kScalarTable.gelu_multiply
                                                                   : kScalarTable.gelu_erf_multiply;
   const std::vector<float> ones(numbers.n, 1.0F);
-  const bool has_up = step.kernel == Kernel::gate;  // else in place
+  const bool has_up = step.kernel == Kernel::gate;  // otherwise in place
   for (int row = 0; row < n_rows; ++row) {
     multiply(row_of(ranges[1], row, numbers.n),
              has_up ? row_of(ranges[2], row, numbers.n) : ones.data(), static_cast<int>(numbers.n),
@@ -93,7 +93,7 @@ void run_copy(const Step& step, Ranges ranges) {
   }
 }
 
-// Of BestOfRow alone.
+// For BestOfRow only.
 bool is_better(const BestOfRow& one, const BestOfRow& other) {
   const auto a = std::bit_cast<float>(one.bits);
   const auto b = std::bit_cast<float>(other.bits);

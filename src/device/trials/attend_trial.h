@@ -21,7 +21,7 @@ struct AttendTrialShape {
   // A key has an infinity and a value a NaN: these make a head NaN.
   bool has_infinities = false;
   float softcap = 0;  // of scores
-  int n_parts = 1;    // of the cache, each with as many heads in a range of its own
+  int n_parts = 1;    // of the cache, each with an equal number of heads in a range of its own
 };
 
 // Rows that read one text's cache of scattered pages; unwritten slots are NaN.

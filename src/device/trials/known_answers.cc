@@ -25,7 +25,7 @@ bool is_product(Kernel kernel) {
   return kernel == Kernel::product_int8 || kernel == Kernel::product_int4;
 }
 
-// So many rows recorded that a workgroup takes `together` of them at once, not all of which come.
+// Recorded for as many rows as a workgroup processes together; a quarter of them is not used.
 NamedTrial product_of(WeightKind kind, std::uint32_t together) {
   const int most = static_cast<int>(together);
   return {fmt::format("product {}, {} {} together", kernels::name_of(kind), most,
@@ -48,7 +48,7 @@ const char* name_of_kv(std::uint32_t kv) {
   return kNames[kv];
 }
 
-// Forms of a kernel that passes of other sizes take.
+// Forms of a kernel for passes of other sizes.
 std::vector<std::uint32_t> forms_of(const Step& step) {
   if (is_product(step.kernel)) return {1, 2, 4, 8};
   return {step.variant};

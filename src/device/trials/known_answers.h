@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that a program uses, tried on a device before it is trusted with a text: a driver
-// that gets one wrong is refused, by a line that names the kernel.
+// Tries the kernels of a program on a device before texts are run on it: a driver that computes one
+// wrongly is refused, with a message that names the kernel.
 //
-// check.h tries all kernels, for a report. Here are those of a model alone: a driver has to compile
+// check.h tries all kernels, for a report. This tries only those of a model: a driver must compile
 // them anyway, and that takes nearly all of the time.
 #ifndef OUTRIDER_DEVICE_TRIALS_KNOWN_ANSWERS_H_
 #define OUTRIDER_DEVICE_TRIALS_KNOWN_ANSWERS_H_
@@ -22,13 +22,13 @@ struct NamedTrial {
   Trial trial;
 };
 
-// Of a kernel in one form (Step::variant). merge_splits has none of its own: each trial of an
-// attention ends in one.
+// The trials of a kernel in one form (Step::variant). merge_splits has none of its own: each trial
+// of an attention ends with it.
 std::vector<NamedTrial> trials_of(Kernel kernel, std::uint32_t variant);
 
-// Throws Error where a kernel of the steps, in any form that it may take for more or fewer rows,
-// gives other bits than the processor. Each is tried once on a device; none on the host, which is
-// what others are compared with. Throws also what the device does.
+// Throws Error if a kernel of the steps gives other bits than the processor, in any form that it
+// may take for more or fewer rows. Each is tried once per device, and none on the host, which is
+// the reference. Throws also the device's own errors.
 void require_known_answers(Device& device, std::span<const Step> steps);
 
 }  // namespace outrider::device

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials before a device is trusted: of every kernel in every form that passes take, and a device
-// that gets one wrong is refused by name.
+// Trials before a device is trusted: every kernel is tried in every form that passes use, and a
+// device with a wrong kernel is refused by name.
 #include "device/trials/known_answers.h"
 
 #include <gmock/gmock.h>
@@ -71,8 +71,8 @@ std::vector<Step> all_forms() {
   return steps;
 }
 
-// What is tried is the kernel in that form, and a wrong bit there is found. merge_splits is tried
-// behind the attention that goes before it.
+// Each trial runs the kernel in its form, and detects a wrong bit there. merge_splits is tried
+// after the attention that precedes it.
 TEST(KnownAnswers, FindAWrongBitOfEveryKernelInEveryForm) {
   for (const Step& step : all_forms()) {
     SCOPED_TRACE(facts_of(step.kernel).name + std::string(", form ") +
@@ -82,7 +82,7 @@ TEST(KnownAnswers, FindAWrongBitOfEveryKernelInEveryForm) {
     const std::string why = refusal(liar, asked);
     EXPECT_THAT(why, AllOf(HasSubstr("[check device] liar"), HasSubstr("expected"),
                            HasSubstr("--check"), Not(HasSubstr("\n"))));
-    EXPECT_EQ(refusal(liar, asked), why);  // the next one is not trusted either
+    EXPECT_EQ(refusal(liar, asked), why);  // the next one is refused, too
   }
 }
 

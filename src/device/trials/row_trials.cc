@@ -68,7 +68,7 @@ Trial cap_trial(const TrialRows& rows, int n, float cap, std::uint32_t seed) {
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t x = add_changed(trial, words_of(rows.most, n), numbers);
   auto* const floats = trial.buffers[x].bytes.data();
-  // Far beyond the cap, and what is no number, in the last places.
+  // Numbers far beyond the cap, infinities and NaN, in the last places.
   const float ends[] = {-std::numeric_limits<float>::infinity(), 0x1p100F, -0.0F,
                         std::numeric_limits<float>::quiet_NaN()};
   const std::size_t n_ends = std::min(std::size(ends), words_of(rows.most, n) - 1);
@@ -161,7 +161,7 @@ Trial best_trial(const TrialRows& rows, int n, std::uint32_t seed) {
     const std::span<float> its = std::span(x).subspan(words_of(row, n), words_of(1, n));
     const auto put = [&](float value) { its[words_of(1, numbers.below(n))] = value; };
     switch (row % 6) {
-      case 0:  // equals in several places
+      case 0:  // several equal numbers
         for (int i = 0; i < 5; ++i) put(0x1p90F);
         break;
       case 1:
@@ -175,7 +175,7 @@ Trial best_trial(const TrialRows& rows, int n, std::uint32_t seed) {
       case 3:
         for (float& one : its) one = Limits::quiet_NaN();
         break;
-      case 4:  // below 0 alone, subnormal ones among them
+      case 4:  // below 0 only, including subnormal ones
         for (float& one : its) {
           const float tiny = std::bit_cast<float>(numbers.bits() & 0x807fffffU);
           one = -std::abs(numbers.below(2) == 0 ? tiny : numbers.of_size(-126, 3));

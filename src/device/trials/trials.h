@@ -21,12 +21,11 @@ Trial quantize_trial(const TrialRows& rows, int k, std::uint32_t seed);
 // Quantises rows first. kind: int8 or int4.
 Trial product_trial(kernels::WeightKind kind, const TrialRows& rows, int n_columns, int k,
                     std::uint32_t seed);
-// The same with the first 16 columns in one range and the others, of which there are some, in
-// another.
+// The same with the first 16 columns in one range and the others, at least one, in another.
 Trial product_parts_trial(kernels::WeightKind kind, const TrialRows& rows, int n_columns, int k,
                           std::uint32_t seed);
 Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed);
-// With a bias of picked rows, without one of all.
+// With a bias: on picked rows; without: on all rows.
 Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_t seed);
 Trial apply_rope_trial(const TrialRows& rows, int n_heads, int half, std::uint32_t seed);
 

@@ -60,7 +60,7 @@ VulkanCore::~VulkanCore() {
   vk_.vkDestroyDevice(handle_, nullptr);
 }
 
-// A driver may go on as if nothing had happened once it has said that the device is lost.
+// After a driver has reported that the device is lost, its later calls may seem to succeed.
 void VulkanCore::require_there(VkResult result, const char* operation) const {
   if (result == VK_ERROR_DEVICE_LOST) lost_ = true;
   require_success(lost_ ? VK_ERROR_DEVICE_LOST : result, operation, physical_.facts.name);

@@ -29,7 +29,7 @@ class VulkanCore {
   const PhysicalDevice& physical() const { return physical_; }
   const VulkanInstance& instance() const { return *instance_; }
 
-  // Behind all that was submitted before. This and wait() throw LostDevice where the device is
+  // Submits after everything submitted before. This and wait() throw LostDevice if the device is
   // lost.
   Ticket submit(VkCommandBuffer commands);
   void wait(Ticket ticket) const;
@@ -37,7 +37,7 @@ class VulkanCore {
   // For destructors: the next wait reports errors.
   void wait_quietly(Ticket ticket) const noexcept;
   Ticket last_ticket() const { return n_submitted_; }
-  // Thread-safe; once it is lost it stays so.
+  // Thread-safe; a lost device stays lost.
   bool is_lost() const { return lost_; }
 
  private:

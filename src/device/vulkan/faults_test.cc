@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers that fail: arithmetic and kernels that are wrong, memory that is out, a device that is
-// lost. A layer between the loader and the software driver breaks them (vulkan_fault_layer.cc).
+// Drivers that fail: wrong arithmetic, wrong kernels, no memory, a lost device. A layer between the
+// loader and the software driver causes the faults (vulkan_fault_layer.cc).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class VulkanDriver : public ::testing::Test {
   }
 
   std::unique_ptr<VulkanDevice> open() { return open_vulkan(found_.instance, found_.index); }
-  // Without finding out what it may be used with, which takes a software driver long.
+  // Opens a device without a check of its capabilities, which takes a software driver long.
   std::unique_ptr<VulkanDevice> begin(const VulkanChoice& choice = {}) {
     return std::make_unique<VulkanDevice>(found_.instance, found_.index, choice);
   }
@@ -65,7 +65,8 @@ std::string breaks(const char* word, int from, int to) {
   return std::string("break ") + word + " " + std::to_string(from) + " " + std::to_string(to);
 }
 
-// What the driver does wrong by itself is not used, and all bits are right all the same.
+// Native operations that the driver computes wrongly are not used, so that all bits are still
+// right.
 TEST_F(VulkanDriver, WhoseDivisionIsWrongDividesByIntegers) {
   if (!open()->ways().divides_natively) GTEST_SKIP() << "the driver's is not used anyway";
   faults_->set(breaks("divided", kDivide, kMultiply));
@@ -93,7 +94,7 @@ TEST_F(VulkanDriver, WhoseKernelIsWrongIsRefusedByItsName) {
   };
   const auto device = open();
   for (const auto& [fault, kernel, form, name] : kBroken) {
-    faults_->set(fault);  // a kernel is made when it is first wanted
+    faults_->set(fault);  // a kernel is compiled at its first use
     EXPECT_THAT(refusal(*device, kernel, form),
                 AllOf(HasSubstr("[check device]"), HasSubstr(device->facts().name), HasSubstr(name),
                       HasSubstr("expected"), Not(HasSubstr("\n"))));
@@ -124,7 +125,7 @@ TEST_F(VulkanDriver, WithoutMemoryGoesOnOnceThereIsSome) {
   }
 }
 
-// It ends in good order, too: what is left of it is destroyed at the end of each round.
+// It also ends cleanly: the rest of it is destroyed at the end of each round.
 TEST_F(VulkanDriver, ThatLosesItsDeviceSaysSoFromThenOn) {
   for (const char* fault : {"lost at submit", "lost at wait"}) {
     const auto device = begin();
@@ -138,7 +139,7 @@ TEST_F(VulkanDriver, ThatLosesItsDeviceSaysSoFromThenOn) {
     EXPECT_THROW((void)run_trial(*device, trial), LostDevice) << fault;
     EXPECT_THROW(device->upload(bytes, whole(*buffer)), LostDevice) << fault;
     EXPECT_THROW(device->download(whole(*buffer), bytes), LostDevice) << fault;
-    // Another one of the same driver is another one.
+    // Another device of the same driver is not affected.
     EXPECT_EQ(difference_from_host(*begin(), trial), "") << fault;
     faults_->set(fault);
     EXPECT_THROW(open(), LostDevice) << fault;
@@ -146,7 +147,7 @@ TEST_F(VulkanDriver, ThatLosesItsDeviceSaysSoFromThenOn) {
   }
 }
 
-// A software driver runs steps in order, so that one left out changes no bits there.
+// A software driver runs steps in order, so that a missing barrier changes no bits there.
 TEST_F(VulkanDriver, RecordsTheBarriersThatAreDerived) {
   const auto device = begin();
   const auto x = device->allocate(1024);

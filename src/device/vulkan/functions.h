@@ -92,8 +92,8 @@ struct DeviceFunctions {
 
 DeviceFunctions device_functions(const InstanceFunctions& instance, VkDevice device);
 
-// Throws Error unless the result is VK_SUCCESS: what was to be done, with what. LostDevice and
-// NoDeviceMemory where it is that.
+// Throws Error unless the result is VK_SUCCESS; the message names the operation and its object.
+// Throws LostDevice or NoDeviceMemory for these results.
 void require_success(VkResult result, const char* operation, const std::string& object);
 
 }  // namespace outrider::device

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least tier of devices on a second driver: SwiftShader, which comes inside Chromium. It has no
-// doubles and takes subnormal numbers for zero, so its bits differ where numbers are that small.
-// What has to do with integers, places and orders is right on it, and a model is refused.
+// The lowest tier of devices on a second driver: SwiftShader, which is part of Chromium. It has no
+// doubles and treats subnormal numbers as zero, so its bits differ for numbers that small.
+// Integers, places and orders are right on it, and models are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,15 +27,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Its file for the loader: where Debian's chromium-common has it, or where
-// OUTRIDER_TEST_SWIFTSHADER says. Empty: nowhere.
+// Its file for the loader, from Debian's chromium-common or from OUTRIDER_TEST_SWIFTSHADER. Empty:
+// not found.
 std::string icd_file() {
   const char* const named = std::getenv("OUTRIDER_TEST_SWIFTSHADER");
   const std::string file = named != nullptr ? named : "/usr/lib/chromium/vk_swiftshader_icd.json";
   return std::filesystem::exists(file) ? file : "";
 }
 
-// A device whose kernels are made once.
+// A device whose kernels are compiled once.
 class SwiftShader : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -48,7 +48,8 @@ class SwiftShader : public ::testing::Test {
     const test::ScopedVariable drivers("VK_ICD_FILENAMES", file);
     const test::ScopedVariable newer("VK_DRIVER_FILES", file);
     try {
-      // With integers alone, as it would be opened: to find that out takes it long.
+      // Opened with integers only, which is also the result of a normal opening: detecting that
+      // takes long.
       instance_ = VulkanInstance::create();
       device_ = std::make_unique<VulkanDevice>(instance_, 0, VulkanChoice{});
     } catch (const Error& error) {
@@ -118,7 +119,7 @@ TEST_F(SwiftShader, MultipliesIntegersExactly) {
   }
 }
 
-// The same bits are not to be had there, and so no text is written.
+// It cannot give the same bits, and therefore no text is written.
 TEST_F(SwiftShader, IsRefusedForTextsSinceItLosesSubnormalNumbers) {
   EXPECT_FALSE(gives_known_answers(*device_, Function::native_multiply));
   Step step;

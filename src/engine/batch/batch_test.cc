@@ -179,8 +179,8 @@ TEST_F(BatchOfTexts, PassesAreMeasuredWithinTheMemory) {
   }
 }
 
-// Texts that together exceed the memory take turns. Drafts that do not fit are not made, whoever
-// drafts, even if the rule asks the drafter about an empty draft.
+// Texts that together exceed the memory take turns. Drafts that do not fit are not made, with any
+// drafter, even if the rule asks the drafter about an empty draft.
 TEST_F(BatchOfTexts, TextsGiveWayWhereMemoryIsShort) {
   const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
   const auto unlimited = load();

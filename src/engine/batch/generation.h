@@ -111,12 +111,12 @@ class Generation {
   bool released_ = false;
   std::vector<TokenLogProb> top_;             // at the last token
   std::int64_t accepted_before_ = 0;          // when the round began
-  std::int64_t passes_before_ = 0;            // likewise
+  std::int64_t passes_before_ = 0;            // when the round began
   bool drafts_now_ = false;                   // the round is one that drafts
   bool owes_draft_ = false;                   // the round's draft has not been reported yet
   std::vector<TokenId> draft_tokens_;         // of a DraftEvent
-  std::vector<int> draft_parents_;            // likewise
-  std::vector<std::uint8_t> draft_accepted_;  // likewise
+  std::vector<int> draft_parents_;            // of a DraftEvent
+  std::vector<std::uint8_t> draft_accepted_;  // of a DraftEvent
   Clock::time_point asked_;
   std::optional<Clock::time_point> began_;     // its first round
   std::optional<Clock::time_point> drafting_;  // the first that drafts

@@ -16,7 +16,7 @@ class StopStrings {
   // Empty strings are ignored.
   explicit StopStrings(std::vector<std::string> strings);
 
-  // Takes more text; appends to `out` what certainly stands before any stop string.
+  // Adds more text; appends to `out` the part that certainly precedes any stop string.
   void push(std::string_view text, std::string& out);
   // Called at the end of the text: appends what was held back (nothing if a stop string was found).
   void finish(std::string& out);

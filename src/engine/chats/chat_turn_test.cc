@@ -101,7 +101,7 @@ TEST_F(ChatTurns, KeepWhatBrokeOffAsContent) {
   EXPECT_EQ(reply.content, kScripts.at("broken call"));
 }
 
-// What a reader said, put together.
+// The events of a reader, concatenated.
 struct ReadInPieces {
   Reply reply = {};
   std::string broken = {};  // content that was passed on as a call before
@@ -133,7 +133,7 @@ struct ReadInPieces {
   }
 };
 
-// Of every script, with tools and without, whole and cut off behind a few tokens.
+// For every script, with tools and without, complete and cut off after a few tokens.
 TEST_F(ChatTurns, SayInPiecesWhatTheySayAsAWhole) {
   Generator generator(model_);
   int n_before_the_end = 0;
@@ -173,8 +173,8 @@ TEST_F(ChatTurns, SayInPiecesWhatTheySayAsAWhole) {
   EXPECT_GT(n_broken, 0);
 }
 
-// The request's form is that of the whole reply: what reads as a call goes through, an answer does
-// not.
+// The request's grammar is that of the whole reply: the beginning of a call is allowed, an answer
+// is not.
 TEST_F(ChatTurns, HoldTheModelToACall) {
   for (const ToolChoice& choice : {ToolChoice{.kind = ToolChoice::Kind::named, .name = "weather"},
                                    ToolChoice{.kind = ToolChoice::Kind::required}}) {

@@ -117,7 +117,7 @@ TEST(FurtherLevel, IsTheSlopeOfADraftsTime) {
   for (int i = 0; i < 500; ++i) {
     const auto levels = static_cast<double>(1 + random() % 5);
     further.add(levels, 0.5 + 0.5 * levels + 0.1 * uniform(random));
-    further.add(levels, 100);  // the machine stood still
+    further.add(levels, 100);  // the machine was suspended
   }
   EXPECT_NEAR(further.in_mean_levels(), 0.5, 0.05);
   // Drafts of one depth give no slope.

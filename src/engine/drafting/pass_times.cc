@@ -22,8 +22,8 @@ constexpr double kOneFollows = 0.02;
 // The share for a width that was not run for kLongAgo passes: these have scaled all costs already.
 constexpr std::int64_t kLongAgo = 16;
 constexpr double kStaleFollows = 0.3;
-// After so many passes of one width in a row, deviations count as drift of all costs. A disturbance
-// lasts longer.
+// After this number of passes of one width in a row, deviations count as drift of all costs. A
+// disturbance lasts longer.
 constexpr std::int64_t kFewInTurn = 4;
 // An outlier counts at most kOutlier times the expected time. If other programs run, passes that
 // wait for a thread are frequent and belong to the mean; a pass during which the machine slept does

@@ -14,8 +14,8 @@
 namespace outrider {
 
 // For chains. Let s be the probability that all of the draft is accepted, by the drafter's
-// probabilities, and q that the next token is. A draft goes on while s * q is above the price of a
-// token: the time of drafting and verifying one more, in tokens that would be gained in that time
+// probabilities, and q that the next token is. A draft continues while s * q is above the price of
+// a token: the time of drafting and verifying one more, in tokens that would be gained in that time
 // otherwise. The token that ends a draft stays in it and is verified, so no decision depends on the
 // value of an unverified token. Not thread-safe.
 class PayingStop final : public StopRule {

@@ -120,7 +120,7 @@ TEST(CoveragePage, LinesThatAreNoFindingsAreErrors) {
   EXPECT_THROW(read_findings("## one\none\nown exact: pass\n"), Error);
   EXPECT_THROW(read_findings("## one\none\nown exact exact pass\n"), Error);
   EXPECT_THROW(read_findings("## one\none\nown exact exact: as own exact bild\n"), Error);
-  // "as" does not include what another drafter's section says.
+  // "as" does not refer to another drafter's section.
   EXPECT_THROW(read_findings("## one\none\nown exact bild: no\n"
                              "## two\ntwo\nown exact exact: as own exact bild\n"),
                Error);

@@ -41,7 +41,7 @@ namespace outrider::eval {
 struct SequentialText {
   std::vector<TokenId> ids;         // generated ones
   std::int64_t target_passes = 0;   // without the prompt's
-  std::int64_t drafter_passes = 0;  // likewise
+  std::int64_t drafter_passes = 0;  // without the prompt's
   RuleCost cost;  // summed over ids; for a token or sequence cascade only the deferral is known
   bool cancelled = false;
   double second_prompt_seconds = 0;  // running the prompt again, for a sequence cascade's target

@@ -23,7 +23,7 @@ struct Question {
 
 struct QuestionSet {
   std::vector<Question> questions;  // in the order of the data
-  std::vector<Problem> problems;    // likewise: unreadable items, missing fields
+  std::vector<Problem> problems;    // in the order of the data: unreadable items, missing fields
 };
 
 inline constexpr std::size_t kMaxWrong = 3;

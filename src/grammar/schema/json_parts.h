@@ -42,7 +42,7 @@ class JsonParts {
   // a part, any number of members that it matches.
   struct Member {
     int key = -1;    // a part
-    int value = -1;  // likewise
+    int value = -1;  // a part
     bool required = false;
   };
   static constexpr int kNone = -1;

@@ -24,7 +24,7 @@ OrderedJson round_json(const ComparedRound& round);
 ComparedRound read_round(const OrderedJson& value);
 
 OrderedJson passes_json(const PassCosts& passes, int context);
-// The passes alone, with their spreads. Throws likewise.
+// The passes alone, with their spreads. Throws as read_round().
 PassCosts read_passes(const OrderedJson& value);
 
 OrderedJson figures_json(const MethodFigures& figures, const MethodComparison& comparison);

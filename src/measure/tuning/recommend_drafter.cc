@@ -46,7 +46,7 @@ int prompts_needed(const TunedMethod& method) {
   const double half =
       speedup.value > 1 ? speedup.value - speedup.low : speedup.high - speedup.value;
   const double n = method.n_prompts * (half * half) / (gain * gain);
-  constexpr double kMany = 1e6;  // nobody has so many prompts, and the speed-up may be 1
+  constexpr double kMany = 1e6;  // more prompts than anyone has; the speed-up may be 1
   if (!(n < kMany)) return 0;
   // One more than moves the interval's end to 1.
   const int needed = std::max(static_cast<int>(n) + 1, kFewestPrompts);

@@ -59,8 +59,9 @@ void DevicePageStore::provide(PageId page, int group) {
   ++its.n_pages;
 }
 
-// Layer by layer: no more than one stands twice, unless heads go to more buffers than before, for
-// which all layers have to. What is left where it fails holds its pages.
+// Grows layer by layer, so that at most one layer has both buffers at a time; if heads are split
+// over more buffers than before, all layers do. After a failure, each layer's buffers
+// still hold its pages.
 void DevicePageStore::grow(Group& group) {
   const std::size_t max_bytes =
       std::min<std::size_t>(device_->facts().max_buffer_bytes, std::size_t{kNowhere} * 4);
@@ -116,8 +117,8 @@ DevicePageStore::Layer DevicePageStore::larger(const Group& group, const Layer& 
 
 namespace {
 
-// Between whole pages, in which all heads' keys stand before all heads' values, and those of a part
-// of the heads.
+// Copies between whole pages, in which all heads' keys precede all heads' values, and pages of a
+// part of the heads.
 template <typename Copy>
 void for_each_piece(std::size_t n_pages, std::size_t layer_bytes, std::size_t n_parts,
                     std::size_t part, const Copy& copy) {

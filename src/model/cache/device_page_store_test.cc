@@ -29,14 +29,14 @@ std::vector<CacheGroup> two_groups(KvKind kind) {
   return make_cache_groups(layers, kind);
 }
 
-// A device that allows so much for one allocation; 0: anything.
+// A device with this limit for one allocation; 0: none.
 std::shared_ptr<device::Device> allowing(std::size_t max_bytes) {
   return std::make_shared<test::WatchedDevice>(std::make_shared<device::HostDevice>(), max_bytes);
 }
 
-// Two stores that hold the same.
+// Two stores with equal contents.
 struct Stores {
-  // max_pages: of a layer of the first group, as the device allows for one allocation; 0: any.
+  // max_pages: of a layer of the first group, as the device's limit for one allocation; 0: none.
   explicit Stores(KvKind kind, std::size_t max_pages = 0)
       : groups(two_groups(kind)),
         here(groups),
@@ -70,7 +70,7 @@ class DevicePageStores : public ::testing::TestWithParam<std::size_t> {};
 TEST_P(DevicePageStores, HaveTheBytesOfTheMachinesStore) {
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     Stores stores(kind, GetParam());
-    // More pages than the first ones, so that buffers grow with something in them.
+    // More pages than the first allocation holds, so that buffers grow when they have contents.
     for (PageId page = 0; page < 40; ++page) stores.provide(page, page % 2);
     for (PageId page = 0; page < 40; ++page) stores.expect_same(page, page % 2, kPageTokens);
     for (const int n : {0, 1, 3, 17, 64}) {
@@ -102,8 +102,8 @@ TEST_P(DevicePageStores, HaveTheBytesOfTheMachinesStore) {
   }
 }
 
-// With room for all pages in one buffer; with heads apart once there are more than 16 pages, or
-// from the first one on.
+// All pages in one buffer; heads split once there are more than 16 pages; heads split from the
+// first page on.
 INSTANTIATE_TEST_SUITE_P(Allowing, DevicePageStores, ::testing::Values(0, 18, 12));
 
 TEST(DevicePageStore, SaysHowManyTokensADeviceHolds) {

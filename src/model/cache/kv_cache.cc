@@ -84,7 +84,7 @@ void KvCache::own(std::span<const SlotRange> ranges, std::string_view operation)
   try {
     acquire_pages(operation);
     for (const Step& step : steps_) {
-      if (step.shared != kNoPage) {  // a device may have no room for what copies, or be lost
+      if (step.shared != kNoPage) {  // a device may have too little memory for the copy, or be lost
         store_->copy_first_slots(step.table->group(), step.shared, step.page, step.n_copied);
       }
       step.table->put(step.index, step.page);

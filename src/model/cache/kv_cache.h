@@ -31,9 +31,9 @@ struct SlotRange {
 class KvCache {
  public:
   // layers: one entry for each layer of the model. max_bytes: of all pages together. Throws Error
-  // on layers that cannot be, UsageError where max_bytes does not hold a page of every group.
-  // make_store: of the pages' bytes; empty: in this machine's memory. limit: what max_bytes are,
-  // for messages.
+  // for impossible layers, and UsageError if max_bytes is too small for a page of every group.
+  // make_store: creates the store of the pages' bytes; empty: in this machine's memory. limit: the
+  // name of max_bytes in messages.
   static constexpr const char* kLimit = "--kv-memory";
   KvCache(std::span<const LayerCache> layers, kernels::KvKind kind,
           std::size_t max_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {},
@@ -114,7 +114,7 @@ class KvCache {
   int state_group_ = -1;
   Replay replay_;
   PagePool pool_;
-  std::string limit_;  // what the pool's most bytes are
+  std::string limit_;  // the name of the pool's limit in messages
   std::unique_ptr<PageStore> store_;
 
   // Reused from call to call.

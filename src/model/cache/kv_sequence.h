@@ -102,8 +102,8 @@ class KvSequence final : public Sequence {
   // std::bad_alloc.
   void expect(int n_slots);
   // Ensures that n_new further slots have unshared pages and that append() will not allocate. No
-  // visible change. Throws Error where the cache's memory is used up, or std::bad_alloc; nothing
-  // has changed then.
+  // visible change. Throws Error if the cache's memory is used up, or std::bad_alloc; nothing has
+  // changed then.
   void ensure_slots(int n_new);
   // The same for several different sequences of one cache: for all or for none.
   struct Reservation {
@@ -142,8 +142,8 @@ class KvSequence final : public Sequence {
   void chunks(int layer, std::span<const void*> chunks) const;
   std::size_t n_pages(int layer) const { return table_of(layer).n_pages(); }
   PageId page(int layer, std::size_t index) const { return table_of(layer).page(index); }
-  // Whether its last n_tokens kept tokens, or all where there are fewer, have their pages there:
-  // rewind() may leave a few less than a window.
+  // Whether the pages of its last n_tokens kept tokens are present (of all tokens, if there are
+  // fewer): rewind() may leave a few less than a window.
   bool holds_last(int n_tokens, int layer) const {
     return table_of(layer).first_slot() <= std::max(n_kept() - n_tokens, 0);
   }

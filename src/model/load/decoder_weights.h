@@ -15,7 +15,7 @@
 
 namespace outrider {
 
-// Immutable once loaded, but for matrices that are released once a device has them.
+// Immutable once loaded, except for matrices that are released once a device has them.
 struct DecoderWeights {
   TensorView embedding;      // (vocabulary_size, dim), as stored; lives as long as the source
   TensorView positions;      // (context_length, dim), the same, if they are learned

@@ -204,7 +204,7 @@ struct Gate {
   Rows gate, up, to;
   Activation activation = Activation::silu;
   float limit = 0;  // Experts::limit
-  // Of slots, those of this rank's experts alone; their biases are added to gate and up.
+  // If set, only slots of this rank's experts are computed; their biases are added to gate and up.
   const Experts* experts = nullptr;
 };
 

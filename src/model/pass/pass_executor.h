@@ -32,8 +32,8 @@ class PassExecutor {
  public:
   // Where a pass writes the requested outputs.
   struct Outputs {
-    // (n_asked, width of the buffer kLogits); null of other ranks than the first, and where
-    // distant_logits() are.
+    // (n_asked, width of the buffer kLogits); null on ranks other than 0, and if distant_logits()
+    // has them.
     float* logits = nullptr;
     std::span<const int> feature_layers = {};  // those of the request
     float* features = nullptr;                 // (n_rows, feature_layers.size() * dim)
@@ -60,13 +60,13 @@ class PassExecutor {
   // std::bad_alloc); no sequence has changed then.
   virtual void prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
   const PassPlan& plan() const { return plan_; }
-  // Where the logits of the pass that is laid out will stand, if not in host memory: null there.
-  // run() fills it. Call it when nobody reads the former rows of the pass's ForwardOutput any more.
+  // Where the logits of the prepared pass will be, if not in host memory; otherwise null. run()
+  // fills it. Call it when the earlier rows of the pass's ForwardOutput are no longer read.
   virtual std::shared_ptr<DistantRows> distant_logits() { return nullptr; }
-  // As LanguageModel::failure(), of what runs the list.
+  // As LanguageModel::failure(), for the executor of the list.
   virtual std::string failure() const { return {}; }
-  // The rows become pending nodes of their sequences, and the ops run. Throws Error where a device
-  // or a rank is lost; its sequences are of no use then.
+  // The rows become pending nodes of their sequences, and the ops run. Throws Error if a device or
+  // a rank is lost; the sequences are then unusable.
   virtual void run(const Outputs& outputs) = 0;
   // For the last pass: the average number of experts in use, over layers with experts; 0 without
   // any.

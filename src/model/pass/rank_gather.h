@@ -20,8 +20,8 @@ class RankGather {
   explicit RankGather(Communicator* ranks) : ranks_(ranks) {}
 
   Communicator& ranks() const { return *ranks_; }
-  // Room for n_rows rows of so many columns, those that come here; 0: this rank receives none.
-  // Allocates only while passes grow.
+  // Allocates a buffer for n_rows rows of `width` columns, those that are received; 0: this rank
+  // receives none. Allocates only if passes grow.
   void resize(int n_rows, int width);
   std::size_t n_room() const { return received_.size(); }  // floats, for tests
 

@@ -20,7 +20,7 @@ namespace {
 
 // The part before the tensors of a GGUF file, usually: its metadata.
 constexpr std::size_t kBeginning_bytes = std::size_t{1} << 20;
-// Of a tensor's bytes, where there are not too many tensors.
+// Samples of a tensor's bytes, unless there are too many tensors.
 constexpr std::size_t kSamplesOfTensor = 8;
 constexpr std::size_t kSample_bytes = 64;
 
@@ -28,7 +28,7 @@ std::uint64_t checksum_of(std::string_view text, std::uint64_t start) {
   return checksum(std::as_bytes(std::span(text)), start);
 }
 
-// What is said of a tensor.
+// The checksum of a tensor's name, type and shape.
 std::uint64_t checksum_of(const TensorView& tensor, std::uint64_t start) {
   std::uint64_t sum = checksum_of(tensor.name, start);
   sum = checksum_of(tensor.type_name(), sum);
@@ -36,7 +36,7 @@ std::uint64_t checksum_of(const TensorView& tensor, std::uint64_t start) {
   return sum;
 }
 
-// n_samples of its bytes: the first, the last and some between; one: from the middle.
+// n_samples of its bytes: the first, the last and some between; a single one is from the middle.
 std::uint64_t checksum_of_samples(std::span<const std::byte> data, std::size_t n_samples,
                                   std::uint64_t start) {
   std::uint64_t sum = start;

@@ -72,7 +72,7 @@ void Communicator::exchange(const Exchange& exchange, Patience patience) {
   const bool is_loading = patience == Patience::loading;
   const double seconds = is_loading ? kLoading_seconds : timeout_seconds_;
   WaitLimit limit{.max_seconds = seconds};
-  // How a pass ends is rank 0's to decide: the others are to hear it.
+  // Rank 0 decides how a pass ends, and the others learn of it.
   if (is_loading || leads()) {
     limit.stop = stop_;
     limit.stopped_seconds = is_loading ? 0 : kStopped_seconds;
@@ -198,7 +198,7 @@ void Communicator::exchange_texts(TextRoom& room, Patience patience) {
   const std::vector<std::size_t> words(n, sizeof room.length);
   gather(bytes_of(room.length), words, reinterpret_cast<std::byte*>(room.lengths.data()), true,
          patience);
-  // What is no length of a text is not made room for. Every rank sees the same ones.
+  // No memory is allocated for an impossible length of a text. Every rank sees the same lengths.
   for (std::size_t rank = 0; rank < n; ++rank) {
     if (room.lengths[rank] <= kMaxTextBytes) continue;
     throw Error(kOperation, fmt::format("rank {} of {}", rank, n),

@@ -100,7 +100,7 @@ TEST(Communicator, TextsOfEveryLengthAreExchanged) {
   });
 }
 
-// Sixteen million million bytes of a text: a length that came broken.
+// A length of 2^44 bytes for a text: a damaged message.
 TEST(Communicator, TheLengthOfATextThatIsNoneIsRefusedOnEveryRank) {
   run_ranks(2, {.timeout_seconds = 5}, [](Communicator& ranks) {
     const auto problem_of = [&](const auto& exchange) -> std::string {
@@ -113,7 +113,7 @@ TEST(Communicator, TheLengthOfATextThatIsNoneIsRefusedOnEveryRank) {
     };
     const std::string problem = problem_of([&] {
       if (ranks.leads()) return (void)ranks.exchange_texts("a", Communicator::Patience::pass);
-      // What exchange_texts() sends first.
+      // The first message of exchange_texts().
       const std::uint64_t length = std::uint64_t{1} << 44;
       const std::vector<std::size_t> sizes(2, sizeof length);
       std::vector<std::byte> all(2 * sizeof length);
@@ -124,14 +124,14 @@ TEST(Communicator, TheLengthOfATextThatIsNoneIsRefusedOnEveryRank) {
                                      "one of 17592186044416"));
     }
   });
-  // An honest one.
+  // A true length that exceeds the limit.
   run_ranks(2, {.timeout_seconds = 5}, [](Communicator& ranks) {
     const std::string text(ranks.leads() ? 1 : Communicator::kMaxTextBytes + 1, 'a');
     EXPECT_THROW((void)ranks.exchange_texts(text, Communicator::Patience::pass), Error);
   });
 }
 
-// Its exchanges fail, and messages that were under way come while the rank gives up.
+// Its exchanges fail, and messages in transit arrive while the rank gives up.
 class LateTransport final : public Transport {
  public:
   int rank() const override { return 0; }
@@ -152,7 +152,7 @@ class LateTransport final : public Transport {
   Exchange::Piece late_;
 };
 
-// `make asan` sees a write to room that is gone.
+// `make asan` detects a write to freed buffers.
 TEST(Communicator, TheRoomOfTextsStaysUntilTheRankHasGivenUp) {
   Communicator ranks(std::make_unique<LateTransport>(), 1);
   EXPECT_THROW((void)ranks.exchange_texts("a", Communicator::Patience::loading), LostRank);
@@ -160,15 +160,15 @@ TEST(Communicator, TheRoomOfTextsStaysUntilTheRankHasGivenUp) {
   EXPECT_EQ(ranks.failure(), "rank 1 of 2: nothing came from it for 3600 s");
 }
 
-// Whoever never comes is not waited for when a signal has come: not for an hour while models are
-// loaded, and not for the time-out in a pass.
+// After a signal, a rank that never comes is not waited for: neither for an hour while models are
+// loaded, nor for the time-out in a pass.
 TEST(Communicator, WhoIsStoppedWaitsNoLonger) {
   for (const bool is_loading : {true, false}) {
     const std::atomic<bool> stop{true};
     std::promise<void> has_ended;
     std::vector<std::string> problems(2);
     run_ranks(2, {.timeout_seconds = 60}, [&](Communicator& ranks) {
-      // So that a rank that is not stopped ends, too: with what it waits for.
+      // A rank that is not stopped must end, too: it gets what it waits for.
       if (!ranks.leads()) {
         has_ended.get_future().wait_for(std::chrono::seconds(30));
       } else {
@@ -193,7 +193,7 @@ TEST(Communicator, WhoIsStoppedWaitsNoLonger) {
   }
 }
 
-// The others hear which rank was stopped.
+// The others learn which rank was stopped.
 TEST(Communicator, WhoWasStoppedWhileLoadingIsNamedOnEveryRank) {
   std::promise<void> has_given_up;
   run_ranks(2, {}, [&](Communicator& ranks) {
@@ -215,7 +215,7 @@ TEST(Communicator, WhoWasStoppedWhileLoadingIsNamedOnEveryRank) {
   });
 }
 
-// A signal that reaches all ranks ends no text: how a pass goes on is rank 0's to decide.
+// A signal that reaches all ranks ends no text: rank 0 decides how a pass continues.
 TEST(Communicator, AStoppedRankBehindTheFirstFollowsItInAPass) {
   run_ranks(2, {}, [](Communicator& ranks) {
     const std::atomic<bool> stop{true};
@@ -326,9 +326,9 @@ TEST(Communicator, PartsOfAnotherLengthThanAgreedAreRefused) {
   });
 }
 
-// The one thing that a simulated link must do. A lower bound alone: how much longer an exchange
-// takes depends on the machine. Latency and bandwidth are tried apart, so that neither hides the
-// other.
+// The one requirement on a simulated link. Only a lower bound is tested: how much longer an
+// exchange takes depends on the machine. Latency and bandwidth are tested separately, so that
+// neither hides the other.
 TEST(DelayedTransport, WhatIsReceivedComesNoSoonerThanTheLinkAllows) {
   using Clock = std::chrono::steady_clock;
   constexpr double kLink_seconds = 0.2;

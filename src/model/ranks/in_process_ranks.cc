@@ -120,7 +120,7 @@ class InProcessTransport final : public Transport {
   bool wait(std::unique_lock<std::mutex>& lock, const WaitLimit& limit, const IsOver& is_over) {
     using Clock = std::chrono::steady_clock;
     using Seconds = std::chrono::duration<double>;
-    // Nobody who sets `stop` in a signal handler could wake this thread.
+    // Code that sets `stop` in a signal handler cannot wake this thread.
     constexpr Seconds kBetweenLooks{0.01};
     constexpr Seconds kLong{3600};
     const Clock::time_point begin = Clock::now();

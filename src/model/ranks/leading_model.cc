@@ -16,10 +16,10 @@ struct LeadingModel::Commands {
   SequenceNumber next_number = 0;
 };
 
-// A sequence whose keys and values are in parts on all ranks: rank 0's is here.
+// A sequence whose keys and values are split over all ranks; rank 0's part is here.
 //
-// Room for a command is made before anything changes here: where there is none, all ranks stay as
-// they were.
+// Memory for a command is allocated before anything changes here: if there is too little, all ranks
+// are unchanged.
 class LeadingModel::OnAllRanks final : public Sequence {
  public:
   OnAllRanks(std::unique_ptr<Sequence> part, SequenceNumber number,
@@ -64,13 +64,13 @@ class LeadingModel::OnAllRanks final : public Sequence {
     return fork;
   }
 
-  // Words of a command with the number of one sequence, and of the last one.
+  // Words of a command with the number of one sequence, and of a sequence's last command.
   static constexpr std::size_t kNamed = CommandWriter::kInt + CommandWriter::kNumber;
   static constexpr std::size_t kClosing = kNamed;
 
   Sequence* part() const { return part_.get(); }
   SequenceNumber number() const { return number_; }
-  // Null for what another model opened.
+  // Null for sequences of another model.
   static const OnAllRanks* of(const Sequence* sequence, const Commands& commands) {
     const auto* its = dynamic_cast<const OnAllRanks*>(sequence);
     return its != nullptr && its->commands_.get() == &commands ? its : nullptr;
@@ -179,7 +179,7 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
 }
 
 void LeadingModel::project(std::span<const float> features, ForwardOutput& output) {
-  // As in a pass: what can be refused, and what takes memory, comes before the others hear of it.
+  // As in a pass: refusals and allocations come before the others are told.
   float* const logits = part_->lay_out_projection(features, output);
   if (features.empty()) return;
   const auto turn = heartbeat_->take_turn();

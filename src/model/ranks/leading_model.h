@@ -18,9 +18,9 @@
 namespace outrider {
 
 // Every pass runs on all ranks (follow_rank), each with its part of the matrices and of the KV
-// cache; the bits are those of one process. Passes throw LostRank where a rank is lost, and nothing
-// but that ever again; failure() may say so before a pass does (heartbeat.h). What one process
-// alone can do is refused: sequences as bytes, and heads that read the target's keys.
+// cache; the bits are those of one process. Passes throw LostRank if a rank is lost, and from then
+// on always; failure() may report it before a pass does (heartbeat.h). Operations that need a
+// single process are refused: sequences as bytes, and heads that read the target's keys.
 class LeadingModel final : public LanguageModel {
  public:
   // part: rank 0's, whose machine has these ranks.
@@ -56,7 +56,7 @@ class LeadingModel final : public LanguageModel {
 
   std::unique_ptr<DecoderModel> part_;
   std::shared_ptr<Communicator> ranks_;
-  std::shared_ptr<Commands> commands_;  // sequences put theirs there, too
+  std::shared_ptr<Commands> commands_;  // sequences add theirs, too
   std::unique_ptr<Heartbeat> heartbeat_;
   // Reused from pass to pass.
   std::vector<TokenBlock> blocks_;

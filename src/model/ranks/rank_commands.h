@@ -15,11 +15,11 @@
 
 namespace outrider {
 
-// Rank 0 numbers sequences and never reuses a number: 64 bits of them, which no server uses up.
+// Rank 0 numbers sequences and never reuses a number: 64 bits, which no server uses up.
 using SequenceNumber = std::int64_t;
 
-// Of one message, 64 MiB: several times what the widest pass and the widest features take. A longer
-// one is refused where it is made, and where its length comes: there it is no length at all.
+// The limit of one message, 64 MiB: several times the widest pass and the widest features. A longer
+// message is refused by its sender, and a longer length is refused by its receiver.
 inline constexpr std::size_t kMaxCommandWords = std::size_t{1} << 24;
 
 enum class RankCommand : std::int32_t {
@@ -31,24 +31,25 @@ enum class RankCommand : std::int32_t {
   close,         // number
   pass,          // blocks, rows with logits, layers to skip: run a pass
   project,       // features: run the output matrix's product
-  answer,        // confirm that this rank is there
-  end,           // no more will come
+  answer,        // confirm that this rank is alive
+  end,           // there are no more commands
 };
 
-// Not thread-safe. A call that throws has added nothing, so that no half of a command is ever sent.
+// Not thread-safe. A call that throws has added nothing, so that no partial command is ever sent.
 class CommandWriter {
  public:
   CommandWriter();
 
-  // Room for so many further words, which then go in without an allocation. Throws std::bad_alloc,
-  // and Error where the message would be longer than kMaxCommandWords.
+  // Reserves memory for n_words further words, which are then added without an allocation. Throws
+  // std::bad_alloc, and Error if the message would be longer than kMaxCommandWords.
   void make_room(std::size_t n_words);
-  // Room for words that come when nothing may be allocated or thrown any more (a sequence's end);
-  // make_room() leaves it free. drop_room() gives so many back: before they are put, or unused.
+  // Keeps memory for words that are added when nothing may be allocated or thrown any more (at a
+  // sequence's end); make_room() leaves it free. drop_room() gives n_words of it back, before they
+  // are added or unused.
   void keep_room(std::size_t n_words);
   void drop_room(std::size_t n_words) noexcept { n_kept_ -= n_words; }
 
-  // Words of what is put: of a command or an int; of a sequence's number; of a list.
+  // Words of the added values: of a command or an int; of a sequence's number; of a list.
   static constexpr std::size_t kInt = 1;
   static constexpr std::size_t kNumber = 2;
   static std::size_t words_of(std::size_t n_values) { return kInt + n_values; }
@@ -56,7 +57,7 @@ class CommandWriter {
   void put(RankCommand command) { put_int(static_cast<int>(command)); }
   void put_int(int value) { words_.push_back(value); }
   void put_number(SequenceNumber number);
-  void put_ints(std::span<const int> values);  // preceded by how many they are
+  void put_ints(std::span<const int> values);  // preceded by their count
   void put_floats(std::span<const float> values);
   // A pass over blocks whose sequences have these numbers.
   void put_pass(std::span<const TokenBlock> blocks, std::span<const SequenceNumber> numbers,
@@ -77,9 +78,8 @@ class CommandWriter {
 // Reads received commands one by one.
 class CommandReader {
  public:
-  // Waits for the next message, which comes in time even where there is nothing to do
-  // (heartbeat.h). Throws as Communicator does, and Error where what comes cannot be the length of
-  // a message.
+  // Waits for the next message, which comes in time even if there is no work (heartbeat.h). Throws
+  // as Communicator does, and Error if the received length is impossible.
   void receive(Communicator& ranks);
   bool is_at_end() const { return at_ == words_.size(); }
 

@@ -48,7 +48,7 @@ TEST(RankCommands, MessagesOfEveryLengthArriveWhole) {
   });
 }
 
-// One that a server comes to when it has opened texts for years: it does not fit an int.
+// A number that a server reaches after years of opening texts: it does not fit an int.
 constexpr SequenceNumber kLaterNumber = (SequenceNumber{1} << 40) + 5;
 
 TEST(RankCommands, NumbersOfSequencesDoNotWrap) {
@@ -121,8 +121,8 @@ TEST(RankCommands, APartOfACommandIsRefused) {
   });
 }
 
-// What rank 0 sends as the number of words: less than none, and more than a message has. No room is
-// made for either.
+// Lengths from rank 0 that are impossible: negative, or more words than a message may have. No
+// memory is allocated for either.
 TEST(RankCommands, ALengthThatIsNoneIsRefused) {
   for (const std::int32_t length : {-1, static_cast<std::int32_t>(kMaxCommandWords) + 1,
                                     std::numeric_limits<std::int32_t>::max()}) {
@@ -145,7 +145,7 @@ TEST(RankCommands, ALengthThatIsNoneIsRefused) {
   }
 }
 
-// It is refused before anything is sent or added: what was put before it goes on.
+// It is refused before anything is sent or added: words added before it are still sent.
 TEST(RankCommands, AMessageThatIsTooLongIsNotBegun) {
   run_ranks(2, {.timeout_seconds = 5}, [](Communicator& ranks) {
     if (ranks.leads()) {

@@ -121,7 +121,7 @@ TEST_F(RanksAgree, OtherCachesAreRefused) {
                              "rank 2")));
 }
 
-// Rank 0 would not send within what the other waits for.
+// Otherwise rank 0 might not send within the time for which the other waits.
 TEST_F(RanksAgree, OtherTimeoutsAreRefused) {
   const fs::path path = write("model", {});
   std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(2);
@@ -143,7 +143,7 @@ TEST_F(RanksAgree, OtherTimeoutsAreRefused) {
                                        "got 60 s on rank 1")));
 }
 
-// Counts the tensors whose bytes were read: whoever reads them lets go of them.
+// Counts the tensors whose bytes were read: readers release them.
 class CountedTensors final : public TensorSource {
  public:
   CountedTensors(std::size_t n, std::span<const std::byte> bytes) : tensors_(n) {
@@ -164,8 +164,8 @@ class CountedTensors final : public TensorSource {
   mutable std::size_t n_read_ = 0;
 };
 
-// A file that says it has more tensors than any model does not make every rank read all of them.
-// Names still count, of all.
+// A file that claims more tensors than any model has does not make every rank read all of them. All
+// names still count.
 TEST_F(RanksAgree, AFileOfVeryManyTensorsIsReadInPart) {
   const fs::path path = write("model", {});
   const std::vector<std::byte> bytes(4096);
@@ -249,7 +249,7 @@ TEST_F(RanksAgree, AFollowersErrorReachesTheFirst) {
               HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected known"));
   EXPECT_THAT(failures_behind([](CommandWriter& writer) {
                 writer.put(RankCommand::rewind);
-                writer.put_number(3);  // nobody opened it
+                writer.put_number(3);  // no sequence has this number
                 writer.put_int(0);
               })[0],
               HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected sequences "

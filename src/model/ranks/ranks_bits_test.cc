@@ -365,7 +365,7 @@ TEST(Ranks, RefuseThePassThatTheMemoryDoesNotHold) {
       test::run_block(model, *second, part(tokens, 60, 10));
       ADD_FAILURE() << "there is no room";
     } catch (const Error& error) {
-      // Half of what was asked for: this rank has one head of two.
+      // Half of the requested memory: this rank has one head of two.
       EXPECT_THAT(error.what(), HasSubstr("at most " + std::to_string(form.kv_memory_bytes / 2) +
                                           " bytes (rank 0's part of --kv-memory)"));
     }
@@ -399,7 +399,8 @@ TEST(Ranks, ACacheThatHoldsNothingIsRefusedByTheRanksOwnBytes) {
   }
 }
 
-// Logits come to rank 0 alone: the others make no room for them, which would be most of all.
+// Only rank 0 receives logits: the others allocate no memory for them, which would be the largest
+// buffer.
 TEST(Ranks, OtherRanksMakeNoRoomForLogits) {
   run_ranks(2, {}, [](Communicator& ranks) {
     LoadOptions options;
@@ -426,7 +427,7 @@ TEST(Ranks, OtherRanksMakeNoRoomForLogits) {
   });
 }
 
-// A bad request is refused before the others hear of it.
+// An invalid request is refused before the others are told of it.
 TEST(Ranks, GoOnBehindARequestThatIsRefused) {
   on_ranks(OwnModels::wide(), {}, 2, [](LanguageModel& model) {
     const auto sequence = model.open({});

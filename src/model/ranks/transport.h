@@ -30,9 +30,9 @@ struct Exchange {
 
 // How long an exchange waits for silent peers.
 struct WaitLimit {
-  double max_seconds = 0;  // 0: for ever
-  // Whoever sets it, a signal handler perhaps, ends the wait: stopped_seconds after it was found to
-  // be set, or after the exchange began if that is later. Null: nobody does.
+  double max_seconds = 0;  // 0: forever
+  // Set (for example by a signal handler) to end the wait: stopped_seconds after it was found to be
+  // set, or after the exchange began if that is later. Null: never.
   const std::atomic<bool>* stop = nullptr;
   double stopped_seconds = 0;
 };
@@ -54,21 +54,21 @@ class Transport {
   virtual int n_ranks() const = 0;
 
   // No piece may be larger than max_bytes(). After any status but `done`, only give_up() and
-  // finish() may be called; until give_up() has returned, what was to be sent and received stays
-  // where it is.
+  // finish() may be called. Until give_up() has returned, the buffers of the exchange must stay in
+  // place.
   virtual Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept = 0;
   virtual std::size_t max_bytes() const = 0;
 
-  // Which rank the last status was about, or -1; and in words what it was. Stays until the next
-  // call. Behind given_up: as the peer said.
+  // The rank that the last status concerns, or -1; and a description. Valid until the next call.
+  // After given_up: as the peer reported it.
   virtual int culprit() const = 0;
   virtual const char* reason() const = 0;
 
-  // Tells all peers, whatever they wait for, that this rank cannot go on, which rank is the cause
-  // (this one or another), and why. Waits a moment at most.
+  // Tells all peers, in whatever call they wait, that this rank cannot continue, which rank is the
+  // cause (this one or another), and why. Waits for a moment at most.
   virtual void give_up(int culprit, const char* why) noexcept = 0;
-  // The end of this rank's part: rank 0 waits for the others for so many seconds, and the others
-  // for rank 0. A program that a peer's loss would keep from ending is ended.
+  // Ends this rank's part: rank 0 waits up to max_seconds for the others, and the others for rank
+  // 0. If a peer's loss would keep the program from ending, the program is ended.
   virtual void finish(double max_seconds) noexcept = 0;
 };
 

@@ -28,7 +28,7 @@ class ReadTexts final : public TextSink {
 
   void end(int choice, GenerateResult result) override {
     ReplyReader& reader = of(choice);
-    reader.finish(result.text);  // with what the engine held back to the end
+    reader.finish(result.text);  // with the text that the engine held back to the end
     sink_->end(choice, result, reader.n_calls());
   }
 

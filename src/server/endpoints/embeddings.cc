@@ -89,7 +89,7 @@ std::string base64_of(const std::vector<float>& vector) {
   return text;
 }
 
-// Before anything gives way to a text that the KV cache could never hold.
+// Checked before other texts are preempted for a text that the KV cache could never hold.
 void require_memory(const ServedModel& model, std::size_t n_tokens) {
   constexpr std::size_t kPage = 64;   // tokens per page of keys
   constexpr std::size_t kNodes = 8;   // nodes per page of the inputs of recurrent layers
@@ -101,7 +101,7 @@ void require_memory(const ServedModel& model, std::size_t n_tokens) {
       whole(std::min(n_tokens, kPass), kNodes) *
           static_cast<std::uint64_t>(summary.state_bytes_per_node) +
       static_cast<std::uint64_t>(summary.state_bytes);
-  // Of several ranks both are rank 0's. All of them hold as many tokens.
+  // With several ranks both are rank 0's. All ranks hold the same number of tokens.
   const auto most = static_cast<std::uint64_t>(summary.max_kv_bytes);
   if (most == 0 || need <= most) return;
   const std::string limit = summary.n_ranks() == 1 ? "--kv-memory" : "rank 0's part of --kv-memory";

@@ -96,7 +96,7 @@ class PardDrafterState : public ::testing::Test {
     std::string fault;  // the first; empty: none
     int n_checked = 0;
     int n_accepted = 0;
-    int n_asked = 0;  // distributions behind leaves
+    int n_asked = 0;  // distributions after leaves
   };
 
   // Three texts over many rounds, some of which end and continue others; verdicts are random.

@@ -28,7 +28,7 @@ class JsonView {
   JsonView operator[](const char* key) const;  // Error if there is no such member
   std::vector<JsonView> elements() const;      // Error if it is not an array
 
-  const std::string& string() const;  // Error for another type; the next functions likewise
+  const std::string& string() const;  // Error for another type, as in the next functions
   bool boolean() const;
   std::int64_t integer() const;
   // Members with a default if absent or null.

@@ -17,7 +17,7 @@ namespace outrider {
 // as a file, so that opening it reports the problem.
 std::optional<std::filesystem::path> find_tokenizer_file(const std::filesystem::path& directory);
 
-// As Tokenizer::load(), for a folder with these files. Throws likewise.
+// As Tokenizer::load(), for a folder with these files, with the same errors.
 std::shared_ptr<const Tokenizer> load_tokenizer(const FileFolder& folder);
 
 }  // namespace outrider

@@ -11,7 +11,7 @@ namespace outrider::train {
 struct MaskChoice {
   int n_drafted = 8;   // tokens of a draft: the first from a text row, the others from mask rows
   double keep = 0.7;   // in (0, 1]
-  double least = 0.2;  // likewise
+  double least = 0.2;  // in (0, 1]
 };
 
 // Throws UsageError of a command unless the draft has 2 tokens or more and both shares are in (0,

@@ -34,11 +34,11 @@ std::vector<SentencePair> read_pairs(const std::filesystem::path& source,
 struct PairBatch {
   int n_pairs = 0;
   int source_length = 0;                   // of the longest
-  int target_length = 0;                   // likewise
+  int target_length = 0;                   // of the longest
   std::vector<TokenId> sources;            // (n_pairs, source_length), padded at the end
-  std::vector<TokenId> targets;            // (n_pairs, target_length), likewise
+  std::vector<TokenId> targets;            // (n_pairs, target_length), padded at the end
   std::vector<std::int32_t> n_in_sources;  // (n_pairs): tokens before the padding
-  std::vector<std::int32_t> n_in_targets;  // likewise
+  std::vector<std::int32_t> n_in_targets;  // (n_pairs): tokens before the padding
 };
 
 // Batches by number. The pairs of a batch have similar lengths. Each pass draws a new order; its

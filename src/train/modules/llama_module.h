@@ -88,7 +88,7 @@ class DecoderLayerImpl : public torch::nn::Module {
   // unrolled is extended. The result has the products' type, for stream_sum().
   torch::Tensor attend_unrolled(const torch::Tensor& input, const Rotation& rotation,
                                 const torch::Tensor& mask, UnrolledKeys& unrolled);
-  torch::Tensor feed_forward(const torch::Tensor& input);  // likewise
+  torch::Tensor feed_forward(const torch::Tensor& input);  // of the products' type, too
 
   RmsNorm input_layernorm{nullptr};
   RmsNorm post_attention_layernorm{nullptr};

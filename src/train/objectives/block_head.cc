@@ -184,7 +184,7 @@ BlockHeadObjective::Parts BlockHeadObjective::judge(const Said& said) const {
     const Tensor confidence_loss = mean(torch::binary_cross_entropy_with_logits(
         said.confidence, acceptance, {}, {}, at::Reduction::None));
     const Tensor distance = mean(distances);
-    parts.figures.emplace_back("law_distance", distance);
+    parts.figures.emplace_back("l1_distance", distance);
     parts.figures.emplace_back("confidence_loss", confidence_loss);
     parts.loss = kTokenWeight * token_loss + kDistanceWeight * distance +
                  kConfidenceWeight * confidence_loss;

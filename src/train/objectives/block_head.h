@@ -33,7 +33,7 @@ struct BlockHeadOptions {
   Weights weights = Weights::decay;
   double gamma = 7;
   BlockHeadConfig::Markov::Form markov = BlockHeadConfig::Markov::Form::vanilla;  // of dspark
-  int markov_rank = 256;                                                          // likewise
+  int markov_rank = 256;                                                          // of dspark
 };
 
 // The target's hidden states that the head reads, numbered as in ForwardRequest::feature_layers.
@@ -57,7 +57,7 @@ std::vector<int> block_feature_layers(int n_layers);
 // cross-entropy + 0.9 |draft_prob - target_prob|_1 + 1.0 binary cross-entropy of the confidence to
 // the acceptance 1 - |draft_prob - target_prob|_1 / 2, each a weighted mean as for dflash.
 //
-// Log: "token_loss", "law_distance" (the distance above) and "confidence_loss" (both of dspark),
+// Log: "token_loss", "l1_distance" (the distance above) and "confidence_loss" (both of dspark),
 // and "reach": the expected number of drafted tokens before the first that differs from the text.
 // It is the sum over k of the product of the drafted probabilities of the text's tokens, a mean
 // over blocks. Evaluations on held-out text have "loss" and these, and along the given text

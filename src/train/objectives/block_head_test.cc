@@ -221,7 +221,7 @@ TEST_F(BlockHeads, ATrainedHeadIsTheSameInTheEngine) {
     }
     const double distance = engine.l1_distance / engine.weight;
     const double confidence_loss = engine.confidence_loss / engine.weight;
-    expect("law_distance", distance);
+    expect("l1_distance", distance);
     expect("confidence_loss", confidence_loss);
     expect("loss", 0.1 * token_loss + 0.9 * distance + confidence_loss);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two files that the contract suite's findings are kept in: tests/golden/coverage.txt
-// (coverage_findings.h), and docs/coverage.md (coverage_page.h), which is made from it.
+// The two files with the contract suite's findings: tests/golden/coverage.txt
+// (coverage_findings.h), and docs/coverage.md (coverage_page.h), which is generated from it.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_FILES_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_FILES_H_
 
@@ -42,7 +42,7 @@ inline void write_page() {
   std::ofstream(page_file()) << page.text();
 }
 
-// The drafter's section among the others', which stay, in the order of drafter_cases.h; and the
+// Replaces the drafter's section, keeps the others, in the order of drafter_cases.h; and writes the
 // page.
 inline void write_coverage(std::string_view drafter, const std::string& section) {
   const std::string before = committed_findings();

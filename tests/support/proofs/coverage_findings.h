@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the contract suite finds of every combination, as tests/golden/coverage.txt keeps it. Its
-// head is a comment. A section a drafter follows: "## NAME", the drafter's spec
-// (drafter_cases.h), and a line a combination,
+// The contract suite's finding for every combination, in the format of tests/golden/coverage.txt.
+// The file begins with a comment. A section per drafter follows: "## NAME", the drafter's spec
+// (drafter_cases.h), and a line per combination,
 //   TREE VERIFICATION RULE: RESULT
-// where the result is kPassed, the text of the error that the combination ends with, or "as TREE
-// VERIFICATION RULE" where an earlier line of the section has the same text. A line depends on no
+// The result is kPassed, the text of the error with which the combination ends, or "as TREE
+// VERIFICATION RULE" if an earlier line of the section has the same text. A line depends on no
 // number and on no list of rules, so that another rule or tree adds lines and changes none.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_FINDINGS_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_FINDINGS_H_
@@ -49,7 +49,7 @@ inline constexpr const char* kFindingsHead =
 // The drafter's section.
 inline std::string write_findings(const DrafterFindings& drafter) {
   std::string text = fmt::format("\n## {}\n{}\n", drafter.name, drafter.spec);
-  std::map<std::string, std::string> first;  // of each error's text: the combination
+  std::map<std::string, std::string> first;  // by error text: the first combination with it
   for (const Finding& finding : drafter.findings) {
     const auto [at, is_first] = first.emplace(finding.result, finding.combination());
     const bool in_full = is_first || finding.result == kPassed;
@@ -66,10 +66,10 @@ inline std::string section_of(const std::string& text, std::string_view drafter)
   return text.substr(begin, text.find("\n## ", begin + 1) - begin);
 }
 
-// All sections, every result in full. An Error names a line that is none of the above.
+// All sections, every result in full. Throws an Error that names a line of any other form.
 inline std::vector<DrafterFindings> read_findings(const std::string& text) {
   std::vector<DrafterFindings> drafters;
-  std::map<std::string, std::string> results;  // of the section, by combination
+  std::map<std::string, std::string> results;  // by combination, within the section
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("## ")) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/coverage.md, made from the contract suite's findings (coverage_findings.h): drafters of
-// which the same is found are one group, and each kind of refusal is explained once. Pure
-// functions.
+// docs/coverage.md, generated from the contract suite's findings (coverage_findings.h): drafters
+// with the same findings are one group, and each kind of refusal is explained once. Pure functions.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_PAGE_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_COVERAGE_PAGE_H_
 
@@ -19,7 +18,7 @@
 
 namespace outrider::test {
 
-// A kind of refusal. In braces: what differs from one error to another.
+// A kind of refusal. Parts that differ from one error to another are in braces.
 struct RefusalKind {
   const char* text;
   const char* meaning;
@@ -46,7 +45,7 @@ inline constexpr RefusalKind kRefusalKinds[] = {
      "drafts without a tree ends before them."},
 };
 
-// Whether the text is of the kind: equal to it but for what stands there in braces.
+// Whether the text is of the kind: equal except for the parts in braces.
 inline bool is_of_kind(std::string_view text, std::string_view kind) {
   const std::size_t open = kind.find('{');
   if (open == std::string_view::npos) return text == kind;
@@ -58,7 +57,7 @@ inline bool is_of_kind(std::string_view text, std::string_view kind) {
   return false;
 }
 
-// Of a result: kPassed, its kind's text, or the result itself where it is of no kind.
+// The kind of a result: kPassed, its kind's text, or the result itself if it is of no kind.
 inline std::string kind_of(const std::string& result) {
   if (result == kPassed) return result;
   for (const RefusalKind& kind : kRefusalKinds) {
@@ -67,7 +66,7 @@ inline std::string kind_of(const std::string& result) {
   return result;
 }
 
-// Drafters whose findings are equal but for what differs within a kind.
+// Drafters whose findings are equal except for the parts that differ within a kind.
 struct CoverageGroup {
   std::string name;
   std::vector<Finding> findings;  // a kind for each result
@@ -110,7 +109,7 @@ class CoveragePage {
     return names.empty() ? "" : fmt::format("`{}`", fmt::join(names, "`, `"));
   }
 
-  // A, B, ... Z; behind them numbers, which a page half written may need.
+  // A, B, ... Z; then numbers, which an incomplete page may need.
   std::string next_name() const {
     constexpr std::size_t kLetters = 26;
     const std::size_t index = groups_.size();
@@ -118,7 +117,7 @@ class CoveragePage {
     return std::string(1, static_cast<char>('A' + index));
   }
 
-  // What is refused there: rules, and the numbers of the reasons.
+  // The refusals of a cell: rules, and the numbers of the reasons.
   std::string cell(const CoverageGroup& group, const std::string& tree,
                    const std::string& verification) const {
     std::vector<std::string> refused;

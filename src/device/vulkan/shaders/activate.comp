@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// x = activation(x), of MLPs without a gate.
+// x = activation(x), for MLPs without a gate.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"

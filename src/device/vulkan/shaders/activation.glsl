@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations of MLPs (kernels/rows.h, silu_multiply, gelu_multiply, gelu_erf_multiply). Behind
-// arithmetic.glsl.
+// Activations of MLPs (kernels/rows.h, silu_multiply, gelu_multiply, gelu_erf_multiply). Included
+// after arithmetic.glsl.
 
 layout(constant_id = 0) const uint kActivation = 0u;  // GateActivation
 const uint kGeluTanh = 1u;

@@ -9,7 +9,8 @@
 // These read slot_of[], weights[], and the query from query_at on.
 
 layout(local_size_x = 64) in;
-// A form of its own: what drivers compile for the cap would cost those without one seconds.
+// A separate form of the shader: the cap would cost devices seconds of compilation even for models
+// without one.
 layout(constant_id = 0) const uint kCapsScores = 0u;
 layout(push_constant) uniform Numbers {
   uint n_heads;
@@ -22,7 +23,7 @@ layout(push_constant) uniform Numbers {
   float scale;
   uint first_head;  // of the row's heads
   uint heads_of_row;
-  float cap;  // of scores, where they have one
+  float cap;  // of scores, if they have one
   float inverse_cap;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest of a part of each row: which it is, and its bits. Compared as integers that have the
-// order of the numbers, so that no driver's mathematics takes part.
+// The index and bits of the largest number of a part of each row. Numbers are compared as integers
+// in the same order, so that the driver's float arithmetic is not used.
 #version 450
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint kReadsParts = 0u;
 layout(push_constant) uniform Numbers {
   uint n;
-  uint part;  // so many of them a workgroup
+  uint part;  // numbers for each workgroup
   uint n_parts;
   uint max_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
-layout(std430, binding = 1) readonly buffer X { uint x[]; };  // (rows, n), words or pairs of them
+layout(std430, binding = 1) readonly buffer X { uint x[]; };  // (rows, n), words or pairs of words
 layout(std430, binding = 2) writeonly buffer Best { uint best[]; };  // (rows, n_parts, 2)
 
 const uint kLanes = 64u;
@@ -21,7 +21,7 @@ shared uint ranks_of[kLanes];
 shared uint indices_of[kLanes];
 shared uint bits_of[kLanes];
 
-// Larger for the larger number; 0 and -0 alike; 0 for NaN.
+// Larger for the larger number; equal for 0 and -0; 0 for NaN.
 uint rank_of(uint bits) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0u;
   if (bits == 0x80000000u) bits = 0u;

@@ -7,7 +7,7 @@ layout(push_constant) uniform Numbers {
   uint head_dim;
   uint max_rows;
   uint block_words;  // of one head's keys, or values, in a page
-  uint first_head;   // of the heads that rows have
+  uint first_head;   // within the heads of a row
   uint heads_of_row;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cap * tanh(x / cap) (kernels/vectors/vector_math.h, SoftCap). Behind arithmetic.glsl.
+// cap * tanh(x / cap) (kernels/vectors/vector_math.h, SoftCap). Included after arithmetic.glsl.
 
 float hyperbolic_tangent(float u) {
   if (is_nan_bits(floatBitsToUint(u))) return uintBitsToFloat(kNan);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row less its mean, by its standard deviation (kernels/rows.h, layer_norm). Sixteen lanes add,
-// each its own elements in their order, as the processor's vectors do; then all lanes scale.
+// Subtracts a row's mean and divides by its standard deviation (kernels/rows.h, layer_norm).
+// Sixteen lanes add up their own elements in order, as the processor's vectors do; then all lanes
+// scale.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -14,10 +15,10 @@ layout(push_constant) uniform Numbers {
   uint picks;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
-layout(std430, binding = 1) readonly buffer Picked { uint picked[]; };   // (rows), where picks is 1
+layout(std430, binding = 1) readonly buffer Picked { uint picked[]; };   // (rows), if picks is 1
 layout(std430, binding = 2) readonly buffer X { float x[]; };            // (any, n)
 layout(std430, binding = 3) readonly buffer Weight { float weight[]; };  // (n)
-layout(std430, binding = 4) readonly buffer Bias { float bias[]; };      // (n), where has_bias is 1
+layout(std430, binding = 4) readonly buffer Bias { float bias[]; };      // (n), if has_bias is 1
 layout(std430, binding = 5) writeonly buffer Y { float y[]; };           // (rows, n)
 
 const uint kVectorLanes = 16u;
@@ -25,7 +26,7 @@ shared float of_lanes[kVectorLanes];
 shared float mean_of_row;
 shared float factor_of_row;
 
-// By one lane, of all lanes' sums.
+// Computed by one lane from all lanes' sums.
 float tree_sum() {
   float all[kVectorLanes];
   for (uint i = 0u; i < kVectorLanes; ++i) all[i] = of_lanes[i];

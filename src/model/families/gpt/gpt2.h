@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// x += attention(norm(x)); x += mlp(norm(x)), of a layer with a plain MLP.
+// x += attention(norm(x)); x += mlp(norm(x)), for a layer with a plain MLP.
 void compose_pre_norm_plain(PassBuilder& pass, const DecoderLayer& layer);
 
 class Gpt2 final : public Family {

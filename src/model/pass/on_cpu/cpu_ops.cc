@@ -284,7 +284,7 @@ void CpuOps::operator()(const op::Prepare& op) const {
 void CpuOps::operator()(const op::Gate& op) const {
   const KernelTable& table = *pass.machine_.table;
   const int unit = buffer(op.to).unit();
-  // Other ranks' slots hold nothing here.
+  // Other ranks' slots have no values here.
   Range own{0, buffer(op.to).n_rows()};
   if (op.experts != nullptr) own = pass.routing_.slots_of(op.experts->own_ids());
   const auto n_rows = static_cast<int>(own.end - own.begin);

@@ -185,7 +185,7 @@ void CpuPass::resize_scratch() {
   routing_.resize(plan_.n_rows(), max_experts_, max_used_);
   for (const Op& op : list_.ops) {
     if (const auto* what = std::get_if<op::Gather>(&op.what)) {
-      // Logits come to rank 0 alone.
+      // Only rank 0 receives logits.
       const bool receives = what->to.buffer != kLogits || gather_.ranks().leads();
       const int n_rows = what->asked ? plan_.n_asked() : plan_.n_rows();
       gather_.resize(receives ? n_rows : 0, what->to.width);

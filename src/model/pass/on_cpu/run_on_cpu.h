@@ -37,7 +37,7 @@ class CpuPass final : public PassExecutor {
     const KernelTable* table = nullptr;  // the one for which the weights are packed
     kernels::KvKind kv = kernels::KvKind::f32;
     std::size_t max_cache_bytes = PagePool::kUnbounded;
-    std::string cache_limit = KvCache::kLimit;  // what max_cache_bytes are, for messages
+    std::string cache_limit = KvCache::kLimit;  // the name of max_cache_bytes in messages
     int n_threads = 1;
     // For a list with only a rank's part of the columns: gathers them. Must outlive the pass.
     Communicator* ranks = nullptr;
@@ -73,10 +73,10 @@ class CpuPass final : public PassExecutor {
 
   const KernelTable& table() const { return *machine_.table; }
   double experts_a_layer() const override { return routing_.touched_a_layer(); }
-  // Floats of the room for what comes from other ranks, for tests.
+  // The size of the buffer for columns from other ranks, in floats; for tests.
   std::size_t n_gathered() const { return gather_.n_room(); }
-  // Barriers of a pass over the whole list, but those within attention that several threads share
-  // (attention_work.h).
+  // Barriers of a pass over the whole list, except those within attention that several threads
+  // share (attention_work.h).
   int n_barriers() const { return count_barriers(schedule(list_, {}, false)); }
 
   // A pass uses only as many threads as leave each at least this share of every layer, by estimate

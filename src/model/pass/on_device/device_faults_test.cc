@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes on a device that fails: its memory is out at any call, it gets lost at any call, or a
-// kernel of its driver is wrong. What was there stays as it was, and goes on with the same bits.
+// Passes on a device that fails: its memory is used up at any call, it is lost at any call, or a
+// kernel of its driver is wrong. Existing texts are unchanged, and continue with the same bits.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,11 +58,10 @@ std::unique_ptr<LanguageModel> load(std::shared_ptr<device::Device> device,
   return load_model(path, options);
 }
 
-// Does one part of the script, which may fail and be done again.
+// Runs one part of the script, which may fail and be repeated.
 using Attempt = std::function<void(const std::function<void()>&)>;
 
-// Texts that grow, share pages, get trees whose nodes move, and need larger rooms, words and pages
-// as they go on.
+// Texts that grow, share pages, have trees whose nodes move, and need larger buffers over time.
 Rows script(LanguageModel& model, const Attempt& attempt) {
   const std::vector<TokenId> tokens = test::tokens_without_pattern(1400, 3, 131);
   Rows rows;
@@ -93,7 +92,7 @@ Rows script(LanguageModel& model, const Attempt& attempt) {
   run(*first, 0, 70);
   keep_all(*first);
   const auto second = first->fork();
-  run(*second, 300, 2);  // on a page that both have
+  run(*second, 300, 2);  // on a page that both share
   keep_all(*second);
   run(*first, 70, 6, {-1, -1, 1, 0, 2, 4});
   const auto third = first->fork();
@@ -115,7 +114,7 @@ void once(const std::function<void()>& part) { part(); }
 
 Rows rows_on_the_processor() { return script(*load(nullptr), once); }
 
-// Every call that takes memory fails once, and the part of the script that needed it is done again.
+// Every call that allocates fails once, and the part of the script that needed it is repeated.
 TEST(DeviceFaults, MemoryOutAtAnyCallLeavesAllThatThereWas) {
   const Rows expected = rows_on_the_processor();
   int n_failed = 0;
@@ -180,7 +179,7 @@ TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
   EXPECT_EQ(n_failed, 2);  // a program of moves for each group
 }
 
-// A text that finds no memory for its pass is given up; the others end as ever.
+// A text without memory for its pass is ended; the others end as usual.
 TEST(DeviceFaults, ATextThatFindsNoMemoryEndsAlone) {
   const auto run = [](LanguageModel& model, FaultyDevice* device) {
     const std::vector<TokenId> tokens = test::tokens_without_pattern(1400, 3, 131);
@@ -226,10 +225,10 @@ TEST(DeviceFaults, AModelThatFindsNoMemoryIsNotLoaded) {
       ++n_failed;
     }
   }
-  EXPECT_GT(n_failed, 40);  // weights, pages, rooms, words, programs
+  EXPECT_GT(n_failed, 40);  // weights, pages, buffers, words, programs
 }
 
-// Whatever call finds it out: an error at once, the same from then on, and an end in good order.
+// At whatever call it is detected: an error at once, the same error from then on, and a clean end.
 TEST(DeviceFaults, ALostDeviceIsAnErrorThatStays) {
   int n_lost = 0;
   for (int at = 0;; at += 1 + at / 16) {

@@ -24,7 +24,7 @@ DistantRows::Likeliest DeviceLogits::likeliest(int row) const {
 
 std::span<float> DeviceLogits::values(int row) {
   const auto index = static_cast<std::size_t>(row);
-  // For all rows at once: a row's place must not move while another one is read.
+  // For all rows at once: a row's address must not change while another one is read.
   if (values_.size() < best_.size() * width_) values_.resize(best_.size() * width_);
   const std::span<float> its = std::span(values_).subspan(index * width_, width_);
   if (!is_fetched_[index]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logits of a pass on a device: the likeliest token of each row came with the pass, whole rows
-// come when they are asked for.
+// The logits of a pass on a device. The likeliest token of each row is downloaded with the pass;
+// whole rows are downloaded when they are read.
 #ifndef OUTRIDER_MODEL_PASS_ON_DEVICE_DEVICE_LOGITS_H_
 #define OUTRIDER_MODEL_PASS_ON_DEVICE_DEVICE_LOGITS_H_
 
@@ -20,10 +20,11 @@ class DeviceLogits final : public DistantRows {
  public:
   explicit DeviceLogits(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
 
-  // Of the pass that has run. buffer: f32 (rows, width); best: the likeliest of each row.
+  // Called after a pass. buffer: f32 (rows, width); best: the likeliest of each row.
   void start(std::shared_ptr<const device::Buffer> buffer, int width,
              std::span<const device::BestOfRow> best);
-  // All rows into host memory, before the device overwrites them. Throws Error where it is lost.
+  // Copies all rows into host memory, before the device overwrites them. Throws Error if it is
+  // lost.
   void fetch_all();
   const device::Buffer* buffer() const { return buffer_.get(); }
 
@@ -35,7 +36,7 @@ class DeviceLogits final : public DistantRows {
   std::shared_ptr<const device::Buffer> buffer_;
   std::size_t width_ = 0;
   std::vector<device::BestOfRow> best_;
-  std::vector<float> values_;     // (rows, width), of rows that were fetched
+  std::vector<float> values_;     // (rows, width), for rows that were fetched
   std::vector<bool> is_fetched_;  // by row
 };
 

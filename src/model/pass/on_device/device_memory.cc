@@ -15,7 +15,7 @@ void DeviceWeights::upload(std::span<const std::byte> bytes, Buffers& to) {
 
 std::vector<DeviceWeights::Columns> DeviceWeights::of(const Matrix& matrix) {
   const std::size_t tile_bytes = matrix.packed_bytes() / static_cast<std::size_t>(matrix.n_tiles());
-  // Where not even one tile fits, the device says so.
+  // If not even one tile fits, allocate() reports it.
   const std::size_t part_bytes =
       std::max<std::size_t>(device_->facts().max_buffer_bytes / tile_bytes, 1) * tile_bytes;
   Buffers& buffers = matrices_[&matrix];

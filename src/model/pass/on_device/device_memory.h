@@ -14,14 +14,14 @@
 
 namespace outrider {
 
-// Matrices and vectors by where they stand in this machine's memory. Each goes to the device once;
-// a matrix may be released here then. One that is larger than the device allows for one allocation
-// stands in several.
+// Matrices and vectors by their addresses in this machine's memory. Each is uploaded once; a matrix
+// may be released on the host then. A matrix larger than the device's limit for one allocation is
+// split over several.
 class DeviceWeights {
  public:
   explicit DeviceWeights(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
 
-  // Throws Error where the device has no room.
+  // Throws Error if the device has too little memory.
   struct Columns {
     device::Range tiles;
     int first = 0;
@@ -51,9 +51,9 @@ class DeviceScratch {
   device::Range of(std::size_t piece, std::size_t n_bytes) const {
     return {pieces_[piece].get(), 0, n_bytes};
   }
-  // For who reads a piece behind later passes: it stays as it is when the piece grows.
+  // For readers of a piece after later passes: the buffer is unchanged when the piece grows.
   std::shared_ptr<const device::Buffer> share(std::size_t piece) const { return pieces_[piece]; }
-  // Another number once of() may give another buffer.
+  // Changes whenever of() may return another buffer.
   std::uint64_t generation() const { return generation_; }
 
  private:

@@ -22,7 +22,7 @@ std::uint32_t word(int n) { return static_cast<std::uint32_t>(n); }
 constexpr std::size_t kPiecesOfBuffer = 5;
 enum Piece {
   kLogitPiece,
-  kSkippingLogitPiece,  // of passes that skip layers
+  kSkippingLogitPiece,  // for passes that skip layers
   kBestPiece,
   kBestPartPiece,
   kFeaturePiece,
@@ -160,7 +160,7 @@ class Recorder {
 
   std::vector<device::Step> take() { return std::move(steps_); }
 
-  // Behind all ops: which token of each row is the likeliest, so that greedy verification fetches
+  // Runs after all ops: finds the likeliest token of each row, so that greedy verification fetches
   // no logits.
   void find_best() {
     if (!written_.contains(kLogits)) return;
@@ -172,7 +172,7 @@ class Recorder {
     }
   }
 
-  // Before their routers, which are refused for the type of their weights.
+  // Checked before their routers, which are refused for the type of their weights.
   void refuse_experts() const {
     for (const Op& op : from_.list->ops) {
       if (std::holds_alternative<op::Route>(op.what)) refuse("experts");

@@ -22,8 +22,8 @@ namespace outrider {
 // The places of rows on the device, for passes of one shape.
 class DeviceRows {
  public:
-  // skips_layers: such passes leave their logits beside those of whole ones, so that a drafter that
-  // is a part of its target does not overwrite the target's.
+  // skips_layers: such passes write their logits to a separate place, so that a drafter that is a
+  // part of its target does not overwrite the target's.
   DeviceRows(const PassList& list, const DevicePassShape& shape, int n_features, bool skips_layers);
 
   // Allocates them. Throws Error if the device's memory is full.
@@ -35,7 +35,7 @@ class DeviceRows {
   int max_rows(int buffer) const;
   int logit_width() const { return static_cast<int>(logit_width_); }
   std::shared_ptr<const device::Buffer> shared_logits(const DeviceScratch& scratch) const;
-  // device::BestOfRow of the rows of logits, and of their parts.
+  // device::BestOfRow for the rows of logits, and for their parts.
   device::Range best(const DeviceScratch& scratch) const;
   device::Range best_parts(const DeviceScratch& scratch) const;
   // The rows of a feature, (max_rows, width of the stream).

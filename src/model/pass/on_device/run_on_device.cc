@@ -40,7 +40,7 @@ DevicePass::DevicePass(PassList list, const ModelConfig& config, const Machine& 
     store_->begin(group);
   }
   recorded({});
-  device::Step moves;  // of the store
+  device::Step moves;  // those of the store
   moves.kernel = device::Kernel::move_slots;
   moves.variant = static_cast<std::uint32_t>(machine.kv);
   device::require_known_answers(*machine_.device, {&moves, 1});
@@ -52,7 +52,8 @@ std::unique_ptr<PageStore> DevicePass::make_store(std::span<const CacheGroup> gr
   return store;
 }
 
-// Those recorded with buffers that are gone: also where the device had no room for larger ones.
+// Programs recorded with buffers that no longer exist, also after a failed allocation of larger
+// ones.
 void DevicePass::drop_outdated_programs() {
   if (store_->generation() == store_generation_ && scratch_.generation() == scratch_generation_)
     return;
@@ -78,7 +79,7 @@ DevicePass::Recorded& DevicePass::recorded(const Kind& kind) {
   drop_outdated_programs();
   if (word_buffer_ == nullptr || word_buffer_->n_bytes() < n_word_bytes) {
     programs_.clear();
-    word_buffer_ = nullptr;  // before the larger one is there
+    word_buffer_ = nullptr;  // freed before the larger one is allocated
     word_buffer_ = machine_.device->allocate(n_word_bytes);
   }
   const DeviceRecording recording = {.list = &list_,
@@ -117,7 +118,7 @@ std::shared_ptr<DistantRows> DevicePass::distant_logits() {
   if (now_ == nullptr || plan_.n_asked() == 0) return nullptr;
   std::shared_ptr<DeviceLogits>& last = last_logits_[now_->kind.skip_layers.empty() ? 0 : 1];
   if (last != nullptr && last.use_count() > 1) {
-    // Another output has them still.
+    // Another output still refers to them.
     if (last->buffer() == now_->rows.shared_logits(scratch_).get()) last->fetch_all();
     last = nullptr;
   }

@@ -28,9 +28,10 @@ namespace outrider {
 // See PassExecutor. Rows have the bits of CpuPass with any kernel table, for weights in int8 and
 // int4.
 //
-// Weights and pages of the cache stand in the device's memory. Rows' embeddings are looked up here
-// and go there with what else varies. Of logits the likeliest token of each row comes back, and
-// rows when they are asked for; features that were asked for come back.
+// Weights and pages of the cache are in the device's memory. Embeddings of rows are looked up on
+// the host and uploaded with the other inputs of a pass. The likeliest token of each row of logits
+// is downloaded, and so are requested features; whole rows of logits are downloaded when they are
+// read.
 class DevicePass final : public PassExecutor {
  public:
   struct Machine {
@@ -40,9 +41,9 @@ class DevicePass final : public PassExecutor {
     std::size_t max_cache_bytes = PagePool::kUnbounded;
   };
 
-  // config outlives the pass, and so do the weights that the list refers to. Uploads them. Throws
-  // UsageError where the list has ops that devices cannot do, NoDeviceMemory where the device has
-  // no room, Error where its kernels give other bits than the processor's.
+  // config and the weights to which the list refers must outlive the pass. Uploads them. Throws
+  // UsageError if the list has ops that devices do not support, NoDeviceMemory if the device has
+  // too little memory, and Error if its kernels give other bits than the processor's.
   DevicePass(PassList list, const ModelConfig& config, const Machine& machine);
 
   void prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) override;
@@ -85,12 +86,14 @@ class DevicePass final : public PassExecutor {
   std::uint64_t scratch_generation_ = 0;
   std::uint64_t store_generation_ = 0;
 
-  const Recorded* now_ = nullptr;             // of the pass that is laid out
-  std::shared_ptr<DeviceLogits> now_logits_;  // likewise; null without rows that ask for some
-  // Of the last pass that skipped no layers, and that skipped some: they stand in other places.
+  const Recorded* now_ = nullptr;  // of the prepared pass
+  // Of the prepared pass; null if no row requests logits.
+  std::shared_ptr<DeviceLogits> now_logits_;
+  // Of the last pass without skipped layers, and of the last one with some: they are in separate
+  // places.
   std::array<std::shared_ptr<DeviceLogits>, 2> last_logits_;
   std::vector<device::BestOfRow> best_;
-  std::vector<std::byte> words_;  // reused from pass to pass, and so are these
+  std::vector<std::byte> words_;  // reused from pass to pass, as the members below
   std::vector<float> embedded_;
   std::vector<float> features_;
 };

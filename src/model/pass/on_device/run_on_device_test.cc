@@ -187,7 +187,8 @@ Rows trees(LanguageModel& model) {
   return rows;
 }
 
-// More nodes in other slots than the least program has room for: three chains of 20 side by side.
+// More nodes in other slots than the smallest program has memory for: three chains of 20 in
+// parallel.
 Rows wide_trees(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 100, 21);
   const auto sequence = model.open({});
@@ -200,7 +201,7 @@ Rows wide_trees(LanguageModel& model) {
   return rows;
 }
 
-// Several sequences in one pass, one of them a tree, with all, some and no rows asked for.
+// Several sequences in one pass, one of them a tree, with logits of all, some and no rows.
 Rows batches(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 120, 3);
   Rows rows;
@@ -260,7 +261,7 @@ Rows long_text(LanguageModel& model) {
   return rows;
 }
 
-// Few rows with logits at a time, behind a page of a text; a tree, some of which is kept, and a
+// Few rows with logits at a time, after a page of a text; a tree, some of which is kept, and a
 // fork.
 Rows few_at_once(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 100, 13);
@@ -278,7 +279,7 @@ Rows few_at_once(LanguageModel& model) {
   return rows;
 }
 
-// A sequence as bytes, and another one of them.
+// A sequence as bytes, and another one restored from them.
 Rows saved(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 90, 11);
   const auto sequence = model.open({});
@@ -338,7 +339,7 @@ TEST_P(DevicePasses, GiveAndTakeTheSameBytes) {
   for (const Form& form : kForms) expect_same_bits("tiny_ragged", form, saved);
 }
 
-// Matrices and caches that the device allows no single allocation for.
+// Matrices and caches larger than the device's limit for one allocation.
 TEST_P(DevicePasses, ShareOutWhatIsTooLargeForOneAllocation) {
   constexpr std::size_t kMaxBytes = 100000;
   for (const Form& form : kForms) {
@@ -351,7 +352,8 @@ TEST_P(DevicePasses, ShareOutWhatIsTooLargeForOneAllocation) {
   }
 }
 
-// What products read is the device's alone, but for the output matrix, which heads read here.
+// Only the device keeps the weights of products, except for the output matrix, which heads read on
+// the host.
 TEST_P(DevicePasses, GiveBackTheMemoryOfMatrices) {
   for (const bool is_on_device : {false, true}) {
     const auto model = load(files_of("tiny_llama"), {}, is_on_device ? open(GetParam()) : nullptr);
@@ -372,17 +374,47 @@ TEST_P(DevicePasses, GiveBackTheMemoryOfMatrices) {
   }
 }
 
-// Each family's tiny model runs, with the processor's bits, or is refused by one line.
+// Each family's tiny model either runs, with the processor's bits, or is refused in one line.
 TEST_P(DevicePasses, RunDenseFamilies) {
-  const std::set<std::string> expected = {
-      "gemma3_mixed",   "gemma3_one_in_three", "gemma3_scaled",  "gemma4_keys",
-      "granite_biased", "granite_tied",        "granite_untied", "llama_linear_tied",
-      "llama_plain",    "llama_scaled_biased", "mistral_whole",  "mistral_window",
-      "mistral_yarn",   "olmo2_biased",        "olmo2_grouped",  "olmo2_plain",
-      "phi3_crossing",  "phi3_long",           "phi3_window",    "qwen2_linear",
-      "qwen2_tied",     "qwen2_untied",        "qwen2_yarn",     "qwen3_linear",
-      "qwen3_tied",     "qwen3_untied",        "smollm3_fourth", "smollm3_listed",
-      "smollm3_window"};
+  const std::set<std::string> expected = {"gemma2_capped",
+                                          "gemma2_uncapped_scores",
+                                          "gemma2_wide",
+                                          "gemma3_capped",
+                                          "gpt2_odd",
+                                          "gpt2_plain",
+                                          "gpt2_short",
+                                          "gpt_neox_parallel",
+                                          "gpt_neox_sequential",
+                                          "gpt_neox_whole",
+                                          "gemma3_mixed",
+                                          "gemma3_one_in_three",
+                                          "gemma3_scaled",
+                                          "gemma4_keys",
+                                          "granite_biased",
+                                          "granite_tied",
+                                          "granite_untied",
+                                          "llama_linear_tied",
+                                          "llama_plain",
+                                          "llama_scaled_biased",
+                                          "mistral_whole",
+                                          "mistral_window",
+                                          "mistral_yarn",
+                                          "olmo2_biased",
+                                          "olmo2_grouped",
+                                          "olmo2_plain",
+                                          "phi3_crossing",
+                                          "phi3_long",
+                                          "phi3_window",
+                                          "qwen2_linear",
+                                          "qwen2_tied",
+                                          "qwen2_untied",
+                                          "qwen2_yarn",
+                                          "qwen3_linear",
+                                          "qwen3_tied",
+                                          "qwen3_untied",
+                                          "smollm3_fourth",
+                                          "smollm3_listed",
+                                          "smollm3_window"};
   std::set<std::string> ran;
   std::size_t turn = 0;
   for (const std::string& name : test::golden_names()) {

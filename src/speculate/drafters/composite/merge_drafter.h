@@ -14,7 +14,7 @@
 namespace outrider {
 
 // The first part's tree, then what the second adds to it, and so on, within the budget; for a
-// chain, the first draft that is not empty. Children of one node stand in the order of the parts,
+// chain, the first draft that is not empty. Children of one node are in the order of the parts,
 // each with the distribution it was drawn from, as multi-round verification requires
 // (draft_tree.h). A named token (a point mass) shares the node of the same token named by an
 // earlier part. A sampled token does not, because its own residual step is needed. Each part's

@@ -69,7 +69,7 @@ void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tok
   outrider::prefill(*model_, *stream.sequence, tokens, output_);
 }
 
-// Runs the text as far as the model has not seen it, but for the last token, which is the next
+// Runs the text as far as the model has not seen it, except the last token, which is the next
 // round's root.
 void StagedDrafter::catch_up(Stream& stream) {
   std::span<const TokenId> missing(stream.tokens);

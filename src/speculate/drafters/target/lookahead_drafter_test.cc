@@ -138,7 +138,7 @@ class Counting final : public Drafter {
   Drafter* drafter_;
 };
 
-// Guesses are point masses, and nobody judges the window's nodes. Drafting begins in the third
+// Guesses are point masses, and the window's nodes are not judged. Drafting begins in the third
 // round.
 TEST(LookaheadExactness, TheDistributionIsTheTargets) {
   const auto rule = std::make_shared<ExactRule>();

@@ -135,7 +135,7 @@ TEST(Layerskip, AnEarlyExitRunsNothingThatTheTargetHasRun) {
   const Texted following = write("layerskip:layers=3", true);
   const Texted alone = write("layerskip:layers=3", false);
   const Texted listed = write("layerskip:skip=3", true);
-  // The drafts are the same whoever ran the text before.
+  // The drafts do not depend on which drafter's pass ran the text before.
   EXPECT_EQ(following.tokens, alone.tokens);
   EXPECT_EQ(following.accepted, alone.accepted);
   EXPECT_EQ(listed.n_rows, following.n_rows);
