@@ -58,12 +58,14 @@ struct Avx512Dots {
     }
   }
 };
+static_assert(OneTileDots<Avx512Dots, Vector>);
 
 struct MultiplyThenAdd {
   static __m512i of(__m512i sum, __m512i a, __m512i b) {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
   }
 };
+static_assert(WordDots<Words512<MultiplyThenAdd>, Vector>);
 
 }  // namespace
 
