@@ -47,8 +47,8 @@ struct ModelOptions {
   // The processes that hold the model together (outrider/ranks.h), of which this is the first.
   // Null: this process alone.
   std::shared_ptr<Ranks> ranks = nullptr;
-  // Where the model's passes run: a device by its name (devices.h), "vulkan:0", or "vulkan", the
-  // first that is no software; empty: the processor. The bits are the same (docs/gpu.md). Dense
+  // Where the model's passes run: a device by its name (devices.h), "vulkan:0", "cuda:0", or "vulkan"
+  // or "cuda", the first that is no software; empty: the processor. The bits are the same (docs/gpu.md). Dense
   // models alone, weights in int8 or int4; others throw UsageError. A drafter's model runs where
   // its own options say; heads run on the processor.
   std::string device = {};

@@ -9,8 +9,10 @@
 
 namespace outrider::device {
 
-// "vulkan:N"; "vulkan": the first that is no software and can be used; "host": the processor, for
-// tests. Throws UsageError for a name that is none of them, Error where it cannot be opened.
+// "vulkan:N" and "cuda:N"; "vulkan": the first that is no software and can be used; "cuda": the
+// first. For tests, the processor: "host", and "cuda-emulated:N" with the N-th order of threads
+// (cuda/emulated_driver.h). Throws UsageError for a name that is none of them, Error where it
+// cannot be opened.
 std::shared_ptr<Device> open_device(const std::string& name);
 
 }  // namespace outrider::device
