@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The short names of what CMake's presets and scripts/ do. `make help` lists them.
 JOBS ?= $(shell nproc)
 # A system without apt that has everything: make test INSTALL_DEPS=true
@@ -8,7 +9,7 @@ BUILD_FLAGS :=
 CTEST_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build demo goldens compare-tokenizers test test-clients test-wheel deb docs format format-check lint asan tsan fuzz clean help
+.PHONY: build demo goldens compare-tokenizers test check-fast test-clients test-wheel deb docs format format-check lint asan tsan fuzz clean help
 
 build:  ## the program, build/outrider, and the library (Release)
 	@{ command -v cmake && command -v ninja; } >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
@@ -23,9 +24,17 @@ demo:  ## install what is missing, build, and see a draft model ride ahead
 
 test:  ## install what is missing, build and run all tests
 	$(INSTALL_DEPS) dev train python gpu
+	@# Where this fails the build leaves MPI out, and tests that need it are skipped and say so.
+	-$(INSTALL_DEPS) mpi
 	cmake --preset dev
 	cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev --parallel $(JOBS) $(CTEST_FLAGS)
+
+check-fast:  ## build without the trainer and run the tests with the label fast
+	$(INSTALL_DEPS) dev
+	cmake --preset fast
+	cmake --build --preset fast --parallel $(JOBS)
+	ctest --preset fast --parallel $(JOBS) $(CTEST_FLAGS)
 
 format:  ## put all sources into the project's format
 	scripts/format
@@ -33,7 +42,7 @@ format:  ## put all sources into the project's format
 format-check:  ## say which sources are not in the project's format
 	scripts/format --check
 
-lint:  ## clang-tidy over the library and the program (LINT_FILES='src/io/gguf.cc ...': only these)
+lint:  ## clang-tidy over the library and the program (LINT_FILES='src/io/gguf/gguf.cc ...': only these)
 	scripts/lint $(LINT_FILES)
 
 asan:  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -66,7 +75,7 @@ deb:  ## Debian packages of the release build, in build/packages (after make bui
 	cd build && cpack -G DEB -B packages
 
 clean:  ## remove what was built
-	rm -rf build build-dev build-asan build-tsan build-fuzz build-neon build-neon-here build-python-asan build-pip
+	rm -rf build build-dev build-fast build-asan build-tsan build-fuzz build-neon build-neon-here build-python-asan build-pip
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):  ## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 27

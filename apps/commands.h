@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands of `outrider`, one source file each (drafters, rules and trees:
 // spec_commands.cc).
 #ifndef OUTRIDER_APPS_COMMANDS_H_

@@ -1,4 +1,5 @@
-#include "load_progress.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/load_progress.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,18 +8,18 @@
 #include <cstdio>
 #include <utility>
 
-#include "state_line.h"
-#include "terminal.h"
+#include "apps/cli/state_line.h"
+#include "apps/cli/terminal.h"
 
 namespace outrider::cli {
 namespace {
 
-// Below half a second a bar is a flicker.
+// A bar shown for less than half a second would only flicker.
 constexpr std::chrono::milliseconds kPatience{500};
-// Before that the share done says little about what is to come.
+// Earlier, the finished share does not predict the rest.
 constexpr std::chrono::seconds kBeforeForecast{3};
 
-// "about 40 s left", if the rest goes as what is done.
+// "about 40 s left", if the rest takes as long in proportion.
 std::string time_left(double seconds, double share) {
   const double left = seconds * (1 - share) / share;
   if (left < 100) return fmt::format(", about {:.0f} s left", left);

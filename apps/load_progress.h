@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A progress bar on standard error for loading a model or another long step.
 #ifndef OUTRIDER_APPS_LOAD_PROGRESS_H_
 #define OUTRIDER_APPS_LOAD_PROGRESS_H_
@@ -5,7 +6,7 @@
 #include <chrono>
 #include <string>
 
-#include "interrupt.h"
+#include "apps/cli/interrupt.h"
 
 namespace outrider::cli {
 

@@ -1,4 +1,5 @@
-#include "logits_file.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/logits_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,18 +25,17 @@ static_assert(std::endian::native == std::endian::little, "rows are written as t
   throw Error("write logits", path.string(), std::strerror(error));
 }
 
-// What a chain of symbolic links ends at, whether it is there or not: it is written, and the links
-// stay.
+// The target of a chain of symbolic links, existing or not: it is written, and the links are kept.
 std::filesystem::path behind_links(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
-  constexpr int kMostLinks = 40;  // as many as Linux follows
+  constexpr int kMaxLinks = 40;  // Linux's limit
   std::error_code error;
   fs::path end = path;
-  for (int n = 0; n <= kMostLinks; ++n) {
+  for (int n = 0; n <= kMaxLinks; ++n) {
     if (!fs::is_symlink(fs::symlink_status(end, error))) return end;
     const fs::path next = fs::read_symlink(end, error);
     if (error) fail_to_write(path, error.value());
-    end = end.parent_path() / next;  // next alone, if it is absolute
+    end = end.parent_path() / next;  // just the target, if it is absolute
   }
   fail_to_write(path, ELOOP);
 }
@@ -87,13 +87,13 @@ void LogitsFile::write(std::span<const float> logits) {
   Descriptor file{::open((direct ? path_ : temporary_).c_str(), flags | O_CLOEXEC, 0666)};
   if (file.number < 0) fail_to_write(path_, errno);
   written_ = !direct;
-  // What takes a file's place is for the same eyes.
+  // A replacement gets the same permissions.
   struct stat replaced = {};
   if (!direct && ::stat(path_.c_str(), &replaced) == 0) {
     (void)!::fchmod(file.number, replaced.st_mode & 0777);
   }
   write_all(file.number, view, path_);
-  // Some file systems report a full disk only now.
+  // Some file systems report a full disk only at close.
   if (::close(std::exchange(file.number, -1)) != 0) fail_to_write(path_, errno);
 }
 

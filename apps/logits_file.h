@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file of --logits: raw little-endian f32 rows, one after each generated id.
 #ifndef OUTRIDER_APPS_LOGITS_FILE_H_
 #define OUTRIDER_APPS_LOGITS_FILE_H_

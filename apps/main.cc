@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider: the command line. Parses flags and runs one command.
 #include <fmt/format.h>
 
@@ -6,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "commands.h"
-#include "entry.h"
-#include "help_format.h"
-#include "one_process.h"
+#include "apps/cli/entry.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/one_process.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/version.h"
+#include "apps/commands.h"
+#include "apps/commands/trainer_program.h"
+#include "apps/run_on_ranks.h"
 #include "outrider/error.h"
-#include "run_on_ranks.h"
-#include "terminal.h"
-#include "trainer_program.h"
-#include "version.h"
 
 namespace outrider::cli {
 namespace {

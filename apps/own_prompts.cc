@@ -1,4 +1,5 @@
-#include "own_prompts.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/own_prompts.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -11,11 +12,11 @@
 namespace outrider::cli {
 namespace {
 
-// Stands for the user's words while the template is looked at; no template writes it by itself.
+// Stands for the user's text while the template is examined; no template contains it.
 constexpr std::string_view kUsersWords = "outrider-users-words";
-// Of 48 turns that SmolLM2 135M wrote, 39 ended within 96 tokens; the others went on about nothing.
-constexpr int kMostOwnPromptTokens = 128;
-// The rarest tokens in sum 0.05 are left out: a small model leaves its subject after one of them.
+// Of 48 turns that SmolLM2 135M wrote, 39 ended within 96 tokens; the others lost their subject.
+constexpr int kMaxOwnPromptTokens = 128;
+// Leaves out the rarest tokens, 0.05 together: a small model loses its subject after one of them.
 constexpr double kOwnPromptTopP = 0.95;
 constexpr std::string_view kBlankBytes = " \t\r\n";
 
@@ -25,7 +26,7 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlankBytes) - begin + 1);
 }
 
-// A special token never shows in the text, so it has to be caught as a token.
+// A special token never appears in the text, so it is matched as a token.
 void end_at(std::string_view behind, const Tokenizer& tokenizer, GenerateOptions& options) {
   const std::vector<TextRange> tokens = tokenizer.added_tokens_in(behind);
   if (!tokens.empty()) {
@@ -59,7 +60,7 @@ GenerateRequest own_prompt_request(const ChatTemplate& chat_template, const Toke
     if (literal.end <= opening) literals.push_back(literal);
   }
   options.sampling = {.temperature = 1, .top_p = kOwnPromptTopP};
-  options.max_tokens = kMostOwnPromptTokens;
+  options.max_tokens = kMaxOwnPromptTokens;
   options.ignore_eos = false;
   options.stop_tokens.clear();
   options.stop_strings.clear();

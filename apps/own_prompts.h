@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prompts that a chat model generates. After the template's opening of a user's turn the model
 // generates a typical user message (Magpie; Xu et al. 2024, arXiv 2406.08464, section 2).
 #ifndef OUTRIDER_APPS_OWN_PROMPTS_H_
@@ -6,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "chat_prompt.h"
+#include "apps/generate/chat_prompt.h"
 #include "outrider/chat.h"
 #include "outrider/generate.h"
 

@@ -1,4 +1,5 @@
-#include "profile_file.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/profile_file.h"
 
 #include <fmt/format.h>
 
@@ -11,18 +12,18 @@
 #include <system_error>
 #include <vector>
 
-#include "output_place.h"
+#include "apps/cli/output_place.h"
+#include "apps/cli/terminal.h"
+#include "apps/run_on_ranks.h"
 #include "outrider/error.h"
 #include "outrider/method_report.h"
-#include "run_on_ranks.h"
-#include "terminal.h"
 
 namespace outrider::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A model's files as they are now: another model at the same place is another model.
+// Identifies a model's files: another model at the same path is a different one.
 std::string state_of_model(const std::string& model) {
   std::vector<fs::path> files;
   add_files_of_model(model, files);
@@ -69,9 +70,9 @@ ProfileFile::ProfileFile(const ModelFlags& flags, bool plans) : plans_(plans) {
       "{}\n{}{} {} {} {}{}\n", describe_machine().processor, state_of_model(flags.model),
       flags.options.weights, flags.options.kv, flags.options.threads, flags.options.kernels,
       flags.options.device.empty() ? "" : " on " + flags.options.device);
-  // Over a network passes cost something else.
+  // Passes over a network have other costs.
   if (const auto ranks = ranks_in_use()) about += fmt::format("{} ranks\n", ranks->n_ranks());
-  // A name and nothing to be relied on: another one only means that passes are measured anew.
+  // Serves as a name only: a collision or change just means that passes are measured again.
   const std::size_t name = std::hash<std::string>()(about);
   path_ = folder / "outrider" / "profiles" / fmt::format("{:016x}.json", name);
 }
@@ -104,7 +105,7 @@ void ProfileFile::save_any(const Learner& learner) const {
   try {
     learner.save_drafting_profile(place());
   } catch (const Error& error) {
-    // A cache that cannot be written is what it is; a file that was asked for is missed.
+    // A cache that cannot be written is ignored; for a requested file it is an error.
     if (is_named_) fmt::print(stderr, "outrider: {}\n", one_line(error.what()));
   }
 }

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The measurements of drafting on this machine, kept between runs of the program.
 #ifndef OUTRIDER_APPS_PROFILE_FILE_H_
 #define OUTRIDER_APPS_PROFILE_FILE_H_
 
 #include <filesystem>
 
-#include "model_flags.h"
+#include "apps/flags/model_flags.h"
 #include "outrider/batch.h"
 #include "outrider/generate.h"
 

@@ -1,14 +1,16 @@
-#include "run_on_ranks.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/run_on_ranks.h"
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <csignal>
 #include <map>
 #include <utility>
 
-#include "entry.h"
-#include "interrupt.h"
-#include "one_process.h"
+#include "apps/cli/entry.h"
+#include "apps/cli/interrupt.h"
+#include "apps/cli/one_process.h"
 #include "outrider/error.h"
 
 namespace outrider::cli {
@@ -29,17 +31,49 @@ std::shared_ptr<Ranks>& ranks_of_process() {
   return ranks;
 }
 
-// What the command on the first rank is, and how the others hear of its end.
+// For ranks other than 0.
+std::atomic<bool> follower_signalled{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// Ctrl-C reaches all processes of a terminal; mpirun and service managers send SIGTERM to all of
+// them. During passes rank 0 ends its texts, and then the other ranks end with it. While they load,
+// or wait for others that do, the signal ends them.
+void note_signals_of_follower() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { follower_signalled.store(true); };
+  ::sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction previous = {};
+    ::sigaction(signal, nullptr, &previous);
+    if (previous.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+}
+
+// Runs the command on rank 0, and tells the others when it ends.
 int lead_ranks(const RankedCommand& command, const Run& run, const std::shared_ptr<Ranks>& ranks) {
   const auto end = [&ranks](std::string_view why) {
     ranks->give_up(why);
     ranks->finish();
   };
+  ranks->stop_waiting_when(Interrupt::signal_flag());
   try {
     if (command.read) command.read();
     const int status = run();
     ranks->finish();
     return status;
+  } catch (const Interrupted& error) {
+    print_error(error.what());
+    end(error.what());
+    throw;
+  } catch (const LostRank& error) {
+    const bool is_interrupted = Interrupt::signal_flag()->load();
+    // A launcher that forwarded the signal soon kills the remaining processes: the line must be
+    // printed before the end.
+    if (is_interrupted) print_error(error.what());
+    end(error.what());
+    if (!is_interrupted) throw;
+    return kExitInterrupted;
   } catch (const std::exception& error) {
     end(error.what());
     throw;
@@ -50,23 +84,28 @@ int lead_ranks(const RankedCommand& command, const Run& run, const std::shared_p
 }
 
 int follow_ranks(const RankedCommand& command, const std::shared_ptr<Ranks>& ranks) {
-  // Ctrl-C reaches all processes of a terminal; mpirun and service managers send SIGTERM to all of
-  // them. The first one ends its texts, which takes the others, and then these end with it.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
+  note_signals_of_follower();
+  ranks->stop_waiting_when(&follower_signalled);
   try {
     if (command.read) command.read();
     ModelOptions options = command.flags->options;
     options.ranks = ranks;
+    options.progress = [](double) {
+      if (follower_signalled.load()) throw Interrupted();
+    };
     follow(command.flags->model, options);
     ranks->finish();
     return 0;
   } catch (const std::exception& error) {
+    const bool is_interrupted = follower_signalled.load();
+    if (is_interrupted) print_error(error.what());
     ranks->give_up(error.what());
     const bool is_alone_with_it = ranks->has_lost_leader();
     ranks->finish();
+    if (is_alone_with_it && is_interrupted) return kExitInterrupted;
     if (is_alone_with_it) throw;
-    // The first one has said it or will. With another status than 0 mpirun might end it before it
-    // has.
+    // The first rank reports the error. With another status than 0, mpirun might end it before
+    // that.
     return 0;
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that run one model over several processes (docs/scale.md).
 #ifndef OUTRIDER_APPS_RUN_ON_RANKS_H_
 #define OUTRIDER_APPS_RUN_ON_RANKS_H_
@@ -6,8 +7,8 @@
 #include <functional>
 #include <memory>
 
-#include "commands.h"
-#include "model_flags.h"
+#include "apps/commands.h"
+#include "apps/flags/model_flags.h"
 #include "outrider/ranks.h"
 
 namespace outrider::cli {

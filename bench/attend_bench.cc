@@ -1,6 +1,7 @@
-// Attention of one token and of a draft over a context in all layers of a pass, by one thread:
-// bytes of keys and values per second, each counted once, and the share of what one thread reads in
-// the same run.
+// SPDX-License-Identifier: Apache-2.0
+// Attention of one token and of a draft over a context, in all layers of a pass, on one thread.
+// Reported are the bytes of keys and values per second, each counted once, and the share of one
+// thread's read speed in the same run.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -11,36 +12,36 @@
 #include <vector>
 
 #include "bench/bench_main.h"
+#include "kernels/attention/whole_attention.h"
 #include "kernels/dispatch.h"
-#include "kernels/whole_attention.h"
 #include "measure/stream_read.h"
 #include "model/cache/kv_sequence.h"
 
 namespace outrider {
 namespace {
 
-// TinyLlama's: 32 query heads over 4 key-value heads, a layer's keys and values of 64 tokens among
-// those of all others.
+// TinyLlama's shape: 32 query heads over 4 key-value heads. A layer's keys and values of 64 tokens
+// lie among those of all other layers.
 constexpr int kLayers = 22;
 constexpr int kHeadDim = 64;
 constexpr int kKvHeads = 4;
 constexpr int kQueriesPerHead = 8;
 constexpr std::size_t kReadBytes = std::size_t{256} << 20;
 
-// A sequence of n_keys tokens, in its pages as a model's is.
+// A sequence of n_keys tokens in pages laid out as a model's.
 std::unique_ptr<KvSequence> make_sequence(kernels::KvKind kv, int n_keys) {
   const std::vector<LayerCache> layers(kLayers, {.n_heads = kKvHeads, .head_dim = kHeadDim});
   const auto cache = std::make_shared<KvCache>(layers, kv);
   auto sequence = std::make_unique<KvSequence>(cache);
   sequence->reserve(n_keys);
   for (int id = 0; id < cache->pool().n_pages(); ++id) {
-    // Ordinary numbers of any type: what the values are costs nothing.
+    // Normal numbers in every type: the values do not affect the time.
     std::memset(cache->store().bytes(id), 0x3F, cache->groups().front().page_bytes());
   }
   return sequence;
 }
 
-// All heads of some tokens over keys and values that they share.
+// All heads of some tokens over the keys and values that they share.
 void attend(benchmark::State& state, const kernels::KernelTable& table, kernels::Attend attend_to,
             kernels::KvKind kv) {
   const int n_keys = static_cast<int>(state.range(0));
@@ -60,7 +61,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                     .states = nullptr,
                     .n_keys = n_keys,
                     .first_key = 0,
-                    .n_in_place = n_keys,
+                    .n_contiguous = n_keys,
                     .slots = nullptr});
   }
   const double read = StreamRead(kReadBytes, 1).bytes_per_second();
@@ -81,7 +82,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                                .chunks = chunks.data(),
                                .keys_at = shape.keys_at(head),
                                .values_at = shape.values_at(head),
-                               .room = nullptr},
+                               .scratch = nullptr},
                               {sums.data(), states.data()});
       }
     }
@@ -105,7 +106,7 @@ void register_benchmarks() {
       benchmark::RegisterBenchmark(
           name.c_str(), [=](benchmark::State& state) { attend(state, *table, attend_to, kv); })
           ->ArgNames({"keys", "rows"})
-          ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
+          ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMaxAttendRows}})
           ->Unit(benchmark::kMillisecond);
     };
     for (const kernels::KvKind kv : {kernels::KvKind::bf16, kernels::KvKind::int8}) {

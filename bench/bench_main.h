@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function that every benchmark program defines and bench_main.cc calls.
 #ifndef OUTRIDER_BENCH_BENCH_MAIN_H_
 #define OUTRIDER_BENCH_BENCH_MAIN_H_

@@ -1,9 +1,10 @@
-// How near the products come to the memory's speed: bytes of packed weights and operations per
-// second, for every kind, table and 1, 4, 16 rows, beside a plain streaming read in the same run.
-// Machines drift: quote ratios to the read of the same run only.
+// SPDX-License-Identifier: Apache-2.0
+// How close matrix products come to memory speed: bytes of packed weights and operations per
+// second, for every kind, table and 1, 4 and 16 rows, beside a plain streaming read in the same
+// run. A machine's speed drifts: quote ratios only to the read of the same run.
 //
-// The weights are as many matrices of 2048 x 5632 as fill 1 GB, so that no cache holds them from
-// one pass to the next; a pass walks all of them, as a forward pass of a model does.
+// The weights are as many matrices of 2048 x 5632 as fill 1 GB, so that no cache keeps them from
+// one pass to the next. Each pass reads all of them, as a model's forward pass does.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
@@ -24,7 +25,8 @@ namespace outrider {
 namespace {
 
 constexpr int kDepth = 2048;
-// OUTRIDER_BENCH_CACHED=1: one small matrix that the second caches hold, so that arithmetic shows.
+// OUTRIDER_BENCH_CACHED=1: one small matrix that fits the second-level cache, so that arithmetic
+// dominates.
 const bool kCached = std::getenv("OUTRIDER_BENCH_CACHED") != nullptr;
 const int kColumns = kCached ? 1024 : 5632;
 const std::size_t kBytes = kCached ? 1 : std::size_t{1} << 30;
@@ -39,12 +41,12 @@ void stream_read(benchmark::State& state) {
 void multiply(benchmark::State& state, const KernelTable& table, const std::vector<Matrix>& weights,
               int n_rows) {
   Activations x;
-  x.resize(n_rows, kDepth, InputForms::of(weights.front().kind(), table));
+  x.resize(n_rows, kDepth, ActivationForms::of(weights.front().kind(), table));
   for (int row = 0; row < n_rows; ++row) {
     for (int i = 0; i < kDepth; ++i) {
       x.row(row)[i] = static_cast<float>((i * 7 + row) % 31) - 15;
     }
-    x.finish_row(table, row);
+    x.quantize_row(table, row);
   }
   std::vector<float> y(static_cast<std::size_t>(n_rows) * kColumns);
   std::size_t bytes = 0;
@@ -65,7 +67,7 @@ void multiply(benchmark::State& state, const KernelTable& table, const std::vect
 }  // namespace
 
 void register_benchmarks() {
-  // Packed when first used and dropped with its last: four kinds at once would fill memories.
+  // Packed at first use and freed after the last: four kinds at once would need too much memory.
   static std::vector<std::unique_ptr<std::vector<Matrix>>> kept;
   const auto add_read = [] {
     benchmark::RegisterBenchmark("read", stream_read)->Unit(benchmark::kMillisecond)->UseRealTime();
@@ -97,7 +99,7 @@ void register_benchmarks() {
       }
     }
   }
-  add_read();  // again at the end: how far the machine drifted meanwhile
+  add_read();  // Measured again at the end, to show how far the machine's speed drifted.
 }
 
 }  // namespace outrider

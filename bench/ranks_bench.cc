@@ -1,6 +1,7 @@
-// Tokens a second of a model over several ranks, plain and drafted, over links of a simulated
-// latency. Ranks are threads of this process, with a team of threads each: what is measured is how
-// much of the latencies drafts take away, not a network.
+// SPDX-License-Identifier: Apache-2.0
+// Tokens per second of a model on several ranks, plain and drafted, over links of simulated
+// latency. Ranks are threads of this process, each with a team of threads. The result is how much
+// of the latency drafts hide; no network is measured.
 //
 //   ranks_bench MODEL DRAFTER [RANKS [THREADS [TOKENS [PROMPT]]]]
 #include <fmt/format.h>
@@ -41,7 +42,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What rank 0 does: plain and drafted in turn, at each latency.
+// The program of rank 0: plain and drafted decoding in turn, at each latency.
 void measure(const Run& run, const std::shared_ptr<Ranks>& ranks, SimulatedLink& link) {
   ModelOptions options{.threads = run.n_threads};
   ModelOptions shared = options;

@@ -1,5 +1,6 @@
-// What is done to one row between the products, by one thread and in its cache: bytes read and
-// written per second on every table.
+// SPDX-License-Identifier: Apache-2.0
+// Operations on one row between the products, on one thread and in cache: bytes read and written
+// per second for every table.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -55,7 +56,7 @@ void quantize_row(benchmark::State& state, const KernelTable& table) {
   const int n = static_cast<int>(state.range(0));
   const auto n_groups = static_cast<std::size_t>(kernels::groups_of(n));
   const std::vector<float> x = row_of(n);
-  // As the only row of its product.
+  // Laid out as the only row of a product.
   const auto n_slots = static_cast<std::size_t>(kernels::row_slots(1));
   std::vector<std::int8_t> values(n_groups * n_slots * kernels::kGroup);
   std::vector<float> scales(n_groups * n_slots);
@@ -86,7 +87,7 @@ void register_benchmarks() {
     for (const KernelTable* table : kernels::compiled_tables()) {
       if (!kernels::is_supported(*table)) continue;
       const std::string name = std::string(kernel.name) + "/" + table->name;
-      // TinyLlama's width and its gated one's.
+      // The widths of TinyLlama and of its gated layer.
       benchmark::RegisterBenchmark(
           name.c_str(), [run = kernel.run, table](benchmark::State& state) { run(state, *table); })
           ->Arg(2048)

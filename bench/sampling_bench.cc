@@ -1,11 +1,12 @@
-// What sampling and verification cost beside a pass: rows of logits to distributions, and the
-// judging of drafts of sixteen nodes, at vocabularies of 32k and 128k.
+// SPDX-License-Identifier: Apache-2.0
+// The cost of sampling and verification beside a pass: turning rows of logits into distributions,
+// and judging drafts of sixteen nodes, at vocabularies of 32k and 128k.
 //
-// Rows are of two kinds. Peaked ones follow Zipf's law with the exponent 1.5, some noise on it: the
-// nucleus of 0.95 at temperature 0.8 is about a dozen tokens, as in text that a trained model
-// knows. Flat ones are normal numbers, as a model of random weights gives: the nucleus is most of
-// the vocabulary. A drafter's rows are the target's with noise. Rounds are taken in turn from more
-// rows than the second cache holds, as a pass would leave them.
+// There are two kinds of rows. Peaked rows follow Zipf's law with exponent 1.5 plus some
+// noise: the nucleus of 0.95 at temperature 0.8 is about a dozen tokens, as for text that a trained
+// model predicts well. Flat rows are normal numbers, as from a model with random weights: the
+// nucleus is most of the vocabulary. A drafter's rows are the target's plus noise. Rounds cycle
+// through more rows than the second-level cache holds, as after a pass.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@
 #include "model/language_model.h"
 #include "sampling/counter_chance.h"
 #include "sampling/transform.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/draft_tree.h"
 #include "speculate/logits_views.h"
 #include "speculate/rule.h"
@@ -36,8 +37,8 @@ constexpr int kRounds = 3;
 
 enum class Kind { peaked, flat };
 
-// Rows of one kind: one row and one of noise, turned by some other number of places every time, for
-// to draw each afresh would take longer than all there is to measure.
+// Rows of one kind: one row plus one row of noise, which is rotated by a different offset each
+// time. Drawing each row afresh would take longer than the whole measurement.
 class Rows {
  public:
   Rows(Kind kind, int vocabulary)
@@ -68,14 +69,14 @@ class Rows {
   std::vector<float> noise_;
 };
 
-// Drafts with the target's rows beside them, the root's first.
+// Drafts and the target's rows for them, the root's first.
 struct Rounds {
   std::vector<DraftTree> trees;
   std::vector<ForwardOutput> outputs;
 };
 
-// chain: one below the other. Else a tree of widths 4 and 3. coupled: the draft is drawn with the
-// noise of the verification.
+// chain: each node the child of the one before. Otherwise a tree of widths 4 and 3. coupled: the
+// draft is drawn with the noise of the verification.
 Rounds make_rounds(const Transform& transform, Kind kind, int vocabulary, bool chain, bool coupled,
                    Chance& chance) {
   Rows rows(kind, vocabulary);
@@ -94,14 +95,14 @@ Rounds make_rounds(const Transform& transform, Kind kind, int vocabulary, bool c
                                          : 0;
       if (n_children == 0) continue;
       row = rows.with_noise(std::move(row));
-      const int law = tree.add_distribution();
-      transform.distribution(row, tree.distribution(law));
-      tree.set_draft_prob(node, law);
+      const int dist = tree.add_distribution();
+      transform.distribution(row, tree.distribution(dist));
+      tree.set_draft_prob(node, dist);
       for (int child = 0; child < n_children; ++child) {
         const Draw draw = coupled
                               ? Draw{tree.n_committed() + tree.node(node).depth, 0, Purpose::token}
                               : Draw{tree.n_committed(), tree.n_nodes(), Purpose::draft};
-        tree.add_child(node, chance.categorical(tree.distribution(law), draw), law);
+        tree.add_child(node, chance.categorical(tree.distribution(dist), draw), dist);
       }
     }
   }

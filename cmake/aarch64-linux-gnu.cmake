@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The distribution's cross compiler for 64-bit ARM, and qemu-user to run what it makes.
 #
 #   cmake --toolchain cmake/aarch64-linux-gnu.cmake ...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiles the CUDA kernels for one architecture; what ptxas says of registers and spills goes into a
 # file beside the cubin, which tests read.
 #   cmake -D NVCC=nvcc -D ARCHITECTURE=75 -D SOURCE=kernels.cu -D INCLUDES=root -D CUBIN=out.cubin

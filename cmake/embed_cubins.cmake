@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes compiled CUDA kernels into a C++ source, as cubins() of src/device/cuda/cubins.h.
 #   cmake -D FOLDER=... -D ARCHITECTURES=75,80 -D OUTPUT=cubin_code.cc -P cmake/embed_cubins.cmake
 string(REPLACE "," ";" architectures "${ARCHITECTURES}")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes compiled shaders into a C++ source, as shader_codes() of src/device/vulkan/shader_code.h.
 #   cmake -D FOLDER=... -D NAMES=product_int8.plain,product_int8.double -D OUTPUT=shader_code.cc
 #         -P cmake/embed_shaders.cmake

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Completions and manual pages, which the program that was built writes itself, where shells and man
 # look for them. Runs while `cmake --install` does: the variables of cmake/install.cmake are set.
 function(outrider_install_shell_files program)

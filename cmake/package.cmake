@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Debian packages, by `cpack -G DEB` in a build folder (make deb): outrider, the program; outrider-train,
 # where it was built, which needs libtorch; liboutrider-dev, library and headers. Version and
 # description are the project's (CMakeLists.txt).

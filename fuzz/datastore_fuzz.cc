@@ -1,4 +1,5 @@
-// Any bytes are a datastore that is searched safely, or an Error.
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes are either a datastore that is searched safely, or give an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +17,7 @@ namespace {
 using outrider::Datastore;
 using outrider::TokenId;
 
-// The checksums that a writer would have put there: without them hardly any input would get beyond
+// Sets the checksums that a writer would have written: without them hardly any input would get past
 // the header.
 void seal(std::vector<std::byte>& bytes) {
   if (bytes.size() < Datastore::kHeader_bytes) return;
@@ -29,9 +30,9 @@ void seal(std::vector<std::byte>& bytes) {
   put(64, outrider::checksum(std::span(bytes).first(64)));
 }
 
-// Runs of the store's own tokens, and some that it may not have, in every segment.
+// Searches every segment for runs of the store's own tokens and for some that it may not contain.
 void search(const Datastore& store) {
-  constexpr std::uint32_t kMostRanks = 50;
+  constexpr std::uint32_t kMaxRanks = 50;
   for (int segment = 0; segment < store.n_segments(); ++segment) {
     std::vector<TokenId> pattern;
     for (std::uint64_t place = 0; pattern.size() < Datastore::kLongestPattern; ++place) {
@@ -40,7 +41,7 @@ void search(const Datastore& store) {
       const Datastore::Ranks ranks = store.find(segment, pattern);
       if (ranks.first > ranks.last) std::abort();
       if (store.contains(segment, pattern) != (ranks.count() > 0)) std::abort();
-      for (std::uint32_t i = 0; i < ranks.count() && i < kMostRanks; ++i) {
+      for (std::uint32_t i = 0; i < ranks.count() && i < kMaxRanks; ++i) {
         const std::uint64_t begin = store.place(segment, ranks.first + i);
         for (std::uint64_t step = 0; step < 12; ++step) {
           if (store.token(segment, begin + step) < outrider::kNoToken) std::abort();

@@ -1,4 +1,5 @@
-// Any bytes are a GGUF file that reads safely, or an Error.
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes are either a GGUF file that is read safely, or give an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -7,12 +8,12 @@
 #include <string>
 
 #include "fuzz/walk_tensors.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "outrider/error.h"
 
 namespace {
 
-// One typed look-up: the value, or an Error because it is of another type.
+// One typed look-up: the value, or an Error because its type is another.
 template <typename LookUp>
 bool answers(LookUp look_up) {
   try {
@@ -22,7 +23,7 @@ bool answers(LookUp look_up) {
   }
 }
 
-// Each entry's bytes hold its key, behind eight bytes of length.
+// The bytes of each entry hold its key, after eight bytes of length.
 void walk_entries(const outrider::GgufFile& file) {
   if (file.entries().size() != file.metadata().size()) std::abort();
   for (std::size_t i = 0; i < file.entries().size(); ++i) {
@@ -45,7 +46,7 @@ void walk_metadata(const outrider::GgufFile& file) {
     n_answers += answers([&] { return file.strings(key) != nullptr; });
     n_answers += answers([&] { return file.integers(key) != nullptr; });
     n_answers += answers([&] { return file.reals(key) != nullptr; });
-    // An integer is a real number as well; an array of booleans has no look-up.
+    // An integer can also be read as a real number. An array of booleans has no look-up.
     const std::size_t kind = entry.second.index();
     const bool booleans = std::holds_alternative<std::vector<bool>>(entry.second);
     if (n_answers != (kind == 0 ? 2 : booleans ? 0 : 1)) std::abort();

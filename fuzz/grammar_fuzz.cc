@@ -1,6 +1,7 @@
-// Any bytes as a grammar: the first says in which language, the rest, up to a zero byte, is its
-// text. An Error, or a grammar under which the bytes behind the zero byte are matched: whatever the
-// mask lets pass goes on, and nothing else does.
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a grammar: the first byte selects the language, the rest up to a zero byte is the
+// grammar's text. The result is an Error, or a grammar which matches the bytes after the zero byte.
+// Exactly the tokens that the mask allows are accepted.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr outrider::TokenId kEndToken = 256;
 
-// Every byte, and some texts of several.
+// Every single byte, and some texts of several bytes.
 const outrider::TokenTrie& trie() {
   static const outrider::TokenTrie the_trie = [] {
     std::vector<std::string> tokens;
@@ -61,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto mask = matcher.allowed(state);
       bool any = false;
       for (const std::uint64_t word : mask) any = any || word != 0;
-      // All bytes are tokens: what has not met a limit can go on, or end.
+      // All bytes are tokens: a text that has met no limit can continue or end.
       if (!any && matcher.failure().empty()) std::abort();
       if (!any) return 0;
       const auto byte = static_cast<outrider::TokenId>(static_cast<unsigned char>(text[i]));

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fuzzing loop without libFuzzer, so that GCC alone can run the fuzz targets as tests.
 //
 //   TARGET CORPUS_FOLDER N_MUTANTS         every seed file, then that many mutants of them
 //   TARGET CORPUS_FOLDER --mutant I FILE   writes mutant I to FILE and runs it alone
 //
-// Mutant I depends on the corpus and on I only: the same on every machine, and a failure can be
-// replayed. A failure is a crash, a sanitizer's report, an exception that leaves the target, or one
-// allocation out of all proportion to the input; the driver then says which input it was.
+// Mutant I depends on the corpus and I only: it is the same on every machine, so failures can be
+// replayed. A failure is a crash, a sanitizer report, an exception that leaves the target, or one
+// allocation out of proportion to the input. The driver then reports which input failed.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -26,20 +27,20 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-// Of the sanitizers' runtime; absent without them.
+// From the sanitizers' runtime; null without them.
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace {
 
 using Input = std::vector<std::uint8_t>;
 
-// Inputs stay below 64 KiB (the mutations below see to it) and no reader needs more than a few
-// dozen bytes for each of theirs; a larger request comes from a number that nobody checked.
+// The mutations below keep inputs under 64 KiB, and no reader needs more than a few dozen bytes per
+// input byte. A larger request comes from an unchecked number.
 constexpr std::size_t kLongestInput = 64 * 1024;
 constexpr std::size_t kLargestAllocation = 64 * kLongestInput;
 bool allocations_are_watched = false;
 
-// What is being run, readable from a signal handler.
+// The name of the current input, readable from a signal handler.
 char now_running[256] = "";
 
 void say_what_was_running() {
@@ -62,7 +63,7 @@ void run(const Input& input, const std::string& name) {
   const std::size_t n = std::min(name.size(), sizeof(now_running) - 1);
   std::memcpy(now_running, name.data(), n);
   now_running[n] = '\0';
-  // An exact copy, so that a sanitizer sees a read behind its end.
+  // A copy of the exact size, so that a sanitizer detects reads past its end.
   const Input copy(input);
   allocations_are_watched = true;
   try {
@@ -80,7 +81,7 @@ struct Seed {
   Input bytes;
 };
 
-// In the order of their names, which no file system promises.
+// Sorted by name: file systems promise no order.
 std::vector<Seed> read_corpus(const std::filesystem::path& folder) {
   std::vector<Seed> seeds;
   if (!std::filesystem::is_directory(folder)) return seeds;
@@ -106,7 +107,7 @@ class Mutator {
   }
 
  private:
-  // Uniform enough below n; std::uniform_int_distribution differs between libraries.
+  // Uniform enough below n. std::uniform_int_distribution differs between standard libraries.
   std::size_t below(std::size_t n) { return n == 0 ? 0 : static_cast<std::size_t>(random_() % n); }
   const Input& any_seed() { return seeds_[below(seeds_.size())].bytes; }
   static auto at(Input& input, std::size_t i) {
@@ -146,7 +147,7 @@ class Mutator {
     input.erase(at(input, begin), at(input, begin + n));
   }
 
-  // Puts a piece of some seed over or between what is there.
+  // Overwrites part of the input with, or inserts, a piece of a seed.
   void splice(Input& input) {
     const Input& other = any_seed();
     const std::size_t from = below(other.size() + 1);
@@ -162,7 +163,7 @@ class Mutator {
     }
   }
 
-  // Numbers at which sizes and sums go wrong, little-endian, in 1, 2, 4 or 8 bytes.
+  // Numbers at which sizes and sums overflow, little-endian, in 1, 2, 4 or 8 bytes.
   void write_integer(Input& input) {
     constexpr std::array<std::uint64_t, 20> kNumbers = {
         0,          1,          2,          3,          7,           31,       32,
@@ -178,7 +179,7 @@ class Mutator {
     }
   }
 
-  // The same for formats that are text: a run of digits, or a character with a meaning.
+  // The same for text formats: a run of digits, or a character with a meaning.
   void write_digits(Input& input) {
     static const std::array<std::string, 14> kTexts = {"0",
                                                        "-1",
@@ -194,7 +195,7 @@ class Mutator {
                                                        "\\u0000",
                                                        ",",
                                                        "}"};
-    // Half of them small: only those have a chance to fit the rest of the file.
+    // Half of them small: only small ones can match the rest of the file.
     const std::string text =
         below(2) == 0 ? std::to_string(below(65)) : kTexts[below(kTexts.size())];
     std::size_t begin = below(input.size() + 1);
@@ -217,9 +218,9 @@ class Mutator {
 
 }  // namespace
 
-// Global, so that the allocations of the standard containers in the target are seen. The array
-// forms call these. The forms that do not throw are replaced as well: what they give comes back to
-// the same operator delete (std::stable_sort's buffer does).
+// Global, so that allocations of standard containers in the target are counted. The array forms
+// call these. The non-throwing forms are replaced too, because their memory is freed by the same
+// operator delete (std::stable_sort's buffer is).
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   if (allocations_are_watched && size > kLargestAllocation) {
     allocations_are_watched = false;

@@ -1,8 +1,9 @@
-// Any bytes as a model's reply, in any form of calls, cut anywhere: the same events as for the
-// reply in one piece; calls begin and end in order and have JSON objects for arguments; and what is
-// no call and no reasoning is content, byte for byte.
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a model's reply, in any call format, cut anywhere. The events equal those for the
+// uncut reply. Calls begin and end in order and have JSON objects as arguments. Whatever is neither
+// call nor reasoning is content, byte for byte.
 //
-// The first byte chooses the form, the second what else holds, the third where the text is cut.
+// The first byte selects the format, the second the other options, the third the cuts.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "chat_template/characters.h"
+#include "chat_template/values/characters.h"
 #include "reply/reply_trace.h"
 
 namespace {
@@ -52,7 +53,7 @@ void check_cut(const ReplyFormat& format, const ReplyParserOptions& options, std
   require(trace_reply(format, options, text, cuts).lines == whole.lines);
 }
 
-// Every byte of `part` is one of `text`, in its order.
+// True if `part` is a subsequence of the bytes of `text`.
 bool is_subsequence(std::string_view part, std::string_view text) {
   for (const char byte : part) {
     const std::size_t at = text.find(byte);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a SentencePiece model: either an outrider::Error, or a tokenizer that turns text
 // into ids of its vocabulary and ids into well-formed text.
 #include <cstddef>
@@ -6,7 +7,7 @@
 
 #include "fuzz/use_tokenizer.h"
 #include "outrider/error.h"
-#include "tokenizer/sentencepiece_parts.h"
+#include "tokenizer/formats/sentencepiece_parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -1,5 +1,6 @@
-// Any bytes as a task file: an Error, or a task that every item either makes a question of or is a
-// problem for.
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a task file: an Error, or a task which turns every item into a question or reports a
+// problem with it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -7,16 +8,16 @@
 #include <string_view>
 #include <utility>
 
-#include "eval/data_file.h"
-#include "eval/question.h"
-#include "eval/task.h"
+#include "eval/tasks/data_file.h"
+#include "eval/tasks/question.h"
+#include "eval/tasks/task.h"
 #include "outrider/error.h"
 
 namespace {
 
 using outrider::eval::DataSet;
 
-// Items with the fields that the seeds ask for, one with those of other kinds, and one without any.
+// Items with the fields that the seeds use, one with fields of other types, and one without any.
 DataSet items() {
   DataSet data;
   for (const char* fields :

@@ -1,5 +1,6 @@
-// Any bytes as a chat template, and behind a zero byte its variables: an Error, or a text of valid
-// UTF-8 within the limits, the same when rendered again.
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a chat template, with its variables after a zero byte: an Error, or valid UTF-8 text
+// within the limits, the same when rendered again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -7,13 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include "chat_template/characters.h"
 #include "chat_template/render.h"
+#include "chat_template/values/characters.h"
 #include "outrider/error.h"
 
 namespace {
 
-// Small, so that what takes long is cut short.
+// Small limits, so that slow templates are stopped early.
 constexpr outrider::jinja::Limits kLimits{
     .n_steps = 20'000, .text_bytes = 100'000, .memory_bytes = 2'000'000};
 

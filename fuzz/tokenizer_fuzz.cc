@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a tokenizer.json: either an outrider::Error, or a tokenizer that turns text into ids
 // of its vocabulary and ids into well-formed text.
 #include <cstddef>
@@ -6,8 +7,8 @@
 
 #include "fuzz/use_tokenizer.h"
 #include "outrider/error.h"
+#include "tokenizer/formats/tokenizer_json.h"
 #include "tokenizer/pipeline_tokenizer.h"
-#include "tokenizer/tokenizer_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of a tokenizer for fuzz targets. Texts must encode to ids of its vocabulary, and ids
 // decode to well-formed text, piecewise as at once. Aborts otherwise.
 #ifndef OUTRIDER_FUZZ_USE_TOKENIZER_H_
@@ -10,7 +11,7 @@
 
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider::fuzz {
 

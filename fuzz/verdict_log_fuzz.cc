@@ -1,4 +1,5 @@
-// Any bytes are a segment of a verdict log whose texts fit its header, or an Error.
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes are either a segment of a verdict log whose texts match its header, or give an Error.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace {
 
 constexpr std::size_t kRecordHeadBytes = 16;
 
-// The checksums that a writer would have put there: without them hardly any record would be read.
+// Sets the checksums that a writer would have written: without them hardly any record would be
+// read.
 void seal(std::vector<std::byte>& bytes) {
   std::size_t at = outrider::kVerdictSegmentHeaderBytes;
   while (at + kRecordHeadBytes <= bytes.size()) {
@@ -34,7 +36,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Of sealed bytes no record is damaged.
+// In sealed bytes no record may be reported as damaged.
 void read(std::span<const std::byte> bytes, bool is_sealed) {
   outrider::VerdictSegment segment;
   try {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads every byte that the views of an accepted file promise, for fuzz targets.
 #ifndef OUTRIDER_FUZZ_WALK_TENSORS_H_
 #define OUTRIDER_FUZZ_WALK_TENSORS_H_

@@ -1,6 +1,6 @@
-// Writes the seed files of the readers' fuzz targets, or checks that the committed ones are those
-// that it would write. Files of other names in the same folders (what fuzzers have found) are left
-// alone.
+// SPDX-License-Identifier: Apache-2.0
+// Writes the seed files of the readers' fuzz targets, or checks that the committed files equal what
+// it would write. Files with other names in the same folders (fuzzers' findings) are left alone.
 //
 //   write_corpus FOLDER            writes FOLDER/safetensors/..., FOLDER/gguf/... and so on
 //   write_corpus --check FOLDER    compares
@@ -23,12 +23,12 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-using outrider::test_files::append;
-using outrider::test_files::Bytes;
-using outrider::test_files::Gguf;
-using outrider::test_files::safetensors;
-using outrider::test_files::to_bytes;
-namespace gguf = outrider::test_files;
+using outrider::test::append;
+using outrider::test::Bytes;
+using outrider::test::Gguf;
+using outrider::test::safetensors;
+using outrider::test::to_bytes;
+namespace gguf = outrider::test;
 
 Bytes counting_bytes(std::size_t n) {
   Bytes bytes(n);
@@ -36,7 +36,7 @@ Bytes counting_bytes(std::size_t n) {
   return bytes;
 }
 
-// Every type, with a matrix of two rows of three.
+// Every type, each with a matrix of two rows and three columns.
 Bytes safetensors_of_every_type() {
   const std::vector<std::pair<std::string, std::size_t>> types = {
       {"F64", 8},  {"I64", 8}, {"F32", 4}, {"I32", 4}, {"F16", 2},
@@ -81,7 +81,7 @@ Bytes gguf_of_every_value() {
       .bytes();
 }
 
-// Number, elements and bytes of a block of every type that the reader knows.
+// The number, elements and bytes of a block for every type that the reader knows.
 struct Block {
   std::uint32_t type;
   std::uint64_t elements;
@@ -122,8 +122,8 @@ Bytes gguf_vocabulary() {
 }
 
 Bytes sentencepiece_model(int kind, bool byte_fallback) {
-  using outrider::test_files::Protobuf;
-  outrider::test_files::SentencePieces file;
+  using outrider::test::Protobuf;
+  outrider::test::SentencePieces file;
   file.piece("<unk>", 0, 2)
       .piece("<s>", 0, 3)
       .piece("</s>", 0, 3)
@@ -141,13 +141,13 @@ Bytes sentencepiece_model(int kind, bool byte_fallback) {
   }
   file.trainer(Protobuf().integer(3, kind).integer(35, byte_fallback ? 1 : 0).text(46, "<s>"));
   if (!byte_fallback) {
-    const auto map = outrider::test_files::charsmap({{"\xef\xac\x81", "fi"}, {"\t", " "}});
+    const auto map = outrider::test::charsmap({{"\xef\xac\x81", "fi"}, {"\t", " "}});
     file.normalizer(Protobuf().text(2, map).integer(4, 1));
   }
   return to_bytes(file.bytes());
 }
 
-// A part of a datastore as a writer would lay it out.
+// One part of a datastore in a writer's layout.
 struct StoreSegment {
   std::vector<std::uint32_t> tokens;
   std::vector<std::uint32_t> suffixes;
@@ -191,7 +191,7 @@ Bytes datastore(const std::vector<StoreSegment>& segments, std::uint32_t vocabul
   return file;
 }
 
-// A text of a verdict log: a prompt of one token, and a row for each token behind it.
+// A text of a verdict log: a prompt of one token and a row for each token after it.
 Bytes verdict_record(const std::vector<std::int32_t>& generated, int n_kept) {
   Bytes payload;
   append(payload, std::uint32_t{1});
@@ -227,7 +227,7 @@ Bytes torn(Bytes bytes) {
   return bytes;
 }
 
-// Templates that between them use most of what there is.
+// Templates that together use most of the language.
 constexpr std::string_view kConversation =
     "{{- bos_token }}{% for message in messages if message.role != 'system' %}\n"
     "  {%- set content = message['content'] | trim %}\n"
@@ -260,8 +260,8 @@ constexpr std::string_view kFilters =
     "{{ strftime_now('%d %b %Y %j %V') }}{{ missing|default('d') }}{{ tools|tojson }}"
     "{{ 1 < n <= 3 and n in l or not s is none }}{{ l|reverse|map('string')|first }}";
 
-// A grammar's language (0: GBNF, 1: JSON Schema, 2: regular expressions), its text, and a text that
-// it is asked about.
+// A grammar's language (0: GBNF, 1: JSON Schema, 2: regular expressions), its text, and a text to
+// match.
 Bytes grammar(char language, std::string_view text, std::string_view matched) {
   return to_bytes(std::string(1, language) + std::string(text) + '\0' + std::string(matched));
 }
@@ -293,7 +293,7 @@ std::map<std::string, Bytes> seeds() {
       {"template/variables",
        to_bytes(std::string("{{ a }}{{ b.c[0] }}{{ d|tojson }}") + '\0' +
                 R"({"a": 1, "b": {"c": ["\u00e9", -1.5e3]}, "d": [null, true, {}]})")},
-      // The form, flags, a number that says where the text is cut, the text (reply_fuzz.cc).
+      // The format, flags, a number that selects the cuts, and the text (reply_fuzz.cc).
       {"reply/hermes", to_bytes("\0\3\5 Let me.\n<tool_call>\n{\"name\": \"f\", \"arguments\": "
                                 "{\"a\": [1, \"x\\n\"]}}\n</tool_call>\n<think>b</think> c"sv)},
       {"reply/llama", to_bytes("\1\1\7{\"name\": \"f\", \"parameters\": {\"a\": -1.5e3}}; "

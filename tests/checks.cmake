@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tests that are no unit tests of the code. Included by tests/CMakeLists.txt.
 
 # What is installed serves a stranger, whichever compiler the stranger has. (A sanitized library
@@ -32,6 +33,7 @@ find_program(OUTRIDER_PYTHON3 python3)
 mark_as_advanced(OUTRIDER_PYTHON3)
 if(OUTRIDER_PYTHON3)
   add_test(NAME check.links COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-links)
+  set_tests_properties(check.links PROPERTIES LABELS fast)
 endif()
 find_program(OUTRIDER_MKDOCS mkdocs)
 find_program(OUTRIDER_DOXYGEN doxygen)
@@ -66,9 +68,9 @@ function(outrider_add_check name)
   set_tests_properties(check.${name} PROPERTIES PROCESSORS 2 COST 1000 TIMEOUT 1500)
 endfunction()
 outrider_add_check(format scripts/format --check)
-# Of sixty commits: all files take half an hour where nothing is cached (`ctest -C
-# Nightly -R lint_all`).
-outrider_add_check(lint scripts/lint --recent 60)
+# Of sixty commits, and ten minutes at most: all files take half an hour where nothing is cached
+# (`ctest -C Nightly -R lint_all`).
+outrider_add_check(lint scripts/lint --recent 60 --seconds 600)
 add_test(NAME check.lint_all CONFIGURATIONS Nightly COMMAND scripts/lint
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(check.lint_all PROPERTIES PROCESSORS 2 TIMEOUT 5400)
@@ -89,4 +91,8 @@ if(Python3_FOUND)
   # The documents' figures are what their data say: no check of a version, so with all other tests.
   add_test(NAME check.figures COMMAND ${Python3_EXECUTABLE} tools/draw_figures.py --check
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  # No folder of more than 40 files, and no #include of a file that is not there.
+  add_test(NAME check.folders COMMAND ${Python3_EXECUTABLE} tools/include_graph.py --check
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(check.figures check.folders PROPERTIES LABELS fast)
 endif()

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // The edges between layers that docs/architecture.md allows, checked against the #include lines of
-// every source. The checker is a function of (path, text), so that samples that break each rule
+// every source. The checker is a function of (path, text), so that samples which break each rule
 // show that it can fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,10 +23,10 @@ using ::testing::IsEmpty;
 
 struct Layer {
   std::string name;
-  std::vector<std::string> below;  // what it stands on directly
+  std::vector<std::string> below;  // its direct dependencies
 };
 
-// The layers of src/, from the ground up. Each may include whatever those it names stand on, too.
+// The layers of src/, bottom first. Each may also include the dependencies of its dependencies.
 const std::vector<Layer>& layers() {
   static const std::vector<Layer> table = {
       {"base", {}},
@@ -56,16 +57,16 @@ bool is_layer(const std::string& name) {
                      [&](const Layer& layer) { return layer.name == name; });
 }
 
-// The layer itself and all it stands on.
+// The layer itself and all its dependencies, direct and indirect.
 std::set<std::string> reachable_from(const std::string& name) {
   std::set<std::string> reached = {name};
-  for (auto layer = layers().rbegin(); layer != layers().rend(); ++layer) {  // from the roof down
+  for (auto layer = layers().rbegin(); layer != layers().rend(); ++layer) {  // From the top down.
     if (reached.contains(layer->name)) reached.insert(layer->below.begin(), layer->below.end());
   }
   return reached;
 }
 
-// The float environment of worker threads is set through MXCSR, whose accessors stand among the
+// The float environment of worker threads is set through MXCSR, whose accessors belong to the
 // intrinsics.
 bool may_use_intrinsics(std::string_view path, std::string_view header) {
   return path.starts_with("src/kernels/") ||
@@ -82,7 +83,7 @@ bool is_device(std::string_view header) {
          header.starts_with("vulkan/");
 }
 
-// <vector> and the like: no folder, no extension.
+// <vector> and similar: no folder, no extension.
 bool is_standard(std::string_view header) {
   return std::all_of(header.begin(), header.end(),
                      [](char c) { return c == '_' || (c >= 'a' && c <= 'z'); });
@@ -113,10 +114,11 @@ std::vector<Include> includes_of(const std::string& text) {
   return includes;
 }
 
-// Why the file at `path` (from the root of the project) may not include this; empty if it may.
+// Why the file at `path` (relative to the project's root) may not include this; empty if it may.
 std::string objection(const std::string& path, const Include& include) {
   const std::string& header = include.header;
   const std::string first_part = header.substr(0, header.find('/'));
+  const std::string file = path.substr(path.rfind('/') + 1);
   const bool is_test = path.ends_with("_test.cc");
   if (header.starts_with(".") || header.find("/.") != std::string::npos) {
     return "names a file relative to itself";
@@ -133,20 +135,21 @@ std::string objection(const std::string& path, const Include& include) {
     if (!include.quoted) return is_device(header) ? "programs know no device" : "";
     const bool is_own = header.find('/') == std::string::npos || first_part == "apps";
     if (first_part == "outrider" || is_own || is_test) return {};
-    // The trainer has no public face: its program stands on its library and what that stands on.
+    // The trainer has no public headers: its program depends on its library and on that library's
+    // dependencies.
     if (path.starts_with("apps/trainer/") &&
         (first_part == "trainer" || reachable_from("train").contains(first_part))) {
       return {};
     }
-    // Evaluation has no public face either; the trainer scores answers with its metrics.
+    // Evaluation has no public headers either; the trainer scores answers with its metrics.
     if (first_part == "eval" &&
-        (path.starts_with("apps/eval") || path.starts_with("apps/trainer/answer_score"))) {
+        (file.starts_with("eval") || path.starts_with("apps/trainer/answer_score"))) {
       return {};
     }
-    // Nor has the server.
-    if (path.starts_with("apps/serve") && first_part == "server") return {};
+    // The server has none either.
+    if (file.starts_with("serve") && first_part == "server") return {};
     // The trainer of vocabularies has no public header: it is linked into the program alone.
-    if (path.starts_with("apps/train_tokenizer") && first_part == "vocabulary_training") return {};
+    if (file.starts_with("train_tokenizer") && first_part == "vocabulary_training") return {};
     return "programs stand on the public headers";
   }
   if (path.starts_with("python/")) {
@@ -155,7 +158,7 @@ std::string objection(const std::string& path, const Include& include) {
     return first_part == "outrider" || is_own ? "" : "bindings stand on the public headers";
   }
 
-  const std::string layer = path.substr(4, path.find('/', 4) - 4);  // behind "src/"
+  const std::string layer = path.substr(4, path.find('/', 4) - 4);  // after "src/"
   if (!is_layer(layer)) return "stands in no known layer";
   if (layer == "kernels" && !is_test) {
     const bool is_own = include.quoted && first_part == "kernels";
@@ -167,7 +170,7 @@ std::string objection(const std::string& path, const Include& include) {
   if (!include.quoted) {
     if (first_part == "CLI") return "the command line belongs to apps";
     if (is_device(header) && layer != "device") return "GPUs belong to src/device";
-    // The two bring protobufs that do not bear each other in one process.
+    // The two libraries bring incompatible versions of protobuf into one process.
     if (first_part == "torch" && layer != "train") return "libtorch belongs to src/train";
     if (header == "mpi.h" && layer != "mpi") return "MPI belongs to src/mpi";
     if (header.starts_with("sentencepiece") && layer != "vocabulary_training") {
@@ -178,7 +181,7 @@ std::string objection(const std::string& path, const Include& include) {
   // A module that is loaded at run time, without any symbol of the library.
   if (layer == "mpi" && header != "model/ranks/transport.h") return "mpi stands on a header alone";
   if (first_part == "outrider" || reachable_from(layer).contains(first_part)) return {};
-  // A test also uses shared fixtures, and may compare with base.
+  // A test may also use shared fixtures and base.
   if (is_test && (first_part == "tests" || first_part == "base")) return {};
   if (is_layer(first_part)) return layer + " does not stand on " + first_part;
   return "names no layer";
@@ -197,7 +200,7 @@ std::vector<std::string> violations(const std::string& path, const std::string& 
 }
 
 struct Source {
-  std::string path;  // from the root of the project
+  std::string path;  // relative to the project's root
   std::string text;
 };
 
@@ -245,6 +248,10 @@ TEST(Layers, CatchesEveryKindOfWrongEdge) {
       {"apps/eval.cc", "#include \"engine/decoder.h\"", "programs stand on"},
       {"apps/trainer/train_lm.cc", "#include \"eval/metrics/bleu.h\"", "programs stand on"},
       {"apps/serve.cc", "#include \"engine/decoder.h\"", "programs stand on"},
+      {"apps/commands/serve.cc", "#include \"engine/decoder.h\"", "programs stand on"},
+      {"apps/commands/inspect.cc", "#include \"server/server.h\"", "programs stand on"},
+      {"apps/evaluation/eval.cc", "#include \"engine/decoder.h\"", "programs stand on"},
+      {"apps/evaluation/item_progress.cc", "#include \"eval/task.h\"", "programs stand on"},
       {"apps/main.cc", "#include <cuda.h>", "no device"},
       {"python/src/a.cc", "#include \"engine/batch_state.h\"", "bindings stand on"},
       {"python/src/a.cc", "#include \"server/server.h\"", "bindings stand on"},
@@ -300,6 +307,8 @@ TEST(Layers, LetsAllowedEdgesPass) {
       {"apps/eval_a.cc", "#include \"eval/task.h\"\n#include \"flags.h\"\n"},
       {"apps/trainer/answer_score.cc", "#include \"eval/metrics/bleu.h\"\n"},
       {"apps/serve.cc", "#include \"server/server.h\"\n#include \"flags.h\"\n"},
+      {"apps/commands/serve.cc", "#include \"server/server.h\"\n#include \"apps/cli/entry.h\"\n"},
+      {"apps/evaluation/eval_a.cc", "#include \"eval/tasks/task.h\"\n"},
       {"python/src/a.cc",
        "#include <pybind11/numpy.h>\n#include \"outrider/a.h\"\n#include \"bindings.h\"\n"},
       {"src/server/http/a.cc", "#include <boost/asio/post.hpp>\n#include \"reply/a.h\"\n"},

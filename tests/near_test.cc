@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/near.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace outrider::test_support {
+namespace outrider::test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -43,4 +44,4 @@ TEST(Near, CountsUlps) {
 }
 
 }  // namespace
-}  // namespace outrider::test_support
+}  // namespace outrider::test

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Makes Debian packages of the build and looks into that of the program.
 #   cmake -D BUILD_DIR=... -D WORK_DIR=... -D VERSION=... -P package_test.cmake
 cmake_policy(VERSION 3.22)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/statistics.h"
 
 #include <gtest/gtest.h>
@@ -5,10 +6,10 @@
 #include <random>
 #include <vector>
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
-// Tabulated quantiles of the chi-square law.
+// Tabulated quantiles of the chi-square distribution.
 TEST(Statistics, ChiSquareTailMatchesTables) {
   EXPECT_NEAR(chi_square_tail(3.841459, 1), 0.05, 1e-7);
   EXPECT_NEAR(chi_square_tail(18.307038, 10), 0.05, 1e-7);
@@ -36,7 +37,7 @@ TEST(Statistics, TellUniformFromAlmostUniform) {
   EXPECT_GT(std::abs(dependent.z()), 5);
 }
 
-TEST(Statistics, TwoSamplesOfOneLawAndOfTwo) {
+TEST(Statistics, TwoSamplesOfOneDistributionAndOfTwo) {
   std::mt19937_64 random(2);
   std::discrete_distribution<int> one({5, 3, 1, 0.5, 0.0001});
   std::discrete_distribution<int> other({5, 3.5, 1, 0.5, 0.0001});
@@ -50,26 +51,26 @@ TEST(Statistics, TwoSamplesOfOneLawAndOfTwo) {
   EXPECT_LT(chi_square_two_samples(a, c).tail, 1e-6);
 }
 
-TEST(Statistics, OneSampleAgainstItsLawAndAnother) {
+TEST(Statistics, OneSampleAgainstItsDistributionAndAnother) {
   std::mt19937_64 random(3);
   const std::vector<double> weights = {5, 3, 1, 0.5, 0.4, 0.0001};
   std::discrete_distribution<int> one(weights.begin(), weights.end());
   std::vector<double> counts(weights.size());
   for (int draw = 0; draw < 50'000; ++draw) counts[static_cast<std::size_t>(one(random))] += 1;
   const double sum = 9.9001;
-  std::vector<double> law;
-  for (const double weight : weights) law.push_back(weight / sum);
-  EXPECT_GT(chi_square_one_sample(counts, law).tail, 1e-3);
-  EXPECT_EQ(chi_square_one_sample(counts, law).degrees, 4);  // the rarest outcome has no bin
-  std::vector<double> other = law;
+  std::vector<double> dist;
+  for (const double weight : weights) dist.push_back(weight / sum);
+  EXPECT_GT(chi_square_one_sample(counts, dist).tail, 1e-3);
+  EXPECT_EQ(chi_square_one_sample(counts, dist).degrees, 4);  // the rarest outcome has no bin
+  std::vector<double> other = dist;
   other[0] += 0.02;
   other[1] -= 0.02;
   EXPECT_LT(chi_square_one_sample(counts, other).tail, 1e-6);
-  // Outcomes that the law does not know.
+  // Outcomes that the distribution does not contain.
   const std::vector<double> seen = {500, 500};
   const std::vector<double> impossible = {1, 0};
   EXPECT_LT(chi_square_one_sample(seen, impossible).tail, 1e-6);
 }
 
 }  // namespace
-}  // namespace outrider::testing
+}  // namespace outrider::test

@@ -1,6 +1,8 @@
-"""Each block format of GGUF against its own values in f32: a model of f32 or f16, quantised by
-llama.cpp to one type throughout, has the perplexity of the same file with every matrix dequantised.
-Exits with 1 where the two are 0.5 % apart or a matrix has another type. Needs the package gguf.
+# SPDX-License-Identifier: Apache-2.0
+"""Each block format of GGUF compared with its own values in f32. A model of f32 or f16, quantised
+by llama.cpp to one type throughout, has the perplexity of the same file with every matrix
+dequantised. Exits with 1 if the two differ by 0.5 % or a matrix has another type. Needs the package
+gguf.
 
     python3 tools/compare_formats.py model.gguf TEXT --tokens 32768 --quantize llama-quantize
 
@@ -18,7 +20,7 @@ import numpy
 
 TYPES = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
          "IQ4_XS", "MXFP4")
-# What llama-quantize calls them, where it is not the same.
+# The names in llama-quantize that differ.
 NAMES = {"Q2_K": "Q2_K", "Q3_K": "Q3_K_S", "Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S"}
 BOUND = 0.005
 
@@ -55,7 +57,7 @@ def dequantise(quantised, path):
 
 
 def quantise_by_package(model, name, path):
-    """For types that llama-quantize gives experts alone."""
+    """For types that llama-quantize uses for experts only."""
     kind = gguf.GGMLQuantizationType[name]
     file = gguf.GGUFReader(model)
     tensors = []

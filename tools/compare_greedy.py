@@ -1,15 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hugging Face transformers against Outrider on a GGUF file: greedy continuations of some prompts.
-The first step runs Outrider (no Python package needed), the second judges what it wrote (needs
-torch, transformers, gguf):
+The first step runs Outrider (no Python package needed), the second judges its output (needs torch,
+transformers, gguf):
 
     python3 tools/compare_greedy.py run build/outrider model.gguf OUT [PROMPT ...] [--as-stored]
     python3 tools/compare_greedy.py judge model.gguf OUT
 
 transformers gets the file's values dequantised to f32, and reads the same ids in one pass. A place
-differs where its best token is not the one chosen here; the gap is by how much its logit for the
-token chosen here lies below its best one. Exits with 1 where a gap of any place is above 0.001 (f32
-weights here, too), or the gap of the first place that differs is above 0.3 (--as-stored: weights
-and what they multiply are rounded here).
+differs if its best token is not the one chosen by Outrider. The gap is the difference between
+transformers' best logit and its logit for Outrider's token. Exits with 1 if the gap of any place is
+above 0.001 (Outrider with f32 weights, too), or if the gap of the first place that differs is above
+0.3 (--as-stored: Outrider rounds weights and their inputs).
 """
 import argparse
 import json
@@ -83,7 +84,7 @@ def load(path):
     if architecture == "llama":
         options.update(attention_bias="blk.0.attn_q.bias" in tensors)
     elif architecture == "gemma3":
-        # What such files leave unsaid: five layers with a window before each one without.
+        # Such files omit this: five layers with a window before each one without.
         model_type = "gemma3_text"
         layers = ["full_attention" if layer % 6 == 5 else "sliding_attention"
                   for layer in range(value("block_count"))]
@@ -104,7 +105,7 @@ def load(path):
         key = names.get_name(name, try_suffixes=(".weight", ".bias"))
         values = gguf.dequantize(tensors[key].data, tensors[key].tensor_type)
         if architecture == "llama" and (".q_proj." in name or ".k_proj." in name):
-            # A rotation's two rows stand side by side in Llama's files.
+            # A rotation's two rows are adjacent in Llama's files.
             values = (values.reshape(-1, head_dim // 2, 2, *values.shape[1:]).swapaxes(1, 2)
                       .reshape(values.shape))
         if architecture == "gemma3" and name.endswith("norm.weight"):

@@ -1,11 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs of lm-evaluation-harness (--log_samples), item by item.
 
     python3 tools/compare_lm_eval.py OURS THEIRS [--accuracy 0.5] [--likelihood 1e-3] [--least 200]
 
-OURS, THEIRS: what --output_path was. For each task: accuracies and their difference in points, the
-largest relative difference of an item's log-likelihood, how many generated texts are the same. Exits
-with 1 where accuracy differs by more than --accuracy points, a log-likelihood by more than --likelihood,
-or a task has fewer than --least items.
+OURS, THEIRS: the values of --output_path. For each task it prints accuracies and their difference
+in points, the largest relative difference of an item's log-likelihood, and how many generated texts
+are the same. Exits with 1 if accuracy differs by more than --accuracy points, a log-likelihood by
+more than --likelihood, or a task has fewer than --least items.
 """
 import argparse
 import json
@@ -30,7 +31,7 @@ def is_generated(sample):
 
 
 def likelihoods(sample):
-    """Of an item: its log-likelihoods, one a choice, or one of a whole text."""
+    """The log-likelihoods of an item: one per choice, or one for a whole text."""
     firsts = [response[0] for response in sample["resps"]]
     return [float(first[0] if isinstance(first, list) else first) for first in firsts]
 

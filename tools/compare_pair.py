@@ -1,4 +1,5 @@
-"""A target with a drafter ahead of it: the same bits as the target alone, and how fast beside
+# SPDX-License-Identifier: Apache-2.0
+"""A target with a drafter: the same bits as the target alone, and the speed compared with
 llama.cpp's server. The prompts are the first 5, 2 and 2 of EAGLE's questions of HumanEval, GSM8K
 and Alpaca, as messages under the model's chat template, at temperature 0.
 
@@ -6,10 +7,10 @@ and Alpaca, as messages under the model's chat template, at temperature 0.
     python3 tools/compare_pair.py speed TARGET DRAFTER QUESTIONS --turns 3 \\
         --plain http://127.0.0.1:8090 --drafted http://127.0.0.1:8091
 
-bits: ids and logits of both runs, compared byte by byte on each table of kernels; exits with 1
-where they part. speed: Outrider and the two servers (llama-server with the same file, the second
-with -md DRAFTER) one after the other, prompt by prompt; only one of them works at a time. Tokens
-per second of decoding, the prompt's not counted: each engine's own figures.
+bits: ids and logits of both runs, compared byte by byte on each table of kernels; exits with 1 if
+they differ. speed: Outrider and the two servers (llama-server with the same file, the second with
+-md DRAFTER) one after the other, prompt by prompt; only one of them works at a time. The figures
+are each engine's own tokens per second of decoding, without the prompt.
 """
 import argparse
 import filecmp

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """compare_templates.py RENDER_TEMPLATES [N] [SEED]: renders N (5,000) random templates with jinja2 3.1.6, set up as
 Hugging Face transformers does, and with build-dev/tools/render_templates, and prints those that differ. Needs
 `pip install jinja2==3.1.6`. Exit status 1 if there are any.
@@ -13,10 +14,10 @@ import subprocess
 import sys
 import warnings
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/golden"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/golden/make"))
 import make_template_goldens as goldens  # noqa: E402
 
-warnings.filterwarnings("ignore")  # of Python about what templates do
+warnings.filterwarnings("ignore")  # Python's warnings about the templates
 CONTEXT = dict(goldens.CONTEXT, loopy=[[1, [2, 3]], [4]], words=["b", "A", "c", "a b", ""], mixed=[1, "1", 1.0, True, None, [1]])
 
 NAMES = ["n", "neg", "x", "yes", "no", "nil", "s", "e", "u", "l", "el", "d", "ed", "m", "t", "deep", "loopy", "words", "mixed",
@@ -155,7 +156,7 @@ def reference(template):
 
 
 def is_comparable(want, got):
-    """False for what is different by design (docs/models.md)."""
+    """False for results that differ by design (docs/models.md)."""
     if want is None or " at 0x" in want.get("output", "") or "<class '" in want.get("output", ""):
         return False
     if re.search(r"\d{19}", want.get("output", "")) or "64 bits" in got.get("error", ""):

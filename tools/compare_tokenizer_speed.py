@@ -1,14 +1,15 @@
-"""How fast Outrider's tokenizers are beside Hugging Face's: the same text to the same ids, one
-thread each, in turn.
+# SPDX-License-Identifier: Apache-2.0
+"""The speed of Outrider's tokenizers compared with Hugging Face's: the same text to the same ids,
+one thread each, in turn.
 
     python3 tools/compare_tokenizer_speed.py build/tools/tokenize_texts MODEL --json tokenizer.json \\
         --text FILE... [--bytes 100000 10000000] [--rounds 9]
 
-The text is the files' one behind the other, again and again up to each size of --bytes. The two
-programs wait for each other: round by round one text of each size to each of them, as often as
-makes --round-bytes bytes. Shown are nanoseconds of the processor's time a byte (median, and from
-the least to the most), how many times as fast Outrider is (the median of the rounds' ratios), and
-what a byte of the longest text costs next to one of the shortest. Exits with 1 if any ids differ.
+The text is the concatenation of the files, repeated up to each size of --bytes. The two programs
+take turns: in each round, each gets one text of each size, as often as makes --round-bytes bytes.
+Printed are nanoseconds of processor time per byte (median, minimum and maximum), Outrider's
+speed-up (the median of the rounds' ratios), and the cost per byte of the longest text relative to
+the shortest. Exits with 1 if any ids differ.
 """
 import argparse
 import array
@@ -37,7 +38,7 @@ def serve(path):
             continue
         begin = time.process_time()
         for _ in range(asked["repeat"]):
-            # The quickest way there is: no offsets.
+            # The fastest method: no offsets.
             [encoding] = tokenizer.encode_batch_fast([text], add_special_tokens=False)
         seconds = time.process_time() - begin
         print(json.dumps({"seconds": seconds, "tokens": len(encoding)}), flush=True)

@@ -1,22 +1,23 @@
-"""Outrider's tokenizers against another program's on random strings: of assigned characters, words,
-blanks, digits, punctuation and emoji sequences, the model's own special tokens left out.
+# SPDX-License-Identifier: Apache-2.0
+"""Outrider's tokenizers against another program's on random strings of assigned characters, words,
+blanks, digits, punctuation and emoji sequences, without the model's own special tokens.
 
     python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts MODEL --json tokenizer.json
     python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts MODEL --sentencepiece tokenizer.model
     python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts model.gguf --llama-tokenize llama-tokenize
     python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts model.gguf --server http://127.0.0.1:8090
 
---json: Hugging Face's tokenizers (the Python package) on that file, ids and decoded text, and what
-random ids decode to (for a GGUF file with tokens of bytes, without these: of a run that is no UTF-8,
-each byte is U+FFFD there, in Outrider and llama-server each maximal bad sequence). --sentencepiece:
-the Python package of that name, the same; for a GGUF file, runs of U+FFFD count as one (it has one
-for each bad byte). --llama-tokenize: llama.cpp's program of that name (a command) with the same GGUF
-file, for which a vocabulary is enough: ids. --server: llama-server with the same GGUF file, ids;
---composed gives it the texts in Unicode's form C, which Qwen's own tokenizer makes of them and
-llama.cpp does not.
+--json: Hugging Face's tokenizers (the Python package) on that file: ids, decoded text, and the text
+of random ids. For a GGUF file with tokens of bytes, random ids leave these out: in invalid UTF-8
+each byte is U+FFFD there, but each maximal bad sequence in Outrider and llama-server.
+--sentencepiece: the same with the Python package of that name; for a GGUF file, runs of U+FFFD
+count as one (it has one for each bad byte). --llama-tokenize: ids by llama.cpp's program of that
+name (a command) with the same GGUF file, which may be a vocabulary only. --server: ids by
+llama-server with the same GGUF file. --composed gives it the texts in Unicode's form C, which
+Qwen's own tokenizer applies and llama.cpp does not.
 
-Exits with 1 where any differs, and shows the first ones, or where Outrider alone refuses the file;
-with 3 where the reference does. scripts/compare-tokenizers does it for folders of them.
+Exits with 1 if any differs, and shows the first ones, or if only Outrider refuses the file; with 3
+if the reference does. scripts/compare-tokenizers runs it for folders of them.
 """
 import argparse
 import ast
@@ -50,7 +51,7 @@ def random_string(generator):
              lambda: str(generator.randrange(10 ** generator.randrange(1, 9))),
              lambda: generator.choice("!\"#$%&'()*+,-./:;=?@[\\]^_`{|}~"),
              lambda: chr(generator.randrange(0x21, 0x7f)),
-             # What normal forms take together.
+             # Characters that normal forms combine.
              lambda: chr(generator.choice((0x41, 0x65, 0xbd, 0xe9, 0xfb01, 0xff21, generator.randrange(0xc0, 0x250))))
              + chr(generator.randrange(0x300, 0x370)))
     weights = (3, 6, 1, 8, 2, 3, 3, 1)
@@ -66,12 +67,12 @@ def ours(program, model, questions):
 
 
 class Refused(Exception):
-    """The reference does not read its file."""
+    """The reference cannot read its file."""
 
 
 class Reference:
     name = ""
-    decodable = None  # ids that decode() takes, where there is one
+    decodable = None  # ids that decode() accepts, if restricted
 
     def same(self, answer, expected):
         return answer == expected
@@ -87,7 +88,8 @@ class HuggingFace(Reference):
         except Exception as error:  # the package has no class of its own
             raise Refused(error) from error
         self.tokenizer.no_truncation()
-        # Bytes that are no UTF-8 become other texts there than in llama.cpp, whose files these are.
+        # Bytes that are invalid UTF-8 become other texts there than in llama.cpp, whose files these
+        # are.
         left_out = of_gguf and getattr(self.tokenizer.model, "byte_fallback", False)
         vocab = self.tokenizer.get_vocab(with_added_tokens=True)
         self.decodable = sorted(token for piece, token in vocab.items()
@@ -110,7 +112,8 @@ class SentencePiece(Reference):
         except Exception as error:  # the package has no class of its own
             raise Refused(error) from error
         self.joins_bad_bytes = of_gguf
-        # A control token among bytes ends a character there; here special tokens are left out first.
+        # A control token among bytes ends a character there; here special tokens are left out
+        # first.
         self.decodable = [token for token in range(self.model.vocab_size())
                           if not self.model.is_control(token)]
 
@@ -118,7 +121,7 @@ class SentencePiece(Reference):
         return self.model.encode(texts)
 
     def decode(self, ids):
-        # Unknown tokens are left out here, and become a sign of their own there.
+        # Unknown tokens are left out here, and become a mark of their own there.
         return self.model.decode([token for token in ids if not self.model.is_unknown(token)])
 
     def same(self, answer, expected):
@@ -129,7 +132,7 @@ class SentencePiece(Reference):
 
 
 class LlamaTokenize(Reference):
-    """All texts at once, the beginning token behind each: it cuts them apart, and they begin anew."""
+    """All texts at once, each followed by the beginning token: it separates them, and each begins anew."""
     name = "llama-tokenize"
 
     def __init__(self, command, model):
@@ -179,7 +182,7 @@ class Server(Reference):
 
 
 class Count:
-    """How many differ of how many."""
+    """How many differ, and of how many."""
 
     def __init__(self, same):
         self.same = same
@@ -195,7 +198,7 @@ class Count:
 
 
 def compare(program, model, theirs, n_strings, seed=0):
-    """Counts for strings and for lists of ids that are decoded alone (as many, or none)."""
+    """Counts for strings, and for lists of ids that are decoded alone (as many, or none)."""
     generator = random.Random(seed)
     texts = [random_string(generator) for _ in range(n_strings)]
     strings, lists = Count(theirs.same), Count(theirs.same)
@@ -224,7 +227,7 @@ def reference_of(arguments):
 
 
 def refusal(program, model):
-    """What Outrider says of a model that it does not load, else ""."""
+    """Outrider's message about a model that it does not load, otherwise ""."""
     run = subprocess.run([program, model], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if run.returncode == 0:
         return ""

@@ -1,5 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
 """llama.cpp against Outrider on one model: the same prompt, greedily continued, the same text.
-Exits with 1 where the texts part. The model is converted by llama.cpp's own script and run in f32,
+Exits with 1 if the texts differ. The model is converted by llama.cpp's own script and run in f32,
 as the other side was:
 
     outrider generate --model DIR --weights f32 --prompt "Once upon a time" --ignore-eos \\
@@ -29,7 +30,7 @@ with tempfile.TemporaryDirectory() as folder:
     gguf = str(pathlib.Path(folder) / "model.gguf")
     subprocess.run([sys.executable, arguments.converter, arguments.model, "--outtype", "f32",
                     "--outfile", gguf], check=True, stdout=subprocess.DEVNULL)
-    # Its own attention and cache in f32, too; no conversation, the prompt not printed again.
+    # Its attention and KV cache in f32, too; no conversation, and the prompt is not printed again.
     theirs = subprocess.run(
         [arguments.program, "-m", gguf, "-p", arguments.prompt, "-n", str(len(run["ids"])),
          "--temp", "0", "--ignore-eos", "-fa", "off", "-ctk", "f32", "-ctv", "f32", "-t", "1",
@@ -37,7 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
         check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL).stdout.decode(errors="replace")
 ours = run["text"]
-# It closes its answer with line ends, and may leave out a blank before the first word.
+# It ends its answer with newlines, and may omit a blank before the first word.
 if theirs.strip() == ours.strip():
     print(f"llama.cpp: {len(run['ids'])} tokens, the same text")
     sys.exit(0)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hugging Face transformers against Outrider on one model: the same prompt, the same tokens, the
 largest difference of any logit. Exits with 1 above a bound (1e-4).
 

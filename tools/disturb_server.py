@@ -1,11 +1,12 @@
-"""Clients that do a server wrong, beside some that it has to answer right all the while.
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that misuse a server, beside clients that must get correct answers all the while.
 
     python3 tools/disturb_server.py http://127.0.0.1:8080 --disconnects 1000 --malformed 500
 
-Disconnects: requests of every kind whose connection is cut (closed, or reset) at a random moment.
-Malformed: requests with bytes changed, lost or doubled, with wrong lengths, and slow ones that never
-end. Steady clients ask with seeds, and each answer has to be the one that the same request had before
-the others came. Ends with status 1 where an answer was another's, or the server answers 5xx or not
+Disconnects: requests of every kind whose connection is closed or reset at a random moment.
+Malformed: requests with changed, lost or doubled bytes, with wrong lengths, and slow ones that
+never end. Steady clients send requests with seeds; each answer must equal the answer to the same
+request before the disturbance. Exits with 1 if an answer differs, or the server answers 5xx or not
 at all.
 """
 import argparse
@@ -47,7 +48,7 @@ def request_of(path, body, host):
 
 
 def spoilt(request, source):
-    """The request with something wrong; sometimes it happens to be right."""
+    """The request with an error in it; sometimes it happens to stay valid."""
     request = bytearray(request)
     for _ in range(source.randrange(1, 6)):
         at = source.randrange(len(request))
@@ -117,14 +118,14 @@ class Server:
         words = line.split()
         status = words[1].decode() if len(words) > 1 and words[0].startswith(b"HTTP/") else line.decode(errors="replace") or "closed"
         self.statuses[status] = self.statuses.get(status, 0) + 1
-        # 503 is a server without room, 501 a transfer coding that it does not know.
+        # 503 means a full server, 501 an unknown transfer coding.
         if status.startswith("5") and status not in ("501", "503"):
             self.problems.append(f"malformed: {line!r} {(await reader.read(500))!r}")
         writer.close()
 
 
 async def repeat(work, count, at_once, seed):
-    """work(source) `count` times, so many at once; broken connections are the point."""
+    """Runs work(source) `count` times, with limited concurrency; broken connections are the purpose."""
     left = iter(range(count))
 
     async def one():

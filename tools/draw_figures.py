@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws the figures of the documents, docs/figures/*.svg.
 
     tools/draw_figures.py            writes them
@@ -6,7 +7,7 @@
 
 pair.svg is drawn from docs/figures/pair.json, measured figures with their machine and date;
 layers.svg and round.svg from the lists in this file. Every picture has a light background of its
-own, so that it can be read on light and on dark pages. The standard library is enough.
+own, so that it is legible on light and dark pages. Needs only the standard library.
 """
 
 import argparse
@@ -81,7 +82,7 @@ def wrapped(words, width):
 
 
 def draw_pair():
-    """Bars of tokens a second, a group for each machine; whiskers are the ranges."""
+    """Bars of tokens per second, a group for each machine; whiskers are the ranges."""
     figures = json.loads((FIGURES / "pair.json").read_text(encoding="utf-8"))
     note = wrapped(figures["note"], 104)
     left, bar, row, width = 210, 450, 26, 760
@@ -111,8 +112,8 @@ def draw_pair():
     return picture.svg()
 
 
-# From the top: what each row of the picture is for, and its folders. What may include what is the
-# table in docs/architecture.md, which a test holds against every #include.
+# From the top: the purpose of each row of the picture, and its folders. The table in
+# docs/architecture.md lists the allowed includes; a test compares it with every #include.
 LAYERS = [
     ("programs", ["apps", "python"]),
     ("public headers", ["include/outrider"]),
@@ -138,7 +139,7 @@ def draw_layers():
     for number, (purpose, folders) in enumerate(LAYERS):
         y = 52 + row * number
         picture.text(left - 14, y + 23, purpose, size=12, fill=QUIET, anchor="end")
-        # Shares by the length of the names, so that no name is cut.
+        # Widths by the length of the names, so that no name is cut.
         lengths = [len(folder) + 4 for folder in folders]
         x = left
         for folder, length in zip(folders, lengths):
@@ -149,7 +150,7 @@ def draw_layers():
     return picture.svg()
 
 
-# A step of a round: its name, the function that takes it, and what it does.
+# A step of a round: its name, the function that performs it, and what it does.
 STEPS = [
     ("1  draft", "drafter.propose", "adds nodes to the tree"),
     ("2  target pass", "target.forward", "a row of logits for each"),
@@ -157,7 +158,7 @@ STEPS = [
     ("4  keep", "sequence.keep", "drops what was rejected"),
     ("5  commit", "commit", "the text has the tokens"),
 ]
-# A node of the example: column, row of the picture, token, parent, what became of it.
+# A node of the example: column, row of the picture, token, parent, outcome.
 NODES = [
     (0, 1, "and", None, INK),
     (1, 0, "then", 0, REJECTED),
@@ -197,7 +198,7 @@ def draw_round():
             picture.line(from_x + 76, from_y + 14, x - 3, y + 14, stroke=QUIET, arrow=True)
         picture.box(x, y, 74, 28, "#ffffff", stroke=colour)
         picture.text(x + 37, y + 19, token, anchor="middle", mono=True, fill=colour)
-    # What the target puts in the place of the rejected token, behind the accepted path.
+    # The token that the target puts in place of the rejected one, after the accepted path.
     x, y = places[3]
     picture.line(x + 76, y + 14, x + 117, y + 54, stroke=BONUS, arrow=True, dashed=True)
     picture.box(x + 120, y + 40, 74, 28, "#ffffff", stroke=BONUS)

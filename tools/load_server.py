@@ -1,14 +1,15 @@
-"""Clients that ask a server for texts, all at once: tokens a second, times to the first token and
-between tokens, and this program's own share of the processor.
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that request texts from a server, all at once: tokens per second, times to the first
+token and between tokens, and this program's own share of the processor.
 
     python3 tools/load_server.py http://127.0.0.1:8080 --prompts FILE.txt --clients 1,4,16 \\
         --variant 'on={}' --variant 'off={"speculation": false}'
 
-Each client asks /v1/completions for one streamed text after the other. Variants are JSON objects of
-further fields; they take turns, --rounds times each, for --seconds. A client's prompts are pieces of
---prompt-bytes bytes of the file, the same ones for each variant. With --check N there are N prompts,
-each asked alone first: a text that comes out otherwise later is wrong. Temperatures above 0 need a
-seed then, which is the prompt's number.
+Each client requests one streamed text after the other from /v1/completions. Variants are JSON
+objects of further fields; they take turns, --rounds times each, for --seconds. A client's prompts
+are pieces of --prompt-bytes bytes of the file, the same ones for each variant. With --check N there
+are N prompts, each run alone first: a later text that differs is wrong. Temperatures above 0 then
+need a seed, which is the prompt's number.
 """
 import argparse
 import asyncio
@@ -27,7 +28,7 @@ class Text:
         self.tokens = 0
         self.content = ""
         self.error = None
-        self.wrong = False   # another text than the one that was answered alone
+        self.wrong = False   # the text differs from the one that was answered alone
 
 
 async def ask(host, port, path, body, key):
@@ -94,7 +95,7 @@ async def client(options, number, extra, until, texts, alone):
 
 
 async def ask_alone(options, extra):
-    """Prompts with what the server answers while nothing else is asked: (place, seed, text)."""
+    """Prompts with the server's answers while it has no other requests: (place, seed, text)."""
     generator = random.Random(0)
     alone = []
     for seed in range(options.check):

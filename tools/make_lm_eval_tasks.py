@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small tasks for lm-evaluation-harness from local test sets: no network, nothing of the data is kept
 but in the folder that is made.
 
@@ -43,7 +44,7 @@ def translation(data, n):
     chance = random.Random(SEED + 1)
     source = (data / "wmt22/generaltest2022.de-en.src.de").read_text().splitlines()
     target = (data / "wmt22/generaltest2022.de-en.ref.A.en").read_text().splitlines()
-    # Middling ones: names alone say nothing, and long ones take long.
+    # Of medium length: names alone say nothing, and long texts take long.
     pairs = [pair for pair in zip(source, target) if 40 <= len(pair[1]) <= 160][:n]
     docs = []
     for number, (german, english) in enumerate(pairs):
@@ -59,7 +60,7 @@ def text(data, n):
     return [{"page": json.loads(line)["question"]} for line in lines[-n:]]
 
 
-# Texts without a space at their end: a space there would begin the answer.
+# Texts without a space at their end: that space would begin the answer.
 TASKS = {
     "small_svamp": (svamp, """
 output_type: generate_until

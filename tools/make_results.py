@@ -1,6 +1,7 @@
-"""Measures drafters beside plain decoding and writes docs/results.md: the family in models/, and a
-pair of downloaded models on Spec-Bench, by category, at temperatures 0 and 1, beside llama.cpp's
-server with the same files.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures drafters beside plain decoding and writes docs/results.md. It covers the family in
+models/, and a pair of downloaded models on Spec-Bench, by category, at temperatures 0 and 1, beside
+llama.cpp's server with the same files.
 
     python3 tools/make_results.py --target TARGET.gguf --drafter DRAFTER.gguf \\
         --spec-bench question.jsonl --work DIR --out docs/results.md \\
@@ -8,8 +9,8 @@ server with the same files.
          --llama-drafts "-md DRAFTER.gguf --spec-type draft-simple" \\
          --llama-url http://127.0.0.1:8091]
 
-What has been measured stays in DIR, and a second call goes on from there; a third one, with all of
-it there, writes the file only. One program works at a time. Some two hours on two cores.
+Measurements are kept in DIR, and a second call continues from there; once all of them exist, a call
+only writes the file. One program works at a time. About two hours on two cores.
 """
 import argparse
 import contextlib
@@ -26,15 +27,16 @@ import urllib.request
 
 FAMILY_TOKENS = 200
 PAIR_TOKENS = 128
-PAIR_PROMPTS = {0: 60, 1: 24}  # by temperature: as many of each kind
-MISLED_TOKENS = 400  # of which the drafter is good for 200
+PAIR_PROMPTS = {0: 60, 1: 24}  # by temperature: the number of prompts of each kind
+MISLED_TOKENS = 400  # of which the drafter is accurate for 200
 MISLED_PROMPTS = 20
 LLAMA_PROMPTS = 12  # two of each kind of Spec-Bench
 LLAMA_LENGTHS = range(1, 9)
 
 
 def run_bench(arguments, name, model, methods, prompts, tokens, extra=()):
-    """outrider bench --methods, or what an earlier run left; the comparison as an object."""
+    """Runs outrider bench --methods, or reads the result of an earlier run; returns the comparison
+    as an object."""
     file = arguments.work / f"{name}.json"
     if not file.exists() or not json.loads(file.read_text())["complete"]:
         subprocess.run(
@@ -61,7 +63,7 @@ def chosen_prompts(pair, turns):
 
 
 def ask_llama(url, prompt, n_max):
-    """Tokens a second of decoding, as the server's own timings have it."""
+    """Tokens per second of decoding, by the server's own timings."""
     request = {"messages": [{"role": "user", "content": prompt}], "max_tokens": PAIR_TOKENS,
                "temperature": 0, "cache_prompt": False}
     body = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(request).encode(),
@@ -69,7 +71,7 @@ def ask_llama(url, prompt, n_max):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(body, timeout=600) as answer:
         timings = json.load(answer)["timings"]
-    # A server that drafts reports how many tokens it drafted, and one that does not says nothing.
+    # A server reports the number of drafted tokens exactly if it drafts.
     if ("draft_n" in timings) != (n_max > 0):
         sys.exit(f"make_results: drafts of at most {n_max} tokens were asked for, and the server's "
                  f"timings are {timings}")
@@ -90,7 +92,7 @@ def wait_for(url, server):
 
 
 def ask_llama_server(arguments, prompts, n_max):
-    """A server started for one length of drafts, which it takes from its command line only."""
+    """A server for one draft length, which only its command line can set."""
     command = shlex.split(arguments.llama_server)
     if n_max > 0:
         command += [*shlex.split(arguments.llama_drafts), "--spec-draft-n-max", str(n_max)]
@@ -98,7 +100,7 @@ def ask_llama_server(arguments, prompts, n_max):
                           start_new_session=True) as server:
         try:
             wait_for(arguments.llama_url, server)
-            # The first request reads the weights; a long answer, so that it is drafted for.
+            # The first request loads the weights; the answer is long, so that it is drafted.
             ask_llama(arguments.llama_url, "Count from one to thirty.", n_max)
             return [ask_llama(arguments.llama_url, prompt, n_max) for prompt in prompts]
         finally:
@@ -107,7 +109,7 @@ def ask_llama_server(arguments, prompts, n_max):
 
 
 def measure_llama(arguments, pair):
-    """Tokens a second by prompt: [{category, "0": .., "1": .., .. "8": ..}], 0 being no drafts.
+    """Tokens per second by prompt: [{category, "0": .., "1": .., .. "8": ..}], 0 meaning no drafts.
     All lengths in turn, for one category after another."""
     file = arguments.work / "llama.json"
     rows = json.loads(file.read_text()) if file.exists() else []
@@ -138,7 +140,7 @@ def table(rows):
 
 
 def named(method):
-    """A method without the folders of its files."""
+    """The name of a method, without the folders of its files."""
     words = method.replace("@coupled", "").split(":")
     return ":".join(pathlib.Path(word).name if "/" in word else word for word in words)
 

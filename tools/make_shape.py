@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes a GGUF model of random weights in Q8_0, to measure what passes cost: docs/moe.md.
 
     make_shape.py hybrid|dense|moe OUT.gguf [--layers N]
@@ -15,13 +16,13 @@ import numpy
 
 VOCABULARY = 32000
 Q8_0 = gguf.GGMLQuantizationType.Q8_0
-SHAPES = {  # architecture, layers, width, heads, heads of keys, width of a head, of the MLP
+SHAPES = {  # architecture, layers, width, heads, key-value heads, width of a head, width of the MLP
     "hybrid": ("qwen35", 24, 2048, 8, 2, 256, 6144),
     "dense": ("qwen3", 24, 2048, 8, 2, 256, 6144),
     "moe": ("qwen3moe", 20, 1024, 16, 4, 64, 512),
 }
 N_EXPERTS, N_USED = 32, 4
-# Of a DeltaNet: heads of keys, of values, the width of each.
+# For a DeltaNet: the number of key heads and of value heads, and the width of each.
 N_KEYS, N_VALUES, HEAD = 16, 16, 128
 
 
@@ -50,7 +51,7 @@ class Shape:
         self.writer = gguf.GGUFWriter(path, architecture)
 
     def matrix(self, name, *shape):
-        """Blocks of 32 random codes, all of one scale: a deviation of 0.03."""
+        """Blocks of 32 random codes, all with one scale: a standard deviation of 0.03."""
         n = int(numpy.prod(shape)) // 32
         codes = numpy.rint(self.random.standard_normal((n, 32), dtype=numpy.float32) * 40)
         blocks = numpy.empty((n, 34), numpy.uint8)

@@ -1,14 +1,16 @@
-"""A tokenizer.json for Hugging Face's tokenizers from what other files say: the reference of
-compare_tokenizers.py and compare_tokenizer_speed.py where a model comes without one.
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a tokenizer.json for Hugging Face's tokenizers from other files: the reference of
+compare_tokenizers.py and compare_tokenizer_speed.py if a model comes without one.
 
     python3 tools/make_tokenizer_json.py model.gguf tokenizer.json
     python3 tools/make_tokenizer_json.py FOLDER tokenizer.json          # vocab.json and merges.txt
     python3 tools/make_tokenizer_json.py tokenizer.model tokenizer.json --pattern llama-bpe
     python3 tools/make_tokenizer_json.py broken.json tokenizer.json
 
-The third is for tiktoken's ranks, "BASE64 RANK" a line; the fourth leaves out merges of pieces that
-the vocabulary does not have, for which Hugging Face's tokenizers refuse a file. A GGUF file (read with the package gguf)
-may be of kind gpt2 with one of the names below in tokenizer.ggml.pre, or of kind llama, with a blank before its texts (Llama 2) or without (Gemma).
+The third is for tiktoken's ranks, "BASE64 RANK" per line. The fourth leaves out merges of pieces
+that are missing in the vocabulary, for which Hugging Face's tokenizers refuse a file. A GGUF file
+(read with the package gguf) may be of kind gpt2 with one of the names below in tokenizer.ggml.pre,
+or of kind llama, with a blank before its texts (Llama 2) or without (Gemma).
 """
 import argparse
 import base64
@@ -52,7 +54,7 @@ def byte_level_document(vocab, merges, pre):
 
 
 def of_scores(tokens, scores, unknown, blank_first):
-    """Any two pieces that make one may merge, the best score first."""
+    """Any two pieces that form a piece may merge, the best score first."""
     vocab = {token: i for i, token in enumerate(tokens)}
     merges = []
     for token, i in vocab.items():
@@ -130,7 +132,7 @@ def of_ranks(path, pre):
 
     merges = []
     for rank, token in enumerate(tokens):
-        # The merge that makes it is of the two parts that lower ranks make of it.
+        # The merge for a token joins the two parts that merges of lower rank make of it.
         parts = [token[i:i + 1] for i in range(len(token))]
         while len(parts) > 2:
             best, at = min((ranks.get(parts[i] + parts[i + 1], rank), i)

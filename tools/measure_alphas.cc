@@ -1,7 +1,8 @@
-// measure_alphas [-n N] TARGET TEXTS DRAFTER...: how often a drafted token stands, by how far out
-// in a chain of five it is, where all before it do: Li et al.'s n-alpha ("EAGLE", 2024,
-// section 4.1) of a feature head, whose n-th token reads n features of its own. A drafter is a
-// spec, or the path of a model; texts as for measure_drafters.
+// SPDX-License-Identifier: Apache-2.0
+// measure_alphas [-n N] TARGET TEXTS DRAFTER...: how often a drafted token is accepted at each
+// position of a chain of five, given that all before it are. This is the n-alpha of Li et al.
+// ("EAGLE", 2024, section 4.1) for a feature head, whose n-th token reads n features of its own. A
+// drafter is a spec, or the path of a model; texts as for measure_drafters.
 #include <cstddef>
 #include <cstdio>
 #include <memory>
@@ -22,7 +23,7 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   SpeculationOptions speculation = drafting_with(drafter);
   speculation.tree = "chain:length=" + std::to_string(kLength);
   Generator generator(model, speculation);
-  // By place in the chain, a text each.
+  // By position in the chain, one entry per text.
   std::vector<std::vector<double>> reached(kLength);
   std::vector<std::vector<double>> stood(kLength);
   std::vector<double> emitted;
@@ -36,7 +37,7 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
     }
     int n_left = kContinuedTokens;
     for (const int n_accepted : text.accepted_per_round) {
-      // The token behind a draft has to fit, too.
+      // The token after a draft must fit, too.
       for (int place = 0; place <= n_accepted && place < n_left - 1; ++place) {
         if (place == static_cast<int>(kLength)) break;
         reached[static_cast<std::size_t>(place)].back() += 1;
@@ -48,7 +49,7 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   const Ratio tau = ratio_of(emitted, passes);
   std::printf("| %g | `%s` | %.3f ± %.3f |", temperature, drafter, tau.value, tau.half_width);
   for (std::size_t place = 0; place < kLength; ++place) {
-    // Never reached, or past what the drafter drafts at most.
+    // Never reached, or beyond the drafter's longest draft.
     if (std::accumulate(stood[place].begin(), stood[place].end(), 0.0) == 0) {
       std::printf(" – |");
       continue;

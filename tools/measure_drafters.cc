@@ -1,7 +1,8 @@
-// measure_drafters [-n N] TARGET TEXTS DRAFTER...: how well drafters draft for a target, as the
-// tables in docs/training.md and docs/drafters.md. A drafter is a spec, or the path of a model. The
-// beginnings of N texts (200) are continued at temperature 0 and 1 with drafts of the drafter's own
-// shape (models: chains of five); the acceptance rate and tau come with 95 % intervals from the
+// SPDX-License-Identifier: Apache-2.0
+// measure_drafters [-n N] TARGET TEXTS DRAFTER...: how well drafters draft for a target, as in the
+// tables of docs/training.md and docs/drafters.md. A drafter is a spec, or the path of a model. The
+// beginnings of N texts (200) are continued at temperatures 0 and 1 with drafts of the drafter's
+// own shape (models: chains of five). The acceptance rate and tau have 95 % intervals from the
 // variance between texts.
 #include <cstddef>
 #include <cstdio>

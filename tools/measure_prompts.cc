@@ -1,8 +1,9 @@
-// measure_prompts [-n N] TARGET QUESTIONS DRAFTER...: drafters side by side on prompts of several
-// kinds, as the table in docs/drafters.md. QUESTIONS is Spec-Bench's question.jsonl, or a file of
-// that form: JSON objects with a "category" and "turns", of which the first is asked. Of each kind
-// N (40) prompts, evenly chosen, are cut to their first 128 tokens and continued by 96, with drafts
-// of the drafter's own shape. A drafter is a spec, or the path of a model.
+// SPDX-License-Identifier: Apache-2.0
+// measure_prompts [-n N] TARGET QUESTIONS DRAFTER...: drafters side by side on several kinds of
+// prompts, as in the table of docs/drafters.md. QUESTIONS is Spec-Bench's question.jsonl or a file
+// of that form: JSON objects with a "category" and "turns", of which the first is asked. From each
+// kind N (40) prompts, evenly spaced, are cut to their first 128 tokens and continued by 96 tokens,
+// with drafts of the drafter's own shape. A drafter is a spec, or the path of a model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ constexpr std::size_t kPromptTokens = 128;
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
-// Spec-Bench's first eight categories are MT-Bench's, one kind of task: a conversation.
+// The first eight categories of Spec-Bench are MT-Bench's and count as one kind: conversation.
 std::string kind_of(const std::string& category) {
   static const std::map<std::string, std::string> own = {{"translation", "translation"},
                                                          {"summarization", "summary"},
@@ -59,7 +60,7 @@ std::map<std::string, Prompts> read_questions(const char* file, const Model& mod
   return prompts;
 }
 
-// What all texts of a kind, or of several, came to.
+// Totals over all texts of one kind, or of several kinds.
 struct Sums {
   std::vector<double> emitted;
   std::vector<double> passes;

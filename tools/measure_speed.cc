@@ -1,9 +1,9 @@
-// measure_speed [-n N] [-r ROUNDS] [-t THREADS] TARGET TEXTS WAY...: how much faster than plain
-// decoding. A way is a drafter, DRAFTER[@TREE[@VERIFICATION]], a
-// spec or the path of a model. In every round each of N (20) texts (measured_texts.h) is continued
-// plainly and then every way, in turn, at temperature 0, then at 1; a round's ratio is of all its
-// texts, and the median of ROUNDS (7) counts. THREADS: of the target; 0 (the default) takes every
-// processor.
+// SPDX-License-Identifier: Apache-2.0
+// measure_speed [-n N] [-r ROUNDS] [-t THREADS] TARGET TEXTS WAY...: the speed-up over plain
+// decoding. A way is a drafter, DRAFTER[@TREE[@VERIFICATION]], a spec or the path of a model. In
+// every round each of N (20) texts (measured_texts.h) is continued plainly and then in every way,
+// in turn, at temperature 0, then at 1. A round's ratio covers all its texts; the result is the
+// median of ROUNDS (7). THREADS: the target's; 0 (the default) uses every processor.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -33,7 +33,7 @@ struct Settings {
 struct Way {
   std::string name;
   Generator generator;
-  std::vector<double> seconds;  // of each round
+  std::vector<double> seconds;  // one value per round
   double emitted = 0;
   double passes = 0;
 };
@@ -53,7 +53,7 @@ SpeculationOptions speculation_of(const std::string& way) {
   return speculation;
 }
 
-// One text by one way.
+// Continues one text in one way.
 std::vector<TokenId> run(Way& way, const std::vector<TokenId>& prompt, std::size_t seed,
                          double temperature) {
   const std::vector<std::vector<TokenId>> alone = {prompt};

@@ -1,17 +1,18 @@
-"""What a byte of a text costs a tokenizer as the text grows: nanoseconds of the processor's time a
-byte at 100 kB, 1 MB and 10 MB, and the last by the first.
+# SPDX-License-Identifier: Apache-2.0
+"""A tokenizer's cost per byte as the text grows: nanoseconds of processor time per byte at 100 kB,
+1 MB and 10 MB, and the ratio of the last to the first.
 
     python3 tools/measure_tokenizer_growth.py build-dev/tools/tokenize_texts MODEL... [--book FILE]
     python3 tools/measure_tokenizer_growth.py ... --added 60000      (a tokenizer.json)
 
-The texts: one character (or two) again and again, random ones of a kind, and of --book its text and
-that without blanks. --added puts so many tokens into the vocabulary first, in three ways: plain
-ones, ones that begin alike, and ones that stand alone and take white space along. Exits with 1 where
-a text is refused, or where a byte costs more than --limit times as much.
+The texts: one character (or two) repeated, random ones of a kind, the text of --book and the same
+without blanks. --added first adds that many tokens to the vocabulary, in three ways: plain ones,
+ones with a common beginning, and ones that stand alone and include white space. Exits with 1 if a
+text is refused, or if the cost per byte grows by more than a factor of --limit.
 
-The limit is 4, where work by the square of the length would give 100: a single word of 10 MB does
-not fit into any cache, and merging it takes fresh pages of memory all the way (a byte of it costs up
-to 3.3 times one of 100 kB). Text with words in it stays below 1.2.
+The limit is 4; quadratic work would give 100. A single word of 10 MB does not fit into any cache,
+and merging it allocates new pages of memory throughout (its cost per byte is up to 3.3 times that
+of 100 kB). Text with words in it stays below 1.2.
 """
 import argparse
 import json
@@ -32,7 +33,7 @@ SIZES = ((100_000, 15), (1_000_000, 2), (10_000_000, 1))  # bytes, and how often
 
 
 def texts(book):
-    """Names, and what makes so many bytes of each."""
+    """Names, and functions that make a given number of bytes of each."""
     def again(text):
         return lambda n: text * (n // len(text.encode()) + 1)
 
@@ -89,7 +90,7 @@ def costs(process, make, file):
 
 
 def measure(program, path, name, arguments, folder):
-    """The largest growth of all texts."""
+    """The largest growth over all texts."""
     process = subprocess.Popen([program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                text=True)
     largest = 0

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // measure_trees [-e] TARGET DRAFTER TEXTS [N [TREE...]]: tokens per target pass for chains and
-// trees, and the time of drafting a pass, as the tables in docs/drafters.md. DRAFTER is a spec
-// (model:PATH). Without trees, those of the first table: with equally many nodes in each group. -e:
-// at temperature 1 the verification `exact` alone.
+// trees, and the drafting time per pass, as in the tables of docs/drafters.md. DRAFTER is a spec
+// (model:PATH). Without trees, those of the first table are measured: each group has equally many
+// nodes. -e: at temperature 1 only the verification `exact`.
 //
-// TEXTS holds texts separated by <|endoftext|>; the first N (default 80) are used, in the same way
+// TEXTS holds texts separated by <|endoftext|>. The first N (default 80) are used, in the same way
 // and with the same seeds under every configuration (measured_texts.h).
 #include <algorithm>
 #include <cstddef>
@@ -45,7 +46,8 @@ std::vector<Configuration> configurations(const std::vector<std::string>& trees,
   return all;
 }
 
-// Of drafting, a pass of the target, of texts by themselves: in a batch several share the time.
+// The drafting time per pass of the target, for texts run one by one: in a batch several texts
+// share the time.
 double draft_microseconds(Generator& generator, const std::vector<std::vector<TokenId>>& prompts,
                           double temperature) {
   constexpr std::size_t kTimedTexts = 10;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by measuring tools: their arguments, beginnings of texts that a generator continues, and
 // statistics of the results.
 #ifndef OUTRIDER_TOOLS_MEASURED_TEXTS_H_

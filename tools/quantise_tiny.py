@@ -1,5 +1,6 @@
-"""A tiny random Llama quantised by the programs that publish quantised models, on a CPU, each form
-beside its twin: the same numbers dequantised by that program's own code, in f32.
+# SPDX-License-Identifier: Apache-2.0
+"""A tiny random Llama quantised by the programs that publish quantised models, on a CPU. Beside
+each form is its twin: the same numbers dequantised by that program's own code, in f32.
 
     python3 tools/quantise_tiny.py llmcompressor OUT [FORM ...]
     outrider generate --model OUT/fp8 --weights f32 --prompt "Once upon a time" --ignore-eos \\
@@ -7,7 +8,7 @@ beside its twin: the same numbers dequantised by that program's own code, in f32
     python3 tools/compare_with_transformers.py OUT/fp8_twin "Once upon a time" run.json logits.f32
 
 Needs torch, transformers and llmcompressor (0.13), gptqmodel (7.1) or awq (AutoAWQ 0.2.9). The
-forms are those of FORMS. With these versions all of them open, and differ by 2e-5 at most.
+forms are those of FORMS. With these versions all of them load, and differ by 2e-5 at most.
 """
 import argparse
 import json
@@ -66,7 +67,7 @@ def make_texts():
 
 
 def write_plain(directory, tokenizer):
-    """The model as it is, in a directory beside that of a form, for programs that read one."""
+    """The unquantised model, in a directory beside that of a form, for programs that read one."""
     plain = directory.with_name("plain")
     make_model().save_pretrained(plain)
     tokenizer.save_pretrained(plain)
@@ -74,7 +75,7 @@ def write_plain(directory, tokenizer):
 
 
 def dequantised(directory, dequantise):
-    """What dequantise(module, codes, stored) makes of each packed matrix; stored: all tensors."""
+    """The result of dequantise(module, codes, stored) for each packed matrix; stored: all tensors."""
     stored = load_file(directory / "model.safetensors")
     modules = [name.removesuffix(".qweight") for name in stored if name.endswith(".qweight")]
     return {f"{module}.weight":
@@ -83,7 +84,7 @@ def dequantised(directory, dequantise):
 
 
 def write_twin(directory, weights, tokenizer):
-    """A plain directory of these matrices and of what the quantised one stores plain."""
+    """A plain directory of these matrices and of the unquantised tensors of the quantised model."""
     twin = directory.with_name(directory.name + "_twin")
     shutil.rmtree(twin, ignore_errors=True)
     config = json.loads((directory / "config.json").read_text())
@@ -120,7 +121,7 @@ def by_llmcompressor(directory, scheme, tokenizer):
             num_calibration_samples=N_TEXTS,
             dataset=torch.utils.data.DataLoader(texts, batch_size=1))
     model.save_pretrained(directory, save_compressed=True)
-    if scheme == "FP8_BLOCK":  # which transformers does not open this way
+    if scheme == "FP8_BLOCK":  # which transformers does not load this way
         config = json.loads((directory / "config.json").read_text())["quantization_config"]
         as_stored = QuantizationArgs(**config["config_groups"]["group_0"]["weights"])
         stored = load_file(directory / "model.safetensors")
@@ -162,7 +163,8 @@ def by_awq(directory, options, tokenizer):
     from awq.utils.packing_utils import reverse_awq_order, unpack_awq
     model = AutoAWQForCausalLM.from_pretrained(write_plain(directory, tokenizer),
                                                device_map="cpu", use_cache=False)
-    # Samples longer than max_calib_seq_len are left out; together they are cut into such lengths.
+    # Samples longer than max_calib_seq_len are left out; the concatenation is cut into pieces of
+    # that length.
     texts = ["".join(chr(33 + int(i) % 94) for i in ids) for ids in make_texts()]
     model.quantize(tokenizer, quant_config=options, calib_data=texts, max_calib_samples=N_TEXTS,
                    max_calib_seq_len=64)

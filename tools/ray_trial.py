@@ -1,12 +1,14 @@
-"""Replicas and batch generation on a Ray cluster of two nodes on this machine, while processes are killed.
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas and batch generation on a Ray cluster of two nodes on this machine, while processes are
+killed.
 
     python3 tools/ray_trial.py MODEL [--drafter SPEC] [--seconds 300] [--clients 64] [--replicas 4]
                                [--prompts 500] [--figures FILE]
 
-Two raylets with half of the replicas' CPUs each. Clients ask for greedy texts, every second one
-streamed; in the middle one replica is killed (SIGKILL). Every text is compared with the plain
-engine's, a broken stream has to be a beginning of it. Then map_prompts answers prompts; its driver is
-killed and run again. Prints figures as JSON; exits with 1 where something is wrong.
+Two raylets with half of the replicas' CPUs each. Clients request greedy texts, every second one
+streamed; halfway one replica is killed (SIGKILL). Every text is compared with the plain engine's; a
+broken stream must be a prefix of it. Then map_prompts answers prompts; its driver is killed and run
+again. Prints figures as JSON; exits with 1 if something is wrong.
 """
 import argparse
 import asyncio
@@ -28,7 +30,7 @@ OPENINGS = ["She opened the letter, and", "The carriage stopped before the house
 
 
 def prompts_of(n):
-    """n different prompts, eight to a beginning."""
+    """n different prompts, eight per beginning."""
     return [f"Chapter {number // 8 + 1}. {OPENINGS[number // 8 % len(OPENINGS)]} {'very ' * (number % 8)}" .rstrip()
             for number in range(n)]
 
@@ -50,7 +52,7 @@ def plain_texts(model, prompts, n_tokens):
 
 
 class Clients:
-    """What they asked, and what came of it."""
+    """The clients' requests and their results."""
 
     def __init__(self, url, texts, n_tokens):
         self.url = url
@@ -58,7 +60,7 @@ class Clients:
         self.n_tokens = n_tokens
         self.counts = collections.Counter()
         self.seconds = []
-        self.longest_gap = 0.0  # between two answers of whichever clients
+        self.longest_gap = 0.0  # between any two answers of the clients
         self.last = None
         self.wrong = []
 
@@ -89,7 +91,7 @@ class Clients:
                         text = (await answer.json())["choices"][0]["text"]
                         self._judge(prompt, text, text == self.texts[prompt])
                         self._done("whole answers", began)
-            except Exception as error:  # a client's view: the connection broke
+            except Exception as error:  # The connection broke, from a client's view.
                 self.counts[f"connection: {type(error).__name__}"] += 1
 
     async def _streamed(self, answer, prompt, began):
@@ -122,7 +124,7 @@ class Clients:
 
 
 async def under_load(options, clients, handle):
-    """The clients' time, with a kill in its middle; what was killed and when all replicas were back."""
+    """Runs the clients, with a kill halfway; returns what was killed and when all replicas were back."""
     import aiohttp
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0),
@@ -183,7 +185,7 @@ def serve_part(options):
 
 
 def map_driver(options):
-    """map_prompts over the prompts, in this process."""
+    """Runs map_prompts over the prompts, in this process."""
     import ray
 
     from outrider.ray import map_prompts
@@ -237,7 +239,7 @@ def main():
     parser.add_argument("--map-into", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.model = str(Path(options.model).resolve())
-    # Not niceness 15: beside anything else that runs, Ray's own processes would not start in time.
+    # Niceness 0 in place of Ray's 15: beside other load, Ray's processes would not start in time.
     os.environ.update(OMP_WAIT_POLICY="passive", RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0",
                       RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S="60", RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S="60")
     if options.map_into:

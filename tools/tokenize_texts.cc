@@ -1,6 +1,6 @@
-// Tokenizes for tools/compare_tokenizers.py and tools/compare_tokenizer_speed.py: each line of
-// standard input is JSON, each line of the output the answer to it, an object. No special tokens
-// are added.
+// SPDX-License-Identifier: Apache-2.0
+// Tokenizes for tools/compare_tokenizers.py and tools/compare_tokenizer_speed.py. Each input line
+// is JSON, each output line is the answer to it, an object. No special tokens are added.
 //
 //   tokenize_texts PATH        (whatever Tokenizer::load takes)
 //

@@ -1,16 +1,17 @@
-#include "trainer/answer_score.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/answer_score.h"
 
 #include <vector>
 
-#include "eval/item.h"
 #include "eval/metrics/bleu.h"
+#include "eval/tasks/item.h"
 
 namespace outrider::cli {
 
 AnswerScore score_answers(std::span<const std::string> answers,
                           std::span<const std::string> references) {
   const eval::Bleu metric;
-  const eval::Item item;  // BLEU looks at texts alone
+  const eval::Item item;  // BLEU needs only texts
   std::vector<double> counts;
   std::vector<double> sums(metric.n_counts(), 0.0);
   for (std::size_t i = 0; i < answers.size(); ++i) {

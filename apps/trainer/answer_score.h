@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scores the answers of a model in training to a file of texts: corpus BLEU against a file of
 // references.
 #ifndef OUTRIDER_APPS_TRAINER_ANSWER_SCORE_H_

@@ -1,4 +1,5 @@
-#include "trainer/blas_core.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/blas_core.h"
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <dlfcn.h>
@@ -17,18 +18,18 @@ namespace {
 
 constexpr const char* kCoreVariable = "OPENBLAS_CORETYPE";
 
-// Of OpenBLAS's names, those whose kernels use AVX2 and more.
+// OpenBLAS's names of cores whose kernels use at least AVX2.
 constexpr std::string_view kRecentCores[] = {"Haswell",  "Excavator",  "Zen",
                                              "SkylakeX", "Cooperlake", "SapphireRapids"};
 
-// Empty where no library of this process is OpenBLAS.
+// Empty if no library of this process is OpenBLAS.
 std::string_view core_in_use() {
   void* const symbol = ::dlsym(RTLD_DEFAULT, "openblas_get_corename");
   if (symbol == nullptr) return {};
   return reinterpret_cast<const char* (*)()>(symbol)();
 }
 
-// The core whose kernels use the most of what this processor can run; null if those in use may be.
+// The core whose kernels use most of this processor's features; null if the current ones may stay.
 const char* quickest_core() {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return nullptr;
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
@@ -49,7 +50,7 @@ void take_fitting_blas_core(char** argv) {
   const char* const core = quickest_core();
   if (core == nullptr || ::setenv(kCoreVariable, core, 0) != 0) return;
   ::execv("/proc/self/exe", argv);
-  // Refused: slow kernels are right ones too.
+  // If refused, the slow kernels are still correct.
 }
 
 #else

@@ -1,4 +1,5 @@
-#include "trainer/head_flags.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/head_flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,20 +8,20 @@
 #include <memory>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/warnings.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/generated_source.h"
-#include "warnings.h"
+#include "train/batches/generated_source.h"
 
 namespace outrider::cli {
 namespace {
 
-// A prediction needs a place to be read from, the token after it and the token it is of.
+// A prediction needs the position that it is read from, the token after it and its own token.
 constexpr int kShortest = 3;
 
-// Of text files or of a file of examples; null for neither.
+// Batches from text files or from a file of examples; null without either.
 std::shared_ptr<train::BatchSource> batches_of(const std::vector<std::string>& files,
                                                const std::string& examples, const HeadFlags& flags,
                                                const Tokenizer& tokenizer,
@@ -105,7 +106,7 @@ train::HeadRun head_run_of(const HeadFlags& flags) {
   run.batches = batches_of(flags.text.text, flags.examples, flags, *tokenizer, run.target,
                            batch_shape(flags.run));
   train::BatchShape held_out = batch_shape(flags.run);
-  held_out.seed = 0;  // the same windows whatever the run
+  held_out.seed = 0;  // the same windows in every run
   run.held_out = batches_of(flags.text.held_out, flags.held_out_examples, flags, *tokenizer,
                             run.target, held_out);
   return run;
@@ -119,14 +120,14 @@ train::RunSettings settings_of(const HeadFlags& flags, const train::HeadRun& run
                                  {"data", flags.data},
                                  {"temperature", fmt::format("{}", flags.temperature)},
                                  {"prompt", fmt::format("{}", flags.prompt)}};
-  // Runs that were begun before there were examples go on.
+  // Runs begun before this option existed can be resumed.
   if (!flags.examples.empty()) settings.emplace_back("examples", flags.examples);
   return settings;
 }
 
 int run_head(train::Objective& objective, const HeadFlags& flags, const train::HeadRun& run,
              train::RunSettings settings, int n_features) {
-  constexpr int kBytes = 2;  // of a number in bf16, as programs that store features have them
+  constexpr int kBytes = 2;  // of a number in bf16, the type in which programs store features
   const std::int64_t n_bytes =
       run.batches->n_tokens() * n_features * run.target->config().dim * kBytes;
   std::string summary = fmt::format(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags for training a head on a frozen target, in addition to those of every run.
 #ifndef OUTRIDER_APPS_TRAINER_HEAD_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_HEAD_FLAGS_H_
@@ -5,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "apps/trainer/run_flags.h"
 #include "train/objectives/head_run.h"
-#include "trainer/run_flags.h"
 
 namespace outrider::cli {
 

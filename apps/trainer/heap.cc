@@ -1,4 +1,5 @@
-#include "trainer/heap.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/heap.h"
 
 #include <malloc.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 namespace outrider::cli {
 namespace {
 
-// 0 where the system does not say.
+// 0 if the system does not report it.
 std::int64_t resident_bytes() {
   std::int64_t n_pages = 0;
   std::int64_t n_resident = 0;

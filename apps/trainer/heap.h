@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configures the C library's heap for training.
 #ifndef OUTRIDER_APPS_TRAINER_HEAP_H_
 #define OUTRIDER_APPS_TRAINER_HEAP_H_

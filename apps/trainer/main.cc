@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider-train: the training commands. `outrider train lm ...` runs `outrider-train lm ...`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "command_tree.h"
-#include "entry.h"
-#include "help_format.h"
-#include "one_process.h"
-#include "terminal.h"
-#include "trainer/blas_core.h"
-#include "trainer/heap.h"
-#include "trainer/train_commands.h"
-#include "version.h"
+#include "apps/cli/command_tree.h"
+#include "apps/cli/entry.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/one_process.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/version.h"
+#include "apps/trainer/blas_core.h"
+#include "apps/trainer/heap.h"
+#include "apps/trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {
@@ -41,7 +42,7 @@ int run_program(int argc, char** argv) {
     command = add(program, run);
   }
 
-  // What `outrider completion` and `outrider man` ask for.
+  // Called by `outrider completion` and `outrider man`.
   CLI::App* const describe =
       program.add_subcommand("describe", "Print all commands and flags as JSON")->group("");
   Output output;

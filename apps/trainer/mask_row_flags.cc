@@ -1,8 +1,9 @@
-#include "trainer/mask_row_flags.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/mask_row_flags.h"
 
 #include <fmt/format.h>
 
-#include "flag_values.h"
+#include "apps/cli/flag_values.h"
 
 namespace outrider::cli {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags for the choice of mask rows in training.
 #ifndef OUTRIDER_APPS_TRAINER_MASK_ROW_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_MASK_ROW_FLAGS_H_
@@ -5,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "train/mask_choice.h"
+#include "train/batches/mask_choice.h"
 
 namespace outrider::cli {
 

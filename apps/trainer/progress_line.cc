@@ -1,4 +1,5 @@
-#include "trainer/progress_line.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/progress_line.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,17 +8,17 @@
 #include <cmath>
 #include <cstdio>
 
-#include "clock_text.h"
-#include "terminal.h"
+#include "apps/cli/clock_text.h"
+#include "apps/cli/terminal.h"
 
 namespace outrider::cli {
 namespace {
 
-// Ten pictures a second look continuous; a log file wants a line now and then.
+// Ten updates per second look continuous; a log file gets a line now and then.
 constexpr std::chrono::milliseconds kBetweenDraws{100};
 constexpr std::chrono::seconds kBetweenLines{10};
 constexpr int kCells = 24;
-// Weight of what came before in running means: about the last fifty steps count.
+// The weight of the past in running means: about the last fifty steps count.
 constexpr double kMemory = 0.98;
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The progress of a training run: on a terminal one line that is redrawn, elsewhere a line at
 // intervals.
 #ifndef OUTRIDER_APPS_TRAINER_PROGRESS_LINE_H_
@@ -24,8 +25,8 @@ class ProgressLine {
   Clock::time_point next_draw_;
   double smooth_loss_ = 0;
   double seconds_ = 0;  // of the steps shown, recent ones weighted most
-  double tokens_ = 0;   // likewise
-  double steps_ = 0;    // likewise
+  double tokens_ = 0;   // weighted in the same way
+  double steps_ = 0;    // weighted in the same way
   double held_out_ = -1;
 };
 

@@ -1,4 +1,5 @@
-#include "trainer/run_flags.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/run_flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,21 +10,21 @@
 #include <system_error>
 #include <utility>
 
-#include "commands.h"
-#include "flag_values.h"
-#include "help_format.h"
-#include "interrupt.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/interrupt.h"
+#include "apps/commands.h"
+#include "apps/trainer/heap.h"
+#include "apps/trainer/progress_line.h"
 #include "outrider/error.h"
 #include "train/device.h"
-#include "trainer/heap.h"
-#include "trainer/progress_line.h"
 
 namespace outrider::cli {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// AdamW moves a weight by about the rate at each step, whatever its gradient: above 10 a first step
-// leaves nothing of weights that begin at 0.02, and squares leave the range of f32 soon after.
+// AdamW moves a weight by about the rate at each step, whatever its gradient. Above 10, the first
+// step destroys weights of size 0.02, and squares overflow f32 soon after.
 constexpr RealRange kRate{0, false, 10, true, "a number above 0 and up to 10"};
 constexpr RealRange kNotNegative{0, true, kInfinity, false, "a number, 0 or more"};
 constexpr RealRange kShare{0, true, 1, true, "a number from 0 to 1"};
@@ -146,7 +147,7 @@ void add_divergence(CLI::App& command, std::string& name, const std::string& gro
   std::vector<std::string> names;
   for (const auto& known : kDivergences) names.emplace_back(known.first);
   add_choice(command, "--divergence", name, names,
-             fmt::format("From the target's law to the drafter's (default: {})", name))
+             fmt::format("From the target's distribution to the drafter's (default: {})", name))
       ->group(group);
 }
 
@@ -154,7 +155,7 @@ train::Divergence divergence_of(const std::string& name) {
   for (const auto& known : kDivergences) {
     if (name == known.first) return known.second;
   }
-  return train::Divergence::forward_kl;  // the flag takes no other names
+  return train::Divergence::forward_kl;  // the flag has no other values
 }
 
 train::BatchShape batch_shape(const RunFlags& flags) {
@@ -163,11 +164,11 @@ train::BatchShape batch_shape(const RunFlags& flags) {
 
 namespace {
 
-// What --precision comes to, as a run's settings have it.
+// The meaning of --precision, as stored in a run's settings.
 std::string precision_of(const RunFlags& flags) {
   std::string precision = flags.precision;
   if (precision == "auto" && flags.resume) {
-    // A run goes on in the precision it began in, whatever machine it moved to.
+    // A run continues in its first precision, on any machine.
     precision = train::begun_setting(flags.out, "precision").value_or(precision);
   }
   if (precision != "auto") return precision;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags of every training command: number of steps, learning rate, output.
 #ifndef OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_
@@ -11,9 +12,9 @@
 
 #include "io/tensor_source.h"
 #include "outrider/tokenizer.h"
-#include "train/corpus.h"
-#include "train/divergence.h"
-#include "train/products.h"
+#include "train/batches/corpus.h"
+#include "train/losses/divergence.h"
+#include "train/modules/products.h"
 #include "train/training_run.h"
 
 namespace outrider::cli {

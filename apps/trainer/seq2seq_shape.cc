@@ -1,13 +1,14 @@
-#include "trainer/seq2seq_shape.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/seq2seq_shape.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "flag_values.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/warnings.h"
 #include "outrider/error.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -21,8 +22,8 @@ struct DefaultShape {
 };
 constexpr DefaultShape kDefaultShape;
 
-// What stands behind the shorter texts of a batch, and before every answer: no text holds it where
-// each byte has a token.
+// The padding of a batch's shorter texts, which also precedes every answer: if each byte has a
+// token, no text contains it.
 TokenId padding_of(const Tokenizer& tokenizer) {
   const auto named = nlohmann::json::parse(tokenizer.special_tokens());
   for (const char* name : {"pad_token", "unk_token"}) {
@@ -35,8 +36,7 @@ TokenId padding_of(const Tokenizer& tokenizer) {
               "one that names a token for padding (pad_token, unk_token or bos_token)", "none");
 }
 
-// The config.json of a model whose tokens are this tokenizer's. Some models have more rows than
-// there are tokens.
+// The config.json of a model with this tokenizer's tokens. Some models have more rows than tokens.
 train::T5Config read_model_of(const std::string& directory, const Tokenizer& tokenizer) {
   const train::T5Config config = train::read_t5_config(directory);
   if (config.vocabulary_size < tokenizer.vocabulary_size()) {
@@ -44,7 +44,7 @@ train::T5Config read_model_of(const std::string& directory, const Tokenizer& tok
                 fmt::format("at least {}, the tokenizer's tokens", tokenizer.vocabulary_size()),
                 fmt::format("{}", config.vocabulary_size));
   }
-  // (Pairs cannot be read with a tokenizer that names no end token: train::read_pairs().)
+  // (train::read_pairs() refuses pairs if the tokenizer names no end token.)
   if (tokenizer.eos_token() != kNoToken && config.end != tokenizer.eos_token()) {
     throw Error("train seq2seq", fmt::format("eos_token_id of {}", directory),
                 fmt::format("{}, the tokenizer's end token", tokenizer.eos_token()),
@@ -100,7 +100,7 @@ train::T5Config config_of(const Seq2SeqShapeFlags& flags, const std::string& tea
     config.vocabulary_size = tokenizer.vocabulary_size();
     config.end = tokenizer.eos_token();
   } else {
-    // What learns from a teacher has its rows, those without a token among them.
+    // A student has its teacher's rows, including those without a token.
     const train::T5Config its = read_model_of(teacher, tokenizer);
     config.vocabulary_size = its.vocabulary_size;
     config.padding = its.padding;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of an encoder-decoder to create or to train further.
 #ifndef OUTRIDER_APPS_TRAINER_SEQ2SEQ_SHAPE_H_
 #define OUTRIDER_APPS_TRAINER_SEQ2SEQ_SHAPE_H_
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "outrider/tokenizer.h"
-#include "train/t5_config.h"
+#include "train/modules/t5_config.h"
 
 namespace outrider::cli {
 

@@ -1,12 +1,13 @@
-#include "trainer/shape_flags.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trainer/shape_flags.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
 #include "outrider/error.h"
 
 namespace outrider::cli {

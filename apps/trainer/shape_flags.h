@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of a model to create.
 #ifndef OUTRIDER_APPS_TRAINER_SHAPE_FLAGS_H_
 #define OUTRIDER_APPS_TRAINER_SHAPE_FLAGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train dflash and dspark: heads that draft a block in one pass.
 #include <fmt/format.h>
 
@@ -6,11 +7,11 @@
 #include <string>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/trainer/head_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "train/objectives/block_head.h"
-#include "trainer/head_flags.h"
-#include "trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {
@@ -30,7 +31,7 @@ struct BlockFlags {
   int rank = 256;
 };
 
-// What ends a text: the one token that no block begins with in use, and whose embedding has learnt.
+// The end-of-text token: no block begins with it in use, and its embedding is trained.
 TokenId block_mask_of(const BlockFlags& flags, const ModelConfig& target) {
   if (flags.mask >= 0) return flags.mask;
   return target.end_tokens.empty() ? 0 : target.end_tokens.front();
@@ -68,7 +69,7 @@ int run_block(const BlockFlags& flags) {
                   static_cast<int>(train::block_feature_layers(target.n_layers).size()));
 }
 
-// What both commands share.
+// The flags of both commands.
 void add_block_flags(CLI::App& command, BlockFlags& flags) {
   constexpr const char* kHead = "Head";
   add_integer(command, "--layers", flags.layers, 1,
@@ -102,7 +103,7 @@ void add_block_flags(CLI::App& command, BlockFlags& flags) {
 std::shared_ptr<BlockFlags> block_flags(BlockHeadKind kind) {
   auto flags = std::make_shared<BlockFlags>();
   flags->kind = kind;
-  // The published recipes, for targets of billions of parameters, but for the batch.
+  // The published recipes, for targets of billions of parameters, except for the batch size.
   flags->head.run.learning_rate = 6e-4;
   flags->head.run.weight_decay = 0;
   flags->head.run.batch = 4;

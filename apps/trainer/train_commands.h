@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands of `outrider-train`, one source file each.
 #ifndef OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_
 #define OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_
 
-#include "commands.h"
+#include "apps/commands.h"
 
 namespace outrider::cli {
 

@@ -1,4 +1,5 @@
-// outrider train distill: a drafter drawn towards its target.
+// SPDX-License-Identifier: Apache-2.0
+// outrider train distill: trains a drafter towards its target.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,16 +7,16 @@
 #include <string>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/shape_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "tokenizer/same_vocabulary.h"
 #include "train/objectives/distill.h"
-#include "trainer/run_flags.h"
-#include "trainer/shape_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -64,7 +65,7 @@ int run_distill(const DistillFlags& flags) {
   options.n_prompt = flags.prompt;
   options.batches = text_batches(flags.text.text, flags.text, *tokenizer, batch_shape(flags.run));
   train::BatchShape held_out = batch_shape(flags.run);
-  held_out.seed = 0;  // the same windows whatever the run
+  held_out.seed = 0;  // the same windows in every run
   options.held_out = text_batches(flags.text.held_out, flags.text, *tokenizer, held_out);
   options.tokenizer = tokenizer_path;
   options.export_type = export_type_of(flags.run);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train eagle: a head that drafts on the target's features.
 #include <fmt/format.h>
 
@@ -8,17 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/trainer/head_flags.h"
+#include "apps/trainer/mask_row_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/draft_vocabulary.h"
+#include "train/losses/draft_vocabulary.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/eagle3.h"
 #include "train/objectives/parallel_eagle.h"
-#include "trainer/head_flags.h"
-#include "trainer/mask_row_flags.h"
-#include "trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {
@@ -29,17 +30,17 @@ struct EagleFlags {
   std::string inputs = "feature+shifted-token";
   double noise = 0.1;
   int steps_ahead = 7;
-  int draft_vocabulary = 0;  // 0: all of the target's
+  int draft_vocabulary = 0;  // 0: the target's whole vocabulary
   bool parallel = false;
   int layers = 4;
   int mask = -1;  // -1: parallel_mask_of() chooses
   train::MaskChoice rows = {};
 };
 
-// Flags that say something of one kind of head alone.
+// Flags for just one kind of head.
 constexpr const char* kParallelFlags[] = {"--layers", "--mask-token", "--keep", "--least-share"};
 
-// What ends a text, as block heads have it: no draft begins behind it in use.
+// The end-of-text token, as for block heads: no draft begins after it in use.
 TokenId parallel_mask_of(const EagleFlags& flags, const ModelConfig& target) {
   if (flags.mask >= 0) return flags.mask;
   return target.end_tokens.empty() ? 0 : target.end_tokens.front();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train lm: a language model from text, or from completions of prompts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/shape_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "train/objectives/lm.h"
-#include "trainer/run_flags.h"
-#include "trainer/shape_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -33,7 +34,7 @@ struct LmFlags {
   double mtp_weight = 0.3;
 };
 
-// Of text files or of a file of examples; null for neither.
+// Batches from text files or from a file of examples; null without either.
 std::shared_ptr<train::BatchSource> batches_of(const std::vector<std::string>& text,
                                                const std::string& examples, const LmFlags& flags,
                                                const Tokenizer& tokenizer,
@@ -67,7 +68,7 @@ int run_lm(const LmFlags& flags) {
   options.batches =
       batches_of(flags.text.text, flags.examples, flags, *tokenizer, batch_shape(flags.run));
   train::BatchShape held_out = batch_shape(flags.run);
-  held_out.seed = 0;  // the same windows whatever the run
+  held_out.seed = 0;  // the same windows in every run
   options.held_out =
       batches_of(flags.text.held_out, flags.held_out_examples, flags, *tokenizer, held_out);
   options.tokenizer = flags.tokenizer;

@@ -1,15 +1,16 @@
-// outrider train medusa: heads on the target's last feature, each for a token further on.
+// SPDX-License-Identifier: Apache-2.0
+// outrider train medusa: heads on the target's last feature, each for a later token.
 #include <fmt/format.h>
 
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/trainer/head_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "train/objectives/medusa.h"
-#include "trainer/head_flags.h"
-#include "trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {
@@ -35,7 +36,7 @@ int run_medusa(const MedusaFlags& flags) {
 
 CLI::App* add_train_medusa(CLI::App& program, Run& run) {
   auto flags = std::make_shared<MedusaFlags>();
-  flags->head.run.weight_decay = 0;  // the public recipe's
+  flags->head.run.weight_decay = 0;  // as in the public recipe
   CLI::App* command = program.add_subcommand(
       "medusa", "Train Medusa heads: each predicts a token further on from the last feature");
   constexpr const char* kHead = "Heads";

@@ -1,16 +1,17 @@
-// outrider train mtp: multi-token prediction modules behind a model that stays as it is.
+// SPDX-License-Identifier: Apache-2.0
+// outrider train mtp: multi-token prediction modules for a model that does not change.
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/trainer/head_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "outrider/error.h"
 #include "train/objectives/mtp.h"
-#include "trainer/head_flags.h"
-#include "trainer/train_commands.h"
 
 namespace outrider::cli {
 namespace {
@@ -22,7 +23,7 @@ struct MtpFlags {
 };
 
 int run_mtp(const MtpFlags& flags) {
-  // A model.safetensors hides shards and their index from every loader.
+  // If there is a model.safetensors, loaders ignore shards and their index.
   const std::filesystem::path out = flags.head.run.out;
   const char* other = flags.alone ? "model.safetensors.index.json" : "model.safetensors";
   if (std::filesystem::exists(out / other)) {
@@ -32,7 +33,7 @@ int run_mtp(const MtpFlags& flags) {
   train::RunSettings settings = settings_of(flags.head, run);
   settings.insert(settings.begin(),
                   {{"command", "mtp"}, {"modules", fmt::format("{}", flags.modules)}});
-  // What a copy was begun as does not go on as modules alone.
+  // A run begun with a copy of the model cannot continue with modules alone.
   if (flags.alone) settings.emplace_back("alone", "yes");
   const auto objective = train::make_mtp({.run = run,
                                           .target_directory = flags.head.target,

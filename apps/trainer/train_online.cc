@@ -1,4 +1,5 @@
-// outrider train online: a drafter that goes on learning from its target's verdicts.
+// SPDX-License-Identifier: Apache-2.0
+// outrider train online: a drafter that keeps learning from its target's verdicts.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,24 +10,24 @@
 #include <thread>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/state_line.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "model/config.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "state_line.h"
-#include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
-#include "train/llama_config.h"
+#include "train/modules/llama_config.h"
 #include "train/objectives/online.h"
-#include "trainer/run_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
 
-// A text takes seconds to write; to look twice a second costs nothing and feels immediate.
+// A text takes seconds to write; polling twice a second costs nothing and feels immediate.
 constexpr std::chrono::milliseconds kBetweenLooks{500};
 constexpr int kFollowInterval = 50;
 
@@ -71,7 +72,7 @@ int run_online(OnlineFlags flags) {
                                  {"divergence", flags.divergence},
                                  {"held-out-share", fmt::format("{}", flags.held_out_share)},
                                  {"follow", flags.follow ? "yes" : "no"}};
-  // What a log holds changes; only a run that follows it may take it up as it has become.
+  // A log's contents change; only a run that follows it may continue with the changed log.
   if (!flags.follow) {
     settings.emplace_back("texts",
                           fmt::format("{} ({:016x})", texts->n_texts(), texts->fingerprint()));
@@ -82,15 +83,15 @@ int run_online(OnlineFlags flags) {
   if (!flags.follow) {
     return run_with_progress(*objective, flags.run, std::move(settings), std::move(summary));
   }
-  // On a terminal the line below says so, whenever there is something to wait for.
+  // On a terminal the line below shows it, whenever there is something to wait for.
   if (!texts->can_train() && !is_terminal(STDERR_FILENO)) {
     fmt::print(stderr, "{}: waiting for texts\n", flags.log);
   }
   int n_steps = 0;
   return run_with_progress(*objective, flags.run, std::move(settings), std::move(summary),
                            [&](const std::function<bool()>& has_had_enough) {
-                             // Between two exports the texts stay as they are; then something must
-                             // have come.
+                             // The texts do not change between two exports; then there must be new
+                             // ones.
                              const bool is_due =
                                  n_steps > 0 && n_steps % flags.run.export_every == 0;
                              ++n_steps;
@@ -147,7 +148,7 @@ CLI::App* add_train_online(CLI::App& program, Run& run) {
       "  outrider train online --log verdicts --drafter small --out tuned --follow\n");
   const CLI::Option* rate = command->get_option("--final-rate");
   run = [flags, rate] {
-    // A run without an end in sight has no cosine to go down.
+    // A run without an end cannot use a cosine schedule.
     if (flags->follow && rate->count() == 0) flags->run.final_rate = 1;
     return run_online(*flags);
   };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train pard: a small model that learns to draft several tokens in one pass.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,17 +7,17 @@
 #include <string>
 #include <utility>
 
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/mask_row_flags.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/train_commands.h"
 #include "model/config.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/llama_config.h"
+#include "train/modules/llama_config.h"
 #include "train/objectives/pard.h"
-#include "trainer/mask_row_flags.h"
-#include "trainer/run_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -31,8 +32,8 @@ struct PardFlags {
   train::MaskChoice rows = {};
 };
 
-// What the drafter's own file says, for one that goes on learning; else its end token, which a text
-// holds once, at its end.
+// The mask in the drafter's file, if it continues learning; otherwise its end token, which occurs
+// once in a text, at its end.
 TokenId pard_mask_of(const PardFlags& flags, const ModelConfig& drafter) {
   if (flags.mask >= 0) return flags.mask;
   if (drafter.mask_token) return *drafter.mask_token;
@@ -69,7 +70,7 @@ int run_pard(const PardFlags& flags) {
                             : example_batches(examples, *tokenizer, shape);
   };
   train::BatchShape held_out = batch_shape(flags.run);
-  held_out.seed = 0;  // the same windows whatever the run
+  held_out.seed = 0;  // the same windows in every run
   const train::PardOptions options = {
       .drafter = flags.drafter,
       .products = products_of(flags.run),
@@ -99,7 +100,7 @@ int run_pard(const PardFlags& flags) {
 
 CLI::App* add_train_pard(CLI::App& program, Run& run) {
   auto flags = std::make_shared<PardFlags>();
-  flags->run.learning_rate = 3e-4;  // as train online: weights that have learnt before
+  flags->run.learning_rate = 3e-4;  // as in train online: the weights are trained already
   CLI::App* command = program.add_subcommand(
       "pard", "Train a small model to draft several tokens in one pass, behind mask tokens");
   add_path(*command, "--drafter", flags->drafter, "DIR",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider train router: the learned deferral of a cascade.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,19 +13,19 @@
 #include <string>
 #include <vector>
 
-#include "base/atomic_file.h"
-#include "flag_values.h"
-#include "interrupt.h"
-#include "output_place.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/interrupt.h"
+#include "apps/cli/output_place.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/train_commands.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
 #include "train/device.h"
 #include "train/fit_router.h"
-#include "trainer/run_flags.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -34,13 +35,13 @@ struct RouterFlags {
   std::string drafter;
   TextFlags text;
   std::string out;
-  std::optional<double> price;  // none: the balanced one
+  std::optional<double> price;  // none: the balanced price
   int tokens = 100'000;
   int length = 256;
   int threads = 0;
 };
 
-// Sequences a pass: enough for wide products, few enough that two models' logits fit in memory.
+// Sequences per pass: enough for wide products, few enough for two models' logits to fit in memory.
 constexpr int kSequences = 4;
 
 std::vector<train::RouterSample> collect(const RouterFlags& flags, const std::string& what,
@@ -49,7 +50,7 @@ std::vector<train::RouterSample> collect(const RouterFlags& flags, const std::st
                                          const Tokenizer& tokenizer) {
   const auto batches = text_batches(files, flags.text, tokenizer,
                                     {.n_sequences = kSequences, .length = flags.length, .seed = 0});
-  // No token twice.
+  // No token is used twice.
   const std::int64_t tokens = std::min<std::int64_t>(flags.tokens, batches->n_tokens());
   const std::int64_t n_batches =
       std::max<std::int64_t>(1, tokens / (kSequences * std::int64_t{flags.length}));
@@ -73,7 +74,7 @@ std::string row(const char* name, const train::RouterOutcome& outcome) {
                      outcome.deferral_rate);
 }
 
-// The router beside what it chooses between.
+// Compares the router with the models that it chooses between.
 std::string table(const std::vector<train::RouterSample>& samples, const RouterWeights& router) {
   RouterWeights never;
   never.threshold = 1;
@@ -93,7 +94,7 @@ int run_router(const RouterFlags& flags) {
   add_files_of_model(flags.target, read);
   add_files_of_model(flags.drafter, read);
   require_not_read(flags.out, read);
-  AtomicFile out(flags.out);  // what cannot be written shows before the work, not after it
+  AtomicFile out(flags.out);  // opened first, so that an error shows before the work
   const auto tokenizer = load_tokenizer(flags.target);
   require_same_vocabulary(*tokenizer, *load_tokenizer(flags.drafter), "load drafter",
                           flags.drafter);

@@ -1,4 +1,5 @@
-// outrider train seq2seq: an encoder-decoder that says one text for another, from pairs of lines.
+// SPDX-License-Identifier: Apache-2.0
+// outrider train seq2seq: an encoder-decoder that maps texts to texts, from pairs of lines.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -7,31 +8,31 @@
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.h"
-#include "flag_values.h"
-#include "help_format.h"
+#include "apps/cli/flag_values.h"
+#include "apps/cli/help_format.h"
+#include "apps/cli/state_line.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/warnings.h"
+#include "apps/trainer/answer_score.h"
+#include "apps/trainer/run_flags.h"
+#include "apps/trainer/seq2seq_shape.h"
+#include "apps/trainer/train_commands.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "state_line.h"
-#include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
-#include "train/answer_batches.h"
+#include "train/batches/answer_batches.h"
 #include "train/objectives/seq2seq.h"
-#include "trainer/answer_score.h"
-#include "trainer/run_flags.h"
-#include "trainer/seq2seq_shape.h"
-#include "trainer/train_commands.h"
-#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
 
 constexpr const char* kOperation = "read flags";
-// Of a batch's logits, f32: 1 GiB. The loss holds them three times, as such, as the gradient and
-// while it is computed.
-constexpr std::int64_t kMostLogits = std::int64_t{1} << 28;
+// A batch's logits in f32: 1 GiB. The loss holds them three times: itself, the gradient, and a
+// temporary.
+constexpr std::int64_t kMaxLogits = std::int64_t{1} << 28;
 
-// Two files of lines that belong together; both or neither.
+// Two files with corresponding lines; both or neither.
 struct PairFiles {
   std::string source;
   std::string target;
@@ -60,10 +61,10 @@ void require_both(const PairFiles& files, const char* source, const char* target
 
 void require_logits_fit(const train::T5Config& config, const RunFlags& flags) {
   const std::int64_t n_places = std::int64_t{flags.batch} * flags.length;
-  if (config.vocabulary_size <= kMostLogits / n_places) return;
+  if (config.vocabulary_size <= kMaxLogits / n_places) return;
   throw UsageError(kOperation, "vocabulary",
                    fmt::format("at most {} tokens with --batch {} and --length {}",
-                               kMostLogits / n_places, flags.batch, flags.length),
+                               kMaxLogits / n_places, flags.batch, flags.length),
                    fmt::format("{}", config.vocabulary_size));
 }
 
@@ -95,7 +96,7 @@ train::RunSettings settings_of(const Seq2SeqFlags& flags, const train::PairSourc
           {"hidden", number(config.hidden_dim)}};
 }
 
-// The test texts, read before the run so that a mistake in them does not wait for its end.
+// The test texts, read before the run so that their errors show at once.
 struct TestTexts {
   std::vector<std::vector<TokenId>> sources;
   std::vector<std::string> references;
@@ -140,7 +141,7 @@ void report_test(const train::Seq2Seq& seq2seq, const TestTexts& test, const Tok
   output.check();
 }
 
-// How many pairs there are, and how many are too long to be among them.
+// The number of pairs, and the number that are too long and left out.
 std::string summary_of(const train::PairSource& pairs, int length) {
   std::string words =
       fmt::format("{} of {} tokens", counted(pairs.n_pairs(), "pair"), pairs.n_tokens());
@@ -157,7 +158,8 @@ int run_seq2seq(const Seq2SeqFlags& flags) {
   if (!flags.teacher.empty()) {
     require_apart(flags.run, flags.teacher);
     if (flags.label_smoothing > 0) {
-      throw UsageError(kOperation, "label-smoothing", "0 with --teacher, which says the whole law",
+      throw UsageError(kOperation, "label-smoothing",
+                       "0 with --teacher, which says the whole distribution",
                        fmt::format("{}", flags.label_smoothing));
     }
   }
@@ -180,7 +182,7 @@ int run_seq2seq(const Seq2SeqFlags& flags) {
   options.batches =
       pairs_of(flags.text, *tokenizer, batch_shape(flags.run), options.config.padding);
   train::BatchShape held_out = batch_shape(flags.run);
-  held_out.seed = 0;  // the same batches whatever the run
+  held_out.seed = 0;  // the same batches in every run
   options.held_out = pairs_of(flags.held_out, *tokenizer, held_out, options.config.padding);
   options.tokenizer = flags.tokenizer;
   options.never_said = rows_without_token(*tokenizer, options.config.vocabulary_size);
@@ -249,7 +251,7 @@ CLI::App* add_train_seq2seq(CLI::App& program, Run& run) {
            "read many times")
       ->group(kOptimiser);
   add_real(*command, "--label-smoothing", flags->label_smoothing, kShare,
-           "Share of each token's law that is spread over the vocabulary (default: 0)")
+           "Share of each token's distribution that is spread over the vocabulary (default: 0)")
       ->group(kOptimiser);
   show_usual(*command, {"--source", "--target", "--held-out-source", "--held-out-target",
                         "--tokenizer", "--layers", "--dim", "--init", "--teacher", "--dropout"});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Continuous batching: requests join and leave at any time, and each step runs one pass of the
 // target for all of them. Each request has its own sampling, drafter, rule, verification and tree.
 //
@@ -33,7 +34,7 @@ using RequestId = std::int64_t;
 
 struct BatchOptions {
   // Texts decoded at a time; further ones wait in order of submission. At least 1.
-  int most_running = 32;
+  int max_running = 32;
   // Prompt tokens that one pass runs while other texts decode. A larger number brings a new text
   // sooner to its first token and delays the next tokens of the others. At least 1. Where no text
   // decodes, prompts run 256 tokens a pass.
@@ -41,7 +42,7 @@ struct BatchOptions {
   // Ended texts that are kept with their KV caches and those of their drafters. A later prompt
   // skips the tokens that it shares with one of them (GenerateStatistics::reused). The least
   // recently used one is dropped first, and sooner where running texts need --kv-memory.
-  int most_kept = 0;
+  int max_kept = 0;
   // Is called after every round and for every text that ends. May be null.
   std::shared_ptr<RoundObserver> observer = nullptr;
 };
@@ -98,15 +99,15 @@ class Batch {
   // no text.
   bool step();
 
-  // Writes an ended text that is kept (BatchOptions::most_kept) with the keys and values of the
+  // Writes an ended text that is kept (BatchOptions::max_kept) with the keys and values of the
   // target. If a longer text that begins with it took its place, writes that one. The file appears
-  // whole or not at all. Throws Error where no such text is kept.
+  // whole or not at all. Throws Error if no such text is kept.
   SavedText save_text(RequestId id, const std::filesystem::path& path);
   // Reads a saved text, written by this or another process, and keeps it. Prompts that begin with
   // its tokens skip them, with unchanged bits; drafters run these tokens themselves. Throws Error
   // for a file that is damaged or of another model, weight type, kernel table or cache type: its
   // last token is run again and must give the same bits. Throws Error also if --kv-memory cannot
-  // hold it or most_kept is 0.
+  // hold it or max_kept is 0.
   SavedText load_text(const std::filesystem::path& path);
   // Drops an ended text. Returns its number of tokens, or 0 if it was not kept.
   std::int64_t drop_text(RequestId id);
@@ -133,7 +134,7 @@ class Batch {
 
   BatchLoad load() const;
   const BatchOptions& options() const;
-  // Takes effect at the next step; texts kept beyond most_kept are dropped. Throws UsageError.
+  // Takes effect at the next step; texts kept beyond max_kept are dropped. Throws UsageError.
   void set_options(const BatchOptions& options);
   // As Generator::rule_scope(), for requests with that speculation.
   RuleScope rule_scope(const SpeculationOptions& speculation) const;

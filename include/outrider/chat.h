@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns conversations into prompts by the model's chat template.
 #ifndef OUTRIDER_CHAT_H_
 #define OUTRIDER_CHAT_H_
@@ -41,7 +42,7 @@ ChatTemplate chat_template_of(const Tokenizer& tokenizer, bool with_tools = fals
 std::string render_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                         std::span<const ChatMessage> messages, const ChatOptions& options = {});
 
-// A prompt, and the ranges of it that are plain text even where they spell special tokens, in
+// A prompt, and the ranges of it that are plain text even if they spell special tokens, in
 // ascending order. Tokenizer::encode_with_literals(text, false, literals) gives its ids.
 struct ChatPrompt {
   std::string text;
@@ -50,9 +51,9 @@ struct ChatPrompt {
 // Renders messages given as a JSON array, whose objects may hold all that the template reads.
 //
 // MessageGuard::special_tokens treats message texts (content, arguments of calls) as plain text
-// even where they spell special tokens. The special tokens of the prompt are those that the
-// template writes around neutral texts. Throws Error if the template would write others because of
-// a text, or if a role or a member name spells a special token.
+// even if they spell special tokens. The special tokens of the prompt are those that the template
+// writes around neutral texts. Throws Error if the template would write others because of a text,
+// or if a role or a member name spells a special token.
 enum class MessageGuard { none, special_tokens };
 ChatPrompt render_chat_json(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                             std::string_view messages, MessageGuard guard,
@@ -65,12 +66,11 @@ std::vector<TokenId> encode_chat(const ChatTemplate& chat_template, const Tokeni
 
 // The template variables as a JSON object for ChatTemplate::render. `messages` is a JSON array
 // whose objects may hold all that the template reads (tool_calls, content parts). Without a
-// tokenizer (nullptr) there are no special tokens. Throws Error where a text is not JSON of its
-// kind.
+// tokenizer (nullptr) there are no special tokens. Throws Error if a text is not JSON of its kind.
 //
 // The variables are those of Hugging Face transformers: messages, tools and documents (none where
 // not given), add_generation_prompt, and the special tokens by name (bos_token, ...). bos_token and
-// eos_token are empty texts where the model has none.
+// eos_token are empty texts if the model has none.
 std::string chat_variables(const Tokenizer* tokenizer, std::string_view messages,
                            const ChatOptions& options = {});
 

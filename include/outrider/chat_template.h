@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chat templates: the Jinja programs, published with models, that turn a conversation into a
 // prompt.
 #ifndef OUTRIDER_CHAT_TEMPLATE_H_

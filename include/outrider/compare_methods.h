@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares ways to decode the same prompts, timed in turn with plain decoding.
 //
 //   auto model = outrider::Model::load("SmolLM2-1.7B-Instruct");
@@ -70,7 +71,7 @@ struct PromptSet {
 PromptSet read_prompt_set(const std::filesystem::path& file);
 
 // Concatenates several sets. If there are several, each category gets the name of its set as a
-// prefix: "spec_bench: qa". Throws UsageError where two sets have the same name.
+// prefix: "spec_bench: qa". Throws UsageError if two sets have the same name.
 std::vector<ComparedPrompt> join_prompt_sets(std::span<const PromptSet> sets);
 
 // Selects at most `limit` prompts: the same number from each category as far as it has them, evenly

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Datastores: indexed text in which the drafter "retrieval:path=FILE" finds continuations.
 #ifndef OUTRIDER_DATASTORE_H_
 #define OUTRIDER_DATASTORE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPUs of this machine, and a check that they compute the same bits as the processor.
 #ifndef OUTRIDER_DEVICES_H_
 #define OUTRIDER_DEVICES_H_
@@ -15,10 +16,10 @@ struct DeviceSummary {
   std::string kind;    // "discrete", "integrated", "virtual", "software" or "other"
   // How it does arithmetic where its driver leaves a choice, determined by known answers.
   std::string tier;
-  std::size_t memory_bytes = 0;       // of its largest heap
-  std::size_t most_buffer_bytes = 0;  // of one allocation that kernels can use
-  std::string refused;                // why it cannot be used; empty: it can
-  bool is_software = false;           // computes on the processor; used only if named
+  std::size_t memory_bytes = 0;      // of its largest heap
+  std::size_t max_buffer_bytes = 0;  // of one allocation that kernels can use
+  std::string refused;               // why it cannot be used; empty: it can
+  bool is_software = false;          // computes on the processor; used only if named
 };
 
 struct DeviceList {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text embeddings: the mean over all tokens of the model's last hidden states after the final norm,
 // scaled to length 1.
 //
@@ -25,10 +26,10 @@ class Embedding {
   Embedding(Embedding&&) noexcept;
   Embedding& operator=(Embedding&&) noexcept;
 
-  // Whether the KV cache has room for the rest of the text now.
+  // Whether the KV cache has enough memory for the rest of the text now.
   bool fits();
-  // Runs up to 256 more tokens; returns false if none is left. Throws Error where the KV cache
-  // (--kv-memory) has no room for the text.
+  // Runs up to 256 more tokens; returns false if none is left. Throws Error if the KV cache
+  // (--kv-memory) has too little memory for the text.
   bool step();
   // (dim). Valid once step() has returned false.
   std::vector<float> vector() const;

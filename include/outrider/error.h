@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exception types of the library.
 #ifndef OUTRIDER_ERROR_H_
 #define OUTRIDER_ERROR_H_
@@ -30,6 +31,20 @@ class UsageError : public Error {
 // Another process that holds a part of a model (outrider/ranks.h) was silent for too long, gave up
 // or cannot be reached. The model cannot be used any more.
 class LostRank : public Error {
+ public:
+  using Error::Error;
+};
+
+// A device for passes (outrider/devices.h) was lost: its driver gave up on it. A model on it cannot
+// be used any more.
+class LostDevice : public Error {
+ public:
+  using Error::Error;
+};
+
+// A device has too little memory for the request. Nothing has changed. A smaller request may
+// succeed, and so may this one once others have ended.
+class NoDeviceMemory : public Error {
  public:
   using Error::Error;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text generation with speculative decoding.
 //
 //   auto model = outrider::Model::load("SmolLM2-1.7B-Instruct");
@@ -164,7 +165,7 @@ struct GenerateOptions {
   // marker. The grammar applies after this token. kNoToken: no opening.
   TokenId opening_end = kNoToken;
   // Maximum tokens of the opening; after them only `opening_end` is allowed. -1: no limit.
-  int most_opening = -1;
+  int max_opening = -1;
   // Special tokens that appear in the text by their spelling, such as markers of tool calls. Stop
   // strings are found in them too; one that ends the text is no part of it. A grammar may use these
   // special tokens and added tokens, and no others.

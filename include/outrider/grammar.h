@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Constrained generation: JSON by a schema, a grammar, or a regular expression.
 //
 //   auto schema = outrider::Grammar::from_json_schema(R"({"type": "object", ...})");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shows what model files hold without loading the models.
 #ifndef OUTRIDER_INSPECT_H_
 #define OUTRIDER_INSPECT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures how fast a model runs on this machine: what passes cost by their rows, and what decoding
 // gains from a drafter with a given acceptance rate.
 //
@@ -43,7 +44,7 @@ enum class PassNodes {
 };
 
 struct PassOptions {
-  // Rows of a pass: ascending, from 1 to kMostPassRows. One row, the base of the ratios, is always
+  // Rows of a pass: ascending, from 1 to kMaxPassRows. One row, the base of the ratios, is always
   // measured.
   std::vector<int> rows = {1, 2, 4, 8, 16, 32, 64};
   PassNodes nodes = PassNodes::chain;
@@ -56,7 +57,7 @@ struct PassOptions {
 };
 
 // The widest draft and its root.
-inline constexpr int kMostPassRows = 256;
+inline constexpr int kMaxPassRows = 256;
 
 struct PassCost {
   int rows = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures with intervals and bounds from the rounds of compare_methods(), and reports of them as
 // text, JSON, CSV and HTML.
 //
@@ -123,10 +124,10 @@ struct MethodFigures {
 
 // The figures of a comparison, including plain decoding's: in the order of temperatures and
 // methods, then by category with the least speed-up first, and all prompts last. A prompt is left
-// out at a temperature where it has no round or where some method wrote nothing. Over several
-// repeats, speed-ups and ratios of seconds take the median, all else the sum. Intervals are
-// percentile bootstraps over prompts (1000 resamples, the same draws for every method); NaN for a
-// single prompt.
+// out at a temperature at which it has no round or some method wrote nothing. Over several repeats,
+// speed-ups and ratios of seconds take the median, all else the sum. Intervals are percentile
+// bootstraps over prompts (1000 resamples, the same draws for every method); NaN for a single
+// prompt.
 std::vector<MethodFigures> method_figures(const MethodComparison& comparison);
 
 // One line for each prompt that could not be measured, and for each text that must be plain
@@ -157,7 +158,7 @@ class ComparisonFile {
   ComparisonFile(const std::filesystem::path& path, MethodComparison& comparison);
   ~ComparisonFile();
 
-  // Both throw Error where the file cannot be written.
+  // Both throw Error if the file cannot be written.
   void append(const ComparedRound& round);
   void append_passes(const PassCosts& passes, int context);
 

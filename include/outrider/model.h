@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model ready to run: weights and tokenizer.
 #ifndef OUTRIDER_MODEL_H_
 #define OUTRIDER_MODEL_H_
@@ -25,8 +26,8 @@ struct ModelOptions {
   // "f32", "bf16", "int8" or "int4" (groups of 32). Empty keeps the type of the file; f16 is
   // widened to f32 (exact, twice the memory).
   std::string weights = {};
-  // The KV cache's type: "f32", "bf16" or "int8" (a scale for each head of a token). Empty takes
-  // f32 for f32 weights, else bf16.
+  // The KV cache's type: "f32", "bf16" or "int8" (a scale for each head of a token). Empty: f32 for
+  // f32 weights, otherwise bf16.
   std::string kv = {};
   // Limit in bytes for the KV cache of all texts, applied to the target's cache and to each
   // drafter's (which are smaller). A pass that needs more ends the generation with an Error. 0: no
@@ -40,17 +41,18 @@ struct ModelOptions {
   std::uint64_t expert_memory_bytes = 0;
   // Threads of a pass; 0: all processors that this process may use.
   int threads = 0;
-  // A kernel table by name. Empty takes the environment variable OUTRIDER_KERNELS, or else the
+  // A kernel table by name. Empty: that of the environment variable OUTRIDER_KERNELS, or the
   // fastest that this machine can run. Results of quantised models have the same bits on every
   // table.
   std::string kernels = {};
   // The processes that hold the model together (outrider/ranks.h), of which this is the first.
   // Null: this process alone.
   std::shared_ptr<Ranks> ranks = nullptr;
-  // Where the model's passes run: a device by its name (devices.h), "vulkan:0", "cuda:0", or "vulkan"
-  // or "cuda", the first that is no software; empty: the processor. The bits are the same (docs/gpu.md). Dense
-  // models alone, weights in int8 or int4; others throw UsageError. A drafter's model runs where
-  // its own options say; heads run on the processor.
+  // The device on which the model's passes run, by its name (devices.h): "vulkan:0", "cuda:0", or
+  // "vulkan" or "cuda" for the first that is not software; empty: the processor. The bits are the
+  // same (docs/gpu.md).
+  // Only dense models with weights in int8 or int4 are supported; others throw UsageError. A
+  // drafter's model runs where its own options say; heads run on the processor.
   std::string device = {};
   // Called while loading with the share done, 0..1.
   std::function<void(double)> progress = {};
@@ -60,8 +62,12 @@ struct ModelOptions {
 struct ModelSummary {
   std::string architecture;
   std::string kernels = {};  // the table in use
-  std::string device = {};   // that passes run on, by its driver's name; empty: the processor
-  int threads = 0;           // of a pass, at most
+  std::string device = {};   // the device of passes, by its driver's name; empty: the processor
+  int threads = 0;           // at most, in a pass
+  // For a model that several processes hold together (outrider/ranks.h): the threads of each. Bytes
+  // are then those of rank 0, and counts those of the model. Empty: this process alone.
+  std::vector<int> rank_threads = {};
+  int n_ranks() const { return rank_threads.empty() ? 1 : static_cast<int>(rank_threads.size()); }
   std::int64_t n_parameters = 0;
   int vocabulary_size = 0;
   int context_length = 0;  // tokens
@@ -79,6 +85,9 @@ struct ModelSummary {
   std::string kv = {};            // cache type
   std::int64_t weight_bytes = 0;  // packed matrices
   std::int64_t kv_bytes_per_token = 0;
+  // The limit of the KV cache of all texts (ModelOptions::kv_memory_bytes; with several ranks rank
+  // 0's part of it, which may have fewer heads than others). 0: no limit.
+  std::int64_t max_kv_bytes = 0;
   // For mixtures of experts: experts of a layer, those that a token uses (0: no experts), and the
   // packed bytes that a one-token pass does not read.
   int n_experts = 0;
@@ -87,8 +96,8 @@ struct ModelSummary {
   // For mapped experts: their bytes if all were packed, and the memory for those in use.
   std::int64_t mapped_bytes = 0;
   std::int64_t expert_memory_bytes = 0;
-  // For recurrent layers: the state of a text at one token, and what a pass keeps for each of its
-  // tokens until it is verified. 0 where all layers attend.
+  // For recurrent layers: the bytes of a text's state at one token, and of the data that a pass
+  // keeps for each of its tokens until it is verified. 0 if all layers attend.
   std::int64_t state_bytes = 0;
   std::int64_t state_bytes_per_node = 0;
 };
@@ -98,7 +107,7 @@ class Model {
  public:
   // PATH is a Hugging Face directory (config.json, *.safetensors, tokenizer.json or
   // tokenizer.model), a model's folder in the hub's cache (models--OWNER--NAME: the snapshot of its
-  // main branch), or a GGUF file of any name. Throws Error (files) or UsageError (options).
+  // main branch), or a GGUF file of any name. Throws Error (files) and UsageError (options).
   static std::shared_ptr<const Model> load(const std::filesystem::path& path,
                                            const ModelOptions& options = {});
   // Loads a model from memory (model_in_memory.h), with the bits of a directory of the same
@@ -120,13 +129,14 @@ class Model {
   // the tokenizer and the configuration. The library prints none of them.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  // Why the model cannot be used any more: another process that held a part of it is lost. Empty:
-  // it can be used. Thread-safe.
+  // Why the model cannot be used any more: another process with a part of it is lost, or its device
+  // is. Empty: it can be used. Thread-safe.
   std::string failure() const;
 
   // For internal use.
   LanguageModel& language_model() const { return *language_model_; }
-  // The vocabulary as grammars match it; made on first use. For internal use. Thread-safe.
+  // The vocabulary in the form that grammars match; built at first use. For internal use.
+  // Thread-safe.
   const TokenTrie& token_trie() const;
 
  private:

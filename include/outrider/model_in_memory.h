@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model in a program's memory, for Model::from_memory().
 #ifndef OUTRIDER_MODEL_IN_MEMORY_H_
 #define OUTRIDER_MODEL_IN_MEMORY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A drafter written by the program: it proposes tokens, and the engine verifies them.
 //
 //   class Echo : public outrider::OwnDrafter {
@@ -28,7 +29,7 @@ struct OwnText {
 };
 
 // The distribution a token was drawn from. Tokens that are not listed have probability 0.
-struct TokenLaw {
+struct TokenDistribution {
   std::span<const TokenId> ids;   // (n): each once, in any order
   std::span<const double> probs;  // (n): finite, >= 0; their sum is > 0 and <= 1, up to rounding
                                   // (0.004). They are divided by it.
@@ -43,8 +44,8 @@ class OwnDraft {
 
   // Limits of a node's depth (a child of node -1 has depth 1) and of the number of nodes. At least
   // 1.
-  virtual int most_depth() const = 0;
-  virtual int most_nodes() const = 0;
+  virtual int max_depth() const = 0;
+  virtual int max_nodes() const = 0;
   // Whether each node but the first must be the child of the node before it.
   virtual bool is_chain() const = 0;
   // Ids are below this.
@@ -56,22 +57,22 @@ class OwnDraft {
   // choice: the emitted distribution is still exact, but the token is accepted less often.
   virtual int add(int parent, TokenId token) = 0;
 
-  // Adds a token that the drafter has drawn from `law` with its own random numbers. `law` must give
-  // the token a probability. Two conditions cannot be checked: `law` is the distribution of the
-  // draw given all nodes before it, whatever its outcome, and every drawn token is added. If either
-  // is violated, the emitted texts do not follow the model's distribution (except at temperature 0
-  // and with "coupled").
-  virtual int add(int parent, TokenId token, const TokenLaw& law) = 0;
+  // Adds a token that the drafter has drawn from `distribution` with its own random numbers.
+  // `distribution` must give the token a probability. Two conditions cannot be checked:
+  // `distribution` is the distribution of the draw given all nodes before it, whatever its outcome,
+  // and every drawn token is added. If either is violated, the emitted texts do not follow the
+  // model's distribution (except at temperature 0 and with "coupled").
+  virtual int add(int parent, TokenId token, const TokenDistribution& distribution) = 0;
 
   // A token that the engine drew, and its node.
   struct Drawn {
     int node = -1;
     TokenId token = kNoToken;
   };
-  // Draws a token from `law` and adds it. The draw is a function of the request's seed, the text's
-  // length and the node, so texts replay. With verify = "coupled" the first child of a node uses
-  // the noise of plain sampling at its position, and is accepted more often.
-  virtual Drawn draw(int parent, const TokenLaw& law) = 0;
+  // Draws a token from `distribution` and adds it. The draw is a function of the request's seed,
+  // the text's length and the node, so texts replay. With verify = "coupled" the first child of a
+  // node uses the noise of plain sampling at its position, and is accepted more often.
+  virtual Drawn draw(int parent, const TokenDistribution& distribution) = 0;
 };
 
 // Several texts may be active at once; keep state for each by its id. Calls come one at a time,
@@ -84,7 +85,7 @@ class OwnDrafter {
   // A text begins; its tokens are the prompt. A preempted text (--kv-memory) ends and begins again;
   // its tokens then include what was generated before.
   virtual void begin(const OwnText& /*text*/) {}
-  // Drafts the text's next tokens; may add none. Not called if there is no room for any.
+  // Drafts the text's next tokens; may add none. Not called if there is no budget for any.
   virtual void propose(const OwnText& text, OwnDraft& draft) = 0;
   // Called after each round of the text, drafted or not, with the new tokens in `text`. accepted:
   // the accepted nodes of the last draft in text order; each is a child of the one before it. After

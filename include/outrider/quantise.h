@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes GGUF files with weights in fewer bits.
 #ifndef OUTRIDER_QUANTISE_H_
 #define OUTRIDER_QUANTISE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a batch did in a round, for traces and metrics (BatchOptions::observer).
 #ifndef OUTRIDER_ROUND_OBSERVER_H_
 #define OUTRIDER_ROUND_OBSERVER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes rounds as a file of trace events for ui.perfetto.dev and chrome://tracing.
 //
 //   outrider::RoundTrace trace("trace.json");

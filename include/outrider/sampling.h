@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How logits become the distribution a token is drawn from.
 #ifndef OUTRIDER_SAMPLING_H_
 #define OUTRIDER_SAMPLING_H_

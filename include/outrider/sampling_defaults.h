@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sampling parameters that a model's files recommend.
 #ifndef OUTRIDER_SAMPLING_DEFAULTS_H_
 #define OUTRIDER_SAMPLING_DEFAULTS_H_
@@ -13,7 +14,7 @@ namespace outrider {
 
 // Values that the files do not give are empty.
 struct SamplingDefaults {
-  std::optional<double> temperature;  // 0 where a file asks for the likeliest token
+  std::optional<double> temperature;  // 0 if a file asks for the likeliest token
   std::optional<int> top_k;
   std::optional<double> top_p;
   std::optional<double> min_p;

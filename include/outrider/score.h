@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logits and hidden states of given texts.
 //
 //   outrider::Scoring scoring(model, {{.ids = ids}});
@@ -53,8 +54,8 @@ class Scoring {
   Scoring(Scoring&&) noexcept;
   Scoring& operator=(Scoring&&) noexcept;
 
-  // Runs one pass; returns false if nothing is left. Throws Error where the KV cache (--kv-memory)
-  // has no room for it.
+  // Runs one pass; returns false if nothing is left. Throws Error if the KV cache (--kv-memory) has
+  // too little memory for it.
   bool step();
   // One result for each text, in their order; complete once step() has returned false. May be moved
   // from.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicts the cost of a pass on a device, and what drafts gain there, from public model shapes and
 // data sheets. Nothing is run, except by check_plan, which measures how accurate the prediction is.
 //
@@ -175,7 +176,7 @@ struct SpeedPlan {
 // Limits: the longest chain considered, and the most nodes of a tree (as in `outrider tune tree`;
 // 64 rows with the root).
 inline constexpr int kLongestPlannedChain = 16;
-inline constexpr int kMostPlannedNodes = 63;
+inline constexpr int kMaxPlannedNodes = 63;
 
 // Expected tokens of a round with a chain of this length whose tokens are accepted independently:
 // (1 - a^(n+1)) / (1 - a) (Leviathan et al. 2023, equation 1).

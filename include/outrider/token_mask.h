@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program's own constraint on which tokens may follow a text, for example from another grammar
 // library.
 #ifndef OUTRIDER_TOKEN_MASK_H_

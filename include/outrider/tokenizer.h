@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text to tokens and back.
 #ifndef OUTRIDER_TOKENIZER_H_
 #define OUTRIDER_TOKENIZER_H_
@@ -71,7 +72,7 @@ class Tokenizer {
   // merged. True for special tokens and others that were added to the vocabulary.
   virtual bool is_added(TokenId id) const { return is_special(id); }
 
-  // kNoToken where the files name none. (The model's configuration may name further end tokens.)
+  // kNoToken if the files name none. (The model's configuration may name further end tokens.)
   virtual TokenId bos_token() const = 0;
   virtual TokenId eos_token() const = 0;
 
@@ -97,8 +98,8 @@ void require_text(std::string_view text, std::string_view name);
 
 // Decodes a stream of ids piece by piece. The concatenation of all results of push() and finish()
 // equals decode() of all ids, and no result ends within a UTF-8 character. Text that is not certain
-// yet is held back: an unfinished character, or a run of byte tokens where the tokenizer accepts
-// only whole valid runs. Not thread-safe; the tokenizer must outlive it.
+// yet is held back: an unfinished character, or a run of byte tokens if the tokenizer accepts only
+// whole valid runs. Not thread-safe; the tokenizer must outlive it.
 class StreamingDecoder {
  public:
   explicit StreamingDecoder(const Tokenizer& tokenizer, bool keep_special = false);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds good settings by measuring: the fastest draft tree for a drafter on this machine, and the
 // layers that a target may skip to draft for itself.
 //
@@ -30,7 +31,7 @@ namespace outrider {
 // Input of tree planning: acceptance rates by rank, and the costs of a round's parts.
 struct TreeProfile {
   std::string target;   // what was measured, as information for users
-  std::string drafter;  // likewise
+  std::string drafter;  // as information for users
   double temperature = 0;
   // How the children of a node were proposed: a value of the key "siblings" of trees.
   std::string siblings = "without";
@@ -65,8 +66,8 @@ struct ContinuedTexts {
 struct TreeProfileOptions {
   ContinuedTexts texts = {.count = 40, .max_tokens = 64};  // max_tokens: at least 8
   int ranks = 8;                                           // children of a node that are tried
-  int most_nodes = 63;  // of a planned draft; the target's passes are measured up to it
-  int rounds = 3;       // of the measurement of passes
+  int max_nodes = 63;  // of a planned draft; the target's passes are measured up to it
+  int rounds = 3;      // of the measurement of passes
   std::string siblings = "without";
   MeasureProgress progress = {};
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds by measurement the fastest drafter and draft length on this machine, with this model, on
 // texts of the user's kind.
 //
@@ -130,7 +131,7 @@ struct Tuning {
 // that does not load is left out and named.
 //
 // Nothing else may run the same model meanwhile. Throws UsageError for options out of range, and
-// Error where no drafter loads.
+// Error if no drafter loads.
 Tuning tune_drafters(const std::shared_ptr<const Model>& model, const TuneOptions& options);
 
 // One JSON object with the comparisons (as in comparison_json()), methods and advice.

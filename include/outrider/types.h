@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types shared by all public headers.
 #ifndef OUTRIDER_TYPES_H_
 #define OUTRIDER_TYPES_H_

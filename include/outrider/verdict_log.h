@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records what a target says while it verifies drafts, so that a drafter can learn from it.
 //
 //   outrider::VerdictLog log(*model, "verdicts");
@@ -53,7 +54,7 @@ class VerdictLog {
   // of generated tokens of a text, and the addition of an ended text.
   bool belongs_to(const Model& target) const;
   const VerdictLogFormat& format() const;
-  std::int64_t most_generated(std::int64_t n_prompt) const;
+  std::int64_t max_generated(std::int64_t n_prompt) const;
   void append(const LoggedText& text);
 
  private:

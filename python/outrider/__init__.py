@@ -1,12 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outrider: language-model inference built around speculation.
 
-A drafter proposes tokens, the target verifies them in one pass. By default the
-tokens are, bit for bit, those of decoding without a drafter.
+A drafter proposes tokens, and the target verifies them in one pass. At temperature 0, the default,
+the tokens are bit-identical to those of decoding without a drafter. Above it they follow the same
+distribution; verify="coupled" keeps the tokens themselves for a given seed. A rule other than
+"exact" emits another distribution.
 """
 
 from typing import TYPE_CHECKING
 
 from ._outrider import (
+    ChatStream,
     Draft,
     DraftedText,
     Error,
@@ -16,6 +20,7 @@ from ._outrider import (
     Model,
     ModelSummary,
     Reply,
+    ReplyPiece,
     Result,
     SamplingParams,
     Statistics,
@@ -33,6 +38,7 @@ from .server_process import Server
 from .serving import serve
 
 __all__ = [
+    "ChatStream",
     "Draft",
     "DraftedText",
     "Error",
@@ -43,6 +49,7 @@ __all__ = [
     "ModelSummary",
     "OwnDrafter",
     "Reply",
+    "ReplyPiece",
     "Result",
     "SamplingParams",
     "Server",
@@ -61,7 +68,7 @@ __all__ = [
 if TYPE_CHECKING:
     from .transformers import TransformersGenerator, from_transformers
 
-# What needs other packages, or costs time to import, comes when it is asked for.
+# These names import numpy, which takes time, so they are loaded on first access.
 _LATER = {
     "TransformersGenerator": "outrider.transformers",
     "from_transformers": "outrider.transformers",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m outrider ...` and the console script: the program itself."""
 
 import sys

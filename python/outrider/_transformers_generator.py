@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transformers' `generate` on an outrider.Generator."""
 
 import warnings
@@ -11,11 +12,11 @@ from outrider._transformers_scores import processed_scores
 
 _OPERATION = "[TransformersGenerator.generate]"
 
-# transformers' own, where neither a call nor a generation_config says otherwise.
+# The default of transformers, if neither a call nor a generation_config sets one.
 _DEFAULT_NEW_TOKENS = 20
 _DEFAULT_TOP_K = 50
 
-# Arguments that may be given their neutral values only: what they would do otherwise is not done.
+# Arguments accepted with their neutral values only, because their functions are not implemented.
 _NEUTRAL = {
     "num_beams": (None, 1),
     "num_beam_groups": (None, 1),
@@ -61,7 +62,7 @@ _NEUTRAL = {
     "inputs_embeds": (None,),
 }
 
-# What a call, or a generation_config, may say, with what holds where neither does.
+# Settings that a call or a generation_config may have, with their defaults.
 _KNOWN = {
     "max_new_tokens": None,
     "max_length": None,
@@ -81,8 +82,8 @@ _KNOWN = {
     "output_logits": False,
 }
 
-# What a generation_config may hold besides: where the file came from, and what only other ways of
-# decoding read.
+# Other fields that a generation_config may have: where the file came from, and settings of other
+# ways of decoding.
 _CONFIG_ONLY = {
     "_from_model_config", "_commit_hash", "_original_object_hash", "transformers_version", "generation_kwargs",
     "bos_token_id", "decoder_start_token_id", "is_assistant", "num_assistant_tokens",
@@ -94,10 +95,11 @@ _CONFIG_ONLY = {
 
 
 class GenerateOutput(dict):
-    """What `generate` gives with return_dict_in_generate=True; fields are attributes, too.
+    """The result of `generate` with return_dict_in_generate=True; fields are attributes, too.
 
-    sequences: as without it. scores, logits: None, or a tuple of one array (rows, vocabulary) a new
-    token; behind the end of a row's text its values are NaN. results: outrider's own, one a row.
+    sequences: as without it. scores, logits: None, or a tuple with one array (rows, vocabulary) for
+    each new token; after the end of a row's text its values are NaN. results: outrider's own, one
+    per row.
     """
 
     def __getattr__(self, name):
@@ -113,7 +115,7 @@ class _Inputs:
 
     rows: List[numpy.ndarray]     # of each prompt
     padded: numpy.ndarray         # (n, width), as given
-    like: object                  # what was given: results are of its kind
+    like: object                  # the argument as given: results have its type
 
     def as_given(self, array: numpy.ndarray):
         if not hasattr(self.like, "device"):
@@ -124,19 +126,18 @@ class _Inputs:
 
 @dataclass
 class _Ends:
-    """What ends a text."""
+    """The conditions that end a text."""
 
     tokens: Optional[Sequence[int]]  # None: those of the model
     strings: Sequence[str] = field(default_factory=tuple)
 
 
 class TransformersGenerator:
-    """An outrider.Generator with the face of transformers' `model.generate`.
+    """An outrider.Generator with the interface of transformers' `model.generate`.
 
-    generation_config: a transformers GenerationConfig (or a dict of its fields) whose values hold
-    where a call says nothing, as a transformers model has one. Without it transformers' own defaults
-    hold: greedy, 20 new tokens, and with do_sample a top_k of 50.
-    Not thread-safe, as the generator is not.
+    generation_config: a transformers GenerationConfig (or a dict of its fields) with the defaults
+    for calls, as a transformers model has one. Without it transformers' own defaults apply: greedy,
+    20 new tokens, and with do_sample a top_k of 50. Not thread-safe, as the generator is not.
     """
 
     def __init__(self, generator, *, generation_config=None):
@@ -145,27 +146,29 @@ class TransformersGenerator:
 
     def generate(self, input_ids=None, *, attention_mask=None, generation_config=None, streamer=None, seed=None,
                  tokenizer=None, inputs=None, **arguments):
-        """Continues each row of `input_ids`, (n, width) or (width): torch tensors or NumPy arrays of ids.
+        """Continues each row of `input_ids`, (n, width) or (width): torch tensors or NumPy arrays
+        of ids.
 
-        Returns what transformers returns: (n * num_return_sequences, width + new tokens), prompts
-        included, int64, of the kind of input_ids (and on its device); shorter texts are filled up with
-        pad_token_id at the right. With return_dict_in_generate a GenerateOutput.
+        Returns the result that transformers returns: (n * num_return_sequences, width + new
+        tokens), prompts included, int64, of the type of input_ids (and on its device). Shorter
+        texts are padded with pad_token_id on the right. With return_dict_in_generate it is a
+        GenerateOutput.
 
-        attention_mask: 0 for padding, which has to be at the left. Without it, pad_token_id at the
-        left of a row is padding, unless it is an end token too.
-        Taken: max_new_tokens, max_length, do_sample, temperature, top_k, top_p, min_p,
-        repetition_penalty, num_return_sequences, eos_token_id (one or a list; None: the model's),
-        pad_token_id, stop_strings (no tokenizer is needed for them), max_time, streamer (one row),
-        return_dict_in_generate, output_scores, output_logits, generation_config. Whatever else
-        transformers knows may be given its neutral value (num_beams=1) and is a UsageError otherwise,
-        as a name that it does not know is.
-        seed: of this call's random numbers; None: drawn from torch's generator where input_ids are
-        torch's (torch.manual_seed makes it repeatable), else from NumPy's.
+        attention_mask: 0 for padding, which must be on the left. Without it, pad_token_id at the
+        left of a row is padding, unless it is an end token too. Supported: max_new_tokens,
+        max_length, do_sample, temperature, top_k, top_p, min_p, repetition_penalty,
+        num_return_sequences, eos_token_id (one or a list; None: the model's), pad_token_id,
+        stop_strings (no tokenizer is needed for them), max_time, streamer (one row),
+        return_dict_in_generate, output_scores, output_logits, generation_config. Other arguments of
+        transformers are accepted with their neutral values (num_beams=1). Any other value, and any
+        unknown name, is a UsageError. seed: for this call's random numbers. None: drawn from
+        torch's generator if input_ids is a torch tensor (torch.manual_seed makes it repeatable),
+        otherwise from NumPy's.
 
-        Differences from transformers: padding is never seen by penalties, top_k keeps exactly k tokens
-        where several tie, and sampled texts follow the same law with other random numbers.
+        Differences from transformers: penalties never include padding, top_k keeps exactly k tokens
+        if several tie, and sampled texts have the same distribution but other random numbers.
         """
-        del tokenizer  # transformers wants one for stop_strings; the model here has its own
+        del tokenizer  # transformers needs one for stop_strings; the model here has its own
         if input_ids is None:
             input_ids = inputs
         elif inputs is not None:
@@ -231,7 +234,7 @@ class TransformersGenerator:
 
 
 class _Stream:
-    """transformers' streamers: the prompt first, then each token, then the end."""
+    """The interface of transformers' streamers: the prompt first, then each token, then the end."""
 
     def __init__(self, streamer, read: _Inputs):
         self._streamer = streamer
@@ -243,7 +246,7 @@ class _Stream:
             self._streamer.put(_on_processor(self._read.as_given(self._read.padded)))
 
     def _put(self, token, _row: int = 0) -> None:
-        if token.id < 0:  # text that was held back when time was over
+        if token.id < 0:  # text held back until the time limit was reached
             return
         self._streamer.put(_on_processor(self._read.as_given(numpy.array([token.id], dtype=numpy.int64))))
 
@@ -257,7 +260,7 @@ def _on_processor(ids):
 
 
 def _torch_of(tensor):
-    """The torch that a tensor is of; None for arrays."""
+    """The torch module of a tensor; None for arrays."""
     if type(tensor).__module__.partition(".")[0] != "torch":
         return None
     import torch
@@ -270,19 +273,19 @@ def _to_numpy(values):
 
 
 def _read_config(config) -> dict:
-    """The fields of a generation_config that say something."""
+    """The fields of a generation_config that have a value."""
     if config is None:
         return {}
     fields = dict(config) if isinstance(config, dict) else config.to_dict()
     given = {name: value for name, value in fields.items() if name not in _CONFIG_ONLY and value is not None}
-    # transformers' default of 20 is no wish of the model's.
+    # The default of transformers, 20, is not a setting of the model.
     if given.get("max_length") == _DEFAULT_NEW_TOKENS:
         del given["max_length"]
     return _checked(given)
 
 
 def _checked(arguments: dict) -> dict:
-    """Those of `arguments` that decide something. UsageError: one that would be ignored."""
+    """The `arguments` that have an effect. UsageError: one that would be ignored."""
     taken = {}
     for name, value in arguments.items():
         if name in _KNOWN:
@@ -339,7 +342,7 @@ def _n_new_tokens(values, width: int) -> int:
 
 
 def _sampling(values, arguments) -> dict:
-    """SamplingParams' fields."""
+    """The fields of SamplingParams."""
     sampling = {"repetition_penalty": float(values["repetition_penalty"])}
     if values["do_sample"]:
         sampling.update(temperature=float(values["temperature"]), top_k=int(values["top_k"]),
@@ -355,7 +358,7 @@ def _sampling(values, arguments) -> dict:
 
 
 def _seeds(seed, n: int, like) -> List[int]:
-    """One for each row: rows of the same prompt differ."""
+    """One seed per row: rows of the same prompt differ."""
     if seed is None and like is not None:
         torch = _torch_of(like)
         most = 2**31 - 1

@@ -1,4 +1,5 @@
-"""A model that transformers holds, taken over from memory: `outrider.from_transformers`."""
+# SPDX-License-Identifier: Apache-2.0
+"""A model taken from the memory of transformers: `outrider.from_transformers`."""
 
 import json
 import os
@@ -10,7 +11,7 @@ import numpy
 
 from outrider import Error, UsageError
 
-# What a tokenizer's folder may hold that the engine reads.
+# Files in a tokenizer's folder that the engine reads.
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
                     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
                     "chat_template.jinja", "chat_template.json", "generation_config.json")
@@ -20,18 +21,17 @@ def from_transformers(model, tokenizer=None, *, weights: str = "f32", kv: str = 
                       kernels: str = "", kv_memory: int = 0, progress=None):
     """An outrider.Model of a transformers model (a PreTrainedModel), without a file in between.
 
-    model: of a family that outrider loads from Hugging Face directories; its parameters are float32,
-    bfloat16 or float16, wherever they are. Parameters on the processor are read where they stand; the
-    engine packs its own copy, and the model may be deleted afterwards. What the model computes later
-    (training) does not reach the copy.
-    tokenizer: one of transformers' (fast) tokenizers, a tokenizers.Tokenizer, a folder or a
-    tokenizer.json, or a dict of such files' bytes by their names. None: the folder that the model
-    was loaded from, where it is one on this machine.
-    weights: "f32" (the default: the bits that float32 holds), "bf16", "int8" or "int4"; the other
-    options are those of outrider.Model.
+    model: of a family that outrider loads from Hugging Face directories. Its parameters are
+    float32, bfloat16 or float16, on any device; those in main memory are read in place. The engine
+    packs its own copy, so that the model may be deleted afterwards; later changes to the model
+    (training) do not reach the copy. tokenizer: one of transformers' (fast) tokenizers, a
+    tokenizers.Tokenizer, a folder or a tokenizer.json, or a dict from names of such files to their
+    bytes. None: the folder from which the model was loaded, if it is on this machine. weights:
+    "f32" (the default: the bits that float32 holds), "bf16", "int8" or "int4"; the other options
+    are those of outrider.Model.
 
-    Throws UsageError where the model is none that can be taken, Error where its tensors are not
-    those of its configuration.
+    Throws UsageError if the model is not supported, Error if its tensors do not match its
+    configuration.
     """
     from outrider import _outrider
 
@@ -49,22 +49,22 @@ def from_transformers(model, tokenizer=None, *, weights: str = "f32", kv: str = 
 
 
 def config_json(model) -> str:
-    """What the model's config.json would hold."""
+    """The contents of the model's config.json."""
     config = json.loads(model.config.to_json_string())
-    # save_pretrained() adds it; in memory it may be missing, or another class's.
+    # save_pretrained() adds it; in memory it may be missing or name another class.
     config["architectures"] = [type(model).__name__]
     return json.dumps(config)
 
 
 def tensors_of(model) -> Dict[str, numpy.ndarray]:
-    """The model's tensors under the names that its files would have: float32 and float16 arrays, and
-    bfloat16 as uint16 arrays of its bits. Tied ones come once. Arrays share the model's memory where
-    they can; they are valid as long as the model lives."""
+    """The model's tensors under the names that its files would have. They are float32 and float16
+    arrays, and bfloat16 as uint16 arrays of its bits. Tied tensors come once. Arrays share the
+    model's memory where possible; they are valid as long as the model lives."""
     state = _as_stored(model, model.state_dict())
     tensors: Dict[str, numpy.ndarray] = {}
     tied = _tied_names(model)
     places = set()
-    # Tied names last, so that those they are tied to are there first.
+    # Tied names last, so that the names to which they are tied come first.
     for name in sorted(state, key=lambda name: name in tied):
         tensor = state[name]
         if getattr(tensor, "is_meta", False):
@@ -80,7 +80,7 @@ def tensors_of(model) -> Dict[str, numpy.ndarray]:
 
 
 def _as_stored(model, state: Mapping) -> Mapping:
-    """Names and shapes as in files: from version 5 on, transformers holds some (experts) otherwise."""
+    """Names and shapes as in files: from version 5 on, transformers stores some (experts) differently."""
     try:
         from transformers.core_model_loading import revert_weight_conversion
     except ImportError:
@@ -102,7 +102,7 @@ def _array(name: str, tensor):
 
     tensor = tensor.detach()
     if not tensor.is_floating_point():
-        # Counters and indices are no weights; packed ones (bitsandbytes and the like) are.
+        # Counters and indices are no weights; packed tensors (for example of bitsandbytes) are.
         if tensor.dim() < 2:
             return None
         raise UsageError(f"[from_transformers] {name}: expected float32, bfloat16 or float16, got {tensor.dtype}")

@@ -1,12 +1,13 @@
-"""What transformers calls scores: logits behind penalties, temperature and truncation."""
+# SPDX-License-Identifier: Apache-2.0
+"""Scores as transformers defines them: logits after penalties, temperature and truncation."""
 
 import numpy
 
 
 def processed_scores(logits: numpy.ndarray, prompt, ids, sampling: dict) -> numpy.ndarray:
-    """float32 (n, vocabulary): row i of `logits`, which `ids[i]` was taken from, with -inf for tokens
-    that could not be drawn. The steps are those of outrider.SamplingParams, in their order; without a
-    temperature (greedy) only the repetition penalty is one."""
+    """float32 (n, vocabulary): row i of `logits`, from which `ids[i]` was drawn, with -inf for
+    tokens that could not be drawn. The steps are those of outrider.SamplingParams, in their order;
+    without a temperature (greedy) the only step is the repetition penalty."""
     scores = numpy.array(logits, dtype=numpy.float32)
     for step, row in enumerate(scores):
         _penalise(row, numpy.concatenate([numpy.asarray(prompt), numpy.asarray(ids[:step])]),
@@ -26,7 +27,7 @@ def _penalise(row: numpy.ndarray, seen: numpy.ndarray, penalty: float) -> None:
 
 
 def _cut(row: numpy.ndarray, top_k: int, top_p: float, min_p: float) -> None:
-    # The likeliest first; of those that tie, the lowest id.
+    # The likeliest first; among ties, the lowest id.
     order = numpy.argsort(-row, kind="stable")
     n_kept = min(top_k, len(row)) if top_k > 0 else len(row)
     if top_p < 1 or min_p > 0:
@@ -34,7 +35,7 @@ def _cut(row: numpy.ndarray, top_k: int, top_p: float, min_p: float) -> None:
         probs = numpy.exp(kept - kept[0])
         probs /= probs.sum()
         if top_p < 1:
-            # The fewest that hold the mass: those before which less than it has been gathered.
+            # The fewest tokens with the mass: each is preceded by less than top_p.
             n_kept = int(numpy.count_nonzero(numpy.cumsum(probs) - probs < top_p))
         if min_p > 0:
             n_kept = min(n_kept, int(numpy.count_nonzero(probs[:n_kept] >= min_p * probs[0])))

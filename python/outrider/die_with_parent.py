@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program that ends when the process which started it does: PARENT PROGRAM ARGUMENTS...
 
-A script of its own, run in a process that has done nothing else: what has to be done between
-fork and exec, without Python code in a forked copy of a process with threads. Linux alone.
+This is a separate script in a fresh process. It does the work between fork and exec without running
+Python code in a forked copy of a process with threads. Linux only.
 """
 
 import ctypes
@@ -16,7 +17,7 @@ def main() -> None:
     parent, program = int(sys.argv[1]), sys.argv[2:]
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
-    # It may have died before the call.
+    # The parent may have died before the call.
     if os.getppid() != parent:
         sys.exit(1)
     os.execv(program[0], program)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """outrider.generate(): everything in one call."""
 
 from __future__ import annotations
@@ -7,7 +8,17 @@ from typing import Any, Optional, Union
 
 from ._outrider import Generator, Model, SamplingParams, UsageError, escape_spec_value
 
-_MODEL = ("weights", "kv", "threads", "kernels", "kv_memory", "experts", "experts_memory", "progress")
+_MODEL = (
+    "weights",
+    "kv",
+    "threads",
+    "kernels",
+    "kv_memory",
+    "experts",
+    "experts_memory",
+    "device",
+    "progress",
+)
 _SPECULATION = ("drafter", "rule", "tree", "verify", "adaptive", "drafter_options")
 _SAMPLING = (
     "temperature",
@@ -27,15 +38,14 @@ def generate(
     draft: Union[None, str, os.PathLike] = None,
     **keywords: Any,
 ) -> Any:
-    """Loads what is needed and continues a prompt, or a list of prompts.
+    """Loads the models and continues a prompt, or a list of prompts.
 
-    model: a path, or a Model that is there already.
-    prompt: a text, ids, or a list of texts or ids.
-    draft: the path of a smaller model of the same vocabulary, which drafts.
-    Keywords: those of Model, Generator, SamplingParams and Generator.generate().
+    model: a path, or a Model already loaded. prompt: a text, ids, or a list of texts or ids. draft:
+    the path of a smaller model with the same vocabulary, which drafts. Keywords: those of Model,
+    Generator, SamplingParams and Generator.generate().
 
-    Returns a Result, or a list of Results. Who generates often makes a Generator once: this loads
-    the models anew at each call.
+    Returns a Result, or a list of Results. Each call loads the models again: for repeated use,
+    create one Generator.
     """
 
     def take(names):

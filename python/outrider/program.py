@@ -1,4 +1,5 @@
-"""The program `outrider`, which the package brings along."""
+# SPDX-License-Identifier: Apache-2.0
+"""The program `outrider`, which is part of the package."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from ._outrider import Error
 
 
 def path() -> Path:
-    """Where the program is. Raises Error where this build has none."""
+    """The path of the program. Raises Error if this build has none."""
     program = Path(__file__).parent / "bin" / "outrider"
     if not os.access(program, os.X_OK):
         raise Error(f"[find program] {program}: expected the program outrider, got none")
@@ -19,7 +20,7 @@ def path() -> Path:
 
 
 def run(arguments: Optional[Sequence[str]] = None) -> NoReturn:
-    """Becomes the program, with these arguments (those of Python itself where there are none)."""
+    """Replaces this process by the program, with these arguments (by default those of Python itself)."""
     program = path()
     words = sys.argv[1:] if arguments is None else arguments
     sys.stdout.flush()

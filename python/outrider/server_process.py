@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`outrider serve` as a child of this process: for outrider.serve(), and for the replicas of outrider.ray."""
 
 from __future__ import annotations
@@ -16,48 +17,51 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from . import program as _program
 from ._outrider import Error, UsageError
 
-# What the server prints once it listens.
+# The line that the server prints once it listens.
 _LISTENS = re.compile(r" at (http://\S+) \(")
 
-# Those of an error's message. An end on an error prints one line, a start one line and each warning
-# about the model's files; the bound is for servers that run for months.
+# The number of lines kept for an error message. A failing server prints one line, a starting one
+# prints one line and each warning about the model's files. The bound is for servers that run for
+# months.
 _KEPT_LINES = 50
 
-# The server itself cuts off clients that do not read their answers for so long (docs/serve.md).
+# The server itself disconnects clients that do not read their answers for this time
+# (docs/serve.md).
 CLOSE_SECONDS = 30.0
 
-# A program that mpirun or srun started several times has a server in each of its processes. The
-# server must not take them for ranks of one model.
+# If mpirun or srun starts a program several times, each of its processes has a server. The server
+# must not take them for ranks of one model.
 _LAUNCHER_BEGINNINGS = ("OMPI_", "PMIX_", "PMI_")
 _LAUNCHER_NAMES = ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID")
 
 
 def _own_environment() -> dict:
-    """This process's, without what a launcher has put into it."""
+    """The environment of this process, without the variables of a launcher."""
     return {name: value for name, value in os.environ.items()
             if not name.startswith(_LAUNCHER_BEGINNINGS) and name not in _LAUNCHER_NAMES}
 
 
-# A file of 60 GB, read from a disk at 100 MB/s.
+# Enough for a file of 60 GB, read from a disk at 100 MB/s.
 START_SECONDS = 600.0
 
 
 class Server:
-    """A server that runs until close(), the end of a with block or the end of this process, whatever ends it.
+    """A server that runs until close(), the end of a with block or the end of this process,
+    whatever the cause.
 
-    Made by outrider.serve(). Any thread may use it.
+    Made by outrider.serve(). Thread-safe.
     """
 
     def __init__(self, arguments: Sequence[str], *, environment: Optional[Mapping[str, str]] = None,
                  seconds: float = START_SECONDS, on_line: Callable[[str], None] = lambda line: None,
                  on_death: Callable[[int], None] = lambda status: None,
                  program: Optional[Sequence[str]] = None):
-        """arguments: of the command. environment: beside this process's own, of which what mpirun and srun
-        set is left out. seconds: until it listens.
+        """arguments: of the command. environment: added to this process's own, without the
+        variables of mpirun and srun. seconds: the time limit until it listens.
 
-        on_line gets each line that the server writes. on_death is called with the exit status, once, if
-        the server ends without having been told to. Both are called from a thread. program: in the place
-        of `outrider serve`.
+        on_line gets each line that the server writes. on_death is called with the exit status,
+        once, if the server ends by itself. Both are called from a thread. program: used in place of
+        `outrider serve`.
         """
         words = [*(program or (str(_program.path()), "serve")), *arguments]
         self._on_line = on_line
@@ -68,7 +72,8 @@ class Server:
         self._lines: collections.deque = collections.deque(maxlen=_KEPT_LINES)
         self._has_started = threading.Event()
         self._is_known = threading.Event()  # it listens, or it has ended
-        # The kernel ends the server with the *thread* that started it: one that lives as long.
+        # The kernel ends the server with the *thread* that started it. This thread lives as long as
+        # the server.
         self._thread = threading.Thread(target=self._run, args=(words, {**_own_environment(), **(environment or {})}),
                                         daemon=True)
         self._thread.start()
@@ -84,7 +89,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it answers, "http://127.0.0.1:41234"; OpenAI's routes are below /v1."""
+        """The address of the server, "http://127.0.0.1:41234"; OpenAI's routes are below /v1."""
         return self._url
 
     @property
@@ -111,11 +116,11 @@ class Server:
         lines = self.log
         if lines:
             message += f": {lines}"
-        # The program's own status for a request that cannot be meant.
+        # The program's own status for invalid arguments.
         raise (UsageError if status == 2 else Error)(message)
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
-        """Ends the server: requests that run are answered first, for `timeout` seconds at most."""
+        """Ends the server: running requests are completed first, for at most `timeout` seconds."""
         self._is_closing = True
         self._has_started.wait()
         if self.is_alive():
@@ -135,13 +140,15 @@ class Server:
 
     def _run(self, words, environment) -> None:
         try:
-            # (Without an interpreter of its own, as in a program that embeds Python, nothing ties it to us.)
+            # (If there is no interpreter, as in a program that embeds Python, the server does not
+            # end with this process.)
             launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("die_with_parent.py")),
                         str(os.getpid())] if sys.executable else []
             self._process = subprocess.Popen(
                 [*launcher, *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE, text=True, errors="replace",
-                # Ctrl-C at the terminal is for this process, which ends the server in its own time.
+                # Ctrl-C at the terminal is for this process only, which ends the server in an
+                # orderly way.
                 start_new_session=True)
         except OSError as error:
             self._lines.append(str(error))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """outrider.serve(): the server of the command line, as a process of its own."""
 
 from __future__ import annotations
@@ -36,14 +37,13 @@ def serve(
 ) -> Server:
     """Starts `outrider serve` and waits until it listens.
 
-    model: a path; of a Model its path, which the server loads for itself.
-    drafter: a spec. host, port: where it listens; port 0 takes a free one.
-    timeout: seconds that loading may take.
-    flags: further flags of the command, with underscores: parallel=4, rule="exact",
-    weights="int8", also_drafter=["suffix"], trust_messages=True (docs/serve.md).
+    model: a path; for a Model its path, which the server loads itself. drafter: a spec. host, port:
+    where it listens; port 0 selects a free one. timeout: seconds that loading may take. flags:
+    further flags of the command, with underscores: parallel=4, rule="exact", weights="int8",
+    also_drafter=["suffix"], trust_messages=True (docs/serve.md).
 
     Returns a Server with .url and .close(); a with block closes it. Raises UsageError for flags
-    that the command refuses, Error where the server ends or does not listen in time.
+    that the command refuses, Error if the server ends or does not listen in time.
     """
     path = model.path if isinstance(model, Model) else os.fspath(model)
     if not os.path.exists(path):

@@ -1,10 +1,11 @@
-"""For those who come from Hugging Face transformers: its models, and its `generate`.
+# SPDX-License-Identifier: Apache-2.0
+"""For users of Hugging Face transformers: its models, and its `generate`.
 
     model = outrider.from_transformers(hf_model, tokenizer)
     generator = outrider.TransformersGenerator(outrider.Generator(model, drafter="suffix"))
     ids = generator.generate(**tokenizer(prompts, return_tensors="pt", padding=True), max_new_tokens=64)
 
-Neither transformers nor torch is imported here: what is given brings them along.
+This module imports neither transformers nor torch: the arguments come from them.
 """
 
 from outrider._transformers_generator import GenerateOutput, TransformersGenerator

@@ -1,8 +1,9 @@
-// What the files of the Python extension share. Each binds one part of the public headers by a
-// function that is named here and called in module.cc.
+// SPDX-License-Identifier: Apache-2.0
+// Declarations shared by the files of the Python extension. Each file binds one part of the public
+// headers by a function that is declared here and called in module.cc.
 //
-// The GIL: Python calls in with it. Whatever may take long (loading, a pass, waiting for a turn)
-// runs without it, and then no Python object is touched. gil.h says how it is given away and taken.
+// The GIL: calls from Python hold it. Operations that may take long (loading, a pass, waiting for a
+// turn) run without it and touch no Python object. gil.h describes how it is released and taken.
 #ifndef OUTRIDER_PYTHON_BINDINGS_H_
 #define OUTRIDER_PYTHON_BINDINGS_H_
 
@@ -25,7 +26,7 @@
 
 namespace outrider::python {
 
-void bind_errors(py::module_& module);  // first: the others may throw while they bind
+void bind_errors(py::module_& module);  // first: the others may throw during the binding
 void bind_tokenizer(py::module_& module);
 void bind_model(py::module_& module);
 void bind_sampling(py::module_& module);
@@ -35,39 +36,40 @@ void bind_own_drafter(py::module_& module);
 void bind_mask(py::module_& module);
 void bind_weights(py::module_& module);
 
-// A Python object that may be copied and dropped without the GIL.
+// A Python object that may be copied and destroyed without the GIL.
 using HeldObject = std::shared_ptr<PyObject>;
 inline HeldObject hold(py::object object) {
   return {object.release().ptr(), [](PyObject* held) {
             if (Py_IsInitialized() == 0)
-              return;  // the interpreter has gone, and all of its objects
+              return;  // the interpreter has ended, and its objects are gone
             const TakenGil taken;
             Py_DECREF(held);
           }};
 }
 
-// The ids of a list of ints, a tuple, or an array of integers of one dimension. Throws UsageError
-// for what is none of these, and for an id that is no 32-bit integer. The model checks the rest.
+// The ids of a list of ints, a tuple, or a one-dimensional array of integers. Throws UsageError for
+// any other object, and for an id that is no 32-bit integer. The model checks the rest.
 std::vector<TokenId> read_ids(const py::handle& ids);
 // A dict or a list as JSON; None as an empty text. A text is taken to be JSON already.
 std::string to_json(const py::handle& object);
-// bytes, bytearray or memoryview: sequences of integers that are no ids.
+// bytes, bytearray or memoryview: sequences of integers which are not ids.
 bool is_bytes(const py::handle& object);
 // A text in UTF-8. Throws TypeError for another type and UsageError for a lone surrogate, which
-// UTF-8 has no bytes for; `operation` and `object` are for the message.
+// cannot be encoded in UTF-8; `operation` and `object` are for the message.
 std::string read_text(const py::handle& text, const char* operation, const std::string& object);
-// A path as Python has it: text, bytes or an object with __fspath__. Throws UsageError for a lone
-// surrogate that stands for no byte.
+// A path in any form of Python: text, bytes or an object with __fspath__. Throws UsageError for a
+// lone surrogate that represents no byte.
 std::filesystem::path read_path(const py::handle& path, const char* operation);
-// Throws TypeError for what is no number, and UsageError for one beyond double's range.
+// Throws TypeError for an object that is no number, and UsageError for one beyond double's range.
 double read_number(const py::handle& value, const char* operation, const std::string& object);
-// An integer of lowest..highest. Throws TypeError for another type and UsageError for another one.
+// An integer in lowest..highest. Throws TypeError for another type and UsageError for an integer
+// out of range.
 std::int64_t read_integer(const py::handle& value, const char* operation, const std::string& object,
                           std::int64_t lowest, std::int64_t highest);
 std::uint64_t read_unsigned(const py::handle& value, const char* operation,
                             const std::string& object);
-// Whether it is one text's ids by its form: an array of one dimension, or a list whose first
-// element is an integer.
+// Whether it has the form of one text's ids: a one-dimensional array, or a list whose first element
+// is an integer.
 bool is_ids(const py::handle& object);
 
 // A member function for pybind11, which would call the member itself with None as a null pointer.
@@ -90,7 +92,7 @@ struct ByReference<Method> {
 template <auto Method>
 constexpr auto* by_reference = &ByReference<Method>::call;
 
-// An array that owns what the vector held: nothing is copied.
+// An array that takes over the vector's memory: nothing is copied.
 template <typename T>
 py::array_t<T> to_array(std::vector<T> values, std::vector<py::ssize_t> shape) {
   auto kept = std::make_unique<std::vector<T>>(std::move(values));
@@ -100,7 +102,7 @@ py::array_t<T> to_array(std::vector<T> values, std::vector<py::ssize_t> shape) {
   kept.release();
   return py::array_t<T>(std::move(shape), data, owner);
 }
-// The same of one dimension, and of what has to be copied.
+// The same for one dimension, and for data that must be copied.
 template <typename T>
 py::array_t<T> to_array(std::vector<T> values) {
   const auto n = static_cast<py::ssize_t>(values.size());

@@ -1,4 +1,5 @@
-// outrider.Error and outrider.UsageError, for the exceptions of their names.
+// SPDX-License-Identifier: Apache-2.0
+// outrider.Error and outrider.UsageError, for the exceptions of the same names.
 #include <cstring>
 
 #include "bindings.h"
@@ -7,7 +8,7 @@
 namespace outrider::python {
 namespace {
 
-// Live as long as the interpreter: translators are called until its end.
+// Live as long as the interpreter: translators are called until it ends.
 PyObject* error_type = nullptr;
 PyObject* usage_error_type = nullptr;
 
@@ -20,7 +21,7 @@ PyObject* make_type(py::module_& module, const char* name, const char* doc,
   return type;
 }
 
-// A file's name may be no UTF-8.
+// A file name may be invalid UTF-8.
 void raise(PyObject* type, const char* message) {
   const auto text = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
       message, static_cast<Py_ssize_t>(std::strlen(message)), "backslashreplace"));
@@ -47,7 +48,7 @@ void bind_errors(py::module_& module) {
       raise(error_type, error.what());
     }
   });
-  // pybind11's own is a RuntimeError. Local: other extensions keep theirs.
+  // pybind11's own translation is a RuntimeError. Local: other extensions keep theirs.
   py::register_local_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);

@@ -1,11 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.Generator, its streams and its results.
 #include "outrider/generate.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <exception>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +14,10 @@
 #include "outrider/spec_description.h"
 #include "own_drafter.h"
 #include "text_generator.h"
+#include "text_stream.h"
 
 namespace outrider::python {
 namespace {
-
-using Texts = std::vector<std::shared_ptr<Text>>;
 
 const char* name_of(TokenOrigin origin) {
   switch (origin) {
@@ -50,36 +47,6 @@ const char* name_of(FinishReason reason) {
   return "cancelled";
 }
 
-Texts start(TextGenerator& generator, std::vector<GenerateRequest> requests, bool keeps_tokens) {
-  check_signals();
-  const ReleasedGil released;
-  return generator.start(std::move(requests), keeps_tokens);
-}
-
-void end_left(TextGenerator& generator) {
-  const TextGenerator::Use use(generator);
-  const ReleasedGil released;
-  generator.end_left();
-}
-
-void finish(TextGenerator& generator, std::span<const std::shared_ptr<Text>> texts) {
-  const ReleasedGil released;
-  generator.finish(texts);
-}
-
-// One pass, and then what Python has to say: Ctrl-C, or that it ends.
-void step(TextGenerator& generator) {
-  {
-    const ReleasedGil released;
-    generator.step();
-  }
-  check_signals();
-}
-
-Result take_result(TextGenerator& generator, Text& text) {
-  return {std::move(text.result), generator.shared_model().model->summary().vocabulary_size};
-}
-
 py::object generate(TextGenerator& self, const py::object& prompts, const py::object& sampling,
                     const py::kwargs& keywords) {
   const GenerateArguments arguments =
@@ -94,98 +61,8 @@ py::object generate(TextGenerator& self, const py::object& prompts, const py::ob
   return list;
 }
 
-// A text under way. Leaving it, by close() or by forgetting it, cancels it.
-class Stream {
- public:
-  Stream(std::shared_ptr<TextGenerator> generator, std::shared_ptr<Text> text)
-      : generator_(std::move(generator)), text_(std::move(text)) {}
-  Stream(Stream&&) = default;
-  ~Stream() {
-    if (generator_ == nullptr) return;  // moved from
-    try {
-      close();
-    } catch (...) {
-      // A destructor has nobody to tell.
-    }
-  }
-
-  // StopIteration would say that the text is over. (PEP 479 has the same of Python's generators.)
-  Token next() {
-    try {
-      return next_token();
-    } catch (py::error_already_set& error) {
-      if (!error.matches(PyExc_StopIteration)) throw;
-      py::raise_from(error, PyExc_RuntimeError, "a callback raised StopIteration");
-      throw py::error_already_set();
-    }
-  }
-
-  // Where others run in the generator, or it is in use just now, a later step of theirs ends the
-  // text.
-  void close() {
-    if (text_->ended) return;
-    {
-      const ReleasedGil released;
-      generator_->cancel(*text_);
-    }
-    if (generator_->in_use()) return;
-    Turn& turn = generator_->shared_model().turn;
-    if (turn.is_mine()) {  // within a callback of another generator's pass
-      turn.leave([generator = generator_] { end_later(*generator); });
-      return;
-    }
-    end_left(*generator_);
-  }
-
-  // None of a text that goes on, and of one that ended in an error.
-  py::object result() {
-    if (!text_->ended || text_->failed) return py::none();
-    if (result_.is_none()) {
-      const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
-      result_ = py::cast(take_result(*generator_, *text_));
-    }
-    return result_;
-  }
-
- private:
-  static void end_later(TextGenerator& generator) {
-    try {
-      if (generator.in_use()) return;
-      const TextGenerator::Use use(generator);
-      generator.end_left();
-    } catch (...) {
-      // Nobody waits for these texts; the generator's next step goes on with them.
-    }
-  }
-
-  Token next_token() {
-    const CallInProgress call_in_progress;
-    const TextGenerator::Use use(*generator_);  // another thread's pass may bring tokens
-    while (text_->tokens.empty()) {
-      if (text_->ended) {
-        if (text_->error) std::rethrow_exception(std::exchange(text_->error, nullptr));
-        throw py::stop_iteration();
-      }
-      generator_->shared_model().turn.refuse_holder();  // the text goes on
-      try {
-        step(*generator_);
-      } catch (...) {
-        finish(*generator_, {&text_, 1});
-        throw;
-      }
-    }
-    Token token = std::move(text_->tokens.front());
-    text_->tokens.pop_front();
-    return token;
-  }
-
-  std::shared_ptr<TextGenerator> generator_;
-  std::shared_ptr<Text> text_;
-  py::object result_ = py::none();
-};
-
-Stream stream(const std::shared_ptr<TextGenerator>& self, const py::object& prompt,
-              const py::object& sampling, const py::kwargs& keywords) {
+TextStream stream(const std::shared_ptr<TextGenerator>& self, const py::object& prompt,
+                  const py::object& sampling, const py::kwargs& keywords) {
   const GenerateArguments arguments =
       read_arguments(*self->shared_model().model, sampling, keywords);
   if (!arguments.on_token.is_none()) {
@@ -195,11 +72,16 @@ Stream stream(const std::shared_ptr<TextGenerator>& self, const py::object& prom
   std::vector<GenerateRequest> requests =
       make_requests(*self->shared_model().model, prompt, arguments, is_one);
   if (!is_one) throw UsageError("stream", "prompt", "one prompt", "a list of prompts");
-  const TextGenerator::Use use(*self);
-  return {self, start(*self, std::move(requests), true).front()};
+  return {self, std::move(requests.front())};
 }
 
-// Its end waits for a turn, and must not hold the GIL then.
+Token next_token(TextStream& self) {
+  std::optional<Token> token = self.next();
+  if (!token) throw py::stop_iteration();
+  return *std::move(token);
+}
+
+// Its destructor waits for a turn, and must not hold the GIL meanwhile.
 struct WithoutGil {
   void operator()(TextGenerator* generator) const {
     if (PyGILState_Check() == 0) {
@@ -211,8 +93,8 @@ struct WithoutGil {
   }
 };
 
-// As the command line reads --tree and --verify: "auto" plans drafts, and is then judged by
-// "coupled", so that a seed gives the same text however deep drafts are.
+// Like the command line's --tree and --verify. "auto" plans drafts and verifies them by "coupled",
+// so that a seed gives the same text whatever the depth of drafts.
 SpeculationOptions read_speculation(const py::object& drafter, const py::str& rule_spec,
                                     const py::str& tree_spec, const py::str& verify_spec,
                                     bool adaptive) {
@@ -300,7 +182,8 @@ void bind_statistics(py::module_& module) {
                              by_reference<&GenerateStatistics::tokens_per_second>);
 }
 
-// Arrays that show a result's own memory, and keep it. Read-only: all of them show the same.
+// Arrays that are views of a result's own memory and keep it alive. Read-only, because all of them
+// share it.
 template <typename T>
 py::array_t<T> view(const py::object& self, const std::vector<T>& values,
                     std::vector<py::ssize_t> shape) {
@@ -347,16 +230,17 @@ void bind_result(py::module_& module) {
 }
 
 void bind_stream(py::module_& module) {
-  py::class_<Stream>(module, "Stream",
-                     "Tokens of one text as they are committed. Leaving the loop cancels the text; "
-                     "so do close() and the end of a with block.")
+  py::class_<TextStream>(
+      module, "Stream",
+      "Tokens of one text as they are committed. Leaving the loop cancels the text; "
+      "so do close() and the end of a with block.")
       .def("__iter__", [](const py::object& self) { return self; })
-      .def("__next__", by_reference<&Stream::next>)
+      .def("__next__", &next_token)
       .def("__enter__", [](const py::object& self) { return self; })
-      .def("__exit__", [](Stream& self, const py::args& /*error*/) { self.close(); })
-      .def("close", by_reference<&Stream::close>, "Cancels the text, if it has not ended.")
+      .def("__exit__", [](TextStream& self, const py::args& /*error*/) { self.close(); })
+      .def("close", by_reference<&TextStream::close>, "Cancels the text, if it has not ended.")
       .def_property_readonly(
-          "result", by_reference<&Stream::result>,
+          "result", by_reference<&TextStream::result>,
           "The Result once the text ended; None before, and where it ended in an error.");
 }
 
@@ -403,50 +287,11 @@ void bind_generator(py::module_& module) {
             const ReleasedGil released;
             return self.rule_scope() == RuleScope::prefix ? "prefix" : "round";
           },
-          "\"prefix\" or \"round\": what the rule's law depends on.");
+          "\"prefix\" or \"round\": what the rule's distribution depends on.");
   bind_chat(module, generator);
 }
 
 }  // namespace
-
-std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> requests,
-                        const py::object& on_token, bool is_one) {
-  const CallInProgress call_in_progress;
-  const bool tells = !on_token.is_none();
-  const TextGenerator::Use use(generator);
-  const Texts texts = start(generator, std::move(requests), tells);
-  const auto tell = [&](Text& text, std::size_t index) {
-    while (!text.tokens.empty()) {
-      Token token = std::move(text.tokens.front());
-      text.tokens.pop_front();
-      if (is_one) {
-        call(on_token, std::move(token));
-      } else {
-        call(on_token, std::move(token), index);
-      }
-    }
-  };
-  const auto is_done = [](const auto& text) { return text->ended.load(); };
-  try {
-    while (!std::all_of(texts.begin(), texts.end(), is_done)) {
-      step(generator);
-      for (std::size_t i = 0; tells && i < texts.size(); ++i) tell(*texts[i], i);
-      for (const auto& text : texts) {
-        if (text->error) std::rethrow_exception(text->error);
-      }
-    }
-  } catch (...) {
-    finish(generator, texts);
-    throw;
-  }
-  {
-    const ReleasedGil released;
-    generator.end_left();  // streams that others closed meanwhile
-  }
-  std::vector<Result> results;
-  for (const auto& text : texts) results.push_back(take_result(generator, *text));
-  return results;
-}
 
 void bind_generate(py::module_& module) {
   bind_token(module);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "generate_arguments.h"
 
 #include <cmath>
@@ -106,7 +107,7 @@ const Keyword kKeywords[] = {
      }},
 };
 
-// Prompts, each a text or ids.
+// A list of prompts, each a text or ids.
 std::vector<py::object> list_prompts(const py::object& prompts, bool& is_one) {
   is_one = py::isinstance<py::str>(prompts) || is_ids(prompts);
   if (is_one) return {prompts};
@@ -191,7 +192,7 @@ std::vector<GenerateRequest> make_requests(const Model& model, const py::object&
   for (std::size_t i = 0; i < list.size(); ++i) {
     GenerateRequest request{.options = arguments.options};
     request.options.seed = arguments.seeds[arguments.seeds.size() == 1 ? 0 : i];
-    // An answer's beginning has no special tokens around it.
+    // The beginning of an answer has no special tokens around it.
     const bool add_special = request.options.add_special;
     request.prompt = encode(tokenizer, list[i], add_special && !has_encoder_prompt);
     if (has_encoder_prompt) {

@@ -1,4 +1,5 @@
-// What the keywords of generate(), stream() and chat() ask for.
+// SPDX-License-Identifier: Apache-2.0
+// The keyword arguments of generate(), stream() and chat().
 #ifndef OUTRIDER_PYTHON_GENERATE_ARGUMENTS_H_
 #define OUTRIDER_PYTHON_GENERATE_ARGUMENTS_H_
 
@@ -13,9 +14,9 @@
 namespace outrider::python {
 
 struct GenerateArguments {
-  GenerateOptions options;                 // of all texts, but for the seed
-  std::vector<std::uint64_t> seeds = {0};  // one: of all texts; else one for each
-  const Model* model = nullptr;            // that they were read for
+  GenerateOptions options;                 // of all texts, except the seed
+  std::vector<std::uint64_t> seeds = {0};  // one for all texts, or one for each
+  const Model* model = nullptr;            // the model for which they were read
   py::object encoder_prompt = py::none();
   py::object on_token = py::none();
 };
@@ -28,7 +29,7 @@ GenerateArguments read_arguments(const Model& model, const py::object& sampling,
 std::vector<std::string> argument_names();
 
 // One request for each prompt. `prompts` is a text, the ids of one, or a list or two-dimensional
-// array of these; is_one says that it was one prompt.
+// array of these; is_one tells whether it was one prompt.
 std::vector<GenerateRequest> make_requests(const Model& model, const py::object& prompts,
                                            const GenerateArguments& arguments, bool& is_one);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "gil.h"
 
 #include <cxxabi.h>
@@ -10,19 +11,19 @@
 namespace outrider::python {
 namespace {
 
-// How long the end of Python waits for daemon threads' passes, behind which their calls end. The
+// How long the end of Python waits for passes of daemon threads, after which their calls end. The
 // longest passes are those of prompts, of 256 rows. 64 rows of a model of 1.5 billion weights take
-// 0.36 s on two processors (docs/performance.md: 10.7 times 34 ms), and four times as many rows
-// four times as long: 1.5 s. A thread that takes longer stays where it is.
+// 0.36 s on two processors (docs/performance.md: 10.7 times 34 ms). Four times as many rows take
+// four times as long: 1.5 s. A thread that takes longer stays blocked.
 constexpr std::chrono::seconds kLongestWait(2);
-// Between looks at a counter.
+// The time between reads of a counter.
 constexpr std::chrono::milliseconds kPause(1);
 
 std::atomic<int> n_calls{0};   // objects of CallInProgress
-std::atomic<int> n_taking{0};  // threads that wait for the GIL, and have it next
+std::atomic<int> n_taking{0};  // threads that wait for the GIL and will take it next
 std::atomic<bool> ends{false};
 std::atomic<bool> ended{false};
-std::atomic<std::thread::id> last_thread{};  // that ends Python
+std::atomic<std::thread::id> last_thread{};  // the thread that ends Python
 
 bool is_last() { return last_thread.load() == std::this_thread::get_id(); }
 
@@ -30,8 +31,8 @@ bool is_last() { return last_thread.load() == std::this_thread::get_id(); }
   while (true) ::pause();
 }
 
-// Before the GIL is taken. Either the hook sees this thread in n_taking, and waits, or the thread
-// sees that Python has ended: each writes its own variable before it reads the other's.
+// Called before the GIL is taken. Either the hook sees this thread in n_taking and waits, or the
+// thread sees that Python has ended: each writes its own variable before it reads the other's.
 void announce() {
   ++n_taking;
   if (!ended || is_last()) return;
@@ -44,7 +45,7 @@ void leave() {
   ends = true;
   const auto latest = std::chrono::steady_clock::now() + kLongestWait;
   const auto is_late = [&] { return std::chrono::steady_clock::now() >= latest; };
-  // Looked at with the GIL: a thread that ends a call and begins another one has it in between.
+  // Read while the GIL is held: a thread that ends one call and begins another holds it in between.
   while (n_calls != 0 && !is_late()) {
     PyThreadState* const thread = PyEval_SaveThread();
     while (n_calls != 0 && !is_late()) std::this_thread::sleep_for(kPause);
@@ -80,7 +81,7 @@ TakenGil::TakenGil() {
 void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   if (ends && !is_last()) {
-    PyErr_SetNone(PyExc_SystemExit);  // threading says nothing of it
+    PyErr_SetNone(PyExc_SystemExit);  // threading prints nothing about it
     throw py::error_already_set();
   }
 }
@@ -99,7 +100,7 @@ py::object call_with(const py::handle& callable, const py::tuple& arguments) {
 }
 
 void leave_at_exit() {
-  // A forked child has none of the threads that are counted.
+  // A forked child has none of the counted threads.
   const auto hook = [process = ::getpid()] {
     if (::getpid() == process) leave();
   };

@@ -1,9 +1,10 @@
-// The GIL, given away and taken, until the process ends.
+// SPDX-License-Identifier: Apache-2.0
+// Releasing and taking the GIL until the process ends.
 //
-// Python ends daemon threads where they come to take the GIL: up to 3.13 by unwinding their stacks
-// (pthread_exit), and where C++ has frames on them, std::terminate ends the process. A hook of
-// atexit therefore lets the threads come out of the engine first, and whoever has not come out when
-// it returns never takes the GIL again. All files take and release it by the classes here, not by
+// Python ends daemon threads when they try to take the GIL. Up to 3.13 it unwinds their stacks
+// (pthread_exit); if these have C++ frames, std::terminate ends the process. A hook of atexit
+// therefore lets threads leave the engine first. Threads that are still inside when the hook
+// returns never take the GIL again. All files take and release the GIL by the classes here, not by
 // pybind11's.
 #ifndef OUTRIDER_PYTHON_GIL_H_
 #define OUTRIDER_PYTHON_GIL_H_
@@ -17,7 +18,7 @@ namespace outrider::python {
 namespace py = pybind11;
 
 // A call of the engine, which ends soon once Python ends (check_signals): the hook waits for it.
-// Made and dropped with the GIL.
+// Constructed and destroyed while the GIL is held.
 class CallInProgress {
  public:
   CallInProgress();
@@ -26,11 +27,11 @@ class CallInProgress {
   CallInProgress& operator=(const CallInProgress&) = delete;
 };
 
-// While it lives, this thread, which had the GIL, has it no more.
+// During its life this thread, which held the GIL, does not hold it.
 class ReleasedGil {
  public:
   ReleasedGil();
-  // Does not return where Python has ended meanwhile.
+  // Does not return if Python has ended meanwhile.
   ~ReleasedGil();
   ReleasedGil(const ReleasedGil&) = delete;
   ReleasedGil& operator=(const ReleasedGil&) = delete;
@@ -40,10 +41,10 @@ class ReleasedGil {
   PyThreadState* thread_;
 };
 
-// While it lives, this thread has the GIL; it may have had it before.
+// During its life this thread holds the GIL; it may have held it before.
 class TakenGil {
  public:
-  // Does not return where Python has ended.
+  // Does not return if Python has ended.
   TakenGil();
   ~TakenGil() { PyGILState_Release(before_); }
   TakenGil(const TakenGil&) = delete;
@@ -53,14 +54,15 @@ class TakenGil {
   PyGILState_STATE before_;
 };
 
-// Between passes, with the GIL: throws what a signal's handler raises, and SystemExit once Python
-// ends, in all threads but the one that ends it.
+// Called between passes with the GIL held: throws the exception of a signal handler, and SystemExit
+// once Python ends, in all threads except the one that ends it.
 void check_signals();
 
-// Whether Python has ended for all threads but one. What other threads had in use stays so.
+// Whether Python has ended for all threads but one. Objects in use by the other threads stay in
+// use.
 bool has_ended();
 
-// Calls with the GIL, as `callable(arguments...)`. Does not return where Python ends the thread
+// Calls `callable(arguments...)` with the GIL held. Does not return if Python ends the thread
 // within the call: nothing below it on the stack is unwound.
 py::object call_with(const py::handle& callable, const py::tuple& arguments);
 template <typename... Arguments>

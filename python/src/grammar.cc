@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.Grammar.
 #include "outrider/grammar.h"
 
@@ -6,7 +7,7 @@
 namespace outrider::python {
 namespace {
 
-// Nothing that is bound changes a grammar; pybind11 knows no pointers to const.
+// No bound function changes a grammar; pybind11 has no holders of const pointers.
 using Held = std::shared_ptr<Grammar>;
 Held held(const std::shared_ptr<const Grammar>& grammar) {
   return std::const_pointer_cast<Grammar>(grammar);

@@ -1,4 +1,5 @@
-// Masks written in Python: callables that are given a MaskedText and say which tokens may follow.
+// SPDX-License-Identifier: Apache-2.0
+// Masks written in Python: callables that get a MaskedText and return which tokens may follow.
 #include "mask.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace outrider::python {
 namespace {
 
-// What Python has of a place: a copy, which it may keep.
+// Python's view of a position: a copy, which it may keep.
 struct Place {
   py::array_t<TokenId> tokens;
   std::size_t n_prompt = 0;
@@ -30,7 +31,7 @@ constexpr const char* kExpected =
   throw UsageError("follow mask", "mask", kExpected, got);
 }
 
-// As many words as there are, one after the other.
+// Copies as many words as there are, in order.
 void read_bits(const py::array& array, std::span<std::uint32_t> allowed) {
   const auto words = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>(array);
   if (static_cast<std::size_t>(words.size()) != allowed.size()) {
@@ -44,7 +45,7 @@ void set(std::span<std::uint32_t> allowed, std::size_t id) {
   allowed[id / 32] |= std::uint32_t{1} << (id % 32);
 }
 
-// Of rows of logits and of tokens, of which a model may have fewer.
+// Widths of rows of logits and of tokens. A model may have fewer tokens than logits.
 struct Widths {
   std::size_t n_rows = 0;
   std::size_t n_tokens = 0;
@@ -62,9 +63,9 @@ void read_flags(const py::array& array, const Widths& widths, std::span<std::uin
   }
 }
 
-// Booleans or bits, which are 32-bit integers in rows of whatever shape (xgrammar's is (1, words)).
+// Booleans, or bits packed in 32-bit integers, in an array of any shape (xgrammar's is (1, words)).
 void read_array(const py::object& object, const Widths& widths, std::span<std::uint32_t> allowed) {
-  const py::array array(object);  // what converting throws comes out
+  const py::array array(object);  // exceptions of the conversion propagate
   const char kind = array.dtype().kind();
   if (kind == 'b') return read_flags(array, widths, allowed);
   if (!array.dtype().attr("isnative").cast<bool>()) {
@@ -76,7 +77,7 @@ void read_array(const py::object& object, const Widths& widths, std::span<std::u
   refuse("an array of " + std::string(py::str(array.dtype())));
 }
 
-// false: all tokens.
+// False if all tokens are allowed.
 bool read_mask(const py::object& object, const Widths& widths, std::span<std::uint32_t> allowed) {
   if (object.is_none()) return false;
   const bool is_list = py::isinstance<py::list>(object) || py::isinstance<py::tuple>(object) ||

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Masks written in Python, as the engine sees them.
 #ifndef OUTRIDER_PYTHON_MASK_H_
 #define OUTRIDER_PYTHON_MASK_H_
@@ -8,8 +9,8 @@
 
 namespace outrider::python {
 
-// Of a callable, for texts of the model, which may be copied and dropped without the GIL; none of
-// None. Throws TypeError for another object.
+// The mask of a callable, for texts of the model; it may be copied and destroyed without the GIL.
+// Empty for None. Throws TypeError for another object.
 TokenMask to_mask(const py::handle& object, const Model& model);
 
 }  // namespace outrider::python

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.Model and outrider.ModelSummary.
 #include "outrider/model.h"
 
@@ -27,6 +28,8 @@ void bind_summary(py::module_& module) {
                            "What a model is and takes. Sizes in bytes, context_length in tokens.")
       .def_readonly("architecture", &ModelSummary::architecture)
       .def_readonly("kernels", &ModelSummary::kernels, "The kernel table in use.")
+      .def_readonly("device", &ModelSummary::device,
+                    "What passes run on, by its driver's name; empty: the processor.")
       .def_readonly("threads", &ModelSummary::threads, "Of a pass, at most.")
       .def_readonly("n_parameters", &ModelSummary::n_parameters)
       .def_readonly("vocabulary_size", &ModelSummary::vocabulary_size, "The width of logits.")
@@ -57,7 +60,7 @@ void bind_summary(py::module_& module) {
 std::shared_ptr<SharedModel> load_shared(
     ModelOptions options, const py::object& progress,
     const std::function<std::shared_ptr<const Model>(const ModelOptions&)>& load) {
-  // What is thrown here comes out of load().
+  // Exceptions thrown here leave load().
   options.progress = [&progress](double share) {
     const TakenGil taken;
     check_signals();
@@ -90,9 +93,12 @@ ModelOptions read_model_options(const py::dict& keywords) {
           read_integer(value, "load model", name, 0, std::numeric_limits<int>::max()));
     } else if (name == "kernels") {
       options.kernels = read_text(value, "load model", name);
+    } else if (name == "device") {
+      options.device = read_text(value, "load model", name);
     } else {
       throw UsageError("load model", "keyword",
-                       "one of weights kv kv_memory experts experts_memory threads kernels", name);
+                       "one of weights kv kv_memory experts experts_memory threads kernels device",
+                       name);
     }
   }
   return options;
@@ -111,6 +117,10 @@ void bind_model(py::module_& module) {
            "kv: \"f32\", \"bf16\" or \"int8\"; empty: f32 for f32 weights, else bf16.\n"
            "threads: of a pass; 0: all processors that the process may run on.\n"
            "kernels: a kernel table by name; empty: the fastest.\n"
+           "device: where passes run: a device that outrider devices lists (\"vulkan:0\"), or "
+           "\"vulkan\", the first that is no software; empty: the processor. The bits are the "
+           "same. Dense models alone, weights int8 or int4. A drafter's model runs there as well, "
+           "unless drafter_options say otherwise.\n"
            "kv_memory: most bytes of keys and values; 0: no bound.\n"
            "experts: \"memory\" or \"mapped\"; experts_memory: bytes for those that are mapped.\n"
            "progress: called with the share that is loaded, 0 to 1.\n\n"
@@ -122,7 +132,8 @@ void bind_model(py::module_& module) {
                              })
       .def_property_readonly("tokenizer",
                              [](const SharedModel& self) {
-                               // Held by the model, which it holds in turn.
+                               // A shared pointer to a member of the model, which keeps the model
+                               // alive.
                                return std::shared_ptr<Tokenizer>(
                                    self.model, const_cast<Tokenizer*>(&self.model->tokenizer()));
                              })

@@ -1,12 +1,13 @@
-// outrider._outrider: the engine's public headers for Python. The package outrider/ puts what
-// Python writes better around it.
+// SPDX-License-Identifier: Apache-2.0
+// outrider._outrider: the engine's public headers for Python. The package outrider/ adds the parts
+// that are better written in Python.
 #include "bindings.h"
 
 namespace outrider::python {
 namespace {
 
-// Class.__new__(Class) has an object without a value. pybind11 gives it memory of this function
-// when it is first used, which nobody fills.
+// Class.__new__(Class) makes an object without a value. At the object's first use pybind11 would
+// allocate memory by this function, and nothing would initialise it.
 void* refuse_unmade(std::size_t /*n_bytes*/) {
   throw py::type_error("an object of outrider whose __init__ was not called");
 }
@@ -26,8 +27,9 @@ void refuse_unmade_objects(const py::module_& module) {
 PYBIND11_MODULE(_outrider, module) {
   using namespace outrider::python;
   module.doc() = "The engine of the package outrider.";
-  // NumPy's functions, once. Else the first array of the process looks for them behind a lock that
-  // it holds while it waits for the GIL: two threads that make one at a time would wait for ever.
+  // Loads NumPy's functions once. Otherwise the first array of the process looks them up under a
+  // lock, and waits for the GIL while it holds the lock. Two threads that both make an array would
+  // then wait forever.
   py::detail::npy_api::get();
   bind_errors(module);
   bind_tokenizer(module);

@@ -1,5 +1,5 @@
-// Drafters written in Python: objects with propose() and, where they want them, begin(), observe()
-// and end().
+// SPDX-License-Identifier: Apache-2.0
+// Drafters written in Python: objects with propose() and, optionally, begin(), observe() and end().
 #include "own_drafter.h"
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace outrider::python {
 namespace {
 
-// What Python has of a text: a copy, which it may keep.
+// Python's view of a text: a copy, which it may keep.
 struct TextOfDrafter {
   std::int64_t id = 0;
   py::array_t<TokenId> tokens;
@@ -21,11 +21,11 @@ struct TextOfDrafter {
 
 TextOfDrafter to_python(const OwnText& text) { return {text.id, to_array(text.tokens)}; }
 
-// A law's numbers, and the TokenLaw over them.
-struct Law {
+// The numbers of a distribution, and the TokenDistribution that refers to them.
+struct HeldDistribution {
   py::array_t<TokenId> ids;
   py::array_t<double> probs;
-  TokenLaw view() const {
+  TokenDistribution view() const {
     return {.ids = {ids.data(), static_cast<std::size_t>(ids.size())},
             .probs = {probs.data(), static_cast<std::size_t>(probs.size())}};
   }
@@ -33,20 +33,20 @@ struct Law {
 
 py::array_t<double> read_probs(const py::handle& object) {
   using Probs = py::array_t<double, py::array::c_style | py::array::forcecast>;
-  const Probs probs(py::reinterpret_borrow<py::object>(object));  // what it throws comes out
+  const Probs probs(py::reinterpret_borrow<py::object>(object));  // its exceptions propagate
   if (probs.ndim() != 1) {
-    throw UsageError("own drafter", "law", "probabilities of one dimension",
+    throw UsageError("own drafter", "distribution", "probabilities of one dimension",
                      std::to_string(probs.ndim()) + " dimensions");
   }
   return probs;
 }
 
 // (ids, probs), or an array of the probabilities of all tokens.
-Law read_law(const py::handle& object) {
+HeldDistribution read_distribution(const py::handle& object) {
   if (py::isinstance<py::tuple>(object) || py::isinstance<py::list>(object)) {
     const auto pair = py::reinterpret_borrow<py::sequence>(object);
     if (pair.size() != 2) {
-      throw UsageError("own drafter", "law", "(ids, probs), or an array of probabilities",
+      throw UsageError("own drafter", "distribution", "(ids, probs), or an array of probabilities",
                        "a list of " + std::to_string(pair.size()));
     }
     return {to_array(read_ids(py::object(pair[0]))), read_probs(py::object(pair[1]))};
@@ -62,7 +62,7 @@ Law read_law(const py::handle& object) {
   return {to_array(std::move(ids)), to_array(std::move(probs))};
 }
 
-// A draft that is under way: for the call of propose() that it was given to.
+// A draft in progress; valid only during the call of propose() that got it.
 class DraftOfCall {
  public:
   explicit DraftOfCall(OwnDraft& draft) : draft_(&draft) {}
@@ -79,17 +79,17 @@ class DraftOfCall {
   OwnDraft* draft_;
 };
 
-int add(const DraftOfCall& self, int parent, TokenId token, const py::object& law) {
-  if (law.is_none()) return self.get().add(parent, token);
-  return self.get().add(parent, token, read_law(law).view());
+int add(const DraftOfCall& self, int parent, TokenId token, const py::object& dist) {
+  if (dist.is_none()) return self.get().add(parent, token);
+  return self.get().add(parent, token, read_distribution(dist).view());
 }
 
-py::tuple draw(const DraftOfCall& self, int parent, const py::object& law) {
-  const OwnDraft::Drawn drawn = self.get().draw(parent, read_law(law).view());
+py::tuple draw(const DraftOfCall& self, int parent, const py::object& dist) {
+  const OwnDraft::Drawn drawn = self.get().draw(parent, read_distribution(dist).view());
   return py::make_tuple(drawn.node, drawn.token);
 }
 
-// What propose() returned: None, or ids to add in a row.
+// The value that propose() returned: None, or ids to add as a chain.
 void add_chain(OwnDraft& draft, const py::object& returned) {
   if (returned.is_none()) return;
   int node = -1;
@@ -124,14 +124,14 @@ class PythonDrafter final : public OwnDrafter {
     if (has("observe")) call(method("observe"), to_python(text), to_array(accepted));
   }
 
-  // Nobody waits for it: an error goes where Python sends those of destructors.
+  // There is no caller to report to: an error goes where Python sends those of destructors.
   void end(std::int64_t id) noexcept override {
     const TakenGil taken;
     try {
       if (has("end")) call(method("end"), id);
     } catch (py::error_already_set& error) {
       error.discard_as_unraisable("a drafter's end()");
-    } catch (const std::exception&) {  // of no memory for the call
+    } catch (const std::exception&) {  // not enough memory for the call
     }
   }
 
@@ -165,26 +165,29 @@ void bind_own_drafter(py::module_& module) {
       "One round's draft of a text: a tree of tokens, in the order in which they are added. Node i "
       "is the i-th of them, from 0; -1 is the text's last token. It is there for one call of "
       "propose(). What cannot be added raises Error, and the draft stays as it was.")
-      .def_property_readonly("most_depth",
-                             [](const DraftOfCall& self) { return self.get().most_depth(); })
-      .def_property_readonly("most_nodes",
-                             [](const DraftOfCall& self) { return self.get().most_nodes(); })
+      .def_property_readonly("max_depth",
+                             [](const DraftOfCall& self) { return self.get().max_depth(); })
+      .def_property_readonly("max_nodes",
+                             [](const DraftOfCall& self) { return self.get().max_nodes(); })
       .def_property_readonly(
           "is_chain", [](const DraftOfCall& self) { return self.get().is_chain(); },
           "Whether each node but the first has to be the child of the one before it.")
       .def_property_readonly("vocabulary_size",
                              [](const DraftOfCall& self) { return self.get().vocabulary_size(); })
       .def("__len__", [](const DraftOfCall& self) { return self.get().n_nodes(); })
-      .def("add", &add, py::arg("parent"), py::arg("token"), py::arg("law") = py::none(),
-           "Adds a token behind `parent` and returns its node. Without a law it was chosen; with "
-           "one, the drafter drew it from that law by random numbers of its own.\n\n"
-           "law: (ids, probs), or an array of the probabilities of all tokens. It has to be what "
+      .def("add", &add, py::arg("parent"), py::arg("token"), py::arg("distribution") = py::none(),
+           "Adds a token behind `parent` and returns its node. Without a distribution it was "
+           "chosen; with "
+           "one, the drafter drew it from that distribution by random numbers of its own.\n\n"
+           "distribution: (ids, probs), or an array of the probabilities of all tokens. It has to "
+           "be what "
            "the token was really drawn from, given all nodes before it, and every token that was "
-           "drawn has to be added: nothing can check that, and sampled texts follow another law "
+           "drawn has to be added: nothing can check that, and sampled texts follow another "
+           "distribution "
            "where it is not so.")
-      .def(
-          "draw", &draw, py::arg("parent"), py::arg("law"),
-          "Draws a token from the law, by the request's seed, and adds it. Returns (node, token).");
+      .def("draw", &draw, py::arg("parent"), py::arg("distribution"),
+           "Draws a token from the distribution, by the request's seed, and adds it. Returns "
+           "(node, token).");
 }
 
 }  // namespace outrider::python

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drafters written in Python, as the engine sees them.
 #ifndef OUTRIDER_PYTHON_OWN_DRAFTER_H_
 #define OUTRIDER_PYTHON_OWN_DRAFTER_H_
@@ -9,8 +10,8 @@
 
 namespace outrider::python {
 
-// Of an object with a method propose(). Throws TypeError for another. It may be dropped without the
-// GIL.
+// The drafter of an object with a method propose(). Throws TypeError for another object. It may be
+// destroyed without the GIL.
 std::shared_ptr<OwnDrafter> to_own_drafter(const py::object& object);
 
 }  // namespace outrider::python

@@ -1,4 +1,5 @@
-// Ids, conversations and schemas as Python writes them.
+// SPDX-License-Identifier: Apache-2.0
+// Ids, conversations and schemas in Python's notation.
 #include <cstdint>
 #include <limits>
 
@@ -33,13 +34,13 @@ std::vector<TokenId> read_array(const py::array& array) {
     refuse(std::string("an array of ") + std::string(py::str(array.dtype())) + " of " +
            std::to_string(array.ndim()) + " dimensions");
   }
-  if (kind == 'u') {  // those of 64 bits may be too large for signed ones
+  if (kind == 'u') {  // 64-bit values may be too large for signed integers
     const auto values = py::array_t<std::uint64_t, py::array::forcecast>(array);
     std::vector<TokenId> ids;
     ids.reserve(static_cast<std::size_t>(values.size()));
     for (py::ssize_t i = 0; i < values.size(); ++i) {
-      constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-      if (values.at(i) > kMost) refuse("the id " + std::to_string(values.at(i)));
+      constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+      if (values.at(i) > kMax) refuse("the id " + std::to_string(values.at(i)));
       ids.push_back(to_id(static_cast<std::int64_t>(values.at(i))));
     }
     return ids;
@@ -59,7 +60,7 @@ std::vector<TokenId> read_ids(const py::handle& ids) {
     refuse(type_name(ids));
   }
   std::vector<TokenId> read;
-  // (A handle would not do: a range makes its elements, and the loop holds none of them.)
+  // (A handle would not do: a range creates its elements, and the loop would not keep them alive.)
   for (const py::object id : py::reinterpret_borrow<py::sequence>(ids)) {
     if (!is_integer(id)) refuse("a list with " + type_name(id));
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(id.ptr()));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.SamplingParams.
 #include "outrider/sampling.h"
 
@@ -37,8 +38,8 @@ Bias read_bias(const py::handle& value) {
   return bias;
 }
 
-// Each field by its name in Python, which messages say. What a type holds is checked here, and
-// narrower ranges by the engine, where the parameters are used.
+// Each field under its Python name, which messages use. The range of the type is checked here;
+// narrower ranges are checked by the engine when the parameters are used.
 template <double SamplingParams::*Member>
 void set_number(SamplingParams& self, const py::object& value, const char* name) {
   self.*Member = read_number(value, kOperation, name);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model.logits() and Model.features().
 #include "outrider/score.h"
 
@@ -47,7 +48,7 @@ void read_encoder_ids(const py::object& encoder_ids, bool is_one, std::vector<Sc
   for (const py::handle of_text : encoder_ids) texts[i++].encoder_ids = read_ids(of_text);
 }
 
-// Of all texts: at most the tokens of the shortest.
+// For all texts: at most the number of tokens of the shortest.
 std::size_t read_first(const py::object& first, const std::vector<ScoreText>& texts) {
   std::size_t most = texts.empty() ? 0 : texts.front().ids.size();
   for (const ScoreText& text : texts) most = std::min(most, text.ids.size());
@@ -59,11 +60,11 @@ std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
                              const ScoreOptions& options) {
   check_signals();
   const ReleasedGil released;
-  // Made, stepped and dropped in turns: it has sequences of the model.
+  // Created, stepped and destroyed in turns, because it has sequences of the model.
   std::unique_lock turn(shared.turn);
   Scoring scoring(shared.model, std::move(texts), options);
   while (scoring.step()) {
-    turn.unlock();  // others come in between, and a handler of signals may want the model, too
+    turn.unlock();  // Other threads run in between, and a signal handler may need the model, too.
     std::exception_ptr interrupted;
     {
       const TakenGil taken;

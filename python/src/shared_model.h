@@ -1,4 +1,5 @@
-// A model as Python holds it: with the turn that passes of its generators take.
+// SPDX-License-Identifier: Apache-2.0
+// A model as Python holds it, with the turn that its generators' passes take.
 #ifndef OUTRIDER_PYTHON_SHARED_MODEL_H_
 #define OUTRIDER_PYTHON_SHARED_MODEL_H_
 
@@ -18,12 +19,12 @@
 
 namespace outrider::python {
 
-// Threads take it in the order in which they came, which a mutex does not promise: the one that
-// has just given it back and wants it again would mostly get it. Take it without the GIL.
+// Threads get the turn in the order of their requests. A mutex does not promise this: a thread that
+// releases and requests it again would mostly get it. Take it without the GIL.
 class Turn {
  public:
-  // Throws UsageError where this thread has it: a callback of a pass wants another pass. Throws
-  // Error where a thread has it that may never come back.
+  // Throws UsageError if this thread has it: a callback of a pass wants another pass. Throws Error
+  // if a thread has it that may never return.
   void lock() {
     refuse_holder();
     std::unique_lock lock(mutex_);
@@ -35,7 +36,7 @@ class Turn {
     holder_ = std::this_thread::get_id();
   }
   void unlock() {
-    // What is left to do may leave more.
+    // Deferred work may defer more.
     while (!left_.empty()) {
       for (const auto& work : std::exchange(left_, {})) work();
     }
@@ -47,14 +48,14 @@ class Turn {
     changed_.notify_all();
   }
 
-  // Whether this thread is within a turn.
+  // Whether this thread has the turn.
   bool is_mine() const { return holder_.load() == std::this_thread::get_id(); }
   void refuse_holder() const {
     if (!is_mine()) return;
     throw UsageError("use model", "model", "a call behind the pass",
                      "one within a pass of the same model (by a mask or a drafter)");
   }
-  // Where it is mine: what this thread does before it gives the turn back. It must not throw.
+  // If is_mine(): work that this thread does before it gives the turn back. It must not throw.
   void leave(std::function<void()> work) { left_.push_back(std::move(work)); }
 
  private:
@@ -63,24 +64,24 @@ class Turn {
   std::uint64_t next_ = 0;
   std::uint64_t now_ = 0;
   std::atomic<std::thread::id> holder_{};
-  std::vector<std::function<void()>> left_;  // the holder's
+  std::vector<std::function<void()>> left_;  // used by the thread with the turn
 };
 
 struct SharedModel {
   std::shared_ptr<const Model> model;
-  ModelOptions options = {};  // it was loaded with; drafters' models are loaded with the same
-  // Whoever runs a pass of the model, or makes or drops what has a sequence in it, has the turn.
+  ModelOptions options = {};  // of its load; drafters' models are loaded with the same
+  // Required for passes of the model, and for creating or destroying objects with sequences in it.
   Turn turn;
 };
 
 // Adds logits() and features().
 void bind_score(py::class_<SharedModel, std::shared_ptr<SharedModel>>& model);
 
-// The options that Model's keywords say, from a dict of these. Throws UsageError for other keys.
+// The options given by Model's keywords, from a dict of these. Throws UsageError for other keys.
 ModelOptions read_model_options(const py::dict& keywords);
 
-// Loads by `load`, without the GIL, and has it call `progress`, unless that is None, with the share
-// that is loaded. Ctrl-C, or the end of Python, ends the load.
+// Calls `load` without the GIL; it calls `progress`, unless that is None, with the share that is
+// loaded. Ctrl-C, or the end of Python, ends the load.
 std::shared_ptr<SharedModel> load_shared(
     ModelOptions options, const py::object& progress,
     const std::function<std::shared_ptr<const Model>(const ModelOptions&)>& load);

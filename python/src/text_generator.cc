@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "text_generator.h"
 
 #include <algorithm>
@@ -14,18 +15,18 @@ TextGenerator::TextGenerator(std::shared_ptr<SharedModel> model,
   batch_ = std::make_unique<Batch>(model_->model, std::span(&speculation_.drafter, n_made),
                                    speculation_.drafter_options);
   if (n_made == 0) batch_->add_drafter(speculation_.drafter, speculation_.own_drafter);
-  batch_->rule_scope(speculation_);  // a rule that does not take the drafter is refused here
+  batch_->rule_scope(speculation_);  // a rule that does not accept the drafter is refused here
 }
 
 TextGenerator::~TextGenerator() {
-  if (model_->turn.is_mine()) {  // the garbage collector came within a callback of a pass
+  if (model_->turn.is_mine()) {  // the garbage collector ran within a callback of a pass
     model_->turn.leave([batch = std::shared_ptr<Batch>(std::move(batch_))]() mutable {});
     return;
   }
   try {
     const std::lock_guard turn(model_->turn);
     batch_.reset();
-  } catch (const Error&) {  // a thread stays in a pass for ever
+  } catch (const Error&) {  // a thread is blocked in a pass forever
     static_cast<void>(batch_.release());
   }
 }
@@ -34,7 +35,7 @@ std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequ
                                                         bool keeps_tokens) {
   const std::lock_guard turn(model_->turn);
   BatchOptions options = batch_->options();
-  options.most_running =
+  options.max_running =
       static_cast<int>(std::max<std::size_t>(active_.size() + requests.size(), 1));
   batch_->set_options(options);
   const bool plans_drafts = speculation_.adaptive && speculation_.drafter != "none";
@@ -62,7 +63,7 @@ std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequ
           text->tokens.push_back(std::move(token));
         };
       }
-      // The batch holds the text as long as it may call back.
+      // The batch keeps the text alive as long as it may call back.
       text->id = batch_->submit(std::move(request), speculation_,
                                 [text](GenerateResult result, std::exception_ptr error) {
                                   text->result = std::move(result);
@@ -95,7 +96,7 @@ void TextGenerator::step_in_turn() {
   batch_->step();
   for (const auto& text : active_) {
     if (!text->ended || !text->keeps_tokens || text->error) continue;
-    // What could still have become a stop string, or an unfinished character: certain now.
+    // Text held back as a possible stop string or an unfinished character is now final.
     const std::string_view rest = std::string_view(text->result.text).substr(text->n_shown_bytes);
     if (rest.empty()) continue;
     if (text->tokens.empty()) text->tokens.push_back({});
@@ -129,7 +130,7 @@ void TextGenerator::end_left() {
 void TextGenerator::keep_last_text(bool keep) {
   const std::lock_guard turn(model_->turn);
   BatchOptions options = batch_->options();
-  options.most_kept = keep ? 1 : 0;
+  options.max_kept = keep ? 1 : 0;
   batch_->set_options(options);
 }
 

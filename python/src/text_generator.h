@@ -1,7 +1,9 @@
-// What Python's Generator is made of: a batch of one drafter, stepped by whoever waits for a text.
+// SPDX-License-Identifier: Apache-2.0
+// The implementation of Python's Generator: a batch of one drafter, stepped by the threads that
+// wait for texts.
 //
-// One thread at a time may call start(), step() and finish() (the Use below); the passes of all
-// generators of a model take turns besides. Called without the GIL.
+// One thread at a time may call start(), step() and finish() (the Use below); passes of all
+// generators of a model also take turns. Called without the GIL.
 #ifndef OUTRIDER_PYTHON_TEXT_GENERATOR_H_
 #define OUTRIDER_PYTHON_TEXT_GENERATOR_H_
 
@@ -22,7 +24,7 @@
 
 namespace outrider::python {
 
-// A TokenEvent that outlives its call.
+// A TokenEvent that outlives its callback.
 struct Token {
   TokenId id = kNoToken;
   std::string text = {};
@@ -33,13 +35,13 @@ struct Token {
   std::vector<TokenLogProb> top = {};
 };
 
-// A request on its way, or what became of it.
+// A request in progress, or its outcome.
 struct Text {
   RequestId id = -1;
-  bool keeps_tokens = false;      // whether anyone wants to see them
-  std::deque<Token> tokens = {};  // that nobody has taken yet
-  std::size_t n_shown_bytes = 0;  // of all tokens' texts so far
-  // Of any thread; all else is read by whoever uses the generator.
+  bool keeps_tokens = false;      // whether they are kept for a reader
+  std::deque<Token> tokens = {};  // not yet read
+  std::size_t n_shown_bytes = 0;  // of the text of all tokens so far
+  // Any thread may set it; all else is read only by the thread that uses the generator.
   std::atomic<bool> cancelled{false};
   std::atomic<bool> ended{false};
   bool failed = false;  // it ended in an error: there is no result
@@ -55,8 +57,8 @@ class TextGenerator {
   TextGenerator(const TextGenerator&) = delete;
   TextGenerator& operator=(const TextGenerator&) = delete;
 
-  // Held by the thread that uses the generator. Throws UsageError where another has it, or this
-  // thread does in a call farther up.
+  // Held by the thread that uses the generator. Throws UsageError if another thread holds it, or
+  // this thread does in a call farther up the stack.
   class Use {
    public:
     explicit Use(TextGenerator& generator) : generator_(&generator) {
@@ -76,17 +78,19 @@ class TextGenerator {
   // Submits all of the requests, or throws and submits none.
   std::vector<std::shared_ptr<Text>> start(std::vector<GenerateRequest> requests,
                                            bool keeps_tokens);
-  // One pass for all texts that are there. A text's last token gets what of its text was held back.
+  // One pass for all current texts. A text's last token gets the part of its text that was held
+  // back.
   void step();
-  // Cancels those that have not ended, and steps until they have. Others that are there go on.
+  // Cancels the given texts that have not ended, and steps until they have. Other current texts
+  // continue.
   void finish(std::span<const std::shared_ptr<Text>> texts);
-  // From any thread: the text ends in a later step.
+  // Called from any thread: the text ends in a later step.
   void cancel(Text& text) {
     text.cancelled = true;
     batch_->cancel(text.id);
   }
-  // Where all texts that are there are cancelled, and so nobody steps for one: steps until they
-  // have ended. Whoever has the turn of a pass may call it as well.
+  // If all current texts are cancelled, and therefore no thread steps for them: steps until they
+  // have ended. A thread that has the turn of a pass may call it as well.
   void end_left();
 
   RuleScope rule_scope() const { return batch_->rule_scope(speculation_); }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outrider.Tokenizer.
 #include "outrider/tokenizer.h"
 
@@ -30,7 +31,7 @@ void bind_tokenizer(py::module_& module) {
           [](const py::object& path) {
             const std::filesystem::path file = read_path(path, "load tokenizer");
             const ReleasedGil released;
-            // Nothing that is bound changes it.
+            // No bound function changes it.
             return std::const_pointer_cast<Tokenizer>(Tokenizer::load(file));
           },
           py::arg("path"),

@@ -1,4 +1,5 @@
-// A model from arrays that Python holds.
+// SPDX-License-Identifier: Apache-2.0
+// A model from arrays in Python.
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -15,13 +16,14 @@ namespace {
 
 constexpr const char* kOperation = "load model";
 
-// The engine's name of an array's elements; NumPy's own where it has none, for messages. NumPy has
-// no bfloat16: arrays of uint16 are its bits, and so is the type of that name that packages bring.
+// The engine's name for an array's element type, or NumPy's own name, for messages, if there is
+// none. NumPy has no bfloat16. Arrays of uint16 are taken as its bits, and so are arrays of a type
+// of that name, which some packages define.
 std::string type_of(const py::array& array) {
   const py::dtype type = array.dtype();
   const std::string name = py::str(static_cast<const py::handle&>(type));
   const char order = type.byteorder();
-  if (order == '>') return name;  // not as this machine has it
+  if (order == '>') return name;  // not this machine's byte order
   if (name == "float32") return "f32";
   if (name == "float16") return "f16";
   if (name == "uint16" || name == "bfloat16") return "bf16";
@@ -42,7 +44,7 @@ std::shared_ptr<SharedModel> model_from_memory(const py::str& config_json, const
   ModelInMemory model;
   model.config = read_text(config_json, kOperation, "config_json");
   const py::object as_array = py::module_::import("numpy").attr("asarray");
-  std::vector<py::array> held;  // what the spans look into
+  std::vector<py::array> held;  // keeps the memory that the spans refer to
   for (const auto& [key, tensor] : tensors) {
     std::string name = read_text(key, kOperation, "name of a tensor");
     py::array array = as_array(tensor, py::arg("order") = "C");

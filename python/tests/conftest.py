@@ -1,6 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models for all tests: the shipped family (models/), on one thread."""
 
+import json
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +19,28 @@ PROMPTS = [
     "It was late in the evening when the",
     "The old gentleman looked at her for a moment, and then",
 ]
+# The shipped models have no template: they continue novels. This one takes tools and calls them in
+# Qwen's form.
+CHAT_TEMPLATE = (
+    "{% if tools %}tools: {{ tools | tojson }} answer "
+    '<tool_call>\n{"name": n, "arguments": a}\n</tool_call>\n{% endif %}'
+    "{% for message in messages %}{{ message['role'] + ': ' + message['content'] + '\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
+)
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"enum": ["Rome", "Paris"]}},
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        },
+    }
+]
 DRAFTER = f"model:{MODELS / 'drafter'},weights=int8,length=4"
 
 
@@ -30,6 +55,21 @@ def model() -> outrider.Model:
 
 
 @pytest.fixture(scope="session")
+def with_template(models, tmp_path_factory):
+    """Loads the shipped model with a chat template."""
+
+    def load(template, **options) -> outrider.Model:
+        folder = tmp_path_factory.mktemp("chatty") / "target"
+        shutil.copytree(models / "target", folder)
+        config = json.loads((folder / "tokenizer_config.json").read_text())
+        config["chat_template"] = template
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        return outrider.Model(folder, threads=1, **options)
+
+    return load
+
+
+@pytest.fixture(scope="session")
 def plain(model) -> outrider.Generator:
     return outrider.Generator(model)
 
@@ -41,7 +81,7 @@ def drafted(model) -> outrider.Generator:
 
 @pytest.fixture(scope="session")
 def program():
-    """Runs the package's own program; the output of a run that went well."""
+    """Runs the package's own program; returns the output of a successful run."""
 
     def run(*arguments) -> bytes:
         words = [str(outrider.program.path()), *map(str, arguments)]
@@ -53,7 +93,7 @@ def program():
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process is there, and no zombie."""
+    """Whether the process exists and is no zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,5 @@
-"""What map_prompts writes, each answer once; batches and their workers. None of it needs Ray itself."""
+# SPDX-License-Identifier: Apache-2.0
+"""The files of map_prompts, with each answer once; batches and their workers. None of it needs Ray itself."""
 
 import collections
 import json
@@ -170,7 +171,7 @@ def test_a_writer_that_is_killed_again_and_again_answers_each_once(tmp_path):
 
 
 class FakePool:
-    """Answers at once; loses the batches that `loses` names, so many times."""
+    """Answers at once; loses each batch in `loses` the given number of times."""
 
     def __init__(self, n_workers, loses):
         self.workers = [0] * n_workers
@@ -277,7 +278,7 @@ WRONG_FOR_ALL_MODELS = [
 @pytest.mark.parametrize("settings, message", WRONG)
 def test_wrong_settings_are_no_prompts_answers(settings, message):
     worker = Worker(settings_of(**settings), 1)
-    for _ in range(2):  # a worker that is asked again has not begun
+    for _ in range(2):  # a restarted worker begins anew
         with pytest.raises(UsageError, match=message):
             worker.answer([Item("a", "one"), Item("b", "two")])
 
@@ -313,7 +314,7 @@ def test_an_error_that_is_not_the_prompts_fails_the_job():
 
 
 class LocalPool:
-    """RayPool's place: one worker, in this process."""
+    """Takes RayPool's place: one worker, in this process."""
 
     def __init__(self, settings, n_workers, threads, options):
         self.worker = Worker(settings, threads)
@@ -341,7 +342,7 @@ def test_a_job_with_wrong_settings_writes_nothing(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="temperature"):
         map_prompts(PROMPTS, MODELS / "drafter", sampling={"temperature": -1}, **options)
     assert list(read_answers(tmp_path)) == []
-    # What it was begun with does not stand in the way of the settings that were meant.
+    # The settings of an unanswered job do not block the corrected settings.
     result = map_prompts([*PROMPTS, "x " * 4000], MODELS / "drafter", sampling={"temperature": 1}, **options)
     assert (result.n_answered, result.n_errors) == (4, 1)
     with pytest.raises(UsageError, match="sampling"):

@@ -1,45 +1,19 @@
-"""Conversations: prompts by the model's template, replies read, calls of tools."""
+# SPDX-License-Identifier: Apache-2.0
+"""Conversations: prompts by the model's template, parsed replies, tool calls."""
 
 import json
-import shutil
 
 import pytest
 
 import outrider
+from conftest import CHAT_TEMPLATE, TOOLS
 
-# The shipped models have no template: they continue novels. This one takes tools and calls them in
-# Qwen's form.
-TEMPLATE = (
-    "{% if tools %}tools: {{ tools | tojson }} answer "
-    '<tool_call>\n{"name": n, "arguments": a}\n</tool_call>\n{% endif %}'
-    "{% for message in messages %}{{ message['role'] + ': ' + message['content'] + '\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
-)
 MESSAGES = [{"role": "user", "content": "What did she say?"}]
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "weather",
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"enum": ["Rome", "Paris"]}},
-                "required": ["city"],
-                "additionalProperties": False,
-            },
-        },
-    }
-]
 
 
 @pytest.fixture(scope="module")
-def chatty(models, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("chatty") / "target"
-    shutil.copytree(models / "target", folder)
-    config = json.loads((folder / "tokenizer_config.json").read_text())
-    config["chat_template"] = TEMPLATE
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    return outrider.Model(folder, threads=1)
+def chatty(with_template):
+    return with_template(CHAT_TEMPLATE)
 
 
 @pytest.fixture(scope="module")

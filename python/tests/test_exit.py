@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of Python while daemon threads are in the engine: no abort, and nothing on stderr."""
 
 import subprocess
@@ -7,7 +8,7 @@ import pytest
 
 from conftest import MODELS
 
-# The thread signals that it is under way; then the main thread returns.
+# The thread signals that it has started; then the main thread returns.
 BEGINNING = """
 import sys, threading, time
 import outrider
@@ -62,7 +63,7 @@ def run():
 in_daemon(run)
 """
 
-# What is raised in the thread ends it as any exception would: it may go on regardless.
+# The exception raised in the thread behaves like any other: the thread may catch it and go on.
 GOES_ON = """
 def run():
     while True:
@@ -73,8 +74,8 @@ def run():
 in_daemon(run)
 """
 
-# Python ends the thread within a callback, whose pass has the model's turn; the main thread drops
-# another generator of the model behind that.
+# Python ends the thread within a callback, whose pass holds the model's turn; after that the main
+# thread drops another generator of the model.
 IN_A_MASK = """
 def mask(text):
     busy.set()
@@ -129,7 +130,7 @@ def test_daemon_threads_end_with_python(name):
 
 
 def test_calls_of_daemon_threads_end_behind_the_pass():
-    # A hook that was registered before outrider's is called behind it.
+    # A hook that was registered before outrider's is called after it.
     script = """
 import atexit, threading
 atexit.register(lambda: print(left.wait(20)))

@@ -1,4 +1,5 @@
-"""Models from arrays: the bits of the files that they were read from, and the files' messages."""
+# SPDX-License-Identifier: Apache-2.0
+"""Models from arrays: the same bits as from the files, and the same messages."""
 
 import json
 
@@ -42,7 +43,7 @@ def parts():
 def test_it_has_the_bits_of_its_files(parts, weights):
     config, tensors, files = parts
     model = model_from_memory(config, tensors, files, weights=weights, threads=1)
-    for array in tensors.values():  # another's from here on
+    for array in tensors.values():  # the arrays are overwritten from here on
         array.fill(0)
     tensors.clear()
     expected = outrider.Model(MODELS / "target", weights=weights, threads=1)

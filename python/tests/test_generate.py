@@ -1,4 +1,5 @@
-"""Generating: the bits of the command line, batches, streams, keywords."""
+# SPDX-License-Identifier: Apache-2.0
+"""Generation: the same bits as the command line, batches, streams, keywords."""
 
 import gc
 import json
@@ -103,7 +104,7 @@ def test_streams_say_what_generate_does(drafted):
     expected = drafted.generate(PROMPTS[0], max_tokens=50, keep_logits=True)
     assert [token.id for token in tokens] == expected.ids.tolist() == result.ids.tolist()
     assert "".join(token.text for token in tokens) == expected.text == result.text
-    # (Behind the last draft that max_tokens leaves room for, the last token is a plain one.)
+    # (The token after the last draft that max_tokens allows is a plain one.)
     assert {token.origin for token in tokens[:-1]} <= {"accepted", "corrected", "bonus"}
     accepted = [token for token in tokens if token.origin == "accepted"]
     assert len(accepted) == result.statistics.accepted
@@ -151,7 +152,7 @@ def test_stops(model, plain):
     stopped = plain.generate(PROMPTS[0], max_tokens=40, stop_tokens=[token])
     assert stopped.ids.tolist() == whole.ids[: first + 1].tolist()
     assert whole.finish_reason == "length"
-    # What could have become a stop string comes out at the end, with the last token.
+    # Text held back as a possible stop string comes out at the end, with the last token.
     stream = plain.stream(PROMPTS[0], max_tokens=5, stop=whole.text[:200] + "never said")
     tokens = list(stream)
     assert "".join(token.text for token in tokens) == stream.result.text

@@ -1,4 +1,6 @@
-"""Log-likelihoods in batches; with lm-eval installed, the harness' model class, beside transformers' where that is, too."""
+# SPDX-License-Identifier: Apache-2.0
+"""Log-likelihoods in batches; with lm-eval installed, the harness' model class, compared with
+transformers' if installed."""
 
 import math
 from pathlib import Path
@@ -29,7 +31,7 @@ def test_what_is_read_of_a_text():
 
 
 class Table:
-    """Rows that are a function of what was read, and what was asked for."""
+    """Rows that are a function of the input, and a record of the requests."""
 
     def __init__(self, vocabulary=7):
         self.vocabulary = vocabulary
@@ -62,7 +64,7 @@ def test_scores_are_sums_of_log_probabilities():
                 row = [float(value) for value in table.row(read[:place])]
                 expected += row[read[place]] - math.log(sum(math.exp(value) for value in row))
                 greedy = greedy and max(range(7), key=row.__getitem__) == read[place]
-            # Sums of at most 11 terms of some nats in double precision.
+            # Sums of at most 11 terms of a few nats in double precision.
             assert abs(log_likelihood - expected) < 1e-12 * 11 * 10 and is_greedy == greedy
 
 

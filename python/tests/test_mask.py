@@ -1,4 +1,5 @@
-"""Masks written in Python: every node is masked, drafts change no bits, errors come out."""
+# SPDX-License-Identifier: Apache-2.0
+"""Masks written in Python: every node is masked, drafts change no bits, exceptions propagate."""
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ SAMPLED = outrider.SamplingParams(temperature=0.9)
 
 
 def may_follow(tokens, vocabulary):
-    """Two tokens in three, others behind each text; booleans (vocabulary)."""
+    """Two of three tokens, others after each text; booleans (vocabulary)."""
     mixed = 17
     for token in np.asarray(tokens).tolist():
         mixed = (31 * mixed + token) % 2**32
@@ -18,7 +19,7 @@ def may_follow(tokens, vocabulary):
 
 
 def as_bits(flags):
-    """As libraries for grammars write them: int32, 32 tokens a word."""
+    """In the format of grammar libraries: int32, 32 tokens per word."""
     words = np.zeros((len(flags) + 31) // 32 * 32, bool)
     words[: len(flags)] = flags
     return np.packbits(words, bitorder="little").view(np.int32)
@@ -51,7 +52,7 @@ def test_forms_of_a_mask(model, plain, mask, form):
     for id in result.ids.tolist():
         assert may_follow(tokens, model.summary.vocabulary_size)[id]
         tokens.append(id)
-    # As greedy decoding goes among the allowed ones.
+    # Greedy decoding among the allowed tokens.
     tokens = prompt.tolist()
     for id in result.ids.tolist()[:4]:
         row = model.logits(tokens, first=len(tokens) - 1)[0].copy()

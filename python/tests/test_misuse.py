@@ -1,4 +1,5 @@
-"""What can go wrong around the engine: first calls on many threads, objects that were never made."""
+# SPDX-License-Identifier: Apache-2.0
+"""Possible errors around the engine: first calls on many threads, uninitialised objects."""
 
 import array
 import subprocess
@@ -25,7 +26,7 @@ for thread in threads: thread.join()
 
 
 def test_first_arrays_on_many_threads():
-    # A process of its own: there, no array has been made.
+    # A separate process, in which no array has been made.
     for _ in range(3):
         words = [sys.executable, "-c", FIRST_ARRAYS, str(MODELS / "target")]
         subprocess.run(words, check=True, timeout=30)
@@ -36,7 +37,7 @@ def test_sequences_that_make_their_elements(model):
     expected = tokenizer.decode(list(range(300, 600)))
     assert tokenizer.decode(range(300, 600)) == expected
     assert tokenizer.decode(array.array("q", range(300, 600))) == expected
-    # Beyond what Python keeps of small integers: each is made for one look at it.
+    # Larger than the small integers that Python caches: each object exists for one look at it.
     big = range(2**40, 2**40 + 3)
     with pytest.raises(outrider.UsageError, match=str(2**40)):
         tokenizer.decode(big)
@@ -70,6 +71,7 @@ refused(lambda: outrider.Generator.generate(None, "a"))
 refused(lambda: outrider.Generator.__new__(outrider.Generator).generate("a"))
 refused(lambda: outrider.Generator.__new__(outrider.Generator).model)
 refused(lambda: outrider.Generator.__new__(outrider.Generator).stream("a"))
+refused(lambda: outrider.Generator.__new__(outrider.Generator).stream_chat([]))
 refused(lambda: outrider.Generator(outrider.Model.__new__(outrider.Model)))
 for of in vars(module).values():
     if isinstance(of, type) and not issubclass(of, Exception):
@@ -267,7 +269,7 @@ def test_lone_surrogates_are_named(model, name):
 
 
 def test_names_of_files_that_are_no_text(tmp_path, models):
-    # A byte that is no UTF-8, as Python spells it.
+    # A byte that is invalid UTF-8, as Python spells it.
     with pytest.raises(outrider.Error, match=r"\\x80"):
         outrider.Model(tmp_path / "\udc80")
     folder = tmp_path / "there\udc80"
@@ -310,7 +312,7 @@ def test_sampling_of_other_types():
 
 @pytest.mark.parametrize("first", [-1, 3, 2**70])
 def test_first_rows_out_of_range(model, first):
-    # At most the tokens of the shortest text.
+    # At most the number of tokens of the shortest text.
     with pytest.raises(outrider.UsageError, match=rf"first: expected 0\.\.2, got {first}"):
         model.logits([[1, 2, 3], [1, 2]], first=first)
     with pytest.raises(TypeError, match="first: expected an integer"):
@@ -330,7 +332,7 @@ def test_masks_of_another_length_or_byte_order(model, plain):
             plain.generate(PROMPTS[0], max_tokens=1, mask=lambda text: wrong)
 
 
-def test_laws_rounded_to_bfloat16(model):
+def test_distributions_rounded_to_bfloat16(model):
     class Drafter:
         def propose(self, text, draft):
             draft.draw(-1, ([1, 2], [0.5 * (1 + 2**-8)] * 2))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model and Tokenizer: what is loaded, rows of logits and hidden states."""
 
 import gc
@@ -109,7 +110,7 @@ def test_a_layer_of_features_is_that_layer(model):
     all_layers = model.features(ids, list(range(7)))
     for layer in (0, 3, 6):
         assert np.array_equal(model.features(ids, [layer])[:, 0], all_layers[:, layer])
-    # The same token has the same embedding, wherever it stands.
+    # The same token has the same embedding at every position.
     twice = model.features([int(ids[1]), int(ids[2]), int(ids[1])], [0])
     assert np.array_equal(twice[0], twice[2])
     assert not np.array_equal(twice[0], twice[1])

@@ -1,4 +1,5 @@
-"""Drafters written in Python: texts keep their bits, what they raise comes out, nothing is kept."""
+# SPDX-License-Identifier: Apache-2.0
+"""Drafters written in Python: texts keep their bits, exceptions propagate, nothing is kept."""
 
 import gc
 import sys
@@ -14,7 +15,7 @@ SAMPLED = outrider.SamplingParams(temperature=0.8, top_k=40)
 
 
 class WhatFollowed(outrider.OwnDrafter):
-    """What followed the last tokens when they stood before; texts are kept by their ids."""
+    """Proposes the tokens that followed the last tokens at an earlier place; state is kept by text id."""
 
     def __init__(self, style="return"):
         self.style = style
@@ -41,14 +42,14 @@ class WhatFollowed(outrider.OwnDrafter):
                 break
         else:
             return None
-        chain = tokens[at + 1 :][: min(4, draft.most_depth, draft.most_nodes)]
+        chain = tokens[at + 1 :][: min(4, draft.max_depth, draft.max_nodes)]
         if self.style == "return":
             return chain if len(chain) % 2 else np.array(chain)
         node = -1
         for token in chain:
             if self.style == "add":
                 node = draft.add(node, token)
-            else:  # not sure of itself
+            else:  # uncertain
                 other = (token + 1) % draft.vocabulary_size
                 node, drawn = draft.draw(node, ([token, other], [0.8, 0.2]))
                 if drawn != token:
@@ -106,10 +107,10 @@ def test_trees_and_limits(model, plain):
 
     class Tree:
         def propose(self, text, draft):
-            seen.append((draft.most_depth, draft.most_nodes, draft.is_chain))
+            seen.append((draft.max_depth, draft.max_nodes, draft.is_chain))
             first = draft.add(-1, 5)
             draft.add(-1, 6)
-            if draft.most_depth > 1:
+            if draft.max_depth > 1:
                 draft.add(first, 7)
             with pytest.raises(outrider.Error, match="a parent before it"):
                 draft.add(9, 5)
@@ -123,7 +124,7 @@ def test_trees_and_limits(model, plain):
     assert result.statistics.drafted >= 20
 
 
-LAWS = [
+DISTRIBUTIONS = [
     (([1, 2], [0.5, float("nan")]), "finite"),
     (([1, 2], [0.9, 0.9]), "at most 1"),
     (([1, 1], [0.5, 0.5]), "each token once"),
@@ -134,23 +135,23 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize("law, message", LAWS)
-def test_laws_that_are_none(model, law, message):
+@pytest.mark.parametrize("distribution, message", DISTRIBUTIONS)
+def test_distributions_that_are_none(model, distribution, message):
     class Bad:
         def propose(self, text, draft):
-            draft.add(-1, 1, law)
+            draft.add(-1, 1, distribution)
 
     generator = outrider.Generator(model, drafter=Bad())
     with pytest.raises(outrider.Error, match=message):
         generator.generate(PROMPTS[0], SAMPLED, max_tokens=10)
 
 
-def test_a_law_of_all_tokens(model, plain):
+def test_a_distribution_of_all_tokens(model, plain):
     class Dense:
         def propose(self, text, draft):
-            law = np.zeros(draft.vocabulary_size, np.float32)
-            law[[3, 8]] = 0.25, 0.75
-            node, token = draft.draw(-1, law)
+            distribution = np.zeros(draft.vocabulary_size, np.float32)
+            distribution[[3, 8]] = 0.25, 0.75
+            node, token = draft.draw(-1, distribution)
             assert (node, token) in ((0, 3), (0, 8))
 
     generator = outrider.Generator(model, drafter=Dense(), verify="coupled")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package itself: its program, its stubs, its names."""
 
 import ast
@@ -20,7 +21,7 @@ def test_python_m_is_the_program(program):
 
 
 def test_the_program_has_its_tasks():
-    # Where the program looks for them: beside its own folder.
+    # The program looks for them beside its own folder.
     folder = outrider.program.path().resolve().parent.parent
     assert (folder / "share/outrider/tasks").is_dir() or (folder / "tasks").is_dir()
 
@@ -76,5 +77,6 @@ def test_the_stubs_name_every_keyword():
         assert named["generate"] == keywords
         assert named["stream"] == keywords - {"on_token"}
         of_chat = {"tools", "tool_choice", "variables", "parallel_calls", "trust_messages"}
-        others = {"add_special", "encoder_prompt"}  # the template says these
+        others = {"add_special", "encoder_prompt"}  # set by the template
         assert named["chat"] - of_chat - {"sampling"} == keywords - others
+        assert named["stream_chat"] == named["chat"]

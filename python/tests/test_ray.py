@@ -1,4 +1,5 @@
-"""Prompts' replicas, broken streams; with Ray installed, clusters of two nodes."""
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas for prompts, broken streams; with Ray installed, clusters of two nodes."""
 
 import collections
 import json
@@ -107,7 +108,7 @@ def test_ends_of_streams(path, last, begun):
 
 
 class Parts:
-    """What a call of a replica gives: items, or an exception that is thrown in their place."""
+    """The result of a call of a replica: items, or an exception raised in their place."""
 
     def __init__(self, items):
         self.items = list(items)
@@ -145,7 +146,7 @@ class Replicas:
 
 
 def ask_ingress(replicas, path="/v1/completions", body=b'{"prompt": "x"}', attempts=3):
-    """(status, headers, body) of a request, and whether anything was sent before an exception came out."""
+    """(status, headers, body) of a request, and whether anything was sent before an exception propagated."""
     import asyncio
 
     pytest.importorskip("ray.serve", reason="ray's serve is not installed")
@@ -203,7 +204,7 @@ def test_a_full_replica_is_left_for_another():
     full = Head(429, {"content-type": "application/json"})
     replicas = Replicas([full, b"full"], [head, b"answer"])
     assert ask_ingress(replicas)[2] == b"answer" and replicas.scripts[0].cancelled
-    # All are: that is the answer. A request's own fault is not asked again.
+    # All are full: that is the answer. A request's own error is not retried.
     assert ask_ingress(Replicas([full, b"1"], [full, b"2"], [full, b"3"]))[::2] == (429, b"3")
     assert ask_ingress(Replicas([Head(400, {"content-type": "application/json"}), b"bad"]))[::2] == (400, b"bad")
 
@@ -221,7 +222,7 @@ def test_a_stream_is_asked_again_until_its_first_event_and_never_later():
         assert body.startswith(EVENTS[0]) and body.count(b"one") == 1 and b"two" not in body
         last = body[len(EVENTS[0]):]
         assert json.loads(last.partition(b"data: ")[2])["error"]["type"] == "server_error" and last.count(b"\n\n") == 1
-    # An end is an end, and an error of the server's own is not doubled.
+    # A complete stream is unchanged, and an error of the server's own is not doubled.
     error = b'data: {"error": {"message": "NaN"}}\n\n'
     for items in (EVENTS, [EVENTS[0], error]):
         assert ask_ingress(Replicas([head, *items]))[2] == b"".join(items)
@@ -238,13 +239,13 @@ def test_the_ingress_takes_what_replicas_and_queues_hold():
     from ray.serve.config import AutoscalingConfig
 
     from outrider.ray import serve_app
-    from outrider.ray.serving import _most_replicas
+    from outrider.ray.serving import _max_replicas
 
     for options, most in (({"num_replicas": 3}, 3), ({"num_replicas": "auto"}, 100),
                           ({"autoscaling_config": {"max_replicas": 7}}, 7), ({"autoscaling_config": {}}, 100),
                           ({"autoscaling_config": AutoscalingConfig(max_replicas=5)}, 5)):
-        assert _most_replicas(options) == most
-    app = serve_app(MODELS / "target", replicas=2, parallel=4, queue=3, most_waiting=5)
+        assert _max_replicas(options) == most
+    app = serve_app(MODELS / "target", replicas=2, parallel=4, queue=3, max_waiting=5)
     assert app._bound_deployment.max_ongoing_requests == 2 * (4 + 3) + 5 + 1
 
 
@@ -307,7 +308,7 @@ def test_map_prompts_survives_a_killed_worker(cluster, tmp_path):
     import outrider.ray.batch_job as job
 
     class Killer:
-        """Kills the process of the first worker once some answers are there."""
+        """Kills the process of the first worker once some answers exist."""
 
         done = False
 
@@ -315,7 +316,7 @@ def test_map_prompts_survives_a_killed_worker(cluster, tmp_path):
             if not Killer.done and n_answers >= 6:
                 Killer.done = True
                 worker = ray.get(pools[0]._workers[0].__ray_call__.remote(lambda self: os.getpid()))
-                # As the process began, before the engine was loaded.
+                # The environment at the process's start, before the engine was loaded.
                 assert "OMP_WAIT_POLICY=passive" in Path(f"/proc/{worker}/environ").read_text().split("\0")
                 os.kill(worker, signal.SIGKILL)
 
@@ -366,7 +367,7 @@ def test_replicas_answer_and_are_replaced(cluster):
         assert "".join(event["choices"][0]["text"] for event in events if event["choices"]) == alone.text
         assert streamed.endswith(b"data: [DONE]\n\n")
         handle = serve.get_deployment_handle("OutriderReplica", "default")
-        for _ in range(2):  # the actor, then the server of one
+        for _ in range(2):  # first the actor, then the server of a replica
             actor, server = handle.process_ids.remote().result()
             os.kill((actor, server)[_], signal.SIGKILL)
             wait_until(lambda: not is_running(server) and not is_running(actor))

@@ -1,4 +1,5 @@
-"""outrider.serve(): a process that answers, and whose end is seen."""
+# SPDX-License-Identifier: Apache-2.0
+"""outrider.serve(): a process that answers, and whose end is detected."""
 
 import json
 import os
@@ -103,7 +104,7 @@ def test_a_server_is_no_rank_of_its_parents_launch(monkeypatch):
     with Server(["60"], program=[sys.executable, "-c", names], on_line=lines.append,
                 environment={"OMPI_MCA_btl": "self"}):
         assert "'NO_LAUNCHERS'" in lines[0]
-        assert "'OMPI_MCA_btl'" in lines[0]  # what the caller asks for
+        assert "'OMPI_MCA_btl'" in lines[0]  # set by the caller
         for name in launcher:
             assert f"'{name}'" not in lines[0]
 

@@ -1,4 +1,5 @@
-"""Streams that are left: what they had is given back."""
+# SPDX-License-Identifier: Apache-2.0
+"""Abandoned streams: their memory is given back."""
 
 import gc
 import os
@@ -14,7 +15,7 @@ PAGE_TOKENS = 64
 
 @pytest.fixture(scope="module")
 def narrow(models):
-    """Room for two texts of four pages and no more: pages that are lost are missed at once."""
+    """Memory for two texts of four pages and no more: lost pages show at once."""
     alone = outrider.Model(models / "target", threads=1)
     n_bytes = 8 * PAGE_TOKENS * alone.summary.kv_bytes_per_token
     return outrider.Model(models / "target", threads=1, kv_memory=n_bytes)
@@ -43,16 +44,16 @@ def test_a_hundred_cancelled_streams_leak_nothing(narrow, drafter):
     prompt = PROMPTS[0] * 10
     expected = generator.generate(prompt, max_tokens=100, ignore_eos=True).ids.tolist()
     hows = ["drop", "close", "with"]
-    for i in range(30):  # until the allocator has what it needs
+    for i in range(30):  # until the allocator has grown to its final size
         leave(generator, i % 4, hows[i % 3])
     gc.collect()
     before = resident_bytes()
     streams = [leave(generator, i % 4, hows[i % 3]) for i in range(100)]
     gc.collect()
     assert all(stream() is None for stream in streams)
-    if "OUTRIDER_TEST_SANITIZED" not in os.environ:  # which keeps what is freed for a while
-        # A lost text would be two pages of 64 tokens, of 6 layers and 2 * 128 values of two bytes:
-        # 393 kB, 39 MB for all.
+    if "OUTRIDER_TEST_SANITIZED" not in os.environ:  # which keeps freed memory for a while
+        # A leaked text would take two pages of 64 tokens, of 6 layers and 2 * 128 values of two
+        # bytes: 393 kB, 39 MB for all.
         assert resident_bytes() - before < 8 << 20
     assert generator.generate(prompt, max_tokens=100, ignore_eos=True).ids.tolist() == expected
 
@@ -79,7 +80,7 @@ def test_streams_that_are_closed_together_have_given_back_their_pages(narrow):
     for stream in streams:
         stream.close()
     assert [stream.result.finish_reason for stream in streams] == ["cancelled"] * 3
-    # All eight pages are there for another generator.
+    # All eight pages are free for another generator.
     most = 8 * PAGE_TOKENS - len(narrow.tokenizer.encode(PROMPTS[0])) - 1
     other = outrider.Generator(narrow)
     assert len(other.generate(PROMPTS[0], max_tokens=most, ignore_eos=True).ids) == most
@@ -113,7 +114,7 @@ def test_streams_side_by_side_share_passes(plain):
         for ids, token in zip(said, tokens):
             ids.append(token.id)
     assert said == expected
-    # One that is left while others run does not disturb them, nor a text that comes in between.
+    # A stream abandoned while others run does not disturb them, nor a text that starts in between.
     streams = [plain.stream(prompt, **options) for prompt in PROMPTS]
     next(streams[0])
     next(streams.pop(1))

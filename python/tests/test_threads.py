@@ -1,4 +1,5 @@
-"""Threads and signals: who may use a generator, and what Ctrl-C does."""
+# SPDX-License-Identifier: Apache-2.0
+"""Threads and signals: which thread may use a generator, and the effect of Ctrl-C."""
 
 import signal
 import threading
@@ -10,13 +11,13 @@ import pytest
 import outrider
 from conftest import DRAFTER, PROMPTS
 
-# More than any machine says before it is told to stop.
+# Longer than any machine generates before it is told to stop.
 LONG = dict(max_tokens=900, ignore_eos=True)
 MANY = PROMPTS * 16
 
 
 def in_threads(*functions):
-    """What each returned or raised."""
+    """What each thread returned or raised."""
     outcomes = [None] * len(functions)
 
     def call(index, function):
@@ -63,7 +64,7 @@ def test_one_generator_in_two_threads_is_refused(model):
     refused = threading.Event()
 
     def run():
-        for _ in range(1000):  # some seconds: they meet in one of the first passes
+        for _ in range(1000):  # some seconds: the threads meet in one of the first passes
             if refused.is_set():
                 return None
             try:
@@ -94,7 +95,7 @@ def test_a_generator_is_refused_within_its_own_callback(plain):
 
 @pytest.fixture
 def interrupt():
-    """Ctrl-C in a while. The handler tries the generator: it is in use where a call still runs."""
+    """Ctrl-C after a delay. The handler tries the generator, which is in use if a call still runs."""
     seen = []
 
     class Interrupted(Exception):
@@ -124,7 +125,7 @@ def test_a_signal_ends_generating(plain, interrupt):
     with pytest.raises(interrupt.error):
         interrupt(plain, 0.2)
         plain.generate(MANY * 8, **LONG)
-    # It was in the middle of the call, not behind it.
+    # It came in the middle of the call, not after it.
     assert [type(one) for one in interrupt.seen] == [outrider.UsageError]
     assert plain.generate(PROMPTS[0], max_tokens=5).ids.tolist() == expected
 
@@ -143,7 +144,7 @@ def test_a_signal_ends_scoring(model, plain, interrupt):
     with pytest.raises(interrupt.error):
         interrupt(plain, 0.2)
         model.features(texts, [0])
-    # Scoring uses no generator: the handler could have one, within the call.
+    # Scoring uses no generator: the handler could use one during the call.
     assert [type(one) for one in interrupt.seen] == [outrider.Result]
     assert model.logits([5]).shape == (1, 4096)
 
@@ -154,6 +155,6 @@ def test_ctrl_c_is_a_keyboard_interrupt(plain):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         plain.generate(MANY * 8, **LONG)
-        time.sleep(10)  # never: it has come by then
+        time.sleep(10)  # not reached: the signal comes first
     timer.join()
     assert len(plain.generate(PROMPTS[0], max_tokens=5).ids) == 5

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transformers' generate on the engine, and models of transformers taken from memory."""
 
 import json
@@ -46,7 +47,7 @@ def test_greedy_rows_are_the_engine_s(model, generator, plain):
     for number, row in enumerate(rows):
         assert (sequences[number, :ids.shape[1]] == ids[number]).all()
         assert (sequences[number, ids.shape[1]:] == plain.generate(row.tolist(), max_tokens=24).ids).all()
-    # Without a mask, padding is what stands at the left.
+    # Without a mask, pad tokens on the left are padding.
     again = generator.generate(ids, max_new_tokens=24, pad_token_id=0, eos_token_id=2)
     assert (again == sequences).all()
     one = generator.generate(rows[0], max_length=len(rows[0]) + 5)
@@ -58,7 +59,7 @@ def test_padding_without_a_mask_where_no_end_is_given(model, generator, plain):
     rows = [model.tokenizer.encode(prompt) for prompt in PROMPTS]
     end = model.end_tokens[0]
     assert end != 0 and len(rows[0]) != len(rows[1])
-    # Padding is what no end token of the model's is.
+    # Only a token that is not an end token of the model counts as padding.
     ids, mask = padded(rows, 0)
     expected = generator.generate(ids, attention_mask=mask, max_new_tokens=8, pad_token_id=0)
     assert (generator.generate(ids, max_new_tokens=8, pad_token_id=0) == expected).all()
@@ -75,7 +76,7 @@ def test_ends_and_padding_at_the_right(model, generator, plain):
     rows = [model.tokenizer.encode(prompt) for prompt in PROMPTS]
     ids, mask = padded(rows, 0)
     texts = [plain.generate(row.tolist(), max_tokens=24).ids for row in rows]
-    # The first token that only the first text has ends it, and stays.
+    # The first token that only the first text has ends it, and is kept.
     end = next(int(token) for token in texts[0] if token not in texts[1])
     sequences = generator.generate(ids, attention_mask=mask, max_new_tokens=24, eos_token_id=[end], pad_token_id=3)
     place = list(texts[0]).index(end)
@@ -128,7 +129,7 @@ def test_scores_by_hand():
     assert processed_scores(row, [0, 2], [1], sampling).tolist() == [[1.0, 1.0, -2.0, 0.0, 2.0]]
     sampling["repetition_penalty"] = 1.0
     inf = -numpy.inf
-    # Of those that tie the lowest id stays.
+    # Among ties the lowest id is kept.
     assert processed_scores(row, [3], [1], {**sampling, "top_k": 1}).tolist() == [[2.0, inf, inf, inf, inf]]
     # Probabilities: 0.392, 0.144, 0.020, 0.053, 0.392.
     assert processed_scores(row, [3], [1], {**sampling, "top_p": 0.7}).tolist() == [[2.0, inf, inf, inf, 2.0]]
@@ -212,7 +213,7 @@ def small_models(transformers):
              "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64}
     yield transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, tie_word_embeddings=False))
     yield transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, tie_word_embeddings=True)).bfloat16()
-    # Its experts stand otherwise in memory than in files.
+    # Its experts have another layout in memory than in files.
     yield transformers.MixtralForCausalLM(transformers.MixtralConfig(**sizes, num_local_experts=4))
     # Three names for its embedding, of which files have one.
     yield transformers.T5ForConditionalGeneration(transformers.T5Config(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blanks around words. Pure functions.
 #ifndef OUTRIDER_BASE_BLANKS_H_
 #define OUTRIDER_BASE_BLANKS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plain value as its bytes in memory, for files in this machine's byte order.
 #ifndef OUTRIDER_BASE_BYTES_OF_H_
 #define OUTRIDER_BASE_BYTES_OF_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A checksum that detects changed bytes: against errors of disks and transfers and mistakes, not
 // against attacks.
 #ifndef OUTRIDER_BASE_CHECKSUM_H_

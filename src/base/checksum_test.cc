@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/checksum.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +17,8 @@ std::vector<std::byte> counting_bytes(std::size_t n_bytes) {
   return bytes;
 }
 
-// The files that carry it outlive this program: the numbers may not change. FNV-1a of one word of
-// zeros is basis * prime; the rest follows by hand from the two steps of the definition.
+// Files contain it, so its values may not change. FNV-1a of one word of zeros is basis * prime; the
+// others follow by hand from the two steps of the definition.
 TEST(Checksum, StaysWhatItIs) {
   constexpr std::uint64_t kBasis = 0xcbf29ce484222325ULL;
   constexpr std::uint64_t kPrime = 0x100000001b3ULL;
@@ -41,12 +42,12 @@ TEST(Checksum, EveryBitAndTheLengthCount) {
     bad[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     EXPECT_NE(checksum(bad), checksum(good)) << bit;
   }
-  // Two top bits in different words would cancel out in a product without the shift.
+  // In a product without the shift, two top bits in different words would cancel.
   std::vector<std::byte> bad = good;
   bad[7] ^= std::byte{0x80};
   bad[15] ^= std::byte{0x80};
   EXPECT_NE(checksum(bad), checksum(good));
-  // Zeros at the end are not nothing.
+  // Zeros at the end count.
   std::set<std::uint64_t> seen;
   std::vector<std::byte> zeros;
   for (int n_bytes = 0; n_bytes < 20; ++n_bytes, zeros.push_back({})) {

@@ -1,7 +1,8 @@
-// Every function brings its argument into a small interval around 0, where it sums a Taylor
-// polynomial. The coefficients are the doubles nearest the series' own, so anyone can check them;
-// the degree is the least whose first omitted term stays below 2^-57 of the result, an eighth of
-// the half unit that the last rounding costs anyway.
+// SPDX-License-Identifier: Apache-2.0
+// Every function reduces its argument to a small interval around 0, where it sums a Taylor
+// polynomial. The coefficients are the doubles nearest to the series' own, so they are easy to
+// check. The degree is the smallest for which the first omitted term is below 2^-57 of the result,
+// an eighth of the half unit of the last rounding.
 #include "base/elementary.h"
 
 #include <bit>
@@ -12,20 +13,20 @@
 namespace outrider {
 namespace {
 
-// Adding and taking off 1.5 * 2^52 rounds |x| < 2^51 to the nearest integer (ties to even), and the
+// Adding and subtracting 1.5 * 2^52 rounds |x| < 2^51 to the nearest integer (ties to even). The
 // sum's low bits hold that integer in two's complement.
 constexpr double kRoundingShift = 0x1.8p52;
 
-// log(2) in two parts. The upper one is a multiple of 2^-42, so that its product with any integer
-// below 2^11 is exact; the lower one is the double nearest the rest.
+// log(2) in two parts. The upper one is a multiple of 2^-42, so its product with any integer below
+// 2^11 is exact. The lower one is the double nearest to the rest.
 constexpr double kLog2Upper = 0x1.62e42fefa3800p-1;
 constexpr double kLog2Lower = 0x1.ef35793c76730p-45;
 
 // For -746 <= x <= 710.
 inline double exp_in_range(double x) {
   constexpr double kLog2E = 0x1.71547652b82fep+0;
-  // x = k log 2 + r, |r| <= log(2) / 2. The upper difference is exact; `tail` is what rounding r
-  // took away.
+  // x = k log 2 + r, |r| <= log(2) / 2. The upper difference is exact; `tail` is the rounding error
+  // of r.
   const double shifted = x * kLog2E + kRoundingShift;
   const double k = shifted - kRoundingShift;
   const double upper = x - k * kLog2Upper;
@@ -33,7 +34,8 @@ inline double exp_in_range(double x) {
   const double r = upper - lower;
   const double tail = (upper - r) - lower;
   // e^r = 1 + r + r^2 (1/2! + r/3! + ... + r^11/13!); the next term is below 0.35^14/14! = 2^-57.7.
-  // Pairs first (Estrin): shorter chains than Horner's, the same error at this size of r.
+  // Summed in pairs (Estrin): shorter dependency chains than Horner's, with the same error for this
+  // size of r.
   const double r2 = r * r;
   const double r4 = r2 * r2;
   const double c01 = 0x1.0000000000000p-1 + r * 0x1.5555555555555p-3;
@@ -47,8 +49,8 @@ inline double exp_in_range(double x) {
   const double c8_11 = c89 + r2 * c1011;
   const double series = c0_3 + r4 * (c4_7 + r4 * c8_11);
   const double mantissa = 1.0 + (r + (tail + r2 * series));
-  // Times 2^k in two steps, for k runs from -1076 to 1024 and no single double holds all of those
-  // powers. The biases keep the shifted integers positive: k + 2048 halves without a sign.
+  // Times 2^k in two steps, since k is from -1076 to 1024 and no double holds all these powers. The
+  // biases keep the shifted integers positive: k + 2048 can be halved without a sign.
   const std::uint64_t biased =
       std::bit_cast<std::uint64_t>(shifted) - std::bit_cast<std::uint64_t>(kRoundingShift) + 2048;
   const std::uint64_t half = biased >> 1;
@@ -58,7 +60,7 @@ inline double exp_in_range(double x) {
   return mantissa * scale * scale_rest;
 }
 
-// Outside [-746, 710] the result is 0 or infinity all the same. NaN passes both comparisons.
+// Outside of [-746, 710] the result is 0 or infinity anyway. NaN passes both comparisons.
 double clamped(double x) {
   const double above = x < -746.0 ? -746.0 : x;
   return above > 710.0 ? 710.0 : above;
@@ -72,12 +74,12 @@ namespace {
 
 // log(x 2^exponent) for a normal x > 0.
 inline double log_of_normal(double x, double exponent) {
-  // x = 2^e m, sqrt(1/2) <= m < sqrt(2): adding the bits of 1 less those of sqrt(1/2) carries into
+  // x = 2^e m, sqrt(1/2) <= m < sqrt(2): adding the bits of 1 minus those of sqrt(1/2) carries into
   // the exponent exactly when the fraction reaches sqrt(2).
   constexpr std::uint64_t kSqrtHalfBits = 0x3fe6a09e667f3bcdu;
   constexpr std::uint64_t kOneBits = 0x3ff0000000000000u;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x) + (kOneBits - kSqrtHalfBits);
-  // e + 1023, as a double: 2^52 with that number in its lowest bits, less 2^52.
+  // e + 1023 as a double: 2^52 with that number in its lowest bits, minus 2^52.
   const double biased =
       std::bit_cast<double>((bits >> 52) | std::bit_cast<std::uint64_t>(0x1p52)) - 0x1p52;
   const double m = std::bit_cast<double>((bits & 0x000fffffffffffffu) + kSqrtHalfBits);
@@ -112,7 +114,7 @@ double portable_log(double x) {
   if (!(x > 0)) return x == 0 ? -kInfinity : std::numeric_limits<double>::quiet_NaN();
   if (x == kInfinity) return x;
   if (x >= std::numeric_limits<double>::min()) return log_of_normal(x, 0);
-  return log_of_normal(x * 0x1p54, -54);  // subnormal: scaled up first
+  return log_of_normal(x * 0x1p54, -54);  // subnormal: scales it up first
 }
 
 double portable_softplus(double x) { return x > 20 ? x : portable_log(1 + portable_exp(x)); }
@@ -122,9 +124,10 @@ SineCosine portable_sincos(double x) {
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     return {kNan, kNan};
   }
-  // x = n pi/2 + (r + tail), |r| <= pi/4 and a little. pi/2 as three doubles is good to 2^-161; a
-  // double below 2^25 comes no nearer to a multiple of pi/2 than about 2^-60, so even there the
-  // tail has all its bits. x - n * first is a multiple of 2^-53 below 1: its fused result is exact.
+  // x = n pi/2 + (r + tail), with |r| slightly above pi/4 at most. pi/2 as three doubles is
+  // accurate to 2^-161. A double below 2^25 comes no closer to a multiple of pi/2 than about 2^-60,
+  // so even there the tail is accurate. x - n * first is a multiple of 2^-53 below 1: its fused
+  // result is exact.
   constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
   constexpr double kFirst = 0x1.921fb54442d18p+0;
   constexpr double kSecond = 0x1.1a62633145c07p-54;
@@ -163,7 +166,7 @@ SineCosine portable_sincos(double x) {
   even = even * z + 0x1.a01a01a01a01ap-16;
   even = even * z - 0x1.6c16c16c16c17p-10;
   even = even * z + 0x1.5555555555555p-5;
-  const double most = 1.0 - half;  // its rounding error comes back in the next line
+  const double most = 1.0 - half;  // the next line adds its rounding error back
   const double cosine = most + (((1.0 - most) - half) + (z * z * even - r * tail));
 
   switch (quadrant) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementary functions in double precision with the same bits on every machine. libm selects
 // variants by processor, which replayable sampling and bit-identical logits cannot use. Built only
 // from IEEE operations and explicit fused multiply-adds. The kernel tables have e^x and log x with

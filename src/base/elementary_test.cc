@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/elementary.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +17,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The distance from the true value in units of the last place of the double nearest to it. The
-// references are x87 long doubles with 64 bits, good to 2^-11 units; where long double is no wider
-// than double the bound below has room for their own error.
+// The error in units in the last place of the double nearest to the true value. The references are
+// x87 long doubles with 64 bits, accurate to 2^-11 units. If long double is no wider than double,
+// the bound below covers their own error.
 double error_in_ulps(double got, long double want) {
   if (std::isnan(got)) return kInfinity;
   const double nearest = std::abs(static_cast<double>(want));
@@ -29,7 +30,7 @@ double error_in_ulps(double got, long double want) {
                              static_cast<long double>(unit));
 }
 
-// The bound the header states.
+// The bound in the header.
 constexpr double kMaxUlps = 2.0;
 
 struct Sweep {
@@ -62,7 +63,7 @@ TEST(PortableExp, StaysWithinItsBound) {
   for (int i = 0; i <= 2'000'000; ++i) {
     const double x = -708.3 + i * (709.78 + 708.3) / 2'000'000;
     normal.add(x, portable_exp(x), std::exp(static_cast<long double>(x)));
-    const double y = -40.0 + i * 41e-6 / 2;  // where softmax lives
+    const double y = -40.0 + i * 41e-6 / 2;  // the range of softmax
     normal.add(y, portable_exp(y), std::exp(static_cast<long double>(y)));
   }
   for (int i = 0; i <= 100'000; ++i) {
@@ -100,7 +101,7 @@ TEST(PortableLog, StaysWithinItsBound) {
     unit.add(x, portable_log(x), std::log(static_cast<long double>(x)));
     const double y = 0.5 + i * 1e-6;
     around_one.add(y, portable_log(y), std::log(static_cast<long double>(y)));
-    // Random bits: every exponent, subnormals among them.
+    // Random bits: every exponent, including subnormals.
     const double z = std::bit_cast<double>((engine() >> 1) % 0x7ff0000000000000u);
     if (z > 0) everywhere.add(z, portable_log(z), std::log(static_cast<long double>(z)));
   }
@@ -114,7 +115,7 @@ TEST(PortableLog, StaysWithinItsBound) {
   report("log_everywhere", everywhere);
 }
 
-// To what a float of it shows; from -16 down the sum 1 + e^x has lost half of e^x's places.
+// To the precision of a float; from -16 down the sum 1 + e^x has lost half of e^x's digits.
 TEST(PortableSoftplus, FollowsItsDefinition) {
   for (double x = -16; x < 40; x += 1.0 / 64) {
     const double expected = std::log1p(std::exp(x));
@@ -150,7 +151,7 @@ TEST(PortableSincos, StaysWithinItsBound) {
     add((static_cast<double>(engine() >> 11) * 0x1p-53 - 0.5) * 0x1p26);  // the whole range
     add(std::ldexp(1.0 + i * 1e-6, i % 50 - 40));
   }
-  // Where the results nearly vanish: the doubles around multiples of pi/2.
+  // Nearly vanishing results: the doubles around multiples of pi/2.
   for (int i = 0; i <= 200'000; ++i) {
     const double n = i < 100'000 ? i : std::floor(21'361'414.0 * (i - 100'000) / 100'000);
     const auto x = static_cast<double>(n * 1.57079632679489661923L);
@@ -174,7 +175,7 @@ TEST(PortableSincos, Extremes) {
   }
 }
 
-// A few results as bits: whoever builds this elsewhere gets them or has broken the promise.
+// Some results as bits: every build must give them.
 TEST(Elementary, BitsAreFixed) {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a over the results' words
   const auto add = [&hash](double value) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/error.h"
 
 #include <fmt/format.h>
@@ -5,14 +6,14 @@
 namespace outrider {
 namespace {
 
-// A message is one line on a terminal whatever bytes a file put into it, and each of its parts is
-// of bounded length: three of them and the words between stay below 1000 bytes.
+// A message is one terminal line, whatever bytes a file puts into it, and its parts have limited
+// length: three of them with the words between stay below 1000 bytes.
 std::string one_line(std::string_view text) {
   constexpr std::size_t kLongest_bytes = 300;
   std::string line;
   for (std::size_t index = 0; index < text.size();) {
     const auto byte = static_cast<unsigned char>(text[index]);
-    // Characters stay whole: a lead byte takes the continuation bytes behind it along.
+    // Keeps characters whole: a lead byte with its continuation bytes.
     std::size_t end = index + 1;
     while (byte >= 0xC0 && end < text.size() && end - index < 4 &&
            (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two 16-bit float formats, to and from float. Rounding is to nearest, ties to even; NaN stays
 // NaN; f16 overflows to infinity and keeps subnormals. Rounding uses integer arithmetic only, so
 // the bits are the same on every machine. All functions are thread-safe.

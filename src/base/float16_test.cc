@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/float16.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 namespace outrider {
 namespace {
 
-// Every 16-bit pattern survives the way to float and back, NaN as some NaN.
+// Every 16-bit pattern survives conversion to float and back, NaN as some NaN.
 TEST(Float16, RoundTripsEveryPattern) {
   for (std::uint32_t pattern = 0; pattern < 0x10000; ++pattern) {
     const auto bits = static_cast<std::uint16_t>(pattern);
@@ -28,8 +29,8 @@ TEST(Float16, RoundTripsEveryPattern) {
   }
 }
 
-// Between two neighbours the nearer one is taken, the even one in the middle: checked at the middle
-// of every pair of neighbouring finite f16 values and one float to each side of it.
+// Rounds to the nearer neighbour, and to the even one from the middle. Checks the middle of every
+// pair of neighbouring finite f16 values, and one float to each side of it.
 TEST(Float16, RoundsToNearestEven) {
   for (std::uint16_t bits = 0; bits < 0x7bff; ++bits) {
     const float low = to_float(F16{bits});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sum of many doubles in a fixed order, the same on every machine: number i is added to lane i
 // mod 8, and one tree adds the lanes. The eight chains of additions are independent, so their
 // latencies overlap. If i is a token's id, a sum over a support equals the sum over the whole

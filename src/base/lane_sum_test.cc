@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/lane_sum.h"
 
 #include <gtest/gtest.h>
@@ -39,12 +40,12 @@ TEST(LaneSum, OneByOneOrAllAtOnceGiveTheSameBits) {
       plain += value;
       size += std::abs(value);
     }
-    // Either way every addition is off by at most 2^-53 of what has been added.
+    // In both ways every addition errs by at most 2^-53 of the sum so far.
     EXPECT_NEAR(each.total(), plain, 2 * static_cast<double>(n) * 0x1p-53 * size);
   }
 }
 
-// A lane's order shows: 1 is lost beside 2^53 only where it is added to it.
+// The order within a lane matters: 1 is lost beside 2^53 only if it is added to it.
 TEST(LaneSum, NumbersMeetInTheirLaneFirst) {
   LaneSum apart;
   apart.add(0, 0x1p53);

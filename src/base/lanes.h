@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Short vectors for loops that compilers do not vectorise: searches for a maximum, sums in several
 // lanes. 16 bytes are in the baseline of every 64-bit processor, so this needs neither intrinsics
 // nor dispatch at run time; the notation is GCC's and Clang's. Lanes are independent: each has the

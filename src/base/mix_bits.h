@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A 64-bit hash.
 #ifndef OUTRIDER_BASE_MIX_BITS_H_
 #define OUTRIDER_BASE_MIX_BITS_H_

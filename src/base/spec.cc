@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/spec.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,8 @@
 namespace outrider {
 namespace {
 
-// Splits at unescaped commas. In the parts, escapes are resolved and the first unescaped '=' noted.
+// Splits at unescaped commas. In each part, escapes are resolved and the first unescaped '=' is
+// noted.
 struct Part {
   std::string text;
   std::size_t equals = std::string::npos;
@@ -41,7 +43,7 @@ bool is_key(const Part& part) {
                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '-'; });
 }
 
-// What the language would read as punctuation gets a backslash.
+// Puts a backslash before characters that the language would read as punctuation.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spec strings: name:value,value,...,key=value,... (a drafter, a rule, a tree).
 #ifndef OUTRIDER_BASE_SPEC_H_
 #define OUTRIDER_BASE_SPEC_H_

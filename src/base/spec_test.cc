@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/spec.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ TEST(Spec, ListsOfValues) {
     EXPECT_THROW(Spec::parse("tree", bad).integers(1, 9), UsageError) << bad;
   }
   EXPECT_THROW(spec.choice("siblings", {"few", "many"}), UsageError);
-  // Where one value is meant, two are an error.
+  // If a single value is allowed, two are an error.
   EXPECT_THROW(spec.value(), UsageError);
   EXPECT_THROW(spec.require_no_value(), UsageError);
 }
@@ -46,7 +47,7 @@ TEST(Spec, BackslashEscapes) {
   const Spec spec = Spec::parse("drafter", "model:/odd\\,name\\=x,confidence=1");
   EXPECT_EQ(spec.value(), "/odd,name=x");
   EXPECT_EQ(spec.number("confidence", 0, 1), 1);
-  // A path with '=' after a character no key has is a value as it stands.
+  // A path with '=' after a character that no key contains is a value.
   EXPECT_EQ(Spec::parse("drafter", "model:/a/b=c").value(), "/a/b=c");
 }
 

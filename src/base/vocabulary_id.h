@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Identifies the vocabulary of token ids, so that files of tokens are not read with another model.
 #ifndef OUTRIDER_BASE_VOCABULARY_ID_H_
 #define OUTRIDER_BASE_VOCABULARY_ID_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/vocabulary_translation.h"
 
 #include <algorithm>
@@ -19,11 +20,11 @@ std::vector<TokenId> VocabularyTranslation::read_text(std::span<const TokenId> t
   std::vector<TokenId> text;
   if (read) text = read(tokens, at_start);
   const bool is_sound =
-      !text.empty() && static_cast<int>(text.size()) <= most_read(tokens, at_start);
+      !text.empty() && static_cast<int>(text.size()) <= max_read(tokens, at_start);
   return is_sound ? text : spell(tokens);
 }
 
-int VocabularyTranslation::most_read(std::span<const TokenId> tokens, bool at_start) const {
+int VocabularyTranslation::max_read(std::span<const TokenId> tokens, bool at_start) const {
   std::size_t n = at_start ? 1 : 0;
   for (const TokenId token : tokens) n += spelled[static_cast<std::size_t>(token)].size();
   return static_cast<int>(n);
@@ -31,11 +32,12 @@ int VocabularyTranslation::most_read(std::span<const TokenId> tokens, bool at_st
 
 namespace {
 
-// Tokens that are cut anew each time; a word has far fewer, and a few dozen cost microseconds.
+// Tokens that are translated again each time. A word has far fewer, and a few dozen cost
+// microseconds.
 constexpr std::size_t kUnsettled = 32;
-// Where no word begins, or is cut in another way with what follows than without, a text is cut here
-// all the same: some tokens are read otherwise than they might be, once in so many.
-constexpr std::size_t kMostUnsettled = 256;
+// If no word begins, or if a word is split differently with its continuation, the text is split
+// here anyway: some tokens are then translated less well, once per kMaxUnsettled.
+constexpr std::size_t kMaxUnsettled = 256;
 
 }  // namespace
 
@@ -49,7 +51,7 @@ const std::vector<TokenId>& TranslatedText::update(const VocabularyTranslation& 
   return read_;
 }
 
-// read_ holds the tail as one.
+// read_ holds the tail as one piece.
 void TranslatedText::settle(const VocabularyTranslation& translation,
                             std::span<const TokenId> tail) {
   std::size_t n = tail.size() - kUnsettled;
@@ -60,13 +62,13 @@ void TranslatedText::settle(const VocabularyTranslation& translation,
   while (n > 0 && !begins_word(n)) --n;
   const bool is_word = n > 0;
   if (!is_word) n = tail.size() - kUnsettled;
-  if (!is_word && tail.size() < kMostUnsettled) return;
+  if (!is_word && tail.size() < kMaxUnsettled) return;
   const std::vector<TokenId> head = translation.read_text(tail.first(n), settled_tokens_ == 0);
   const std::vector<TokenId> rest = translation.read_text(tail.subspan(n), false);
   const auto as_one = read_.begin() + static_cast<std::ptrdiff_t>(settled_read_);
   const bool is_same = head.size() + rest.size() == read_.size() - settled_read_ &&
                        std::equal(head.begin(), head.end(), as_one);
-  if (!is_same && tail.size() < kMostUnsettled) return;
+  if (!is_same && tail.size() < kMaxUnsettled) return;
   read_.resize(settled_read_);
   read_.insert(read_.end(), head.begin(), head.end());
   settled_tokens_ += n;
@@ -78,7 +80,7 @@ int TranslatedText::most(const VocabularyTranslation& translation,
                          std::span<const TokenId> tokens) const {
   const std::size_t settled = std::min(settled_tokens_, tokens.size());
   return static_cast<int>(settled_read_) +
-         translation.most_read(tokens.subspan(settled), settled_tokens_ == 0);
+         translation.max_read(tokens.subspan(settled), settled_tokens_ == 0);
 }
 
 void TranslatedText::truncate(std::size_t n_tokens) {

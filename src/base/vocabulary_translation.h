@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translation between the tokens of two vocabularies.
 #ifndef OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_
 #define OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_
@@ -33,7 +34,7 @@ struct VocabularyTranslation {
   // may begin a text.
   std::vector<TokenId> read_text(std::span<const TokenId> tokens, bool at_start) const;
   // An upper bound on the length of either translation.
-  int most_read(std::span<const TokenId> tokens, bool at_start) const;
+  int max_read(std::span<const TokenId> tokens, bool at_start) const;
 };
 
 // A growing text in the drafter's tokens, as the drafter's tokenizer splits it: the last words may

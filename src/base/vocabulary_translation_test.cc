@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/vocabulary_translation.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// Words begin with a 0 and are read as one token each, by the number of tokens they have.
+// Words begin with a 0 and are translated into one token each, their number of tokens.
 VocabularyTranslation words(int* n_read = nullptr) {
   VocabularyTranslation translation{
       .spelled = {{10}, {11}, {12}}, .shared = {}, .read = {}, .begins_word = {true, false, false}};
@@ -50,11 +51,11 @@ TEST(TranslatedText, GrowingItIsWhatItIsAtOnce) {
     EXPECT_LE(static_cast<int>(words().read(now, true).size()), most);
     ++n_rounds;
   }
-  // Far less than half of the text each time.
+  // Reads far less than half of the text each time.
   EXPECT_LT(n_read, n_rounds * 200);
 }
 
-// Without a blank in sight a step costs the same all the same, and nothing is lost or said twice.
+// Even without a blank a step's cost is bounded, and no token is lost or repeated.
 TEST(TranslatedText, ATextWithoutBlanksIsCutSomewhere) {
   const std::vector<TokenId> tokens(5000, 1);
   int n_read = 0;
@@ -90,8 +91,8 @@ TEST(VocabularyTranslation, ReadingThatIsLongerThanSpellingIsNotTaken) {
   VocabularyTranslation translation{.spelled = {{5}, {6, 7}}, .shared = {}};
   const std::vector<TokenId> tokens = {0, 1};
   EXPECT_EQ(translation.read_text(tokens, true), (std::vector<TokenId>{5, 6, 7}));
-  EXPECT_EQ(translation.most_read(tokens, true), 4);
-  EXPECT_EQ(translation.most_read(tokens, false), 3);
+  EXPECT_EQ(translation.max_read(tokens, true), 4);
+  EXPECT_EQ(translation.max_read(tokens, false), 3);
   std::vector<TokenId> given = {1, 1, 1, 1};
   translation.read = [&](std::span<const TokenId>, bool) { return given; };
   EXPECT_EQ(translation.read_text(tokens, true), given);

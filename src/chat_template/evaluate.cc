@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions.
 #include <fmt/format.h>
 
-#include "chat_template/checks.h"
-#include "chat_template/filters.h"
-#include "chat_template/globals.h"
+#include "chat_template/functions/checks.h"
+#include "chat_template/functions/filters.h"
+#include "chat_template/functions/globals.h"
+#include "chat_template/functions/methods.h"
+#include "chat_template/functions/parameters.h"
 #include "chat_template/interpreter.h"
 #include "chat_template/interpreter_guards.h"
-#include "chat_template/lookup.h"
 #include "chat_template/loop.h"
-#include "chat_template/methods.h"
-#include "chat_template/operations.h"
-#include "chat_template/parameters.h"
-#include "chat_template/printed.h"
+#include "chat_template/values/lookup.h"
+#include "chat_template/values/operations.h"
+#include "chat_template/values/printed.h"
 
 namespace outrider::jinja {
 
@@ -171,7 +172,7 @@ Value Interpreter::call(const Expression& node, const Value& caller) {
   Value self;
   Value function;
   Method method = nullptr;
-  if (callee.kind == Expression::Kind::attribute) {  // a method: no need of a bound one
+  if (callee.kind == Expression::Kind::attribute) {  // a method call: needs no bound method
     self = evaluate(*callee.parts[0]);
     if (!callee.name.starts_with('_')) method = find_method(self, callee.name);
     line_ = callee.line;
@@ -200,7 +201,7 @@ Value Interpreter::call_value(const Value& function, const Arguments& arguments)
 Value Interpreter::filter(const Expression& node, const Value& body) {
   Value subject = body;
   if (node.parts[0]) {
-    // In filter blocks the innermost filter of a chain takes the body.
+    // In filter blocks the innermost filter of a chain gets the body.
     const bool is_chain = !body.is_absent() && node.parts[0]->kind == Expression::Kind::filter;
     subject = is_chain ? filter(*node.parts[0], body) : evaluate(*node.parts[0]);
   }

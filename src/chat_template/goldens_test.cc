@@ -1,6 +1,6 @@
-// Templates of our own against what jinja2 3.1.6 makes of them
-// (tests/golden/make_template_goldens.py), and those of published models against recorded
-// renderings.
+// SPDX-License-Identifier: Apache-2.0
+// Compares templates of our own with jinja2 3.1.6 (tests/golden/make/make_template_goldens.py), and
+// those of published models with recorded renderings.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 #include "outrider/chat_template.h"
 #include "outrider/error.h"
-#include "tests/support/golden_time.h"
+#include "tests/support/goldens/golden_time.h"
 
 namespace outrider {
 namespace {
@@ -27,13 +27,13 @@ std::string read_file(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// The rendering equals the expected one, or fails where an error is expected; where that comes from
-// raise_exception, with its message.
+// The rendering equals the expected one, or fails if an error is expected; errors of
+// raise_exception must have its message.
 void expect_rendering(const std::string& text, const Json& context, const Json* output,
                       const std::string& error) {
   std::string got;
   try {
-    got = ChatTemplate(text).render(context.dump(), testing::golden_time);
+    got = ChatTemplate(text).render(context.dump(), test::golden_time);
   } catch (const Error& thrown) {
     ASSERT_EQ(output, nullptr) << thrown.what();
     constexpr std::string_view kRaised = "TemplateError: ";
@@ -75,7 +75,7 @@ TEST(TemplateGoldens, TemplatesOfPublishedModelsRenderAsRecorded) {
                      fails ? entry["error"].get<std::string>() : "");
     ++n;
   }
-  EXPECT_GE(n, 50);  // none may drop out unseen
+  EXPECT_GE(n, 50);  // guards against silently missing templates
 }
 
 TEST(TemplateGoldens, TemplatesOfALongConversationRenderAsRecorded) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the syntax tree of a template with variables. One object for each rendering. Not
 // thread-safe; several may run the same tree at once.
 #ifndef OUTRIDER_CHAT_TEMPLATE_INTERPRETER_H_
@@ -9,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "chat_template/parsing/syntax.h"
 #include "chat_template/scope.h"
-#include "chat_template/syntax.h"
-#include "chat_template/value.h"
+#include "chat_template/values/value.h"
 
 namespace outrider::jinja {
 

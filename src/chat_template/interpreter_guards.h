@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Temporary changes of the interpreter's state, restored also after an exception.
 #ifndef OUTRIDER_CHAT_TEMPLATE_INTERPRETER_GUARDS_H_
 #define OUTRIDER_CHAT_TEMPLATE_INTERPRETER_GUARDS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits of the cost of a rendering, for any template and variables.
 #ifndef OUTRIDER_CHAT_TEMPLATE_LIMITS_H_
 #define OUTRIDER_CHAT_TEMPLATE_LIMITS_H_

@@ -1,4 +1,5 @@
-// What a template may not cost, and how it is told so: with one clear error, at its line.
+// SPDX-License-Identifier: Apache-2.0
+// Limits on a template's cost: exceeding one gives one clear error with its line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ std::string repeated(std::string_view part, int n) {
   return text;
 }
 
-// What a template is refused with; "" if it renders.
+// The error that a template gives; "" if it renders.
 std::string error_of(std::string_view text, const jinja::Limits& limits = {},
                      std::string_view variables = "{}") {
   try {
@@ -132,7 +133,7 @@ TEST(TemplateLimits, BoundNesting) {
               HasSubstr("nested at most"));
   EXPECT_THAT(error_of("{{ '" + repeated("{:", 1000) + repeated("}", 1000) + "'.format(1) }}"),
               HasSubstr("format"));
-  // Values within values, and the iterators over iterators that filters make.
+  // Nested values, and nested iterators, which filters make.
   constexpr std::string_view kGrow =
       "{% set ns = namespace(v=[]) %}{% for i in range(1000) %}{% set ns.v = STEP %}{% endfor %}"
       "{{ ns.v|list }}";
@@ -141,7 +142,8 @@ TEST(TemplateLimits, BoundNesting) {
     text.replace(text.find("STEP"), 4, step);
     EXPECT_THAT(error_of(text), HasSubstr("nested at most 200")) << step;
   }
-  // A value that holds another twice, which does so, too: small, but endless when spelled out.
+  // A value that holds another one twice, which does the same, and so on: small, but huge when
+  // printed.
   constexpr std::string_view kTwice =
       "{% set ns = namespace(v=()) %}{% for i in range(150) %}{% set ns.v = (ns.v, ns.v) %}"
       "{% endfor %}";
@@ -158,8 +160,8 @@ TEST(TemplateLimits, BoundNesting) {
               HasSubstr("nested at most"));
 }
 
-// Namespaces may hold themselves and each other, in any number: printing them is bounded, and
-// nothing is freed link by link.
+// Namespaces may contain themselves and each other, in any number. Printing them is bounded, and
+// freeing them does not recurse.
 TEST(TemplateLimits, NamespacesInRingsAndChainsDoNoHarm) {
   EXPECT_EQ(ChatTemplate("{% set a = namespace() %}{% set a.a = a %}{{ a.a.a == a }}").render("{}"),
             "True");
@@ -178,7 +180,7 @@ TEST(TemplateLimits, NamespacesInRingsAndChainsDoNoHarm) {
             "19999");
 }
 
-// A conversation that fills a large context costs a small part of what is allowed.
+// A conversation that fills a large context uses a small part of the limits.
 TEST(TemplateLimits, LeaveRoomForLongConversations) {
   constexpr std::string_view kTemplate =
       "{{- bos_token }}{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == "

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "chat_template/loop.h"
 
-#include "chat_template/operations.h"
+#include "chat_template/values/operations.h"
 
 namespace outrider::jinja {
 namespace {

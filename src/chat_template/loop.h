@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The variable `loop` of a running for loop. Not thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_LOOP_H_
 #define OUTRIDER_CHAT_TEMPLATE_LOOP_H_
@@ -7,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "chat_template/value.h"
+#include "chat_template/values/value.h"
 
 namespace outrider::jinja {
 

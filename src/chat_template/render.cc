@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "chat_template/render.h"
 
 #include <fmt/format.h>
 
 #include <ctime>
 
-#include "chat_template/characters.h"
-#include "chat_template/globals.h"
+#include "chat_template/functions/globals.h"
 #include "chat_template/interpreter.h"
-#include "chat_template/json_text.h"
-#include "chat_template/parser.h"
+#include "chat_template/parsing/parser.h"
+#include "chat_template/values/characters.h"
+#include "chat_template/values/json_text.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -18,7 +19,7 @@ namespace {
 constexpr const char* kRead = "read chat template";
 constexpr const char* kRender = "render chat template";
 
-// Constants are as long as the template at most, and parsing costs no steps.
+// Constants are at most as long as the template, and parsing costs no steps.
 constexpr Limits kLimitsOfConstants{};
 
 }  // namespace

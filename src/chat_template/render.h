@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A template with its limits: the implementation of ChatTemplate, also for tests and fuzzing.
 #ifndef OUTRIDER_CHAT_TEMPLATE_RENDER_H_
 #define OUTRIDER_CHAT_TEMPLATE_RENDER_H_
@@ -5,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "chat_template/syntax.h"
+#include "chat_template/parsing/syntax.h"
 #include "outrider/chat_template.h"
 
 namespace outrider::jinja {

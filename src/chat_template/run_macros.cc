@@ -1,11 +1,12 @@
-// Macros, and the blocks that call them.
+// SPDX-License-Identifier: Apache-2.0
+// Macros, and call blocks.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "chat_template/interpreter.h"
 #include "chat_template/interpreter_guards.h"
-#include "chat_template/printed.h"
+#include "chat_template/values/printed.h"
 
 namespace outrider::jinja {
 namespace {
@@ -47,7 +48,7 @@ Value Interpreter::run_macro(const Statement& node, Scope* closure, const Argume
   return capture.take();
 }
 
-// Into the scope of the macro, which is open.
+// Binds them in the macro's scope, which is open.
 void Interpreter::bind_parameters(const Statement& node, const Arguments& arguments) {
   const std::size_t n = node.parameters.size();
   std::vector<std::pair<std::string, Value>> named = arguments.named;
@@ -93,7 +94,7 @@ void Interpreter::bind_parameters(const Statement& node, const Arguments& argume
     }
     scope_->set(kVarargs, heap_->tuple(std::move(more)));
   }
-  // Default values may name the parameters before them.
+  // Default values may refer to earlier parameters.
   for (std::size_t i = 0; i < n; ++i) {
     const Parameter& one = node.parameters[i];
     if (values[i].is_absent()) {

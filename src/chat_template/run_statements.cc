@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements.
 #include <fmt/format.h>
 
@@ -6,8 +7,8 @@
 #include "chat_template/interpreter.h"
 #include "chat_template/interpreter_guards.h"
 #include "chat_template/loop.h"
-#include "chat_template/operations.h"
-#include "chat_template/printed.h"
+#include "chat_template/values/operations.h"
+#include "chat_template/values/printed.h"
 
 namespace outrider::jinja {
 namespace {
@@ -104,7 +105,7 @@ Interpreter::Flow Interpreter::run_condition(const Statement& node) {
   return Flow::on;
 }
 
-// The items to go through: those that the loop's own condition lets pass.
+// The items of a loop: those that pass the loop's own condition.
 std::function<Value()> Interpreter::loop_items(const Statement& node, const Value& items) {
   auto next = items_of(items, *heap_);
   if (!node.filter) return next;
@@ -141,8 +142,8 @@ void Interpreter::run_loop(const Statement& node, const Value& items, std::int64
       return under_way.advance() ? under_way.current : Value();
     };
   }
-  // Whether an iteration came to its end. Where break or continue left all of them, Jinja takes the
-  // else, too.
+  // Whether an iteration was completed. If break or continue left all of them, Jinja also runs the
+  // else block.
   bool any = false;
   bool first = true;
   {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The variables visible at a place of a template. Not thread-safe.
 #ifndef OUTRIDER_CHAT_TEMPLATE_SCOPE_H_
 #define OUTRIDER_CHAT_TEMPLATE_SCOPE_H_
@@ -8,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "chat_template/value.h"
+#include "chat_template/values/value.h"
 
 namespace outrider::jinja {
 

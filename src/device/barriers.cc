@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/barriers.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ bool conflict(const Use& earlier, const Use& later) {
 
 std::vector<std::size_t> derive_barriers(std::span<const Step> steps) {
   std::vector<std::size_t> barriers;
-  std::vector<Use> under_way;  // of the steps behind the last barrier
+  std::vector<Use> under_way;  // of the steps since the last barrier
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::vector<Use>& uses = steps[i].uses;
     const bool waits = std::any_of(uses.begin(), uses.end(), [&](const Use& later) {

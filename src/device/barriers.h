@@ -1,5 +1,6 @@
-// Where barriers stand between recorded steps: derived from what each step reads and writes, since
-// no tool finds one that was left out by hand.
+// SPDX-License-Identifier: Apache-2.0
+// The places of barriers between recorded steps. They are derived from what each step reads and
+// writes, since no tool would find a missing one.
 #ifndef OUTRIDER_DEVICE_BARRIERS_H_
 #define OUTRIDER_DEVICE_BARRIERS_H_
 
@@ -11,10 +12,10 @@
 
 namespace outrider::device {
 
-// The steps before which a barrier stands, in ascending order; never step 0, since a program as a
-// whole begins behind one. Steps with no barrier between them may run in any order, or at once: of
-// two such steps none writes what the other reads or writes. There are as few as can be: each
-// stands as late as the steps before it allow.
+// Returns the steps before which a barrier is placed, in ascending order; never step 0, since a
+// program begins after one. Steps without a barrier between them may run in any order or at once:
+// neither writes what the other reads or writes. The number of barriers is minimal: each is as late
+// as the steps before it allow.
 std::vector<std::size_t> derive_barriers(std::span<const Step> steps);
 
 }  // namespace outrider::device

@@ -1,4 +1,6 @@
-// Derived barriers against every pair of steps, and what a wrong one does to a program's bytes.
+// SPDX-License-Identifier: Apache-2.0
+// Compares derived barriers with every pair of steps, and shows what a wrong one does to a
+// program's bytes.
 #include "device/barriers.h"
 
 #include <gmock/gmock.h>
@@ -9,9 +11,9 @@
 #include <random>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/kernel_steps.h"
-#include "device/trial.h"
+#include "device/trials/trial.h"
 
 namespace outrider::device {
 namespace {
@@ -29,7 +31,7 @@ Range part(const Buffer& buffer, std::size_t begin, std::size_t end) {
 
 Step step_of(std::vector<Use> uses) { return {.uses = std::move(uses)}; }
 
-// Whether two steps do not bear being swapped, said anew: byte by byte.
+// Whether two steps may not be swapped, computed independently, byte by byte.
 bool depend(const Step& a, const Step& b) {
   for (const Use& of_a : a.uses) {
     for (const Use& of_b : b.uses) {
@@ -123,7 +125,7 @@ TEST(Barriers, OfRandomStepsAreEnoughAndNoneIsTooMany) {
   EXPECT_GT(n_left_out, 500);
 }
 
-// y = (x + x) + (x + x) and then x = y + y, on a device that runs what it may in reverse.
+// y = (x + x) + (x + x) and then x = y + y, on a device that reverses independent steps.
 class Chain {
  public:
   explicit Chain(HostDevice& device)

@@ -1,23 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cache_steps.h"
 
 #include <fmt/format.h>
 
 #include "device/attend_steps.h"
 #include "device/make_step.h"
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider::device {
 namespace {
 
 CacheNumbers numbers_of(const Rows& rows, const CacheShape& shape) {
-  if (shape.head_dim > kMostHeadDim) {
-    throw Error("record", "KV cache", fmt::format("heads of at most {}", kMostHeadDim),
+  if (shape.head_dim > kMaxHeadDim) {
+    throw Error("record", "KV cache", fmt::format("heads of at most {}", kMaxHeadDim),
                 fmt::format("{}", shape.head_dim));
   }
   const kernels::KvLayout layout{shape.kv, shape.head_dim};
-  return {word(shape.n_kv_heads), word(shape.head_dim), word(rows.most),
-          static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t))};
+  return {word(shape.n_kv_heads),
+          word(shape.head_dim),
+          word(rows.most),
+          static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t)),
+          word(shape.first_head),
+          word(shape.heads_of_row == 0 ? shape.n_kv_heads : shape.heads_of_row)};
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices of CUDA by their names.
 #include <fmt/format.h>
 

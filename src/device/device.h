@@ -1,17 +1,21 @@
-// What runs steps: the processor itself, by the scalar kernels (host_device.h), or a GPU
-// (vulkan/vulkan_device.h). Memory, recorded programs, and nothing of models.
+// SPDX-License-Identifier: Apache-2.0
+// Devices run steps: the processor with the scalar kernels (host_device.h), or a GPU
+// (vulkan/vulkan_device.h). They offer memory and recorded programs, and know nothing about models.
 //
-// A device that passes its check (check.h) leaves the bits that the scalar table leaves.
+// A device that passes its check (check.h) produces the scalar table's bits.
 //
-// One thread at a time may call a device. Its buffers and programs must end before it does.
+// A device may be called by one thread at a time. Its buffers and programs must be destroyed before
+// it.
 #ifndef OUTRIDER_DEVICE_DEVICE_H_
 #define OUTRIDER_DEVICE_DEVICE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "device/step.h"
 
@@ -24,14 +28,14 @@ struct DeviceFacts {
   std::string name;
   std::string driver;  // with its version
   DeviceKind kind = DeviceKind::other;
-  // Which of its means the device is used with, in words.
+  // The parts of its arithmetic that are used, in words.
   std::string tier;
   std::size_t memory_bytes = 0;  // of its largest heap; 0: unknown
-  std::size_t most_buffer_bytes = 0;
-  std::uint32_t most_groups = 0;  // workgroups of a step along one axis of its grid
+  std::size_t max_buffer_bytes = 0;
+  std::uint32_t max_groups = 0;  // the most workgroups along one axis of a step's grid
 };
 
-// Steps that were recorded, with their barriers. They may be submitted any number of times.
+// Recorded steps with their barriers. They may be submitted any number of times.
 class Program {
  public:
   virtual ~Program() = default;
@@ -42,7 +46,7 @@ class Program {
   Program() = default;
 };
 
-// Counts submissions; a later one ends later.
+// Counts submissions, which end in order.
 using Ticket = std::uint64_t;
 
 class Device {
@@ -53,25 +57,35 @@ class Device {
 
   virtual const DeviceFacts& facts() const = 0;
 
-  // n_bytes above 0. What it holds is not said. Throws Error beyond DeviceFacts::most_buffer_bytes
-  // and where the device's memory is out; the device is as it was then.
+  // Why it cannot be used any more; empty: it can be used. Thread-safe.
+  virtual std::string failure() const { return {}; }
+
+  // n_bytes above 0. The contents are undefined. Throws Error beyond DeviceFacts::max_buffer_bytes,
+  // and NoDeviceMemory if the device's memory is used up; the device is then unchanged.
   virtual std::unique_ptr<Buffer> allocate(std::size_t n_bytes) = 0;
 
-  // Both wait for all that was submitted before. `to` and `from` are as long as the span.
+  // Both wait for everything submitted before. `to` and `from` are as long as the span.
   virtual void upload(std::span<const std::byte> from, const Range& to) = 0;
   virtual void download(const Range& from, std::span<std::byte> to) = 0;
 
-  // The buffers must live as long as the program. Throws Error where require_sound (step.h) does.
+  // The buffers must outlive the program. Throws Error if require_sound (step.h) does.
   virtual std::unique_ptr<Program> record(std::span<const Step> steps) = 0;
 
-  // Runs the program behind all that was submitted before, with what the buffers hold then.
+  // Runs the program after everything submitted before, on the buffers' contents at that time.
   virtual Ticket submit(const Program& program) = 0;
 
-  // Until the submission and all before it have ended. Throws Error where the device is lost.
+  // Waits until the submission and all before it have ended. If the device is lost, this and all
+  // later waits and submissions throw LostDevice.
   virtual void wait(Ticket ticket) = 0;
 
  protected:
   Device() = default;
+
+ private:
+  friend void require_known_answers(Device& device, std::span<const Step> steps);
+
+  // Kernels that gave the known answers in this form.
+  std::set<std::pair<Kernel, std::uint32_t>> tried_;
 };
 
 }  // namespace outrider::device

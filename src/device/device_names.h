@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices of each API by their names, behind open_device.h and outrider/devices.h.
 #ifndef OUTRIDER_DEVICE_DEVICE_NAMES_H_
 #define OUTRIDER_DEVICE_DEVICE_NAMES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public face (outrider/devices.h), and devices by their names.
 #include "outrider/devices.h"
 
@@ -8,11 +9,11 @@
 #include <optional>
 #include <utility>
 
-#include "device/check.h"
 #include "device/cuda/emulated_driver.h"
 #include "device/device_names.h"
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/open_device.h"
+#include "device/trials/check.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -58,7 +59,7 @@ DeviceSummary summary_of(const DeviceFacts& facts) {
   summary.tier = facts.tier;
   summary.is_software = facts.kind == DeviceKind::software;
   summary.memory_bytes = facts.memory_bytes;
-  summary.most_buffer_bytes = facts.most_buffer_bytes;
+  summary.max_buffer_bytes = facts.max_buffer_bytes;
   return summary;
 }
 

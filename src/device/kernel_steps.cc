@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/kernel_steps.h"
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 namespace outrider::device {
 namespace {
 
-// Groups of 32 elements that a workgroup of quantize_rows takes.
+// Groups of 32 elements per workgroup of quantize_rows.
 constexpr std::uint32_t kGroupsTogether = kLanesOfGroup / 8;
-constexpr std::uint32_t kMostRowsTogether = 8;
+constexpr std::uint32_t kMaxRowsTogether = 8;
 
 }  // namespace
 
@@ -38,11 +39,14 @@ Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges
   std::vector<Use> uses = {reads(rows.facts), reads(weights.tiles), reads(x.values),
                            reads(x.scales)};
   if (has_minimums) uses.push_back(reads(x.scaled_sums));
-  uses.push_back(writes(y));
+  const bool is_whole = weights.all_columns == 0;
+  uses.push_back(is_whole ? writes(y) : changes(y));  // the other columns are unchanged
   Step step = step_of(
       has_minimums ? Kernel::product_int4 : Kernel::product_int8, std::move(uses),
-      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most)});
-  while (step.variant < kMostRowsTogether && step.variant < word(rows.most)) step.variant *= 2;
+      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most),
+                     word(is_whole ? weights.n_columns : weights.all_columns),
+                     word(weights.first_column)});
+  while (step.variant < kMaxRowsTogether && step.variant < word(rows.most)) step.variant *= 2;
   step.grid = {parts_of(word(weights.n_columns), word(kernels::kTileColumns)),
                parts_of(word(rows.most), step.variant), 1};
   return step;
@@ -56,11 +60,24 @@ Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormN
   return step;
 }
 
-Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
-            const RotateNumbers& shape) {
-  Step step = step_of(Kernel::rotate,
+Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
+                const Range* bias, const NormNumbers& shape, const Range& y) {
+  const Range& of_bias = bias != nullptr ? *bias : weight;  // not read without a bias
+  const Range& of_rows = picked != nullptr ? *picked : rows.facts;
+  Step step = step_of(
+      Kernel::layer_norm,
+      {reads(rows.facts), reads(of_rows), reads(x), reads(weight), reads(of_bias), writes(y)},
+      LayerNormNumbers{shape.n, word(rows.most), shape.epsilon, bias != nullptr ? 1U : 0U,
+                       picked != nullptr ? 1U : 0U});
+  step.grid = {word(rows.most), 1, 1};
+  return step;
+}
+
+Step apply_rope(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
+                const ApplyRopeNumbers& shape) {
+  Step step = step_of(Kernel::apply_rope,
                       {reads(rows.facts), {x, Access::read_write}, reads(cosines), reads(sines)},
-                      RotateNumbers{shape.n_heads, shape.head_dim, shape.half, word(rows.most)});
+                      ApplyRopeNumbers{shape.n_heads, shape.head_dim, shape.half, word(rows.most)});
   step.grid = {parts_of(shape.n_heads * shape.half, kLanesOfGroup), word(rows.most), 1};
   return step;
 }
@@ -70,7 +87,7 @@ Step arithmetic(Function function, int n, const Range& a, const Range& b, const 
   Step step = step_of(Kernel::arithmetic, {reads(a), reads(b), reads(c), writes(y)},
                       ArithmeticNumbers{word(n), function});
   step.variant = static_cast<std::uint32_t>(function);
-  // Two axes: one has too few workgroups for millions of numbers on some devices.
+  // Uses two axes: on some devices one has too few workgroups for millions of numbers.
   const std::uint32_t groups = parts_of(word(n), kLanesOfGroup);
   constexpr std::uint32_t kOfAxis = 1024;
   step.grid = {std::min(groups, kOfAxis), parts_of(groups, kOfAxis), 1};

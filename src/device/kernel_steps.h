@@ -1,9 +1,10 @@
-// The steps that there are, and what each computes: what a slot of the scalar kernel table does,
-// for all rows at once (kernels/table.h), with its layouts.
+// SPDX-License-Identifier: Apache-2.0
+// The steps and what each computes: the work of a slot of the scalar kernel table, for all rows at
+// once (kernels/table.h), with its layouts.
 //
-// Programs are recorded once for some most rows and run with any number of them: how many there are
-// stands in a buffer of facts, which is written before each run. All ranges hold floats, ints or
-// bytes in the machine's order, without gaps.
+// Programs are recorded once for a maximum number of rows and run with any smaller number. A buffer
+// of facts, written before each run, holds the actual number. All ranges hold floats, ints or bytes
+// in the machine's byte order, without gaps.
 #ifndef OUTRIDER_DEVICE_KERNEL_STEPS_H_
 #define OUTRIDER_DEVICE_KERNEL_STEPS_H_
 
@@ -15,22 +16,22 @@
 
 namespace outrider::device {
 
-// Words of the facts of a run.
-inline constexpr std::size_t kFactRows = 0;  // how many rows there are
+// Indices of words in the facts of a run.
+inline constexpr std::size_t kFactRows = 0;  // the number of rows
 inline constexpr std::size_t kFacts = 4;
 using FactWords = std::array<std::uint32_t, kFacts>;
 
-// Of a step recorded for `most`, by its range of facts.
+// The rows of a step recorded for `most`, from its range of facts.
 int rows_of(const std::byte* facts, std::uint32_t most);
 
-// The rows of a step: at most `most`, as many as the facts say.
+// The rows of a step: at most `most`; the facts hold the actual number.
 struct Rows {
   Range facts;
   int most = 1;
 };
 
-// Rows as products of quantised weights read them (kernels/table.h), with room for `slots` >=
-// row_slots(most) of them.
+// Rows in the form that products of quantised weights read (kernels/table.h), with `slots` >=
+// row_slots(most).
 struct QuantizedRanges {
   Range values;       // int8 (groups, slots, 32)
   Range scales;       // f32 (groups, slots)
@@ -40,56 +41,69 @@ struct QuantizedRanges {
 };
 
 struct QuantizeNumbers {
-  std::uint32_t k, slots, most_rows;
+  std::uint32_t k, slots, max_rows;
 };
-// x f32 (most, k). Where a row has an infinity or a NaN, as quantize_row does.
+// x f32 (most, k). Rows with an infinity or a NaN are handled as in quantize_row.
 Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out);
 
-// A packed matrix (n_columns, k) as table `scalar` has it.
+// A packed matrix (n_columns, k) in the layout of table `scalar`, or some columns of one that is
+// split over several ranges.
 struct WeightRange {
   kernels::WeightKind kind = kernels::WeightKind::int8;  // int8 or int4
   Range tiles;
   int n_columns = 0;
   int k = 0;
+  int first_column = 0;  // of all of them
+  int all_columns = 0;   // 0: n_columns
 };
 struct ProductNumbers {
-  std::uint32_t n_columns, k, slots, most_rows;
+  std::uint32_t n_columns, k, slots, max_rows, y_stride, y_first;
 };
-// y f32 (most, n_columns) = x W^T.
+// y f32 (most, all columns) = x W^T, for these columns only.
 Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
              const Range& y);
 
 struct NormNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
   float epsilon;
 };
 // x, y f32 (most, n); weight f32 (n).
 Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormNumbers& shape,
               const Range& y);
 
-struct RotateNumbers {
-  std::uint32_t n_heads, head_dim, half, most_rows;
+struct LayerNormNumbers {
+  std::uint32_t n, max_rows;
+  float epsilon;
+  std::uint32_t has_bias, picks;
+};
+// As rms_norm, after the mean is subtracted; bias f32 (n), or null. For the rows in order, or for
+// those listed in picked, u32 (most), unless it is null.
+Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
+                const Range* bias, const NormNumbers& shape, const Range& y);
+
+struct ApplyRopeNumbers {
+  std::uint32_t n_heads, head_dim, half, max_rows;
 };
 // x f32 (most, n_heads, head_dim), in place; cosines and sines f32 (most, half). head_dim is at
 // least 2 half.
-Step rotate(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
-            const RotateNumbers& shape);
+Step apply_rope(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
+                const ApplyRopeNumbers& shape);
 
-// Single operations, for known answers: what they give must be the processor's bits (any NaN for a
-// NaN). Native ones are the driver's own, which the Vulkan specification leaves some freedom; the
-// others are made of what it does not (shaders/arithmetic.glsl).
+// Single operations, for known answers: results must have the processor's bits (any NaN equals any
+// NaN). Native ones are the driver's own, which the Vulkan specification does not fully define; the
+// others use only what it defines (shaders/arithmetic.glsl).
 enum class Function : std::uint32_t {
   fused,                    // a * b + c, rounded once
   divide,                   // a / b
   root,                     // of a
-  exponential,              // e^a (kernels/vector_math.h)
-  exponential_of_negative,  // likewise
-  round_even,               // a, |a| < 2^22, to an integer
-  from_f16,                 // of a's low 16 bits
-  to_f16,                   // of a: into the result's low 16 bits
+  exponential,              // e^a (kernels/vectors/vector_math.h)
+  exponential_of_negative,  // the same, for a <= 0
+  round_even,               // a, |a| < 2^22, to the nearest integer
+  from_f16,                 // from a's low 16 bits
+  to_f16,                   // from a, to the result's low 16 bits
   from_bf16,
   to_bf16,
-  fused_by_integers,  // as fused, whatever the device's way
+  fused_by_integers,  // as fused, by integers on any device
   divide_by_integers,
   root_by_integers,
   native_fused,

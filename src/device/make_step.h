@@ -1,4 +1,5 @@
-// What the functions that make steps share.
+// SPDX-License-Identifier: Apache-2.0
+// Code shared by the functions that make steps.
 #ifndef OUTRIDER_DEVICE_MAKE_STEP_H_
 #define OUTRIDER_DEVICE_MAKE_STEP_H_
 
@@ -11,7 +12,7 @@
 
 namespace outrider::device {
 
-// Invocations of a workgroup (shaders/*.comp).
+// Invocations per workgroup (shaders/*.comp).
 inline constexpr std::uint32_t kLanesOfGroup = 64;
 
 constexpr std::uint32_t parts_of(std::uint32_t n, std::uint32_t part) {

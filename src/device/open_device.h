@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices by their names, as `outrider devices` prints them.
 #ifndef OUTRIDER_DEVICE_OPEN_DEVICE_H_
 #define OUTRIDER_DEVICE_OPEN_DEVICE_H_

@@ -1,8 +1,10 @@
-// Steps on the rows of a pass between its products, beside those of kernel_steps.h: each does to
-// all rows what ops of a pass do to one (model/pass/op.h), with the scalar kernel table's bits.
+// SPDX-License-Identifier: Apache-2.0
+// Steps on a pass's rows between products, besides those of kernel_steps.h. Each does for all rows
+// what an op of a pass does for one (model/pass/op.h), with the scalar kernel table's bits.
 #ifndef OUTRIDER_DEVICE_ROW_STEPS_H_
 #define OUTRIDER_DEVICE_ROW_STEPS_H_
 
+#include <array>
 #include <cstdint>
 
 #include "device/kernel_steps.h"
@@ -10,7 +12,7 @@
 
 namespace outrider::device {
 
-// Some columns of rows that lie `stride` floats apart.
+// Some columns of rows that are `stride` floats apart.
 struct Columns {
   std::uint32_t stride = 0;
   std::uint32_t first = 0;
@@ -18,30 +20,32 @@ struct Columns {
 };
 
 struct PieceNumbers {
-  std::uint32_t stride, first, n, n_pieces, weight_step, most_rows;
+  std::uint32_t stride, first, n, n_pieces, weight_step, max_rows;
   float epsilon;
 };
-// Each of n_pieces parts of a row, n floats long, one behind the other from `first` on, becomes its
-// rms_norm. weight f32: one part's, for all of them, or (weight_step n) each part's own.
+// Applies rms_norm to each of n_pieces consecutive parts of a row, n floats each, from column
+// `first` on. weight f32: the same for all parts (n), or one per part (weight_step n).
 Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
                    const PieceNumbers& shape);
 
-enum class GateActivation : std::uint32_t { silu, gelu_tanh };
+enum class GateActivation : std::uint32_t { silu, gelu_tanh, gelu_erf };
 struct GateNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
 };
 // y = activation(gate) * up, all f32 (most, n).
 Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
           const Range& y);
+// x = activation(x), f32 (most, n).
+Step activate(const Rows& rows, GateActivation activation, int n, const Range& x);
 
 struct AddNumbers {
-  std::uint32_t n, most_rows;
+  std::uint32_t n, max_rows;
 };
 // to += from, f32 (most, n) each.
 Step add_rows(const Rows& rows, int n, const Range& to, const Range& from);
 
 struct ColumnNumbers {
-  std::uint32_t stride, first, n, most_rows;
+  std::uint32_t stride, first, n, max_rows;
   float scale;
 };
 // x += bias, f32 (n).
@@ -49,13 +53,39 @@ Step add_bias(const Rows& rows, const Range& x, const Columns& columns, const Ra
 // x *= scale.
 Step scale_rows(const Rows& rows, const Range& x, const Columns& columns, float scale);
 
-struct CopyNumbers {
-  std::uint32_t from_stride, from_first, to_stride, to_first, n, most_rows, picks;
+struct CapNumbers {
+  std::uint32_t n, max_rows;
+  float cap, inverse;
 };
-// Row i of `to` from row i of `from`; with `picked`, u32 (most), from the row that stands there.
-// Both have the same n.
+// x = cap tanh(x / cap), f32 (most, n); cap above 0, with a finite inverse.
+Step cap_rows(const Rows& rows, int n, const Range& x, float cap);
+
+struct CopyNumbers {
+  std::uint32_t from_stride, from_first, to_stride, to_first, n, max_rows, picks;
+};
+// Row i of `to` = row i of `from`, or with `picked`, u32 (most), the row picked[i]. Both have the
+// same n.
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns);
+
+// The index and bits of the largest of some numbers. Among equals the first, and -0 equals 0; a NaN
+// only if all are NaN, and then the first.
+struct BestOfRow {
+  std::uint32_t index;
+  std::uint32_t bits;
+};
+struct BestNumbers {
+  std::uint32_t n, part, n_parts, max_rows;
+};
+// Numbers that a workgroup compares: thirty-two for each lane.
+inline constexpr std::uint32_t kPartOfBest = 2048;
+constexpr int parts_of_best(int n) {
+  return static_cast<int>((static_cast<std::uint32_t>(n) + kPartOfBest - 1) / kPartOfBest);
+}
+// x f32 (most, n), n above 0; best BestOfRow (most). Between the two steps parts holds BestOfRow
+// (most, parts_of_best(n)).
+std::array<Step, 2> best_of_rows(const Rows& rows, int n, const Range& x, const Range& parts,
+                                 const Range& best);
 
 }  // namespace outrider::device
 

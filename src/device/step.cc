@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/step.h"
 
 #include <fmt/format.h>
@@ -8,24 +9,18 @@
 namespace outrider::device {
 
 const KernelFacts& facts_of(Kernel kernel) {
-  static constexpr KernelFacts kFacts[kKernels] = {{"arithmetic", 4, false},
-                                                   {"quantize_rows", 6, false},
-                                                   {"product_int8", 5, true},
-                                                   {"product_int4", 6, true},
-                                                   {"rms_norm", 4, false},
-                                                   {"norm_in_place", 3, false},
-                                                   {"rotate", 4, false},
-                                                   {"gate", 4, false},
-                                                   {"add_rows", 3, false},
-                                                   {"add_bias", 3, false},
-                                                   {"scale_rows", 2, false},
-                                                   {"copy_rows", 4, false},
-                                                   {"store_rows", 5, false},
-                                                   {"move_slots", 3, false},
-                                                   {"attend_f32", kMostUses, false},
-                                                   {"attend_bf16", kMostUses, false},
-                                                   {"attend_int8", kMostUses, false},
-                                                   {"merge_splits", 5, false}};
+  static constexpr KernelFacts kFacts[kKernels] = {
+      {"arithmetic", 4, false},         {"quantize_rows", 6, false},
+      {"product_int8", 5, true},        {"product_int4", 6, true},
+      {"rms_norm", 4, false},           {"norm_in_place", 3, false},
+      {"apply_rope", 4, false},         {"gate", 4, false},
+      {"add_rows", 3, false},           {"add_bias", 3, false},
+      {"scale_rows", 2, false},         {"copy_rows", 4, false},
+      {"best_of_rows", 3, false},       {"cap_rows", 2, false},
+      {"layer_norm", 6, false},         {"activate", 2, false},
+      {"store_rows", 5, false},         {"move_slots", 3, false},
+      {"attend_f32", kMaxUses, false},  {"attend_bf16", kMaxUses, false},
+      {"attend_int8", kMaxUses, false}, {"merge_splits", 5, false}};
   return kFacts[static_cast<int>(kernel)];
 }
 
@@ -66,8 +61,8 @@ void require_sound(const Step& step, const DeviceFacts& device) {
     }
   }
   for (const std::uint32_t n : step.grid) {
-    if (n > device.most_groups) {
-      throw Error("record", kernel.name, fmt::format("at most {} workgroups", device.most_groups),
+    if (n > device.max_groups) {
+      throw Error("record", kernel.name, fmt::format("at most {} workgroups", device.max_groups),
                   fmt::format("{}", n));
     }
   }

@@ -1,5 +1,6 @@
-// One kernel's work on a device as data: which kernel, on which parts of which buffers, and what it
-// does with each. Where barriers stand is derived from that alone (barriers.h).
+// SPDX-License-Identifier: Apache-2.0
+// One kernel's work on a device as data: the kernel, its ranges of buffers, and how it uses each.
+// Barriers are derived from this alone (barriers.h).
 #ifndef OUTRIDER_DEVICE_STEP_H_
 #define OUTRIDER_DEVICE_STEP_H_
 
@@ -15,7 +16,7 @@ namespace outrider::device {
 
 struct DeviceFacts;
 
-// Memory of a device (Device::allocate); it is given back when this ends.
+// Memory of a device (Device::allocate), freed by the destructor.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -31,7 +32,7 @@ class Buffer {
   std::size_t n_bytes_;
 };
 
-// Where ranges of steps begin, in bytes: the largest alignment that Vulkan lets a driver ask for.
+// The alignment of ranges of steps, in bytes: the largest that Vulkan lets a driver require.
 inline constexpr std::size_t kRangeAlignment = 256;
 
 // Bytes [offset, offset + n_bytes) of a buffer.
@@ -58,8 +59,8 @@ struct Use {
   bool writes() const { return access != Access::read; }
 };
 
-// Kernels of a device; kernel_steps.h, row_steps.h, cache_steps.h and attend_steps.h say what each
-// does and make its steps.
+// Kernels of a device; kernel_steps.h, row_steps.h, cache_steps.h and attend_steps.h define what
+// each does and make its steps.
 enum class Kernel : int {
   arithmetic,
   quantize_rows,
@@ -67,12 +68,16 @@ enum class Kernel : int {
   product_int4,
   rms_norm,
   norm_in_place,
-  rotate,
+  apply_rope,
   gate,
   add_rows,
   add_bias,
   scale_rows,
   copy_rows,
+  best_of_rows,
+  cap_rows,
+  layer_norm,
+  activate,
   store_rows,
   move_slots,
   attend_f32,
@@ -80,29 +85,30 @@ enum class Kernel : int {
   attend_int8,
   merge_splits,
 };
-inline constexpr int kKernels = 18;
-inline constexpr int kMostUses = 8;  // of one step
+inline constexpr int kKernels = 22;
+inline constexpr int kMaxUses = 8;  // of one step
 
 struct KernelFacts {
-  const char* name;  // of its shader, too
+  const char* name;  // also its shader's name
   int n_uses;
-  bool has_dots;  // multiplies bytes: there is a form with the instruction for that
+  bool has_dots;  // multiplies bytes: there is a version with the dot-product instruction
 };
 const KernelFacts& facts_of(Kernel kernel);
 
-// What a kernel is told beside its buffers: 32-bit words. Vulkan has room for 128 bytes at least.
-inline constexpr std::size_t kMostNumbers = 16;
+// A kernel's parameters beside its buffers, as 32-bit words. Vulkan guarantees 128 bytes.
+inline constexpr std::size_t kMaxNumbers = 16;
 
 struct Step {
   Kernel kernel = Kernel::arithmetic;
   std::vector<Use> uses;  // in the order of the kernel's bindings
-  std::array<std::uint32_t, kMostNumbers> numbers{};
-  // Which form of the kernel, where it has several: of products how many rows a workgroup works on
-  // together, of arithmetic the function, of gates the activation, of the cache its type.
+  std::array<std::uint32_t, kMaxNumbers> numbers{};
+  // The form of the kernel, if it has several. Products: how many rows a workgroup processes
+  // together. Arithmetic: the function. Gates: the activation. The cache: its type. Attention:
+  // whether scores have a cap. The best of rows: its input.
   std::uint32_t variant = 1;
-  std::array<std::uint32_t, 3> grid = {1, 1, 1};  // workgroups
+  std::array<std::uint32_t, 3> grid = {1, 1, 1};  // in workgroups
 
-  // As the kernel's own struct of words (kernel_steps.h).
+  // In the kernel's own struct of words (kernel_steps.h).
   template <class Numbers>
   Numbers numbers_as() const {
     static_assert(std::is_trivially_copyable_v<Numbers> && sizeof(Numbers) <= sizeof numbers);
@@ -112,9 +118,9 @@ struct Step {
   }
 };
 
-// Throws Error where the step cannot be run as it stands: a use too few or too many, a range that
-// is empty, not aligned, or beyond its buffer, two uses of one step that overlap although one is
-// written, a grid beyond the device's.
+// Throws Error if the step cannot be run: the wrong number of uses; a range that is empty, not
+// aligned, or beyond its buffer; two overlapping uses, one of them written; a grid beyond the
+// device's limit.
 void require_sound(const Step& step, const DeviceFacts& device);
 
 }  // namespace outrider::device

@@ -1,4 +1,5 @@
-// What a device refuses to record.
+// SPDX-License-Identifier: Apache-2.0
+// Steps that a device refuses to record.
 #include "device/step.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +12,7 @@
 #include "device/attend_steps.h"
 #include "device/cache_steps.h"
 #include "device/device.h"
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/kernel_steps.h"
 #include "outrider/error.h"
 
@@ -20,9 +21,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string objection(const Step& step, std::uint32_t most_groups = 1000) {
+std::string objection(const Step& step, std::uint32_t max_groups = 1000) {
   DeviceFacts facts;
-  facts.most_groups = most_groups;
+  facts.max_groups = max_groups;
   try {
     require_sound(step, facts);
   } catch (const Error& error) {
@@ -99,10 +100,10 @@ TEST_F(SoundSteps, AreMadeOfKnownKindsOnly) {
               }),
               HasSubstr("q4_k"));
   EXPECT_EQ(refusal([&] { product(rows, {kernels::WeightKind::int4, a_, 16, 256}, {}, y_); }), "");
-  EXPECT_THAT(refusal([&] { attend(rows, {.head_dim = kMostHeadDim + 1}, {}); }), HasSubstr("257"));
-  EXPECT_THAT(refusal([&] { store_rows(rows, {.head_dim = kMostHeadDim + 1}, {}); }),
+  EXPECT_THAT(refusal([&] { attend(rows, {.head_dim = kMaxHeadDim + 1}, {}); }), HasSubstr("257"));
+  EXPECT_THAT(refusal([&] { store_rows(rows, {.head_dim = kMaxHeadDim + 1}, {}); }),
               HasSubstr("257"));
-  EXPECT_EQ(refusal([&] { attend(rows, {.head_dim = kMostHeadDim}, {}); }), "");
+  EXPECT_EQ(refusal([&] { attend(rows, {.head_dim = kMaxHeadDim}, {}); }), "");
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices of Vulkan, where Vulkan is not built.
 #include "device/device_names.h"
 #include "outrider/error.h"

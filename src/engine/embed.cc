@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/embed.h"
 
 #include <fmt/format.h>
@@ -50,7 +51,7 @@ Embedding::~Embedding() = default;
 Embedding::Embedding(Embedding&&) noexcept = default;
 Embedding& Embedding::operator=(Embedding&&) noexcept = default;
 
-// The text's sequence, opened where it is not.
+// The text's sequence; opened on first use.
 Sequence& Embedding::State::open() {
   if (sequence == nullptr) {
     sequence = model->language_model().open({.n_tokens = static_cast<int>(ids.size())});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/embed.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 #include "model/language_model.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
-#include "tests/support/drafter_worlds.h"
+#include "tests/support/proofs/drafter_worlds.h"
 
 namespace outrider {
 namespace {
@@ -27,10 +28,10 @@ std::vector<float> embed(const std::shared_ptr<const Model>& model, const std::v
 class Embeddings : public ::testing::Test {
  protected:
   std::shared_ptr<const Model> model_ =
-      Model::load(testing::DrafterFiles::get().target(), {.threads = 1});
+      Model::load(test::DrafterFiles::get().target(), {.threads = 1});
 };
 
-// Token by token, each in a pass of its own.
+// Compares with passes of one token each.
 TEST_F(Embeddings, AreTheMeanOfTheLastHiddenStates) {
   LanguageModel& model = model_->language_model();
   const int n_tokens = std::min(300, model.config().context_length);

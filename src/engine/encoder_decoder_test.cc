@@ -1,5 +1,6 @@
-// Generation with an encoder-decoder: whose prompt is whose, and drafts' bits. The model is a tiny
-// T5 whose continuation transformers wrote (tests/golden/make_t5_models.py).
+// SPDX-License-Identifier: Apache-2.0
+// Generation with an encoder-decoder: prompts are not confused, and drafts do not change bits. The
+// model is a tiny T5 whose continuation transformers wrote (tests/golden/make/make_t5_models.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,15 +11,15 @@
 
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
 
 namespace outrider {
 namespace {
 
-using testing::GoldenModel;
+using test::GoldenModel;
 using Ids = std::vector<TokenId>;
 
-std::string path_of_model() { return testing::golden_directory("t5_plain") / "model.gguf"; }
+std::string path_of_model() { return test::golden_directory("t5_plain") / "model.gguf"; }
 
 std::shared_ptr<const Model> load() {
   return Model::load(path_of_model(), {.weights = "f32", .kv = "f32", .threads = 1});
@@ -26,7 +27,7 @@ std::shared_ptr<const Model> load() {
 
 Ids without_first(const Ids& ids) { return {ids.begin() + 1, ids.end()}; }
 
-// Of one form each: three texts whose encoders read different things, and one with a beginning.
+// Requests of each form: three texts with different encoder inputs, and one with a given beginning.
 std::vector<GenerateRequest> some_requests(const GoldenModel& golden) {
   const GenerateOptions options{.max_tokens = 40, .ignore_eos = true, .keep_logits = true};
   std::vector<GenerateRequest> requests;
@@ -63,7 +64,7 @@ TEST(EncoderDecoder, ReadsThePromptWhereThereIsNoOther) {
 
 class EncoderDecoderDrafts : public ::testing::TestWithParam<std::string> {};
 
-// Ids and logits are those of plain decoding, alone; some drafts are accepted.
+// Ids and logits are those of plain decoding alone; some drafts are accepted.
 TEST_P(EncoderDecoderDrafts, HaveTheBitsOfPlainDecoding) {
   const GoldenModel golden("t5_plain");
   const auto model = load();
@@ -100,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(All, EncoderDecoderDrafts,
                          ::testing::Values("suffix", "model:PATH", "layerskip:layers=1",
                                            "staged:model:PATH+suffix"));
 
-// A kept text is of use where its encoder read the same, and nowhere else.
+// A kept text is reused only for the same encoder input.
 TEST(EncoderDecoder, KeptTextsGoByWhatTheEncoderRead) {
   const GoldenModel golden("t5_plain");
   const auto model = load();
@@ -138,13 +139,13 @@ TEST(EncoderDecoder, RefusesWhatDoesNotFit) {
             }).find("encoder prompt"),
             std::string::npos);
   const auto decoder =
-      Model::load(testing::golden_directory("llama_plain") / "model.gguf", {.threads = 1});
+      Model::load(test::golden_directory("llama_plain") / "model.gguf", {.threads = 1});
   const GenerateRequest for_two{.prompt = {3}, .options = {}, .encoder_prompt = golden.encoder_ids};
   EXPECT_NE(message_of([&] {
               (void)Generator(decoder).generate({&for_two, 1});
             }).find("the model is a decoder"),
             std::string::npos);
-  const std::string other = testing::golden_directory("llama_plain") / "model.gguf";
+  const std::string other = test::golden_directory("llama_plain") / "model.gguf";
   EXPECT_NE(message_of([&] {
               (void)Generator(model, {.drafter = "model:" + other});
             }).find("an encoder-decoder, as the target is"),

@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/model.h"
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <utility>
 
-#include "base/file_folder.h"
-#include "engine/end_tokens.h"
+#include "base/files/file_folder.h"
+#include "engine/batch/end_tokens.h"
 #include "engine/speculation.h"
 #include "grammar/token_trie.h"
 #include "io/memory_tensors.h"
@@ -17,7 +19,7 @@
 #include "outrider/model_in_memory.h"
 #include "outrider/ranks.h"
 #include "tensor/team.h"
-#include "tokenizer/tokenizer_file.h"
+#include "tokenizer/formats/tokenizer_file.h"
 
 namespace outrider {
 
@@ -31,17 +33,23 @@ Model::~Model() = default;
 
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                                          const ModelOptions& options) {
-  LoadOptions load = make_load_options(options);
-  // Of the model alone: its drafters stand on the first rank.
-  if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
-  require_model(path);
-  std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(path);
-  return of_parts(path, std::move(tokenizer), load_model(path, load), load);
+  try {
+    LoadOptions load = make_load_options(options);
+    // For the model only: its drafters run on rank 0.
+    if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
+    require_model(path);
+    std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(path);
+    return of_parts(path, std::move(tokenizer), load_model(path, load), load);
+  } catch (const std::exception& error) {
+    // The others are loading, and would wait for this rank.
+    if (options.ranks != nullptr) options.ranks->give_up(error.what());
+    throw;
+  }
 }
 
 std::shared_ptr<const Model> Model::from_memory(const ModelInMemory& given,
                                                 const ModelOptions& options) {
-  constexpr const char* kName = "memory";  // in the place of a path, for messages
+  constexpr const char* kName = "memory";  // replaces a path in messages
   LoadOptions load = make_load_options(options);
   if (options.ranks != nullptr) load.ranks = options.ranks->communicator();
   FileFolder::Contents files(given.files);
@@ -85,6 +93,7 @@ std::shared_ptr<const Model> Model::of_parts(std::filesystem::path path,
                      .kernels = footprint.kernels,
                      .device = footprint.device,
                      .threads = load.n_threads > 0 ? load.n_threads : default_threads(),
+                     .rank_threads = footprint.rank_threads,
                      .n_parameters = footprint.n_parameters,
                      .vocabulary_size = config.vocabulary_size,
                      .context_length = config.context_length,
@@ -100,6 +109,7 @@ std::shared_ptr<const Model> Model::of_parts(std::filesystem::path path,
                      .kv = footprint.kv,
                      .weight_bytes = footprint.weight_bytes,
                      .kv_bytes_per_token = footprint.kv_bytes_per_token,
+                     .max_kv_bytes = footprint.max_kv_bytes,
                      .n_experts = config.n_experts,
                      .n_experts_used = config.n_experts_used,
                      .idle_bytes = footprint.idle_bytes,

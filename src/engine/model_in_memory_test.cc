@@ -1,4 +1,5 @@
-// Model::from_memory(): texts, bits and messages are those of a directory of the same contents.
+// SPDX-License-Identifier: Apache-2.0
+// Model::from_memory(): texts, bits and messages equal those of a directory with the same contents.
 #include "outrider/model_in_memory.h"
 
 #include <gmock/gmock.h>
@@ -16,18 +17,18 @@
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "tests/support/memory_files.h"
+#include "tests/support/models/memory_files.h"
+#include "tests/support/models/tiny_model.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider {
 namespace {
 
+using test::MemoryFiles;
+using test::TemporaryDirectory;
+using test::TinyModel;
 using ::testing::HasSubstr;
-using testing::MemoryFiles;
-using testing::TemporaryDirectory;
-using testing::TinyModel;
 
 GenerateResult text_of(const std::shared_ptr<const Model>& model,
                        const SpeculationOptions& speculation = {}) {
@@ -48,10 +49,10 @@ void expect_same(const std::shared_ptr<const Model>& model,
 TEST(ModelInMemory, HasTheBitsOfItsDirectory) {
   for (const ElementType type : {ElementType::f32, ElementType::bf16, ElementType::f16}) {
     for (const bool tied : {false, true}) {
-      testing::TinyShape shape;
+      test::TinyShape shape;
       shape.tied_head = tied;
       const TemporaryDirectory directory;
-      testing::write_hugging_face(testing::make_tiny_model(shape), directory.path(), type);
+      test::write_hugging_face(test::make_tiny_model(shape), directory.path(), type);
       for (const char* weights : {"", "f32", "int8", "int4"}) {
         SCOPED_TRACE(weights);
         const ModelOptions options{.weights = weights, .threads = 1};
@@ -74,7 +75,7 @@ TEST(ModelInMemory, HasTheBitsOfItsDirectory) {
 
 TEST(ModelInMemory, IsReadWithWhatStandsBesideIt) {
   const TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   std::ofstream(directory.path() / "generation_config.json") << R"({"eos_token_id": [1, 7]})";
   std::ofstream(directory.path() / "tokenizer_config.json")
       << R"({"chat_template": "{{ messages[0].content }}"})";
@@ -85,10 +86,10 @@ TEST(ModelInMemory, IsReadWithWhatStandsBesideIt) {
   EXPECT_EQ(model->tokenizer().chat_template(), "{{ messages[0].content }}");
 }
 
-// Drafters read what the target keeps, with the same drafts as over a target in files.
+// Drafters read what the target keeps, with the same drafts as for a target in files.
 TEST(ModelInMemory, IsDraftedFor) {
   const TemporaryDirectory directory;
-  testing::write_tiny_pair(directory.path());
+  test::write_tiny_pair(directory.path());
   const MemoryFiles files(directory.path() / "target");
   const auto model = Model::from_memory(files.model(), {.threads = 1});
   const auto expected = Model::load(directory.path() / "target", {.threads = 1});
@@ -121,7 +122,7 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
   }
 }
 
-// What is wrong is said in the words of a load from files, with "memory" for the path.
+// Errors read like those of a load from files, with "memory" as the path.
 TEST(ModelInMemory, IsRefusedInTheWordsOfFiles) {
   struct Broken {
     const char* name;
@@ -129,7 +130,7 @@ TEST(ModelInMemory, IsRefusedInTheWordsOfFiles) {
     std::function<void(const std::filesystem::path&)> spoil;
     const char* named;
   };
-  const auto at = [](TinyModel& model, const char* name) -> testing::TinyTensor& {
+  const auto at = [](TinyModel& model, const char* name) -> test::TinyTensor& {
     return model.at(name);
   };
   const auto write = [](const char* file, const char* text) {
@@ -148,7 +149,7 @@ TEST(ModelInMemory, IsRefusedInTheWordsOfFiles) {
        "model.layers.1.mlp.up_proj.weight"},
       {"a shape",
        [&](TinyModel& model) {
-         testing::TinyTensor& tensor = at(model, "model.layers.0.self_attn.q_proj.weight");
+         test::TinyTensor& tensor = at(model, "model.layers.0.self_attn.q_proj.weight");
          std::swap(tensor.shape[0], tensor.shape[1]);
          tensor.shape[0] *= 2;
          tensor.shape[1] /= 2;
@@ -172,9 +173,9 @@ TEST(ModelInMemory, IsRefusedInTheWordsOfFiles) {
   for (const Broken& one : all) {
     SCOPED_TRACE(one.name);
     const TemporaryDirectory directory;
-    TinyModel model = testing::make_tiny_model({});
+    TinyModel model = test::make_tiny_model({});
     if (one.damage) one.damage(model);
-    testing::write_hugging_face(model, directory.path());
+    test::write_hugging_face(model, directory.path());
     if (one.spoil) one.spoil(directory.path());
     const MemoryFiles files(directory.path());
     std::string expected = message_of([&] { Model::load(directory.path(), {.threads = 1}); });
@@ -190,7 +191,7 @@ TEST(ModelInMemory, IsRefusedInTheWordsOfFiles) {
 
 TEST(ModelInMemory, RefusesTypesThatNobodyKnows) {
   const TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   const MemoryFiles files(directory.path());
   const auto refusal = [&](const std::function<void(ModelInMemory&)>& change) {
     ModelInMemory model = files.model();

@@ -1,5 +1,6 @@
-// A program's own drafter in generators and batches: what it throws comes out and ends its text
-// alone, whatever was generated beside it, and all goes on afterwards.
+// SPDX-License-Identifier: Apache-2.0
+// A user's own drafter in generators and batches: its exceptions are passed on and end its text
+// alone, whatever else is generated, and everything continues afterwards.
 #include "outrider/own_drafter.h"
 
 #include <gmock/gmock.h>
@@ -16,15 +17,15 @@
 #include "outrider/batch.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "tests/support/drafter_worlds.h"
-#include "tests/support/own_drafters.h"
+#include "tests/support/proofs/drafter_worlds.h"
+#include "tests/support/proofs/own_drafters.h"
 
 namespace outrider {
 namespace {
 
-using testing::DrafterFiles;
+using test::DrafterFiles;
+using test::NamesWhatFollowed;
 using ::testing::HasSubstr;
-using testing::NamesWhatFollowed;
 
 std::shared_ptr<const Model> target() {
   static const auto model = Model::load(DrafterFiles::get().target(), {.threads = 1});
@@ -40,8 +41,8 @@ GenerateOptions options() {
 
 GenerateResult plain() { return Generator(target()).generate(DrafterFiles::kFewPrompt, options()); }
 
-// Names what followed, and fails once where it is told to.
-class FailsWhenTold final : public testing::RemembersTexts {
+// Drafts what followed earlier, and throws once where it is told to.
+class FailsWhenTold final : public test::RemembersTexts {
  public:
   enum class Where { nowhere, begin, propose, observe, bad_token };
 
@@ -52,7 +53,7 @@ class FailsWhenTold final : public testing::RemembersTexts {
   }
   void propose(const OwnText& text, OwnDraft& draft) override {
     inner_.propose(text, draft);
-    if (text.tokens.size() < least_tokens) return;
+    if (text.tokens.size() < min_tokens) return;
     throw_at(Where::propose, text);
     if (where == Where::bad_token && is_meant(text)) {
       where = Where::nowhere;
@@ -61,7 +62,7 @@ class FailsWhenTold final : public testing::RemembersTexts {
   }
   void observe(const OwnText& text, std::span<const int> accepted) override {
     inner_.observe(text, accepted);
-    if (text.tokens.size() >= least_tokens) throw_at(Where::observe, text);
+    if (text.tokens.size() >= min_tokens) throw_at(Where::observe, text);
   }
   void end(std::int64_t id) noexcept override {
     RemembersTexts::end(id);
@@ -69,8 +70,8 @@ class FailsWhenTold final : public testing::RemembersTexts {
   }
 
   Where where = Where::nowhere;
-  TokenId first_token = kNoToken;  // of the text that it fails in; kNoToken: any
-  std::size_t least_tokens = 25;   // of the text by then
+  TokenId first_token = kNoToken;  // first token of the text in which it fails; kNoToken: any
+  std::size_t min_tokens = 25;     // length of the text at which it fails
 
  private:
   bool is_meant(const OwnText& text) const {
@@ -127,11 +128,11 @@ TEST(OwnDrafterInGenerator, WhatItThrowsComesOutAndTheGeneratorGoesOn) {
   EXPECT_EQ(generator.generate(DrafterFiles::kFewPrompt, options()).ids, expected.ids);
 }
 
-// What a round's draft cost is not emitted where the draft failed.
+// If the draft failed, the round's tokens are not emitted.
 TEST(OwnDrafterInGenerator, EmitsNothingOfARoundWhoseDraftFailed) {
   const auto own = std::make_shared<FailsWhenTold>();
   own->where = FailsWhenTold::Where::propose;
-  own->least_tokens = 0;
+  own->min_tokens = 0;
   Generator generator(target(), {.drafter = "own", .own_drafter = own});
   int n_tokens = 0;
   GenerateOptions counted = options();
@@ -199,7 +200,7 @@ TEST(OwnDrafterInBatch, IsNamedByItsSpec) {
                  [](GenerateResult, std::exception_ptr error) { EXPECT_EQ(error, nullptr); });
   };
   EXPECT_THROW(submit({.drafter = "own:third"}), UsageError);
-  // Its distributions cannot be looked at.
+  // Its distributions are not available to a rule.
   EXPECT_THROW(submit({.drafter = "own", .rule = "diff:alpha=0.1"}), UsageError);
   submit({.drafter = "own", .rule = "typical"});
   submit({.drafter = "own:other", .tree = "chain:length=2"});

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/ranks.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -44,7 +46,7 @@ Launch detect_launch() {
   }
   if (const auto n = number_in_environment("PMI_SIZE")) return launch_by("PMI", n, "PMI_RANK");
   if (number_in_environment("PMIX_RANK")) {
-    // PMIx leaves the number to be asked for. Slurm says it.
+    // With PMIx the number needs a query; Slurm's environment has it.
     auto n = number_in_environment("SLURM_STEP_NUM_TASKS");
     if (!n) n = number_in_environment("SLURM_NTASKS");
     return launch_by("PMIx", n, "PMIX_RANK");
@@ -68,6 +70,9 @@ Ranks::~Ranks() = default;
 
 int Ranks::rank() const { return communicator_->rank(); }
 int Ranks::n_ranks() const { return communicator_->n_ranks(); }
+void Ranks::stop_waiting_when(const std::atomic<bool>* stop) {
+  communicator_->stop_waiting_when(stop);
+}
 void Ranks::give_up(std::string_view why) noexcept { communicator_->give_up(why); }
 void Ranks::finish() noexcept { communicator_->finish(); }
 std::string Ranks::failure() const { return communicator_->failure(); }
@@ -77,9 +82,14 @@ void follow(const std::filesystem::path& path, const ModelOptions& options) {
   if (options.ranks == nullptr || options.ranks->leads()) {
     throw UsageError("follow", "ranks", "another rank than the first of several", "none, or that");
   }
-  LoadOptions load = make_load_options(options);
-  load.ranks = options.ranks->communicator();
-  follow_model(path, load);
+  try {
+    LoadOptions load = make_load_options(options);
+    load.ranks = options.ranks->communicator();
+    follow_model(path, load);
+  } catch (const std::exception& error) {
+    options.ranks->give_up(error.what());
+    throw;
+  }
 }
 
 }  // namespace outrider

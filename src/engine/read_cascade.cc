@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ std::vector<std::string> split_models(std::string_view models) {
   return paths;
 }
 
-// As a value in one of a drafter's parts, which plus signs join.
+// As a value within one of a drafter's parts, which are joined by plus signs.
 std::string as_part(std::string_view path) {
   std::string escaped;
   for (const char c : path) {

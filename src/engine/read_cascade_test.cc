@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -5,7 +6,7 @@
 
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "speculate/drafter_registry.h"
+#include "speculate/registry/drafter_registry.h"
 
 namespace outrider {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/score.h"
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ void check_text(const ModelSummary& model, const ScoreText& text) {
 }  // namespace
 
 struct Scoring::State {
-  // The rows that a pass runs of one text.
+  // The rows of one text in a pass.
   struct Share {
     std::size_t text = 0;
     std::size_t n_rows = 0;
@@ -62,10 +63,10 @@ struct Scoring::State {
 
   std::size_t next = 0;                  // the first text with tokens to run
   std::size_t n_run = 0;                 // its tokens that have been run
-  std::unique_ptr<Sequence> unfinished;  // its sequence, once some have
+  std::unique_ptr<Sequence> unfinished;  // its sequence, if some have been run
 
   std::vector<Share> shares;
-  std::vector<std::unique_ptr<Sequence>> sequences;  // of the shares
+  std::vector<std::unique_ptr<Sequence>> sequences;  // one for each share
   std::vector<TokenBlock> blocks;
   std::vector<int> logit_rows;
   ForwardOutput output;
@@ -102,7 +103,7 @@ Scoring::~Scoring() = default;
 Scoring::Scoring(Scoring&&) noexcept = default;
 Scoring& Scoring::operator=(Scoring&&) noexcept = default;
 
-// The next rows, of as many texts as have room in a pass.
+// Plans the next rows, from as many texts as fit into a pass.
 void Scoring::State::plan_pass() {
   shares.clear();
   blocks.clear();
@@ -151,7 +152,8 @@ void Scoring::State::take_rows() {
     if (share.text != next) n_run = 0;
     next = share.text;
     n_run += share.n_rows;
-    if (n_run < texts[next].ids.size()) {  // the last share: the pass was full
+    // Only the last share can be incomplete: the pass was full.
+    if (n_run < texts[next].ids.size()) {
       path.resize(share.n_rows);
       std::iota(path.begin(), path.end(), 0);
       sequences[i]->keep(path);
@@ -173,7 +175,7 @@ bool Scoring::step() {
   try {
     state.model->language_model().forward(
         state.blocks, {.logits = rows, .feature_layers = state.options.layers}, state.output);
-  } catch (...) {  // nothing has been run: another step may find room
+  } catch (...) {  // nothing was run: another step may find memory
     if (state.n_run > 0) state.unfinished = std::move(state.sequences.front());
     state.sequences.clear();
     throw;

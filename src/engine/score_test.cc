@@ -1,4 +1,5 @@
-// Rows of given texts: the bits that generating has behind the same tokens.
+// SPDX-License-Identifier: Apache-2.0
+// Rows of given texts have the bits that generating the same tokens has.
 #include "outrider/score.h"
 
 #include <gmock/gmock.h>
@@ -17,8 +18,8 @@
 #include "model/prefill.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
-#include "tests/support/drafter_worlds.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/proofs/drafter_worlds.h"
 
 namespace outrider {
 namespace {
@@ -50,7 +51,7 @@ class Scores : public ::testing::Test {
   int width() const { return model_->summary().vocabulary_size; }
 
   std::shared_ptr<const Model> model_ =
-      Model::load(testing::DrafterFiles::get().target(), {.threads = 1});
+      Model::load(test::DrafterFiles::get().target(), {.threads = 1});
 };
 
 TEST_F(Scores, HaveTheBitsOfGenerating) {
@@ -61,7 +62,7 @@ TEST_F(Scores, HaveTheBitsOfGenerating) {
   const GenerateResult generated = generator.generate({&request, 1}).front();
   Ids text = prompt;
   text.insert(text.end(), generated.ids.begin(), generated.ids.end());
-  text.pop_back();  // nothing was asked behind the last token
+  text.pop_back();  // no logits were requested after the last token
   const ScoreResult result =
       score(model_, {{.ids = text, .first_logits = prompt.size() - 1}}).front();
   EXPECT_TRUE(same_bits(result.logits, generated.logits));
@@ -70,7 +71,7 @@ TEST_F(Scores, HaveTheBitsOfGenerating) {
   EXPECT_TRUE(same_bits(std::span(whole.logits).last(result.logits.size()), generated.logits));
 }
 
-// Beside others, and cut at the borders of passes wherever these come to be.
+// Beside other texts, and split at pass boundaries anywhere.
 TEST_F(Scores, AreTheSameInAnyCompany) {
   const int longest = std::min(300, model_->summary().context_length);
   const ScoreOptions options{.layers = {model_->summary().n_layers, 0}};
@@ -89,7 +90,7 @@ TEST_F(Scores, AreTheSameInAnyCompany) {
   }
 }
 
-// Token by token, each in a pass of its own.
+// Compares with passes of one token each.
 TEST_F(Scores, FeaturesAreTheHiddenStates) {
   LanguageModel& model = model_->language_model();
   const Ids ids = some_ids(12, 7);
@@ -120,10 +121,10 @@ TEST_F(Scores, TakeRowsFromWhereTheyAreAskedFor) {
   EXPECT_EQ(results[2].logits.size(), 6 * static_cast<std::size_t>(width()));
 }
 
-// What an encoder read decides, and the rows are those of generating.
+// Rows depend on the encoder's input and equal those of generating.
 TEST(EncoderDecoderScores, HaveTheBitsOfGenerating) {
-  const testing::GoldenModel golden("t5_plain");
-  const auto model = Model::load(testing::golden_directory("t5_plain") / "model.gguf",
+  const test::GoldenModel golden("t5_plain");
+  const auto model = Model::load(test::golden_directory("t5_plain") / "model.gguf",
                                  {.weights = "f32", .kv = "f32", .threads = 1});
   Generator generator(model);
   const GenerateRequest request{
@@ -144,7 +145,7 @@ TEST_F(Scores, RefuseWhatCannotBeRun) {
       {.ids = {}},        {.ids = Ids(too_many, 1)},        {.ids = {-1}},
       {.ids = {width()}}, {.ids = {1}, .encoder_ids = {1}}, {.ids = {1}, .first_logits = 2}};
   for (const ScoreText& text : refused) {
-    // One of them is enough.
+    // One of them suffices.
     EXPECT_THROW(Scoring(model_, {{.ids = {1}}, text}), Error);
   }
   const int beyond = model_->summary().n_layers + 1;
@@ -152,13 +153,13 @@ TEST_F(Scores, RefuseWhatCannotBeRun) {
   EXPECT_THROW(Scoring(model_, {{.ids = {1}}}, {.layers = {-1}}), UsageError);
 }
 
-// A text for which there is no room can be run once there is some, from where it stood.
+// A text without memory can continue later, from where it was.
 TEST_F(Scores, GoOnWhereThereWasNoRoom) {
   const auto bytes = static_cast<std::uint64_t>(model_->summary().kv_bytes_per_token);
   const int longest = std::min(300, model_->summary().context_length);
   ASSERT_GT(longest, kPrefillRows);
   const std::uint64_t n_pages = static_cast<std::uint64_t>(longest) / kPageTokens + 1;
-  const auto model = Model::load(testing::DrafterFiles::get().target(),
+  const auto model = Model::load(test::DrafterFiles::get().target(),
                                  {.kv_memory_bytes = n_pages * kPageTokens * bytes, .threads = 1});
   const Ids ids = some_ids(longest, 11);
   Scoring scoring(model, {{.ids = ids}});
@@ -167,7 +168,7 @@ TEST_F(Scores, GoOnWhereThereWasNoRoom) {
     LanguageModel& language_model = model->language_model();
     const auto other = language_model.open({.n_tokens = 1});
     ForwardOutput output;
-    prefill(language_model, *other, Ids{1}, output);  // the last page
+    prefill(language_model, *other, Ids{1}, output);  // takes the last page
     EXPECT_THROW(scoring.step(), Error);
   }
   while (scoring.step()) {

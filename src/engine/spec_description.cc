@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "outrider/spec_description.h"
 
-#include "speculate/drafter_registry.h"
-#include "speculate/rule_registry.h"
+#include "speculate/registry/drafter_registry.h"
+#include "speculate/rules/rule_registry.h"
 
 namespace outrider {
 

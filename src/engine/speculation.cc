@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/speculation.h"
 
 #include <fmt/format.h>
@@ -13,39 +14,40 @@
 
 #include "base/spec.h"
 #include "device/open_device.h"
-#include "engine/make_tree_shape.h"
+#include "engine/drafting/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "speculate/drafter_registry.h"
-#include "speculate/drafter_weights.h"
 #include "speculate/drafters/own_drafter.h"
-#include "speculate/make_rule.h"
+#include "speculate/registry/drafter_registry.h"
+#include "speculate/registry/drafter_weights.h"
+#include "speculate/rules/make_rule.h"
 #include "tensor/kernels_in_use.h"
+#include "tokenizer/formats/tokenizer_file.h"
 #include "tokenizer/same_vocabulary.h"
-#include "tokenizer/tokenizer_file.h"
 #include "tokenizer/translate_vocabulary.h"
 
 namespace outrider {
 namespace {
 
-void require_distributions(const Judging& judging, const std::string& drafter,
+// Throws UsageError if the acceptance reads the drafter's distributions and it has none.
+void require_distributions(const Verification& verification, const std::string& drafter,
                            bool has_draft_prob) {
-  if (!judging.acceptance->needs().draft_prob || has_draft_prob) return;
+  if (!verification.acceptance->needs().draft_prob || has_draft_prob) return;
   std::vector<std::string_view> fitting;
   for (const DrafterKind& kind : drafter_kinds()) {
     const std::string_view form = kind.description.form;
     if (kind.has_draft_prob) fitting.push_back(form.substr(0, form.find('[')));
   }
   throw UsageError(
-      "use rule", judging.rule,
+      "use rule", verification.rule,
       fmt::format("a drafter that has distributions ({}; auto:, first: and relay: of these)",
                   fmt::join(fitting, ", ")),
       fmt::format("the drafter {}", drafter));
 }
 
-// Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer
-// is taken at its word if its size fits.
+// The shared ids must mean the same tokens in both vocabularies. A drafter stored without a
+// tokenizer is accepted if its size fits.
 void require_fitting_vocabulary(const Model& target, const LanguageModel& drafter,
                                 const std::filesystem::path& path) {
   constexpr const char* kOperation = "load drafter";
@@ -59,13 +61,13 @@ void require_fitting_vocabulary(const Model& target, const LanguageModel& drafte
     }
     return;
   }
-  // The models' matrices may be padded to different sizes; their tokens are what counts.
+  // The models' matrices may be padded differently; only their tokens count.
   require_same_vocabulary(
       target.tokenizer(), *Tokenizer::load(path), kOperation, path.string(),
       fmt::format(" (model:{},vocabulary=shared drafts what both have)", path.string()));
 }
 
-// A drafter of an encoder-decoder reads what that does.
+// An encoder-decoder's drafter reads the same encoder input.
 void require_fitting_encoder(const Model& target, const LanguageModel& drafter,
                              const std::filesystem::path& path) {
   const auto named = [](bool has_encoder) {
@@ -78,7 +80,7 @@ void require_fitting_encoder(const Model& target, const LanguageModel& drafter,
               named(got));
 }
 
-// A model that need not share the target's vocabulary.
+// Loads a model that need not share the target's vocabulary.
 ForeignModel load_foreign(const Model& target, const LoadOptions& load,
                           const std::filesystem::path& path) {
   const auto side_of = [](std::shared_ptr<const Tokenizer> tokenizer, const ModelConfig& config) {
@@ -95,8 +97,9 @@ ForeignModel load_foreign(const Model& target, const LoadOptions& load,
     throw Error("load drafter", path.string(), "decoders, where vocabularies differ",
                 "an encoder-decoder");
   }
-  // The target's own, which outlives its drafter.
+  // A pointer that does not own: the target's tokenizer outlives the drafter.
   const std::shared_ptr<const Tokenizer> lent(std::shared_ptr<void>(), &target.tokenizer());
+  // said: the target's side. read: the foreign model's.
   const VocabularySide said = side_of(lent, target.language_model().config());
   const VocabularySide read = side_of(Tokenizer::load(path), foreign.model->config());
   foreign.forth = translate_vocabulary(said, read);
@@ -104,13 +107,13 @@ ForeignModel load_foreign(const Model& target, const LoadOptions& load,
   return foreign;
 }
 
-// All of a speculation but the drafter, from the specs alone, and the plan to make that by.
+// A speculation without its drafter, from the specs alone, and the plan to make that drafter.
 struct Plan {
   Speculation speculation;
   std::optional<DrafterPlan> drafter;  // none: plain decoding
 };
 
-// The shape of drafts where the user names none.
+// The default shape of drafts.
 std::shared_ptr<const TreeShape> own_shape(const DrafterPlan& drafter, bool adaptive) {
   return adaptive && drafter.deepest != nullptr ? drafter.deepest : drafter.shape;
 }
@@ -125,7 +128,8 @@ DrafterPlan read_plan(const SpeculationOptions& options) {
   return read_own_drafter(spec, options.own_drafter);
 }
 
-// find: nothing where the target is not there yet.
+// find: finds the target's tokens by their spelling. Empty if only the specs are checked, before a
+// target is loaded.
 Plan read_speculation(const SpeculationOptions& options, const FindToken& find) {
   Plan plan;
   Speculation& speculation = plan.speculation;
@@ -138,11 +142,11 @@ Plan read_speculation(const SpeculationOptions& options, const FindToken& find) 
     plan.drafter = read_plan(options);
     if (!plan.drafter->variant.empty()) drafter += " " + plan.drafter->variant;
   }
-  Judging judging = make_judging(options.rule, options.verify, find);
-  require_distributions(judging, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
-  speculation.rule = judging.rule;
+  Verification verification = make_verification(options.rule, options.verify, find);
+  require_distributions(verification, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
+  speculation.rule = verification.rule;
   speculation.adaptive = options.adaptive;
-  speculation.acceptance = std::move(judging.acceptance);
+  speculation.acceptance = std::move(verification.acceptance);
   speculation.shape = options.tree.empty() && plan.drafter
                           ? own_shape(*plan.drafter, options.adaptive)
                           : make_tree_shape(options.tree);
@@ -152,19 +156,21 @@ Plan read_speculation(const SpeculationOptions& options, const FindToken& find) 
                                           : fmt::format("the tree {}", options.tree));
   }
   if (!plan.drafter) {
-    // Plain sampling is Gumbel coupling with nothing drafted.
+    // Without drafts every acceptance emits the target's distribution. The coupled one is taken:
+    // with the same seed, plain sampling then gives the text that `verify = "coupled"` gives with
+    // drafts.
     speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
     return plan;
   }
-  if (speculation.shape->depth() < speculation.acceptance->least_depth()) {
+  if (speculation.shape->depth() < speculation.acceptance->min_depth()) {
     throw UsageError("judge drafts", options.rule,
                      fmt::format("drafts of {} tokens or more (--tree) or a shorter window=",
-                                 speculation.acceptance->least_depth()),
+                                 speculation.acceptance->min_depth()),
                      options.tree.empty()
                          ? fmt::format("{} of the drafter {}", speculation.shape->depth(), drafter)
                          : fmt::format("the tree {}", options.tree));
   }
-  const double confidence = std::max(plan.drafter->confidence, judging.draft_until);
+  const double confidence = std::max(plan.drafter->confidence, verification.draft_until);
   if (confidence > 0) speculation.stop = std::make_unique<ConfidenceStop>(confidence);
   return plan;
 }
@@ -250,8 +256,8 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
   const std::string& path = spec.required_value("model:PATH");
   const LoadOptions load =
       DrafterWeights::read(spec).options(make_load_options(options.drafter_options));
-  // Seen through the target's vocabulary it would say one thing at a round's root and another along
-  // a given text, and its context is not counted in the target's tokens.
+  // A model with another vocabulary is refused. At a round's root it would give another
+  // distribution than along a given text, and its context is not counted in the target's tokens.
   if (const auto vocabulary = spec.text("vocabulary"); vocabulary && *vocabulary != "same") {
     throw UsageError("load drafter", options.drafter, "a drafter of the target's vocabulary",
                      "vocabulary=" + *vocabulary);
@@ -275,6 +281,8 @@ FindToken finder_of(const Tokenizer& tokenizer) {
   return [&tokenizer](std::string_view spelling) { return tokenizer.find(spelling); };
 }
 
+// Adds the drafter and what follows from it: whether the rule's distribution depends on the prefix
+// alone (RuleScope).
 Speculation with_drafter(Plan plan, std::shared_ptr<Drafter> drafter) {
   Speculation& speculation = plan.speculation;
   speculation.drafter = std::move(drafter);
@@ -293,6 +301,8 @@ Speculation make_speculation(const Tokenizer& tokenizer, const SpeculationOption
                              const std::shared_ptr<const TreeShape>& shape) {
   Plan plan = read_speculation(options, finder_of(tokenizer));
   if (!plan.drafter) return std::move(plan.speculation);
+  // `drafter` was made with the object `shape`, by whose address composite drafters recognise their
+  // own shape. This plan has made another object.
   const bool is_own = options.tree.empty() && plan.speculation.shape == plan.drafter->shape;
   if (is_own) plan.speculation.shape = shape;
   return with_drafter(std::move(plan), std::move(drafter));
@@ -302,7 +312,7 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
   Plan plan = read_speculation(options, finder_of(target.tokenizer()));
   if (!plan.drafter) return std::move(plan.speculation);
   std::optional<DrafterUpdates> updates;
-  if (plan.drafter->updates) {  // before anything is loaded: what is replaced meanwhile is news
+  if (plan.drafter->updates) {  // before loading: replacements meanwhile are found later
     updates.emplace(*plan.drafter->updates, options.drafter_options);
   }
   std::shared_ptr<Drafter> drafter =

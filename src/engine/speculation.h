@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the parts of the decode loop from the user's specs.
 #ifndef OUTRIDER_ENGINE_SPECULATION_H_
 #define OUTRIDER_ENGINE_SPECULATION_H_
@@ -7,13 +8,13 @@
 #include <optional>
 #include <string>
 
-#include "engine/drafter_updates.h"
+#include "engine/drafting/drafter_updates.h"
 #include "model/language_model.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/drafter.h"
-#include "speculate/drafter_plan.h"
+#include "speculate/registry/drafter_plan.h"
 
 namespace outrider {
 

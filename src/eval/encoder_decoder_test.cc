@@ -1,5 +1,6 @@
-// Encoder-decoders under evaluation: whose text is whose, rules along references, sequential
-// cascades. The model is a tiny T5 with a vocabulary of characters (tests/golden).
+// SPDX-License-Identifier: Apache-2.0
+// Evaluating encoder-decoders: texts are not confused, rules along references, sequential cascades.
+// The model is a tiny T5 with a vocabulary of characters (tests/golden).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,14 +10,14 @@
 #include <vector>
 
 #include "engine/speculation.h"
+#include "eval/along_texts/teacher_forced.h"
+#include "eval/along_texts/texts.h"
 #include "eval/evaluation.h"
-#include "eval/sequential_generator.h"
-#include "eval/teacher_forced.h"
-#include "eval/texts.h"
+#include "eval/frontiers/sequential_generator.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
 
 namespace outrider::eval {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string path_of_model() {
-  return (outrider::testing::golden_directory("t5_plain") / "model.gguf").string();
+  return (outrider::test::golden_directory("t5_plain") / "model.gguf").string();
 }
 
 std::shared_ptr<const Model> load() {
@@ -73,8 +74,8 @@ TEST(EncoderDecoderEval, WindowsStandBehindTheStartToken) {
   EXPECT_THROW((void)windows_behind_encoder({.given = "", .text = "a"}, tokenizer, 0), Error);
 }
 
-// Of the rules exact and chow:alpha=1 (the drafter's own), how many of the text's tokens they would
-// write.
+// For the rules exact and chow:alpha=1 (the drafter's own): how many of the text's tokens they
+// would emit.
 std::pair<double, double> hits_of(const Model& model, const std::string& given,
                                   const std::vector<TokenId>& text) {
   const auto drafter = load_drafter_model(model, itself_as_int4());
@@ -90,7 +91,7 @@ std::pair<double, double> hits_of(const Model& model, const std::string& given,
   return {forced.settings()[0].texts.front().hits, forced.settings()[1].texts.front().hits};
 }
 
-// Behind its own encoder's text every token of a greedy answer is the likeliest.
+// With its own encoder input, every token of a greedy answer is the likeliest.
 TEST(EncoderDecoderEval, RulesAlongReferencesReadTheEncodersText) {
   const auto model = load();
   const std::vector<TokenId> ids = answer_of(model, kGiven).ids;
@@ -101,7 +102,7 @@ TEST(EncoderDecoderEval, RulesAlongReferencesReadTheEncodersText) {
   EXPECT_LT(hits_of(*model, kOther, ids).first, exact);
 }
 
-// The target alone, and both together by a rule: as a Generator writes.
+// The target alone, and both models with a rule: the same text as a Generator's.
 TEST(EncoderDecoderEval, SequentialCascadesWriteWhatSpeculationDoes) {
   const auto model = load();
   const GenerateOptions options{.max_tokens = 24, .ignore_eos = true};
@@ -124,7 +125,7 @@ TEST(EncoderDecoderEval, SequentialCascadesWriteWhatSpeculationDoes) {
     }
     EXPECT_NE(texts[0], texts[1]);
   }
-  // The drafter is never sure enough of it.
+  // The drafter is never confident enough.
   SequentialGenerator in_turn(model, itself_as_int4(), "sequence:chow,alpha=0");
   const GenerateRequest request{.prompt = model->tokenizer().encode(kGiven, true),
                                 .options = options};
@@ -136,7 +137,7 @@ TEST(EncoderDecoderEval, SequentialCascadesWriteWhatSpeculationDoes) {
 TEST(EncoderDecoderEval, RefusesADecoderAsDrafter) {
   const auto model = load();
   const std::string decoder =
-      (outrider::testing::golden_directory("llama_plain") / "model.gguf").string();
+      (outrider::test::golden_directory("llama_plain") / "model.gguf").string();
   try {
     const SequentialGenerator sequential(model, {.drafter = "model:" + decoder}, "oracle:exact");
     FAIL();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/evaluation.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "eval/text_likelihood.h"
+#include "eval/along_texts/text_likelihood.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 
@@ -49,7 +50,7 @@ void judge(const Judged& judged, const Metrics& metrics, Record& record) {
   }
 }
 
-// What went wrong with one item says which.
+// An error about one item names it.
 [[noreturn]] void fail_at(const Question& question, const Error& error) {
   throw ItemError("evaluate item", question.item.place, error.what());
 }
@@ -109,8 +110,8 @@ std::string line_of(const ScoreSummary& score) {
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// The text as it goes on behind its prompt: decoders of the SentencePiece kind take a blank off the
-// beginning of what they take for a text of its own, and a program needs its indentation.
+// The text as a continuation of its prompt: SentencePiece decoders remove a blank at the beginning
+// of a text, but a program needs its indentation.
 std::string behind_prompt(const Tokenizer& tokenizer, std::span<const TokenId> prompt,
                           const GenerateResult& result) {
   std::string before;
@@ -150,7 +151,7 @@ std::optional<Record> ask(const Answerer& answerer, const Model& model, const Qu
                                             .options = generate};
       const GenerateResult result = answerer(request);
       if (result.finish_reason == FinishReason::cancelled) return std::nullopt;
-      // An encoder-decoder's text goes on from nothing.
+      // An encoder-decoder's text continues nothing.
       record.texts.push_back(model.summary().n_encoder_layers > 0
                                  ? result.text
                                  : behind_prompt(model.tokenizer(), request.prompt, result));
@@ -220,7 +221,7 @@ ordered_json to_json(const Effort& effort) {
   stats["tau"] = ratio(emitted, static_cast<double>(effort.target_passes));
   stats["acceptance_rate"] =
       ratio(static_cast<double>(effort.accepted), static_cast<double>(effort.drafted));
-  stats["rule_kl"] = effort.rule_kl;  // infinity, which JSON does not have, becomes null
+  stats["rule_kl"] = effort.rule_kl;  // infinity, which JSON lacks, becomes null
   stats["rule_tv"] = effort.rule_tv;
   stats["deferral_rate"] = ratio(effort.deferral, emitted);
   stats["prefill_seconds"] = effort.prefill_seconds;

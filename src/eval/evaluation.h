@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks questions and judges answers: from a question to its record, and from records to a summary.
 #ifndef OUTRIDER_EVAL_EVALUATION_H_
 #define OUTRIDER_EVAL_EVALUATION_H_
@@ -11,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/metric.h"
-#include "eval/question.h"
+#include "eval/metrics/metric.h"
 #include "eval/record.h"
+#include "eval/tasks/question.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"

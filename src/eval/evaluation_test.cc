@@ -1,4 +1,5 @@
-// Questions asked of random models, and what is made of the answers.
+// SPDX-License-Identifier: Apache-2.0
+// Questions to random models, and the records of their answers.
 #include "eval/evaluation.h"
 
 #include <gmock/gmock.h>
@@ -13,14 +14,14 @@
 #include "eval/metrics/chrf.h"
 #include "eval/metrics/perplexity.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider::eval {
 namespace {
 
-using test_support::near;
+using test::near;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -38,7 +39,7 @@ Question question(int number, const std::string& prompt, const std::string& slic
 class Asking : public ::testing::Test {
  protected:
   Asking() {
-    testing::write_tiny_pair(directory_.path());
+    test::write_tiny_pair(directory_.path());
     model_ = Model::load(directory_.path() / "target", {.threads = 1});
     metrics_.push_back(std::make_unique<Chrf>());
     options_.generate.max_tokens = 12;
@@ -50,7 +51,7 @@ class Asking : public ::testing::Test {
                      {.drafter = "model:" + (directory_.path() / "draft").string(), .tree = {}});
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::shared_ptr<const Model> model_;
   Metrics metrics_;
   AskOptions options_;
@@ -71,7 +72,7 @@ TEST_F(Asking, AnAnswerDependsOnItsItemAndTheSeedAlone) {
             two->texts);
 }
 
-// The family's tokenizer is of the kind that takes a blank off what begins a text.
+// The family's tokenizer removes a blank at the beginning of a text.
 TEST_F(Asking, AnAnswerKeepsTheBlankItBeginsWith) {
   const auto family = Model::load(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models" / "drafter",
                                   {.threads = 1});
@@ -117,7 +118,7 @@ TEST_F(Asking, WhatIsWrongWithOneItemNamesIt) {
   } catch (const ItemError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("data, line 17"), HasSubstr("context")));
   }
-  // What would be wrong with every item is no item's fault.
+  // An error that concerns every item is not reported for an item.
   options_.generate.sampling.top_p = 7;
   try {
     ask(asked, *model_, question(0, "x"), metrics_, options_);

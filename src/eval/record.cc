@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/record.h"
 
 #include <limits>
 #include <type_traits>
 #include <utility>
 
-#include "eval/json_text.h"
+#include "eval/tasks/json_text.h"
 #include "outrider/error.h"
 
 namespace outrider::eval {
@@ -13,7 +14,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Members of a record's "stats", with the numbers behind them.
+// Members of a record's "stats" and their values.
 template <typename AnyEffort, typename Visit>
 void visit_effort(AnyEffort& effort, Visit visit) {
   visit("prompt_tokens", effort.prompt_tokens);
@@ -103,7 +104,7 @@ Record parse_record(std::string_view line, std::string_view place) {
     const json& stats = value.at("stats");
     visit_effort(record.effort, [&](const char* name, auto& out) {
       const json& number = stats.at(name);
-      // The one figure that can be infinite, which JSON writes as null.
+      // The only figure that can be infinite, which JSON writes as null.
       if (number.is_null() && std::string_view(name) == "rule_kl") {
         if constexpr (std::is_floating_point_v<std::decay_t<decltype(out)>>) {
           out = std::numeric_limits<double>::infinity();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The record of each item, and the file of records.
 #ifndef OUTRIDER_EVAL_RECORD_H_
 #define OUTRIDER_EVAL_RECORD_H_
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/run_file.h"
+#include "base/files/run_file.h"
 #include "outrider/generate.h"
 
 namespace outrider::eval {
@@ -53,7 +54,7 @@ std::string to_line(const Record& record);  // without the newline
 Record parse_record(std::string_view line, std::string_view place);
 
 // The records of a run, a line for each item, in a file that survives an interrupted run
-// (base/run_file.h). The later of two lines for one item counts. One writer at a time. Not
+// (base/files/run_file.h). The later of two lines for one item counts. One writer at a time. Not
 // thread-safe.
 class RecordFile {
  public:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/record.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +56,7 @@ class RecordFileTest : public ::testing::Test {
   }
   void write(const std::string& bytes) const { std::ofstream(path_) << bytes; }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   fs::path path_ = directory_.path() / "records.jsonl";
   ordered_json run_ = {{"task", {{"name", "t"}}}, {"temperature", 0.5}};
 };
@@ -98,7 +99,7 @@ TEST_F(RecordFileTest, OfTwoRecordsOfOneItemTheLaterCounts) {
   EXPECT_EQ(file.done().at(1).effort.emitted, 8);
 }
 
-// Paths and flags may hold any bytes.
+// Paths and flags may contain any bytes.
 TEST_F(RecordFileTest, ARunMayBeDescribedInBytesThatAreNoText) {
   run_["stop"] = "\xff";
   { RecordFile(path_, run_).append(sample(0)); }
@@ -111,7 +112,7 @@ TEST_F(RecordFileTest, CutAnywhereLosesOneRecordAtMost) {
     for (int i = 0; i < 3; ++i) file.append(sample(i));
   }
   const std::string whole = text();
-  std::vector<std::size_t> ends;  // behind each line
+  std::vector<std::size_t> ends;  // after each line
   for (std::size_t at = 0; at < whole.size(); ++at) {
     if (whole[at] == '\n') ends.push_back(at + 1);
   }
@@ -152,7 +153,7 @@ TEST_F(RecordFileTest, LeavesFilesOfOthersAlone) {
   }
 }
 
-// They have no end, or none that comes.
+// Such files have no end, or none that arrives.
 TEST_F(RecordFileTest, RefusesDevicesAndPipes) {
   EXPECT_THAT(error_of([&] { RecordFile("/dev/null", run_); }), HasSubstr("a regular file"));
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words and fields that reports share.
 #ifndef OUTRIDER_EVAL_REPORT_TEXT_H_
 #define OUTRIDER_EVAL_REPORT_TEXT_H_

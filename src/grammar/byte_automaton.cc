@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/byte_automaton.h"
 
 #include <fmt/core.h>
@@ -14,7 +15,7 @@ ByteAutomaton::ByteAutomaton(std::shared_ptr<const CompiledGrammar> grammar)
       call_of_rule_(static_cast<std::size_t>(grammar_->n_rules()), -1) {
   std::vector<Entry> below = {{kAccept, 0, 0}};
   const std::int32_t bottom = frame_of(below);
-  allow_steps(kMostSteps);
+  allow_steps(kMaxSteps);
   seen_.clear();
   add({grammar_->rule(grammar_->root()).start, 0, bottom});
   start_ = finish_state();
@@ -22,7 +23,7 @@ ByteAutomaton::ByteAutomaton(std::shared_ptr<const CompiledGrammar> grammar)
 
 int ByteAutomaton::take_over(const ByteAutomaton& other, int state) {
   met_nesting_limit_ = met_nesting_limit_ || other.met_nesting_limit_;
-  // Frames have higher numbers than those below them.
+  // A frame's number is higher than those of the frames below it.
   std::vector<bool> wanted(static_cast<std::size_t>(other.frames_.size()), false);
   const std::span<const Top> tops = other.tops_[state];
   for (const Top& top : tops) {
@@ -77,7 +78,7 @@ std::int32_t ByteAutomaton::alike_frame(std::int32_t frame, int n_bytes) {
       if (entry.position == kAccept || known(entry.frame) != kUnknown) continue;
       wanted.push_back(entry.frame);
     }
-    if (wanted.size() > n_before) continue;  // those below first
+    if (wanted.size() > n_before) continue;  // frames below come first
     wanted.pop_back();
     entries.assign(there.begin(), there.end());
     for (Entry& entry : entries) {
@@ -85,11 +86,11 @@ std::int32_t ByteAutomaton::alike_frame(std::int32_t frame, int n_bytes) {
       entry.frame = known(entry.frame);
       const Position& position = grammar_->position(entry.position);
       if (position.kind != Position::Kind::repeat) continue;
-      // Each time that the body is read takes a byte.
-      const std::int64_t most_reached = std::int64_t{entry.count} + n_bytes + 1;
-      if (most_reached < position.least) {
+      // Each repetition of the body reads at least one byte.
+      const std::int64_t max_reached = std::int64_t{entry.count} + n_bytes + 1;
+      if (max_reached < position.least) {
         entry.count = 0;
-      } else if (entry.count >= position.least && most_reached < position.most) {
+      } else if (entry.count >= position.least && max_reached < position.most) {
         entry.count = position.least;
       }
     }
@@ -128,12 +129,12 @@ void ByteAutomaton::add(const Entry& entry) {
   if (seen_.insert(entry)) work_.push_back(entry);
 }
 
-// Looks for all places where the next byte is read, and makes a state of them.
+// Finds all positions that read the next byte, and makes a state of them.
 int ByteAutomaton::finish_state() {
   while (!work_.empty() && failure_.empty()) {
     const Entry entry = work_.back();
     work_.pop_back();
-    if (++n_steps_ > kMostSteps) fail("ambiguity", "fewer ways to read a text");
+    if (++n_steps_ > kMaxSteps) fail("ambiguity", "fewer ways to read a text");
     look_from(entry);
   }
   n_steps_left_ -= n_steps_;
@@ -144,7 +145,7 @@ int ByteAutomaton::finish_state() {
   std::sort(found_.begin(), found_.end());
   found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
   const int state = found_.empty() || !failure_.empty() ? kDead : intern_state(found_);
-  // For the next step.
+  // Reset for the next step.
   for (const std::int32_t rule : called_) call_of_rule_[static_cast<std::size_t>(rule)] = -1;
   called_.clear();
   work_.clear();
@@ -170,14 +171,14 @@ void ByteAutomaton::look_from(const Entry& entry) {
       return;
     case Position::Kind::call:
       call(position.other, {position.next, 0, entry.frame});
-      // Whatever the empty text passes through is passed here; calls never return at once.
+      // Nullable parts are skipped here; a call never returns at once.
       if (grammar_->rule(position.other).nullable) add({position.next, 0, entry.frame});
       return;
     case Position::Kind::repeat: {
       if (entry.count >= position.least) add({position.next, 0, entry.frame});
       const std::int32_t count = entry.count + 1;
       if (!grammar_->rule(position.other).alive) return;
-      if (position.most == kUnlimited) {  // nothing depends on how many more than `least`
+      if (position.most == kUnlimited) {  // counts above `least` are equivalent
         call(position.other, {entry.position, std::min(count, position.least), entry.frame});
       } else if (count < position.most) {
         call(position.other, {entry.position, count, entry.frame});
@@ -214,14 +215,14 @@ void ByteAutomaton::call(int rule, const Entry& back) {
 }
 
 void ByteAutomaton::return_from(std::int32_t frame) {
-  if (frame < 0) return;  // called in this very step
+  if (frame < 0) return;  // called in this step
   const std::span<const Entry> entries = frames_[frame];
   n_steps_ += static_cast<std::int64_t>(entries.size());
   for (const Entry& entry : entries) add(entry);
 }
 
-// The frame that a call's entries make, once all of them are known. Calls hang on those that they
-// were made from, and never in a circle, since there is no left recursion.
+// Makes the frame of a call's entries once all are known. A call depends on the calls that made it,
+// and never in a cycle, since there is no left recursion.
 std::int32_t ByteAutomaton::complete(std::int32_t frame) {
   if (frame >= 0) return frame;
   const auto is_open = [this](std::int32_t other) {
@@ -240,14 +241,14 @@ std::int32_t ByteAutomaton::complete(std::int32_t frame) {
         if (is_open(same)) waiting_.push_back(same);
       }
     }
-    if (waiting_.size() > n_before) continue;  // those first
+    if (waiting_.size() > n_before) continue;  // those come first
     waiting_.pop_back();
     if (call.frame == kUnknown) close(static_cast<std::size_t>(~next));
   }
   return failure_.empty() ? calls_[static_cast<std::size_t>(~frame)].frame : kTooDeep;
 }
 
-// Makes a call's frame; those it hangs on are made.
+// Makes a call's frame; the frames that it depends on exist.
 void ByteAutomaton::close(std::size_t index) {
   Call& call = calls_[index];
   const auto made = [this](std::int32_t frame) {
@@ -281,7 +282,7 @@ std::int32_t ByteAutomaton::frame_of(std::vector<Entry>& entries) {
   }
   const std::int32_t frame = frames_.intern(entries);
   if (static_cast<std::size_t>(frame) == depths_.size()) depths_.push_back(depth);
-  if (frames_.n_items() > kMostFrameEntries) fail("memory", "fewer ways to read a text");
+  if (frames_.n_items() > kMaxFrameEntries) fail("memory", "fewer ways to read a text");
   return frame;
 }
 
@@ -293,11 +294,11 @@ int ByteAutomaton::intern_state(std::span<const Top> tops) {
   states_.push_back(
       {.first_next = next_.size(), .table = table, .accepts = tops.front().position == kAccept});
   next_.insert(next_.end(), next.begin(), next.end());
-  if (states_.size() > kMostStates) fail("memory", "fewer states");
+  if (states_.size() > kMaxStates) fail("memory", "fewer states");
   return state;
 }
 
-// By the positions alone: of a state's stacks nothing is asked before its rules end.
+// Depends on the positions alone: a state's stacks do not matter before its rules end.
 int ByteAutomaton::table_of(std::span<const Top> tops) {
   key_.clear();
   for (const Top& top : tops) {
@@ -307,7 +308,7 @@ int ByteAutomaton::table_of(std::span<const Top> tops) {
   }
   const int index = table_keys_.intern(key_);
   if (static_cast<std::size_t>(index) < tables_.size()) return index;
-  // Split by one position after the other.
+  // Splits by one position after another.
   Table table;
   table.kinds.fill(0);
   int n_kinds = 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a text byte by byte by a grammar, in all possible ways at once.
 //
 // A way of reading is a position that waits for a byte, and the stack of positions to continue from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/code_points.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 
 constexpr CodePointRange kSurrogates{0xD800, 0xDFFF};
 
-// The i-th byte of n that spell a character.
+// The i-th byte of the n bytes of a character.
 std::uint8_t byte_of(char32_t value, int i, int n) {
   const char32_t bits = value >> (6 * (n - 1 - i));
   if (i > 0) return static_cast<std::uint8_t>(0x80 | (bits & 0x3F));
@@ -17,11 +18,12 @@ std::uint8_t byte_of(char32_t value, int i, int n) {
   return static_cast<std::uint8_t>(kMarks[n] | bits);
 }
 
-// Splits a range of characters of n bytes each until the last bytes run through all of theirs
-// wherever an earlier one varies.
+// Splits a range of characters of n bytes each, until in every part the bytes after a varying one
+// cover their whole range.
 void add_sequences(CodePointRange range, int n, std::vector<ByteSequence>& out) {
   for (int i = 1; i < n; ++i) {
-    const char32_t rest = (char32_t{1} << (6 * (n - i))) - 1;  // what the last n - i bytes hold
+    // The largest value of the last n - i bytes.
+    const char32_t rest = (char32_t{1} << (6 * (n - i))) - 1;
     if ((range.first & ~rest) == (range.last & ~rest)) continue;
     if ((range.first & rest) != 0) {
       add_sequences({range.first, range.first | rest}, n, out);
@@ -79,7 +81,7 @@ void CodePoints::add(CodePointRange range) {
   }
   auto at = std::lower_bound(
       ranges_.begin(), ranges_.end(), range, [](const CodePointRange& a, const CodePointRange& b) {
-        return a.last + 1 < b.first;  // those that end before it and do not touch
+        return a.last + 1 < b.first;  // those that end before it without touching it
       });
   auto end = at;
   for (; end != ranges_.end() && end->first <= range.last + 1; ++end) {

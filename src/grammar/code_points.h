@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of characters, and their bytes in UTF-8.
 #ifndef OUTRIDER_GRAMMAR_CODE_POINTS_H_
 #define OUTRIDER_GRAMMAR_CODE_POINTS_H_

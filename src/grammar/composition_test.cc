@@ -1,5 +1,6 @@
-// Grammars made of others: one behind the other, one or the other, schemas within GBNF, and tokens
-// of one's own.
+// SPDX-License-Identifier: Apache-2.0
+// Grammars composed of others: sequences, alternatives, schemas within GBNF, and tokens of their
+// own.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -7,10 +8,10 @@
 #include <vector>
 
 #include "grammar/gbnf.h"
-#include "grammar/json_schema.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
-#include "grammar/schema_reference.h"
+#include "grammar/schema/json_schema.h"
+#include "grammar/schema/schema_reference.h"
 #include "grammar/texts_of.h"
 #include "outrider/error.h"
 
@@ -25,7 +26,7 @@ std::vector<std::string> all_texts(int n) {
   return texts;
 }
 
-// Against the same as one regular expression.
+// Compares with the same language as one regular expression.
 TEST(GrammarComposition, IsASequenceOrAChoice) {
   const std::vector<std::string> forms = {"a*", "(ab|b)*", "b{2,3}", "a?b", "(a|bb)+a"};
   for (const std::string& one : forms) {
@@ -64,7 +65,7 @@ TEST(GrammarComposition, HasSchemasForRules) {
   EXPECT_THROW(read_gbnf("root ::= x", broken), Error);
 }
 
-// Parts of one document, which refer to it and to its other parts.
+// Parts of one document that refer to it and to its other parts.
 TEST(GrammarComposition, HasPartsOfASchemaForRules) {
   const std::vector<GrammarSchema> schemas = {
       {"whole",
@@ -91,7 +92,7 @@ TEST(GrammarComposition, HasPartsOfASchemaForRules) {
   EXPECT_THROW(read_gbnf("root ::= x", twice), Error);
 }
 
-// "<go>" as one token, which is not in the trie, or as others spell it.
+// "<go>" as one token that is not in the trie, or as other tokens spell it.
 TEST(GrammarComposition, SpellsByTokensOfItsOwn) {
   const std::vector<std::string> tokens = {"<", "go", ">", "a", "", ""};
   constexpr TokenId kGo = 4;
@@ -116,12 +117,12 @@ TEST(GrammarComposition, SpellsByTokensOfItsOwn) {
   EXPECT_EQ(state, behind);
   EXPECT_FALSE(has(behind, kGo));
   EXPECT_TRUE(has(behind, 3));
-  // A fresh matcher in the place of a full one knows the token as well.
+  // A fresh matcher that replaces a full one knows the token as well.
   const std::shared_ptr<GrammarMatcher> fresh = matcher.next();
   EXPECT_TRUE(fresh->is_allowed(fresh->take_over(matcher, matcher.start()), kGo));
 }
 
-// Any tokens, the end token left out where a form follows, up to `>`; three before it at most.
+// Any tokens, except the end token if a form follows, up to `>`; at most three before it.
 TEST(GrammarComposition, ReadsAnOpeningFirst) {
   const std::vector<std::string> tokens = {"a", "b", "", ""};
   constexpr TokenId kClose = 2;
@@ -158,7 +159,7 @@ TEST(GrammarComposition, ReadsAnOpeningFirst) {
       EXPECT_EQ(has(state, kEnd), !has_form);
       state = matcher.advance(matcher.advance(state, 0), 1);
       EXPECT_TRUE(matcher.complete(state) && has(state, kEnd));
-      // A fresh matcher goes on from any of these states.
+      // A fresh matcher continues from any of these states.
       for (const int from : {matcher.start(), state}) {
         const std::shared_ptr<GrammarMatcher> fresh = matcher.next();
         const int moved = fresh->take_over(matcher, from);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of small values for frequent clearing.
 #ifndef OUTRIDER_GRAMMAR_FLAT_SET_H_
 #define OUTRIDER_GRAMMAR_FLAT_SET_H_

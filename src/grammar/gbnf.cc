@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/gbnf.h"
 
 #include <fmt/core.h>
@@ -9,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/json_schema.h"
 #include "grammar/limits.h"
 #include "grammar/scanner.h"
+#include "grammar/schema/json_schema.h"
 
 namespace outrider {
 namespace {
@@ -42,9 +43,9 @@ class Reader {
  private:
   struct Rule {
     int index = -1;
-    std::size_t first_use = 0;  // position in the text
+    std::size_t first_use = 0;  // in the text
   };
-  // Whether the blanks before the next word may hold ends of lines.
+  // Whether blanks before the next word may contain line ends.
   enum class Lines { stop, pass };
 
   void skip(Lines lines) {
@@ -75,7 +76,7 @@ class Reader {
     return at->second.index;
   }
 
-  // Those of a schema's rules that somebody asks for.
+  // Defines those of a schema's rules that are used.
   void define(const GrammarSchema& one) {
     std::vector<int> rules;
     std::vector<std::string> places;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grammars in llama.cpp's notation (GBNF): docs/grammar.md describes the supported syntax.
 #ifndef OUTRIDER_GRAMMAR_GBNF_H_
 #define OUTRIDER_GRAMMAR_GBNF_H_

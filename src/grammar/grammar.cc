@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/grammar.h"
 
 #include <fmt/core.h>
@@ -29,7 +30,7 @@ class CompiledGrammar::Compiler {
     for (std::size_t rule = 0; rule < n_named; ++rule) {
       emit_rule(static_cast<int>(rule), parts_.rules()[rule].part);
     }
-    // Bodies of repetitions, and of those within them.
+    // Bodies of repetitions, and those nested in them.
     while (!bodies_.empty()) {
       const auto [rule, part] = bodies_.back();
       bodies_.pop_back();
@@ -52,8 +53,8 @@ class CompiledGrammar::Compiler {
   Rule& rule(int index) { return grammar_.rules_[static_cast<std::size_t>(index)]; }
 
   int add(Position position) {
-    if (grammar_.positions_.size() >= kMostPositions) {
-      throw Error(operation_, "size", fmt::format("at most {} positions", kMostPositions), "more");
+    if (grammar_.positions_.size() >= kMaxPositions) {
+      throw Error(operation_, "size", fmt::format("at most {} positions", kMaxPositions), "more");
     }
     grammar_.positions_.push_back(position);
     return static_cast<int>(grammar_.positions_.size()) - 1;
@@ -71,7 +72,7 @@ class CompiledGrammar::Compiler {
     rule(index).start = start;
   }
 
-  // The position from which the part leads to `next`.
+  // Emits the part and returns its first position; the part leads to `next`.
   int emit(int index, int next, int depth) {
     if (depth > 20 * kDeepestGrammar) {
       throw Error(operation_, "nesting", "groups within groups to some depth", "too many");
@@ -98,7 +99,7 @@ class CompiledGrammar::Compiler {
   }
 
   int emit_choice(const GrammarParts::Part& part, int next, int depth) {
-    if (part.parts.empty()) {  // a byte that is none
+    if (part.parts.empty()) {  // matches no byte
       return add({.kind = Step::bytes, .next = next, .other = set_of({})});
     }
     int rest = emit(part.parts.back(), next, depth + 1);
@@ -134,8 +135,8 @@ class CompiledGrammar::Compiler {
     if (parts_.part(part).kind == Kind::call) return parts_.part(part).rule;
     const auto [at, is_new] = rule_of_part_.try_emplace(part, grammar_.n_rules());
     if (is_new) {
-      if (grammar_.rules_.size() >= kMostRules) {
-        throw Error(operation_, "rules", fmt::format("at most {}", kMostRules), "more");
+      if (grammar_.rules_.size() >= kMaxRules) {
+        throw Error(operation_, "rules", fmt::format("at most {}", kMaxRules), "more");
       }
       grammar_.rules_.push_back({.name = "(repeated)"});
       bodies_.emplace_back(at->second, part);
@@ -143,8 +144,8 @@ class CompiledGrammar::Compiler {
     return at->second;
   }
 
-  // Which positions depend on which: those of `next` and `other`, and the callers of a rule on its
-  // start. As lists one behind the other.
+  // Which positions depend on which: on those of `next` and `other`, and the callers of a rule on
+  // its start. As concatenated lists.
   struct Dependents {
     std::vector<int> first;  // (n_positions + 1)
     std::vector<int> list;
@@ -172,7 +173,7 @@ class CompiledGrammar::Compiler {
     return result;
   }
 
-  // The positions from which the end is reached: without a byte, or reading some.
+  // The positions from which the end is reachable, without reading a byte or with.
   std::vector<bool> reach_end(bool may_read) {
     const Dependents depend = dependents();
     std::vector<bool> set(static_cast<std::size_t>(grammar_.n_positions()), false);
@@ -212,7 +213,8 @@ class CompiledGrammar::Compiler {
   void find_nullable() {
     const std::vector<bool> nullable = reach_end(false);
     for (Rule& one : grammar_.rules_) one.nullable = nullable[static_cast<std::size_t>(one.start)];
-    // As often as is wanted the empty text stands for a body: what is left are the others.
+    // A nullable body can match the empty text in the required repetitions, so only those with
+    // bytes need counting.
     for (Position& position : grammar_.positions_) {
       if (position.kind == Step::repeat && rule(position.other).nullable) position.least = 0;
     }
@@ -224,7 +226,7 @@ class CompiledGrammar::Compiler {
     for (Rule& one : grammar_.rules_) one.alive = at(one.start).alive;
   }
 
-  // The rules that are called from a rule's start on before a byte is read.
+  // The rules that are called from a rule's start before a byte is read.
   void list_first_calls(int index, std::vector<int>& calls) {
     std::vector<int> work = {rule(index).start};
     const auto visit = [&](int position) {
@@ -260,10 +262,11 @@ class CompiledGrammar::Compiler {
     for (std::size_t i = 0; i < n; ++i) {
       if (grammar_.rules_[i].alive) list_first_calls(static_cast<int>(i), calls[i]);
     }
-    // A walk in depth, without calling itself: chains of rules may be long.
+    // Depth-first search without recursion: chains of rules may be long.
     enum class Mark : std::uint8_t { fresh, open, done };
     std::vector<Mark> marks(n, Mark::fresh);
-    std::vector<std::pair<std::size_t, std::size_t>> path;  // rule, the next of its calls
+    // A rule, and the index of its next call.
+    std::vector<std::pair<std::size_t, std::size_t>> path;
     for (std::size_t first = 0; first < n; ++first) {
       if (marks[first] != Mark::fresh) continue;
       marks[first] = Mark::open;
@@ -293,15 +296,15 @@ class CompiledGrammar::Compiler {
   const char* operation_;
   std::unordered_map<ByteSet, int> set_ids_;
   std::unordered_map<int, int> rule_of_part_;
-  std::vector<std::pair<int, int>> bodies_;  // rules still to be emitted, and their parts
-  std::vector<int> seen_;                    // by which rule each position was
+  std::vector<std::pair<int, int>> bodies_;  // rules still to be emitted, with their parts
+  std::vector<int> seen_;                    // the rule that visited each position
 };
 
 CompiledGrammar::CompiledGrammar(const GrammarParts& parts, int root, const char* operation) {
   Compiler(parts, *this, operation).run(root);
 }
 
-// Numbers of rules, positions and sets go on behind those that are there.
+// The appended rules, positions and sets are numbered after the existing ones.
 void CompiledGrammar::append(const CompiledGrammar& other) {
   const int n_rules = this->n_rules();
   const int n_positions = this->n_positions();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A compiled grammar: an automaton over bytes with a stack.
 //
 // Each rule is a graph of positions between two bytes. A text is in the language if it leads from

@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
 #include "grammar/byte_automaton.h"
 #include "grammar/gbnf.h"
 #include "grammar/grammar.h"
-#include "grammar/json_schema.h"
 #include "grammar/regex.h"
+#include "grammar/schema/json_schema.h"
 #include "outrider/error.h"
 #include "outrider/grammar.h"
 
 namespace outrider {
 
 Grammar::Grammar(std::shared_ptr<const CompiledGrammar> compiled) : compiled_(std::move(compiled)) {
-  // A first look: what is beyond the limits before a byte is read always will be.
+  // Checks the start: a grammar beyond the limits before the first byte always is.
   const ByteAutomaton automaton(compiled_);
   if (automaton.start() != ByteAutomaton::kDead) return;
   throw Error("make grammar", "first byte",

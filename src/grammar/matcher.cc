@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/matcher.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace outrider {
 
 namespace {
 
-// Stands in the place of no grammar; nothing looks at it.
+// A placeholder for no grammar, never used.
 std::shared_ptr<const CompiledGrammar> empty_text() {
   GrammarParts parts;
   const int root = parts.declare("empty");
@@ -47,7 +48,7 @@ int GrammarMatcher::advance(int state, TokenId token) {
   if (trie_->is_end(token)) return complete(state) ? kEnded : kNotAllowed;
   const std::string_view bytes = bytes_of(token);
   if (bytes.empty() || state == kEnded) return kNotAllowed;
-  automaton_.allow_steps(kMostMaskSteps);
+  automaton_.allow_steps(kMaxMaskSteps);
   return step(state, bytes);
 }
 
@@ -71,7 +72,7 @@ int GrammarMatcher::step(int state, std::string_view bytes) {
 }
 
 std::span<const std::uint64_t> GrammarMatcher::allowed(int state) {
-  // Of an opening there are two masks, however long it is.
+  // An opening has two masks, however long it is.
   if (state <= kOpening) state = is_used_up(state) ? kOpening - opening_.most : kOpening;
   bool is_new = false;
   const std::span<std::uint64_t> mask = find(masks_, state, is_new);
@@ -85,7 +86,7 @@ std::span<std::uint64_t> GrammarMatcher::find(Masks& masks, int state, bool& is_
   is_new = at == masks.slot_of_state.end();
   const std::size_t slot = is_new ? masks.next_slot : at->second;
   if (is_new) {
-    masks.next_slot = (masks.next_slot + 1) % kMostMasks;
+    masks.next_slot = (masks.next_slot + 1) % kMaxMasks;
     if (slot < masks.state_of_slot.size()) {
       masks.slot_of_state.erase(std::exchange(masks.state_of_slot[slot], kNotAllowed));
     } else {
@@ -104,7 +105,7 @@ void GrammarMatcher::forget(Masks& masks, int state) {
   masks.slot_of_state.erase(at);
 }
 
-// false: a limit was met, and the mask is empty.
+// Returns false if a limit was reached; the mask is empty then.
 bool GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
   std::fill(mask.begin(), mask.end(), 0);
   if (state == kFree || (state <= kOpening && !is_used_up(state))) {
@@ -122,7 +123,7 @@ bool GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
     return true;
   }
   if (state != kEnded && state != kNotAllowed && !fill_with_text(state, mask)) {
-    // A mask that is cut short by a limit would let pass some of what it should.
+    // A mask cut short by a limit would lack allowed tokens.
     failure_ = automaton_.failure();
     std::fill(mask.begin(), mask.end(), 0);
     return false;
@@ -132,9 +133,9 @@ bool GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
   return true;
 }
 
-// false: a limit was met.
+// Returns false if a limit was reached.
 bool GrammarMatcher::fill_with_text(int state, std::span<std::uint64_t> mask) {
-  automaton_.allow_steps(kMostMaskSteps);
+  automaton_.allow_steps(kMaxMaskSteps);
   const TokenTrie::Part& tokens = trie_->short_tokens();
   const int alike = automaton_.alike(state, tokens.depth());
   bool is_new = false;
@@ -155,7 +156,7 @@ bool GrammarMatcher::fill_with_text(int state, std::span<std::uint64_t> mask) {
   return automaton_.failure().empty();
 }
 
-// Adds the tokens of a part that may follow.
+// Adds the allowed tokens of a part.
 void GrammarMatcher::walk(const TokenTrie::Part& part, int state, std::span<std::uint64_t> mask) {
   path_[0] = state;
   const std::span<const TokenTrie::Part::Node> nodes = part.nodes();
@@ -191,7 +192,7 @@ void GrammarMatcher::forced(int state, std::size_t most, std::vector<TokenId>& t
 void GrammarMatcher::certain_text(int state, std::size_t most, std::string& text) {
   text.clear();
   if (state < 0 || state >= kFree) return;
-  automaton_.allow_steps(kMostMaskSteps);
+  automaton_.allow_steps(kMaxMaskSteps);
   while (text.size() < most) {
     const int byte = automaton_.only_byte(state);
     if (byte < 0) return;
@@ -218,7 +219,7 @@ std::shared_ptr<GrammarMatcher> GrammarMatcher::next() {
 
 int GrammarMatcher::take_over(const GrammarMatcher& other, int state) {
   if (state < 0 || state >= kFree) return state;
-  automaton_.allow_steps(kMostMaskSteps);
+  automaton_.allow_steps(kMaxMaskSteps);
   return automaton_.take_over(other.automaton_, state);
 }
 
@@ -240,7 +241,7 @@ std::shared_ptr<GrammarMatcher> GrammarMatchers::of(
     return matcher->is_of(grammar, trie, further, opening);
   });
   if (at == matchers_.end()) {
-    if (matchers_.size() >= kMostMatchers) matchers_.pop_back();
+    if (matchers_.size() >= kMaxMatchers) matchers_.pop_back();
     at = matchers_.insert(matchers_.end(), std::make_shared<GrammarMatcher>(
                                                grammar, trie, std::move(further), opening));
   }

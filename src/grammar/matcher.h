@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens that a grammar allows after a text, at every node of a draft tree.
 //
 // States are small numbers and never change, so continuing one in many directions costs nothing.

@@ -1,10 +1,11 @@
-// The matcher against recognisers that try everything, on vocabularies small enough for all texts.
+// SPDX-License-Identifier: Apache-2.0
+// Compares the matcher with brute-force recognisers, on vocabularies small enough for all texts.
 //
-// Mutants that the tests of this layer fail on, each tried by hand: a call that forgets all callers
-// but its first; a nullable rule not passed at the call; counts clipped one too early, one more
+// Mutants on which this layer's tests fail, each tried by hand: a call that forgets all callers but
+// its first; a nullable rule not skipped at the call; counts clipped one too early, one more
 // repetition, one fewer; a nullable body that is still counted; a last call that keeps its frame; a
-// table of byte kinds by the first position alone; a trie walk that goes on below a dead byte; dead
-// ends held for ways to go.
+// table of byte kinds by the first position alone; a trie search that continues below a dead byte;
+// dead ends taken for valid paths.
 #include "grammar/matcher.h"
 
 #include <gmock/gmock.h>
@@ -51,8 +52,8 @@ bool has(std::span<const std::uint64_t> mask, TokenId id) {
   return (mask[static_cast<std::size_t>(id) / 64] >> (id % 64) & 1) != 0;
 }
 
-// Compares, for all token strings of few letters, what the matcher lets pass with whether some text
-// of the language begins so.
+// For all token strings of few letters, compares the matcher's answer with whether some text of the
+// language begins with them.
 template <typename Matches, typename IsPrefix>
 void expect_exact(GrammarMatcher& matcher, int state, const std::string& text, std::size_t reach,
                   const Matches& matches, const IsPrefix& is_prefix) {
@@ -71,7 +72,7 @@ void expect_exact(GrammarMatcher& matcher, int state, const std::string& text, s
     ASSERT_EQ(next != GrammarMatcher::kNotAllowed, is_prefix(longer)) << "'" << longer << "'";
     if (next == GrammarMatcher::kNotAllowed) continue;
     expect_exact(matcher, next, longer, reach, matches, is_prefix);
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
   std::vector<TokenId> forced;
   matcher.forced(state, 1, forced);
@@ -91,7 +92,7 @@ TEST(Matcher, AgreesWithTryingEverythingOnRandomGrammars) {
     try {
       grammar = std::make_shared<const CompiledGrammar>(read_gbnf(gbnf));
     } catch (const Error& error) {
-      // Some have no texts at all, and what may be empty may let a rule be called too soon.
+      // Some languages are empty, and nullable parts may call a rule too soon.
       if (naive.begins("")) {
         ASSERT_THAT(error.what(), HasSubstr("left recursion")) << gbnf;
       }
@@ -166,7 +167,7 @@ TEST(Matcher, NestingIsBounded) {
 }
 
 TEST(Matcher, AmbiguousGrammarsStaySmall) {
-  // As many ways to read a^n as binary trees with n leaves.
+  // There are as many ways to read a^n as binary trees with n leaves.
   const TextsOf texts(
       read_gbnf("root ::= \"a\" root root | \"a\" root | \"a\" | \"b\" root root\n"));
   EXPECT_TRUE(texts.has(times("a", 200)));
@@ -204,7 +205,7 @@ TEST(Matcher, AFreshOneGoesOnFromAState) {
   }
 }
 
-// Counts that are far from their bounds share masks; near them, each token counts.
+// Counts far from their bounds share masks; near them, each token counts.
 TEST(Matcher, MasksOfCountedRepetitionsAreExact) {
   std::vector<std::string> tokens;
   for (std::size_t n = 1; n <= 2 * kLongestShortToken_bytes; ++n) {
@@ -233,15 +234,15 @@ TEST(Matcher, MasksOfCountedRepetitionsAreExact) {
 TEST(Matcher, ThoseOfGrammarsThatAreAskedForAgainAreShared) {
   const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
   std::vector<std::shared_ptr<const CompiledGrammar>> grammars;
-  for (std::size_t i = 0; i <= kMostMatchers; ++i) {
+  for (std::size_t i = 0; i <= kMaxMatchers; ++i) {
     grammars.push_back(std::make_shared<const CompiledGrammar>(read_regex("a*b")));
   }
   GrammarMatchers matchers;
   const std::shared_ptr<GrammarMatcher> first = matchers.of(grammars[0], trie);
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
-  for (std::size_t i = 1; i < kMostMatchers; ++i) matchers.of(grammars[i], trie);
+  for (std::size_t i = 1; i < kMaxMatchers; ++i) matchers.of(grammars[i], trie);
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
-  matchers.of(grammars[kMostMatchers], trie);  // instead of the one that was asked for longest ago
+  matchers.of(grammars[kMaxMatchers], trie);  // replaces the least recently requested one
   EXPECT_EQ(matchers.of(grammars[0], trie), first);
   const std::weak_ptr<const CompiledGrammar> forgotten = grammars[1];
   grammars[1] = nullptr;
@@ -314,7 +315,7 @@ TEST(Matcher, MasksThatGaveWayAreTheSameAgain) {
                          trie);
   std::vector<std::vector<std::uint64_t>> masks;
   std::vector<int> states = {matcher.start()};
-  for (int i = 0; i < 3 * static_cast<int>(kMostMasks); ++i) {
+  for (int i = 0; i < 3 * static_cast<int>(kMaxMasks); ++i) {
     const auto mask = matcher.allowed(states.back());
     masks.emplace_back(mask.begin(), mask.end());
     states.push_back(matcher.advance(states.back(), i % 3));

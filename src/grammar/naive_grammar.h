@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grammars for tests: written as GBNF, and matched by exhaustive search.
 //
 // Shares no code with the readers and the automaton.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/parts.h"
 
 #include <fmt/core.h>
@@ -20,10 +21,10 @@ ByteSet set_of(ByteRange range) {
 }  // namespace
 
 int GrammarParts::add(Part part) {
-  // Each comes from a byte or two of a grammar's text, or from a few of a schema's.
-  constexpr std::size_t kMostParts = 8 * kMostPositions;
-  if (parts_.size() >= kMostParts) {
-    throw Error("read grammar", "size", fmt::format("at most {} parts", kMostParts), "more");
+  // Each comes from a byte or two of a grammar's text, or from a few bytes of a schema's.
+  constexpr std::size_t kMaxParts = 8 * kMaxPositions;
+  if (parts_.size() >= kMaxParts) {
+    throw Error("read grammar", "size", fmt::format("at most {} parts", kMaxParts), "more");
   }
   parts_.push_back(std::move(part));
   return static_cast<int>(parts_.size()) - 1;
@@ -45,7 +46,7 @@ int GrammarParts::text(std::string_view text) {
 
 int GrammarParts::character(const CodePoints& set) { return alternatives(utf8_sequences(set)); }
 
-// Those whose later bytes are the same become one.
+// Sequences with equal later bytes are joined.
 int GrammarParts::alternatives(std::vector<ByteSequence> sequences) {
   std::vector<int> choices;
   while (!sequences.empty()) {
@@ -87,8 +88,8 @@ int GrammarParts::repeat(int part, int least, int most) {
 int GrammarParts::call(int rule) { return add({.kind = Kind::call, .rule = rule}); }
 
 int GrammarParts::declare(std::string name) {
-  if (rules_.size() >= kMostRules) {
-    throw Error("read grammar", "rules", fmt::format("at most {}", kMostRules), "more");
+  if (rules_.size() >= kMaxRules) {
+    throw Error("read grammar", "rules", fmt::format("at most {}", kMaxRules), "more");
   }
   rules_.push_back({.name = std::move(name)});
   return static_cast<int>(rules_.size()) - 1;

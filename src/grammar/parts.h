@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building blocks of grammars, shared by the readers of all notations.
 #ifndef OUTRIDER_GRAMMAR_PARTS_H_
 #define OUTRIDER_GRAMMAR_PARTS_H_

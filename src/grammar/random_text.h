@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests: random texts of a grammar.
 #ifndef OUTRIDER_GRAMMAR_RANDOM_TEXT_H_
 #define OUTRIDER_GRAMMAR_RANDOM_TEXT_H_
@@ -25,7 +26,7 @@ inline std::string shortest_rest(ByteAutomaton& automaton, int state) {
   std::vector<Step> steps = {{state, 0, 0}};
   std::set<int> seen = {state};
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    automaton.allow_steps(kMostMaskSteps);
+    automaton.allow_steps(kMaxMaskSteps);
     if (automaton.accepts(steps[i].state)) {
       std::string rest;
       for (std::size_t at = i; at != 0; at = steps[at].before) rest += steps[at].byte;
@@ -47,7 +48,7 @@ inline std::string random_text(const TextsOf& texts, std::mt19937& random) {
   int state = automaton.start();
   std::string text;
   for (;;) {
-    automaton.allow_steps(kMostMaskSteps);
+    automaton.allow_steps(kMaxMaskSteps);
     std::string bytes;
     for (int byte = 0; byte < 256; ++byte) {
       if (automaton.step(state, static_cast<std::uint8_t>(byte)) >= 0) {

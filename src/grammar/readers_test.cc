@@ -1,4 +1,5 @@
-// GBNF and regular expressions: what is read, and how what is not is refused.
+// SPDX-License-Identifier: Apache-2.0
+// GBNF and regular expressions: what is read, and how errors are reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +48,7 @@ tail ::= "\t\"\\\n\r" . | "" | [\-\^\[]{2}
   EXPECT_TRUE(texts.has("\xF0\x9F\x98\x80 \xE2\x82\xAC\xE2\x82\xAC"));
   EXPECT_FALSE(texts.has("hello d"));
   EXPECT_FALSE(texts.has("hello A"));
-  EXPECT_FALSE(texts.has("hello \xED\xA0\x80\xED\xA0\x80"));  // a surrogate is no character
+  EXPECT_FALSE(texts.has("hello \xED\xA0\x80\xED\xA0\x80"));  // a surrogate is not a character
   EXPECT_TRUE(texts.has("hello a\t\"\\\n\r\xC3\xA9"));
   EXPECT_FALSE(texts.has("hello a\t\"\\\n\r\xC3"));
   EXPECT_TRUE(texts.has("hello a-["));
@@ -86,7 +87,7 @@ TEST(Gbnf, LanguagesThatCannotBeMatchedAreRefused) {
               HasSubstr("left recursion"));
   EXPECT_THAT(gbnf_error("root ::= root"), HasSubstr("a language with a text"));
   EXPECT_THAT(gbnf_error("root ::= \"a\" root"), HasSubstr("none that ends"));
-  // A rule that never ends is no way to go, where there are others.
+  // A rule that never ends is ignored if there are alternatives.
   const TextsOf texts(read_gbnf("root ::= \"a\" x | \"b\"\nx ::= \"c\" x\n"));
   EXPECT_TRUE(texts.has("b"));
   EXPECT_FALSE(texts.begins("a"));
@@ -100,7 +101,7 @@ TEST(Gbnf, LargeAndDeepTextsAreRefused) {
   std::string many = "root ::= \"a\"\n";
   for (int i = 0; i < 30'000; ++i) many += "r" + std::to_string(i) + " ::= \"a\"\n";
   EXPECT_THAT(gbnf_error(many), HasSubstr("at most 20000"));
-  // A chain of rules as long as there may be, each called first of all.
+  // A chain of rules of maximal length, each called first in the one before.
   std::string chain = "root ::= r0\n";
   for (int i = 0; i < 19'000; ++i) {
     chain += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " \"x\"?\n";
@@ -119,7 +120,7 @@ TEST(Regex, ReadsAllThatIsDescribed) {
   EXPECT_TRUE(has(R"(\d{3}-\w+\s?[\d.]*\.)", "123-a_9 4.."));
   EXPECT_TRUE(has(R"([^\s\d]+)", "ab\xC3\xA9"));
   EXPECT_FALSE(has(R"(\S+)", "a\xC2\xA0"));
-  // Neither white space nor none where readers differ.
+  // Neither white space nor its complement, where readers differ.
   for (const char* const expression : {R"(\s)", R"(\S)", R"([\s])", R"([^\s])", R"([^\S])"}) {
     for (const char* const text : {"\x1E", "\xC2\x85", "\xEF\xBB\xBF"}) {
       EXPECT_FALSE(has(expression, text)) << expression;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/regex.h"
 
 #include <fmt/core.h>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr const char* kOperation = "read regular expression";
 
-// As ECMA-262 has them.
+// As in ECMA-262.
 const CodePoints& digits() {
   static const CodePoints set = {{'0', '9'}};
   return set;
@@ -23,7 +24,7 @@ const CodePoints& word_characters() {
   static const CodePoints set = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
   return set;
 }
-// What Python's expressions take for white space as well, and what either does.
+// All characters that ECMA-262 or Python's expressions regard as white space.
 const CodePoints& white_space_of_all() {
   static const CodePoints set = {{9, 13},          {32, 32},         {0xA0, 0xA0},
                                  {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
@@ -71,14 +72,14 @@ class Reader {
     return parts_.choice(std::move(choices));
   }
 
-  // At the top, each alternative has anchors of its own.
+  // At the top level, each alternative has anchors of its own.
   int read_sequence(int depth) {
     std::vector<int> row;
     const bool searches = depth == 0 && anchors_ == Anchors::stated;
     const bool begins = depth == 0 && scanner_.take_if("^");
     if (searches && !begins) row.push_back(anything());
     bool ends = false;
-    bool repeatable = false;  // the last of row
+    bool repeatable = false;  // whether the last one may be repeated
     while (!scanner_.ended() && !scanner_.starts("|") && !scanner_.starts(")")) {
       if (ends) scanner_.fail("nothing behind $");
       const char32_t c = scanner_.peek();
@@ -143,8 +144,7 @@ class Reader {
     return part;
   }
 
-  // Behind a backslash, which is here.
-  // In a class that is negated, what is left out is the wider one.
+  // After a backslash, at which the scanner is. In a negated class, the wider set is excluded.
   CodePoints read_escape(bool negated = false) {
     const std::size_t first = scanner_.position();
     scanner_.take();
@@ -217,10 +217,10 @@ class Reader {
     scanner_.take();
     const bool negated = scanner_.take_if("^");
     CodePoints set;
-    // One or more characters; more cannot begin or end a range.
+    // One or more characters; several cannot begin or end a range.
     const auto member = [this, negated] {
       if (scanner_.ended()) scanner_.fail("]");
-      if (scanner_.starts("\\b")) {  // within a class the backspace
+      if (scanner_.starts("\\b")) {  // in a class it means backspace
         scanner_.take_if("\\b");
         return CodePoints{{8, 8}};
       }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Regular expressions: docs/grammar.md describes the supported part of ECMA-262.
 #ifndef OUTRIDER_GRAMMAR_REGEX_H_
 #define OUTRIDER_GRAMMAR_REGEX_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/scanner.h"
 
 #include <fmt/core.h>
@@ -65,10 +66,10 @@ int Scanner::take_count() {
   const std::size_t first = at_;
   std::int64_t value = 0;
   while (peek() >= '0' && peek() <= '9') {
-    value = std::min<std::int64_t>(10 * value + digit_value(take()), kMostRepeats + 1LL);
+    value = std::min<std::int64_t>(10 * value + digit_value(take()), kMaxRepeats + 1LL);
   }
   if (first == at_) fail("a number");
-  if (value > kMostRepeats) fail_at(first, fmt::format("at most {}", kMostRepeats), from(first));
+  if (value > kMaxRepeats) fail_at(first, fmt::format("at most {}", kMaxRepeats), from(first));
   return static_cast<int>(value);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the text of a grammar character by character.
 #ifndef OUTRIDER_GRAMMAR_SCANNER_H_
 #define OUTRIDER_GRAMMAR_SCANNER_H_
@@ -29,7 +30,7 @@ class Scanner {
   // n hexadecimal digits as a character; throws Error if there are fewer, or they are not a
   // character.
   char32_t take_hex(int n);
-  // A decimal number of at least one digit; throws Error above kMostRepeats.
+  // A decimal number of at least one digit; throws Error above kMaxRepeats.
   int take_count();
 
   // Throws Error with line and column, in characters from 1, of `position` or of the current place.

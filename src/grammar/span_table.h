@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Short lists of small values, each stored once and identified by a number.
 #ifndef OUTRIDER_GRAMMAR_SPAN_TABLE_H_
 #define OUTRIDER_GRAMMAR_SPAN_TABLE_H_

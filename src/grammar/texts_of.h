@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests: membership in a grammar's language.
 #ifndef OUTRIDER_GRAMMAR_TEXTS_OF_H_
 #define OUTRIDER_GRAMMAR_TEXTS_OF_H_
@@ -22,7 +23,7 @@ class TextsOf {
     int state = automaton_.start();
     for (const char c : text) {
       if (state < 0) break;
-      automaton_.allow_steps(kMostMaskSteps);
+      automaton_.allow_steps(kMaxMaskSteps);
       state = automaton_.step(state, static_cast<std::uint8_t>(c));
     }
     return state;

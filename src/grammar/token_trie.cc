@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "grammar/token_trie.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace outrider {
 namespace {
 
-// Longer tokens than the depth of a node can say are left out; vocabularies have none.
+// Tokens longer than a node's depth can express are left out; vocabularies have none.
 constexpr std::size_t kLongestToken_bytes = std::numeric_limits<std::uint16_t>::max();
 
 std::vector<std::string> bytes_of_tokens(const Tokenizer& tokenizer, int n_ids) {
@@ -66,12 +67,12 @@ void TokenTrie::Part::build(const TokenTrie& trie, std::vector<TokenId> tokens) 
     }
     for (std::size_t at = shared; at < token.size(); ++at) {
       open.push_back(nodes_.size());
-      // Tokens before the last byte's node are of earlier nodes.
+      // Tokens before the last byte's node belong to earlier nodes.
       nodes_.push_back({.first_token = static_cast<std::int32_t>(i),
                         .depth = static_cast<std::uint16_t>(at),
                         .byte = static_cast<std::uint8_t>(token[at])});
     }
-    // A node that is only passed has none: its first is the next one's.
+    // A node without tokens: its first token is the next node's.
     depth_ = std::max(depth_, static_cast<int>(token.size()));
     last = token;
   }
@@ -93,7 +94,7 @@ TokenId TokenTrie::longest(std::string_view text) const {
 
 TokenId TokenTrie::Part::longest(std::string_view text) const {
   TokenId best = kNoToken;
-  std::size_t first = 0;  // of the children of the node that the text has led to
+  std::size_t first = 0;  // among the children of the current node
   std::size_t end = nodes_.size() - 1;
   for (const char c : text) {
     const auto byte = static_cast<std::uint8_t>(c);

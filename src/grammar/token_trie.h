@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A vocabulary as a trie of bytes.
 //
 // Made once for a model and shared by all of its matchers. It omits special and added tokens and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/datastore.h"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ Number number_at(std::span<const std::byte> bytes, std::size_t offset) {
 
 }  // namespace
 
-// A pattern as the file spells it, and how suffixes compare with it.
+// A pattern in the file's byte order, and the comparison of suffixes with it.
 class Datastore::Key {
  public:
   explicit Key(std::span<const TokenId> pattern) : n_bytes_(4 * pattern.size()) {
@@ -37,8 +38,8 @@ class Datastore::Key {
     }
   }
 
-  // Below 0 where the suffix comes before all that begin with the pattern, 0 where it is one of
-  // them. A suffix that ends within the pattern comes before; so does one that begins nowhere.
+  // Negative if the suffix orders before all that begin with the pattern, 0 if it is one of them. A
+  // suffix that ends within the pattern orders before; so does one with an invalid beginning.
   int compare(const Segment& segment, std::uint32_t rank) const {
     const std::uint32_t place = place_at(segment, rank);
     if (place >= segment.n_tokens) return -1;
@@ -64,8 +65,8 @@ Datastore::Datastore(std::span<const std::byte> bytes, std::string description)
   parse();
 }
 
-// Everything but the table; returns the number of segments, whose table entries fit the file to the
-// byte.
+// Parses everything except the table. Returns the number of segments, whose table entries fit the
+// file exactly.
 std::size_t Datastore::parse_header(std::size_t& table_offset) {
   const auto require = [this](bool holds, std::string_view expected, std::string_view got) {
     if (!holds) throw Error(kOperation, description_, expected, got);
@@ -75,7 +76,7 @@ std::size_t Datastore::parse_header(std::size_t& table_offset) {
           fmt::format("a datastore (a file that begins with {})", kMagic), "another file");
   require(bytes_.size() >= kHeader_bytes, fmt::format("a header of {} bytes", kHeader_bytes),
           fmt::format("{} bytes", bytes_.size()));
-  // The version comes first: what it names is what the rest would have to be read by.
+  // The version comes first, since it defines how to read the rest.
   const auto version = number_at<std::uint32_t>(bytes_, 8);
   require(version == kVersion, fmt::format("version {}", kVersion), fmt::format("{}", version));
   require(number_at<std::uint64_t>(bytes_, 64) == checksum(bytes_.first(64)),
@@ -115,11 +116,11 @@ void Datastore::parse() {
     segment.n_tokens = number_at<std::uint32_t>(bytes_, entry);
     segment.n_suffixes = number_at<std::uint32_t>(bytes_, entry + 4);
     segment.sum = number_at<std::uint64_t>(bytes_, entry + 8);
-    if (segment.n_tokens == 0 || segment.n_tokens > kMostSegment_tokens + kOverlap_tokens ||
+    if (segment.n_tokens == 0 || segment.n_tokens > kMaxSegment_tokens + kOverlap_tokens ||
         segment.n_suffixes > segment.n_tokens) {
       throw Error(kOperation, fmt::format("{}: segment {}", description_, index),
                   fmt::format("1 to {} tokens, and no more suffixes than tokens",
-                              kMostSegment_tokens + kOverlap_tokens),
+                              kMaxSegment_tokens + kOverlap_tokens),
                   fmt::format("{} tokens, {} suffixes", segment.n_tokens, segment.n_suffixes));
     }
     const std::size_t n_bytes =
@@ -147,7 +148,7 @@ TokenId Datastore::token_at(const Segment& segment, std::uint64_t place) {
   std::uint32_t token = 0;
   for (int byte = 0; byte < 4; ++byte)
     token = token << 8 | std::to_integer<std::uint32_t>(bytes[byte]);
-  // Ids that no vocabulary has end a continuation like kNoToken.
+  // Ids beyond any vocabulary end a continuation like kNoToken.
   return token <= std::uint32_t{std::numeric_limits<TokenId>::max()} ? static_cast<TokenId>(token)
                                                                      : kNoToken;
 }
@@ -189,7 +190,7 @@ Datastore::Ranks Datastore::find(int segment, std::span<const TokenId> pattern) 
   Ranks ranks;
   ranks.first = lower_bound(searched, key);
   ranks.last = ranks.first;
-  // Most runs are short: steps that double, then the binary search between the last two.
+  // Most runs are short: doubling steps, then a binary search between the last two.
   std::uint32_t n = 1;
   while (n <= searched.n_suffixes - ranks.last && key.compare(searched, ranks.last + n - 1) == 0) {
     ranks.last += n;

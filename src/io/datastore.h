@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A text as token ids with suffix arrays: finds where a run of tokens occurs, and what follows it
 // there.
 //
@@ -39,7 +40,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "base/vocabulary_id.h"
 #include "outrider/types.h"
 
@@ -53,10 +54,10 @@ class Datastore {
  public:
   // REST (He et al., 2024, section 4.2) searches the last 16 tokens, then fewer.
   static constexpr int kLongestPattern = 16;
-  // A pattern and the deepest draft after it (kMostDraftNodes, 255), rounded up.
+  // A pattern and the deepest draft after it (kMaxDraftNodes, 255), rounded up.
   static constexpr std::uint32_t kOverlap_tokens = 272;
   // Keeps the bytes of a segment with its overlap within the sorter's int32.
-  static constexpr std::uint32_t kMostSegment_tokens = (1U << 29) - 1 - kOverlap_tokens;
+  static constexpr std::uint32_t kMaxSegment_tokens = (1U << 29) - 1 - kOverlap_tokens;
 
   static constexpr std::size_t kHeader_bytes = 72;
   static constexpr std::size_t kTableEntry_bytes = 16;

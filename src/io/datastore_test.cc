@@ -1,5 +1,6 @@
-// Datastores against a search of the plain text: every pattern, wherever segments end, however
-// large the ids; and files that are not what the header says.
+// SPDX-License-Identifier: Apache-2.0
+// Compares datastores with a search of the plain text: every pattern, any segment boundaries, any
+// ids; and files that contradict their header.
 #include "io/datastore.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using Tokens = std::vector<TokenId>;
 
-// A text as a store sees it: documents with kNoToken behind each.
+// A text as stored: documents, each followed by kNoToken.
 struct Text {
   std::vector<Tokens> documents;
   Tokens joined() const {
@@ -41,7 +42,7 @@ struct Text {
   }
 };
 
-// n_ids ids spread over the whole vocabulary, so few that runs repeat.
+// n_ids ids spread over the whole vocabulary, few enough for sequences to repeat.
 Text random_text(std::mt19937& random, int vocabulary, int n_ids, int n_documents, int longest) {
   Tokens ids;
   ids.reserve(static_cast<std::size_t>(n_ids));
@@ -64,7 +65,7 @@ void write_store(const fs::path& path, const Text& text, int vocabulary,
                  std::uint32_t segment_tokens) {
   DatastoreWriter writer(path, {.fingerprint = 77, .size = vocabulary}, segment_tokens);
   for (const Tokens& document : text.documents) {
-    // In two pieces: where they are cut must not matter.
+    // In two pieces: the split must not matter.
     const std::size_t half = document.size() / 2;
     writer.add(std::span(document).first(half));
     writer.add(std::span(document).subspan(half));
@@ -73,7 +74,7 @@ void write_store(const fs::path& path, const Text& text, int vocabulary,
   writer.commit();
 }
 
-// What stands behind each occurrence of the pattern, up to `depth` tokens or the document's end.
+// The continuations of all occurrences of the pattern, up to `depth` tokens or the document's end.
 using Continuations = std::multiset<Tokens>;
 
 Continuations search_text(const Tokens& joined, const Tokens& pattern, std::size_t depth) {
@@ -118,7 +119,7 @@ class DatastoreFiles : public ::testing::Test {
     const auto bytes = std::as_bytes(std::span(text));
     return {bytes.begin(), bytes.end()};
   }
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(DatastoreFiles, FindWhatASearchOfTheTextFinds) {
@@ -145,7 +146,7 @@ TEST_F(DatastoreFiles, FindWhatASearchOfTheTextFinds) {
     const std::size_t n_segments = (joined.size() + each.segment_tokens - 1) / each.segment_tokens;
     EXPECT_EQ(static_cast<std::size_t>(store.n_segments()), n_segments);
 
-    // Patterns out of the text, across documents too (never found), and random ones.
+    // Patterns from the text, also across documents (never found), and random ones.
     for (int trial = 0; trial < 300; ++trial) {
       const std::size_t length = 1 + random() % Datastore::kLongestPattern;
       const std::size_t at = random() % joined.size();
@@ -164,8 +165,8 @@ TEST_F(DatastoreFiles, FindWhatASearchOfTheTextFinds) {
   }
 }
 
-// Matches of one segment come in the order of what is behind them: what is drawn from them evenly
-// has every continuation in its share (drafters/retrieval_drafter.h).
+// Matches within a segment are ordered by their continuations, so evenly spaced samples contain
+// each continuation in proportion (drafters/retrieval_drafter.h).
 TEST_F(DatastoreFiles, MatchesComeInOrder) {
   std::mt19937 random(2);
   const Text text = random_text(random, 70000, 3, 20, 80);
@@ -183,7 +184,7 @@ TEST_F(DatastoreFiles, MatchesComeInOrder) {
              store.token(segment, left + same) != kNoToken) {
         ++same;
       }
-      // kNoToken is the last of all.
+      // kNoToken orders last.
       EXPECT_LE(static_cast<std::uint32_t>(store.token(segment, left + same)),
                 static_cast<std::uint32_t>(store.token(segment, right + same)));
     }
@@ -213,7 +214,7 @@ TEST_F(DatastoreFiles, WriterRefusesWhatIsNoText) {
     EXPECT_THROW(writer.add(Tokens{3, 10}), Error);
   }
   EXPECT_THROW(DatastoreWriter(path(), vocabulary, 0), UsageError);
-  EXPECT_THROW(DatastoreWriter(path(), vocabulary, Datastore::kMostSegment_tokens + 1), UsageError);
+  EXPECT_THROW(DatastoreWriter(path(), vocabulary, Datastore::kMaxSegment_tokens + 1), UsageError);
   EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
@@ -230,7 +231,7 @@ void set(std::vector<std::byte>& bytes, std::size_t at, std::uint64_t value, std
   std::memcpy(bytes.data() + at, &value, n_bytes);
 }
 
-// Checksums as they ought to be, so that what is behind them is reached.
+// Corrects the checksums, so that later checks are reached.
 void seal(std::vector<std::byte>& bytes) {
   std::uint64_t table = 0;
   std::memcpy(&table, bytes.data() + 48, sizeof(table));
@@ -288,8 +289,8 @@ TEST_F(DatastoreFiles, EveryFieldIsChecked) {
   EXPECT_NE(error_of(longer), "");
 }
 
-// Wrong bytes within a segment are found by check(), and by nothing else; they make drafts worse,
-// not reads unsafe.
+// Wrong bytes within a segment are found only by check(); they make drafts worse, but reads stay
+// safe.
 TEST_F(DatastoreFiles, WrongContentsAreSafeAndSeenByCheck) {
   std::mt19937 random(5);
   write_store(path(), random_text(random, 70000, 3, 10, 60), 70000, 128);
@@ -304,7 +305,7 @@ TEST_F(DatastoreFiles, WrongContentsAreSafeAndSeenByCheck) {
       bad[at] = static_cast<std::byte>(random());
     }
     if (bad == good) continue;
-    // A copy of just that size: what is read beyond it is seen under a sanitizer.
+    // A copy of exactly that size, so that a sanitizer reports reads beyond it.
     const Datastore store(bad, "bytes");
     EXPECT_THROW(store.check(), Error);
     for (int segment = 0; segment < store.n_segments(); ++segment) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/datastore_writer.h"
 
 #include <divsufsort.h>
@@ -29,9 +30,9 @@ DatastoreWriter::DatastoreWriter(std::filesystem::path path, const VocabularyId&
       file_(std::move(path)),
       vocabulary_(vocabulary),
       segment_tokens_(segment_tokens) {
-  if (segment_tokens < 1 || segment_tokens > Datastore::kMostSegment_tokens) {
+  if (segment_tokens < 1 || segment_tokens > Datastore::kMaxSegment_tokens) {
     throw UsageError(kOperation, "tokens of a segment",
-                     fmt::format("1 to {}", Datastore::kMostSegment_tokens),
+                     fmt::format("1 to {}", Datastore::kMaxSegment_tokens),
                      fmt::format("{}", segment_tokens));
   }
   constexpr std::array<std::byte, Datastore::kHeader_bytes> kNothingYet{};
@@ -68,8 +69,8 @@ void DatastoreWriter::end_document() {
   in_document_ = false;
 }
 
-// The suffixes that begin at one of the first n_own tokens, in order, at the front of suffixes_;
-// returns how many.
+// Sorts the suffixes that begin at one of the first n_own tokens to the front of suffixes_; returns
+// their number.
 std::size_t DatastoreWriter::sort_segment(std::size_t n_own, std::size_t n_stored) {
   suffixes_.resize(4 * n_stored);
   const int status = ::divsufsort(reinterpret_cast<const std::uint8_t*>(tokens_.data()),

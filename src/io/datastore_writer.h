@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a datastore (io/datastore.h) from a stream of tokens, in bounded memory.
 #ifndef OUTRIDER_IO_DATASTORE_WRITER_H_
 #define OUTRIDER_IO_DATASTORE_WRITER_H_
@@ -8,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "base/vocabulary_id.h"
 #include "io/datastore.h"
 #include "outrider/types.h"
@@ -24,7 +25,7 @@ class DatastoreWriter {
   // query searches each.
   static constexpr std::uint32_t kDefaultSegment_tokens = 1U << 24;
 
-  // segment_tokens: 1 to Datastore::kMostSegment_tokens. Throws Error if the file cannot be
+  // segment_tokens: 1 to Datastore::kMaxSegment_tokens. Throws Error if the file cannot be
   // created.
   DatastoreWriter(std::filesystem::path path, const VocabularyId& vocabulary,
                   std::uint32_t segment_tokens = kDefaultSegment_tokens);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor sources in memory: tensors of a program, and those that a model keeps.
 #ifndef OUTRIDER_IO_MEMORY_TENSORS_H_
 #define OUTRIDER_IO_MEMORY_TENSORS_H_

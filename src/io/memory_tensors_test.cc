@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/memory_tensors.h"
 
 #include <gmock/gmock.h>
@@ -39,21 +40,21 @@ TEST(MemoryTensors, AreFoundByName) {
   std::vector<float> row(3);
   decode_rows(*source.find("a"), 1, 1, row);
   EXPECT_THAT(row, ::testing::ElementsAre(4, 5, 6));
-  source.release(*source.find("a"));  // they stay
+  source.release(*source.find("a"));  // the bytes remain
   decode_rows(*source.find("a"), 0, 1, row);
   EXPECT_THAT(row, ::testing::ElementsAre(1, 2, 3));
 }
 
 TEST(MemoryTensors, RefuseWhatNoFileCanSay) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   EXPECT_THAT(refusal_of({view_of("a", {6}), view_of("a", {6})}), HasSubstr("unique"));
   EXPECT_THAT(refusal_of({view_of("a", {7})}),
               HasSubstr("[read tensors] memory: tensor 'a': expected as many bytes as [7] of f32 "
                         "take, got 24"));
   EXPECT_THAT(refusal_of({view_of("a", {2})}), HasSubstr("got 24"));
   EXPECT_THAT(refusal_of({view_of("a", {-2, -3})}), HasSubstr("got [-2, -3]"));
-  EXPECT_THAT(refusal_of({view_of("a", {kMost, 3})}), HasSubstr("that can be counted"));
-  EXPECT_THAT(refusal_of({view_of("a", {kMost})}), HasSubstr("as many bytes as"));
+  EXPECT_THAT(refusal_of({view_of("a", {kMax, 3})}), HasSubstr("that can be counted"));
+  EXPECT_THAT(refusal_of({view_of("a", {kMax})}), HasSubstr("as many bytes as"));
   TensorView foreign = view_of("a", {5});
   foreign.type = ElementType::foreign;
   EXPECT_EQ(refusal_of({foreign}), "");

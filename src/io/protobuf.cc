@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/protobuf.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ constexpr const char* kOperation = "read protocol buffer";
 }  // namespace
 
 std::uint64_t ProtobufReader::take_varint() {
-  // Seven bits a byte, the lowest first; the highest bit says that more follow.
+  // Seven bits per byte, the lowest first; the highest bit says that more follow.
   constexpr int kBits = 7;
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += kBits) {
@@ -40,7 +41,7 @@ std::string_view ProtobufReader::take(std::uint64_t n_bytes) {
 bool ProtobufReader::next() {
   if (rest_.empty()) return false;
   const std::uint64_t tag = take_varint();
-  constexpr std::uint64_t kLargestNumber = (std::uint64_t{1} << 29) - 1;  // the format's
+  constexpr std::uint64_t kLargestNumber = (std::uint64_t{1} << 29) - 1;  // the format's limit
   if (tag >> 3 == 0 || tag >> 3 > kLargestNumber) {
     throw Error(kOperation, place_, "fields numbered from 1", fmt::format("{}", tag >> 3));
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a message
 // is a list of fields, each a number and a value. The caller interprets the numbers; a nested
 // message is a field of bytes. Not thread-safe.

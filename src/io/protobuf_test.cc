@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/protobuf.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 namespace outrider {
 namespace {
 
-using test_files::Protobuf;
+using test::Protobuf;
 
 TEST(Protobuf, ReadsWhatWasWritten) {
   const Protobuf inner = Protobuf().text(1, "x").real(2, -1.5f);

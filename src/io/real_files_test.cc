@@ -1,4 +1,5 @@
-// The readers on real files: the same model as safetensors and as GGUF, and real vocabularies.
+// SPDX-License-Identifier: Apache-2.0
+// The readers on real files: one model as safetensors and as GGUF, and real vocabularies.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -7,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 
 namespace outrider {
 namespace {
@@ -22,8 +23,8 @@ std::vector<float> all_of(const TensorView& tensor) {
   return values;
 }
 
-// GGUF keeps the query and key rows of a Llama model in the order that rotates neighbouring pairs:
-// row (half, i) of a head, i < head_dim / 2, is stored as row (i, half).
+// GGUF orders a Llama model's query and key rows so that neighbouring pairs rotate: row (half, i)
+// of a head, i < head_dim / 2, is stored as row (i, half).
 std::vector<float> interleave_halves(const std::vector<float>& rows, std::size_t n_columns,
                                      std::size_t head_dim) {
   std::vector<float> result(rows.size());
@@ -39,7 +40,7 @@ std::vector<float> interleave_halves(const std::vector<float>& rows, std::size_t
   return result;
 }
 
-class RealModel : public testing::TestWithParam<const char*> {};
+class RealModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RealModel, SafetensorsAndGgufHoldTheSameTensors) {
   const std::filesystem::path directory = kData / "models" / GetParam();
@@ -87,7 +88,7 @@ TEST_P(RealModel, SafetensorsAndGgufHoldTheSameTensors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stories, RealModel, testing::Values("stories260K", "weak260K"));
+INSTANTIATE_TEST_SUITE_P(Stories, RealModel, ::testing::Values("stories260K", "weak260K"));
 
 TEST(RealGguf, MetadataOfTheStoryModel) {
   const auto file = kData / "models/stories260K/stories260K-f32.gguf";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads untrusted JSON with nlohmann_json's event interface. Its parser keeps no stack of its own,
 // so deep nesting is harmless unless a handler stores it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/tensor_source.h"
 
 #include <fmt/format.h>
@@ -6,7 +7,7 @@
 #include <cstring>
 
 #include "base/float16.h"
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -104,7 +105,7 @@ void decode_rows(const TensorView& tensor, std::int64_t first_row, std::int64_t 
                             total_rows, row_elements));
   }
 
-  // Rows lie one after the other without padding, so a range of rows is a range of blocks.
+  // Rows are contiguous without padding, so a range of rows is a range of blocks.
   const std::byte* block = tensor.data.data() + static_cast<std::size_t>(first_row) * row_bytes;
   const auto decode_all = [&](auto decode_block) {
     for (std::size_t i = 0; i < out.size(); i += traits.block_elements) {

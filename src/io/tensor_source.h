@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Named tensors in files of any format: the interface of the safetensors and GGUF readers.
 #ifndef OUTRIDER_IO_TENSOR_SOURCE_H_
 #define OUTRIDER_IO_TENSOR_SOURCE_H_
@@ -12,7 +13,7 @@
 namespace outrider {
 
 // The encoding of a stored tensor's elements. From q8_0 on they are GGUF's quantised blocks along
-// the last dimension, of 32 or 256 elements (io/block_formats.h).
+// the last dimension, of 32 or 256 elements (io/blocks/block_formats.h).
 enum class ElementType {
   f32,
   f16,

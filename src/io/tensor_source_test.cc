@@ -1,5 +1,6 @@
-// decode_rows against blocks built here from the published definition of every block type: the
-// tests place codes and scales, and say what the elements are, without the decoder's arithmetic.
+// SPDX-License-Identifier: Apache-2.0
+// Compares decode_rows with blocks built here from the published definition of every block type.
+// The tests place codes and scales and know the elements without using the decoder's arithmetic.
 #include "io/tensor_source.h"
 
 #include <gmock/gmock.h>
@@ -18,13 +19,13 @@
 namespace outrider {
 namespace {
 
-using test_files::append;
-using test_files::Bytes;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using test::append;
+using test::Bytes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
-// The data stands one byte behind an aligned address: files promise no alignment.
+// The data begins one byte after an aligned address: files promise no alignment.
 struct Unaligned {
   Unaligned(ElementType type, std::vector<std::int64_t> shape, const Bytes& data)
       : storage(data.size() + 1) {
@@ -50,7 +51,7 @@ TEST(ElementTypes, NamesAndBlockSizes) {
     std::size_t elements;
     std::size_t bytes;
   };
-  // Bytes of the q kinds as the format's documents give them.
+  // Bytes of the q types by the format's documents.
   const Row rows[] = {
       {ElementType::f32, "f32", 1, 4},         {ElementType::f16, "f16", 1, 2},
       {ElementType::bf16, "bf16", 1, 2},       {ElementType::f64, "f64", 1, 8},
@@ -108,7 +109,7 @@ TEST(DecodeRows, Q8) {
   EXPECT_EQ(tensor.rows(1, 1), std::vector<float>(want.begin() + 64, want.end()));
 }
 
-// Both 4-bit kinds keep element i and i + 16 in the low and the high half of byte i.
+// Both 4-bit types keep element i in the low half and i + 16 in the high half of byte i.
 Bytes four_bit_codes(const std::array<int, 32>& codes) {
   Bytes bytes;
   for (std::size_t i = 0; i < 16; ++i) {
@@ -151,11 +152,10 @@ TEST(DecodeRows, Q41) {
   EXPECT_EQ(Unaligned(ElementType::q4_1, {2, 32}, data).rows(0, 2), want);
 }
 
-// q6_k, by its layout: element e lies in half e / 128; within the half, with l = e % 32 and k =
-// (e % 128) / 32 the low four bits are in low byte 64 * half + l + 32 * (k odd), in its low half
-// for k < 2 and its high half otherwise; the high two bits are bits 2k, 2k + 1 of high byte
-// 32 * half + l. The 16 elements from 16 g share signed scale g. Element = scale * scale_g *
-// (code - 32).
+// q6_k's layout: element e is in half e / 128. Within the half, let l = e % 32 and k = (e % 128) /
+// 32. The low four bits are in low byte 64 * half + l + 32 * (k odd), in its low half for k < 2 and
+// its high half otherwise. The high two bits are bits 2k, 2k + 1 of high byte 32 * half + l. The 16
+// elements from 16 g on share the signed scale g. Element = scale * scale_g * (code - 32).
 TEST(DecodeRows, Q6K) {
   Bytes data;
   std::vector<float> want;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/tensor_table.h"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ std::optional<std::int64_t> checked_n_elements(std::span<const std::int64_t> sha
 }
 
 std::optional<std::uint64_t> checked_n_bytes(ElementType type, std::int64_t n_elements) {
-  if (type == ElementType::foreign) return 0;  // nobody knows
+  if (type == ElementType::foreign) return 0;  // unknown
   const std::uint64_t n_blocks = static_cast<std::uint64_t>(n_elements) / block_elements(type);
   if (n_blocks > std::numeric_limits<std::uint64_t>::max() / block_bytes(type)) return std::nullopt;
   return n_blocks * block_bytes(type);

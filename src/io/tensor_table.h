@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of one opened file, found by name: part of every TensorSource.
 //
 // Invariants: names are unique; the list never changes after construction, so views and pointers
@@ -22,7 +23,7 @@ class TensorTable {
   // Throws Error(operation, description, ...) when two tensors share a name.
   TensorTable(std::vector<TensorView> tensors, std::string_view operation,
               std::string_view description);
-  // The index holds string_views of the names, which a copy would leave behind.
+  // The index holds string_views of the names, which would dangle in a copy.
   TensorTable(const TensorTable&) = delete;
   TensorTable& operator=(const TensorTable&) = delete;
 

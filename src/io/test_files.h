@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builders of small safetensors, GGUF and SentencePiece files in memory, for tests and fuzz corpora
 // only. They do not check their input, so that invalid files are as easy to build as valid ones.
 #ifndef OUTRIDER_IO_TEST_FILES_H_
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace outrider::test_files {
+namespace outrider::test {
 
 using Bytes = std::vector<std::byte>;
 
@@ -219,8 +220,8 @@ class SentencePieces {
   Protobuf model_;
 };
 
-// A table of character rewrites (src/tokenizer/charsmap.h): a tree in the simplest layout, where
-// each unit's children have a separate block of 256.
+// A table of character rewrites (src/tokenizer/formats/charsmap.h): a tree in the simplest layout,
+// where each unit's children have a separate block of 256.
 inline std::string charsmap(const std::vector<std::pair<std::string, std::string>>& rules) {
   struct Node {
     std::vector<std::pair<unsigned char, std::size_t>> children;
@@ -270,6 +271,6 @@ inline std::string charsmap(const std::vector<std::pair<std::string, std::string
   return table + texts;
 }
 
-}  // namespace outrider::test_files
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_IO_TEST_FILES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/verdict_log.h"
 
 #include <fcntl.h>
@@ -16,8 +17,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/checksum.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -31,10 +32,10 @@ constexpr std::string_view kMagic = "OUTRVLOG";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = kVerdictSegmentHeaderBytes;
 constexpr std::size_t kRecordHeadBytes = 16;
-// Readers hold what is new of a segment in memory.
-constexpr std::int64_t kMostSegmentBytes = std::int64_t{1} << 30;
-// No vocabulary comes near it; sizes computed from a header stay within 64 bits.
-constexpr int kMostVocabulary = 1 << 27;
+// Readers hold a segment's new bytes in memory.
+constexpr std::int64_t kMaxSegmentBytes = std::int64_t{1} << 30;
+// Above any vocabulary; sizes computed from a header fit into 64 bits.
+constexpr int kMaxVocabulary = 1 << 27;
 constexpr const char* kExtension = ".verdicts";
 constexpr const char* kOpen = "open verdict log";
 constexpr const char* kRead = "read verdict log";
@@ -48,14 +49,14 @@ fs::path segment_path(const fs::path& directory, std::int64_t number) {
   return directory / fmt::format("{:08}{}", number, kExtension);
 }
 
-// Numbers of the segments that are there, ascending.
+// The numbers of the existing segments, ascending.
 std::vector<std::int64_t> segment_numbers(const char* operation, const fs::path& directory) {
   std::vector<std::int64_t> numbers;
   std::error_code failed;
   fs::directory_iterator entry(directory, failed);
   for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
     const std::string stem = entry->path().stem().string();
-    // Eighteen digits are a number of 64 bits, whatever they are.
+    // Any eighteen digits fit into 64 bits.
     if (entry->path().extension() != kExtension || stem.empty() || stem.size() > 18 ||
         stem.find_first_not_of("0123456789") != std::string::npos) {
       continue;
@@ -67,7 +68,7 @@ std::vector<std::int64_t> segment_numbers(const char* operation, const fs::path&
   return numbers;
 }
 
-// Plain numbers, one after the other.
+// Writes plain numbers in order.
 class Packer {
  public:
   explicit Packer(std::vector<std::byte>& out) : out_(&out) {}
@@ -95,7 +96,7 @@ class Unpacker {
     take(std::span<T>(&value, 1));
     return value;
   }
-  // The caller has seen that there is as much.
+  // The caller has checked that enough bytes are left.
   template <class T>
   void take(std::span<T> values) {
     std::memcpy(values.data(), bytes_.data(), values.size_bytes());
@@ -106,8 +107,8 @@ class Unpacker {
   std::span<const std::byte> bytes_;
 };
 
-// The file from this byte to its end; nullopt if it is gone. Not mapped: a writer that cuts off a
-// torn record would pull pages away from under the reader.
+// Reads the file from this byte to its end; nullopt if it is gone. Does not map it: a writer that
+// truncates a torn record would remove pages under the reader.
 std::optional<std::vector<std::byte>> read_from(const fs::path& path, std::int64_t offset) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
@@ -146,7 +147,7 @@ std::vector<std::byte> header_bytes(const VerdictLogFormat& format) {
   return bytes;
 }
 
-// bytes: a file from its beginning. Throws Error if it is no segment.
+// bytes: a file from its beginning. Throws Error if it is not a segment.
 VerdictLogFormat read_header(std::span<const std::byte> bytes, const fs::path& path) {
   if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
     throw Error(kRead, path.string(), "a segment of a verdict log", "something else");
@@ -163,16 +164,16 @@ VerdictLogFormat read_header(std::span<const std::byte> bytes, const fs::path& p
   format.vocabulary.size = unpacker.take<std::int32_t>();
   format.vocabulary.fingerprint = unpacker.take<std::uint64_t>();
   if (format.n_kept < 1 || format.n_kept > format.n_vocabulary ||
-      format.n_vocabulary > kMostVocabulary) {
+      format.n_vocabulary > kMaxVocabulary) {
     throw Error(
         kRead, path.string(),
-        fmt::format("between one token a position and a vocabulary of at most {}", kMostVocabulary),
+        fmt::format("between one token a position and a vocabulary of at most {}", kMaxVocabulary),
         fmt::format("{} of {}", format.n_kept, format.n_vocabulary));
   }
   return format;
 }
 
-// The payload of the record that begins here; nullopt if it is not whole.
+// The payload of the record that begins here; nullopt if it is incomplete.
 std::optional<std::span<const std::byte>> whole_payload(std::span<const std::byte> bytes) {
   if (bytes.size() < kRecordHeadBytes) return std::nullopt;
   Unpacker unpacker(bytes);
@@ -185,16 +186,16 @@ std::optional<std::span<const std::byte>> whole_payload(std::span<const std::byt
   return payload;
 }
 
-// What the record that begins here takes, by its own word.
+// The size of the record that begins here, by its own field.
 std::optional<std::size_t> said_bytes(std::span<const std::byte> bytes) {
   if (bytes.size() < kRecordHeadBytes) return std::nullopt;
   const auto n_bytes = Unpacker(bytes).take<std::uint64_t>();
-  if (n_bytes > static_cast<std::uint64_t>(kMostSegmentBytes)) return std::nullopt;
+  if (n_bytes > static_cast<std::uint64_t>(kMaxSegmentBytes)) return std::nullopt;
   return kRecordHeadBytes + static_cast<std::size_t>(n_bytes);
 }
 
-// What lies here before the next whole record, if damaged ones still say how long they are; nullopt
-// if no whole one is found so.
+// The bytes before the next complete record, if damaged records still give their length; nullopt if
+// no complete one is found that way.
 std::optional<std::size_t> damaged_bytes(std::span<const std::byte> bytes) {
   std::size_t at = 0;
   while (const auto said = said_bytes(bytes.subspan(at))) {
@@ -205,8 +206,8 @@ std::optional<std::size_t> damaged_bytes(std::span<const std::byte> bytes) {
   return std::nullopt;
 }
 
-// Whether these bytes, in which no whole record was found, are what a writer that died has left of
-// its last one. Whatever else they are, whole records may lie among them.
+// Whether these bytes, without a complete record, are the last record of a writer that was killed.
+// Otherwise complete records may be among them.
 bool is_torn(std::span<const std::byte> bytes, const VerdictLogFormat& format) {
   if (bytes.size() < kRecordHeadBytes + 2 * sizeof(std::uint32_t)) return true;
   const auto said = said_bytes(bytes);
@@ -218,7 +219,7 @@ bool is_torn(std::span<const std::byte> bytes, const VerdictLogFormat& format) {
              record_bytes(format, n_prompt + n_generated, n_generated);
 }
 
-// What passed the checksum was written by a program; that program may still have been another.
+// A payload with a valid checksum was written by a program, but perhaps by a different one.
 LoggedText parse_payload(std::span<const std::byte> payload, const VerdictLogFormat& format,
                          const fs::path& path) {
   const auto refuse = [&](std::string_view expected) {
@@ -249,7 +250,7 @@ LoggedText parse_payload(std::span<const std::byte> payload, const VerdictLogFor
     unpacker.take(std::span(text.kept_logprobs).subspan(row * n_kept, n_kept));
   }
   const auto is_token = [&](TokenId id) { return id >= 0 && id < format.n_vocabulary; };
-  // Rounding may leave a certain token's logarithm a little above 0; NaN is not below anything.
+  // Rounding may make a certain token's logarithm slightly positive; NaN fails the comparison.
   const auto is_logprob = [](float value) { return value < 1e-3F; };
   if (!std::all_of(text.tokens.begin(), text.tokens.end(), is_token) ||
       !std::all_of(text.kept_ids.begin(), text.kept_ids.end(), is_token)) {
@@ -262,7 +263,7 @@ LoggedText parse_payload(std::span<const std::byte> payload, const VerdictLogFor
   return text;
 }
 
-// Calls use(payload) for each whole record; returns where the last one ends.
+// Calls use(payload) for each complete record; returns the end of the last one.
 template <typename Use>
 std::size_t for_records(std::span<const std::byte> bytes, const Use& use) {
   std::size_t n_read = 0;
@@ -279,7 +280,7 @@ std::size_t for_records(std::span<const std::byte> bytes, const Use& use) {
   }
 }
 
-// Appends the texts of the whole records; returns where the last one ends.
+// Appends the texts of the complete records; returns the end of the last one.
 std::int64_t read_records(std::span<const std::byte> bytes, const VerdictLogFormat& format,
                           const fs::path& path, std::vector<LoggedText>& texts) {
   return static_cast<std::int64_t>(for_records(
@@ -324,7 +325,7 @@ VerdictLogWriter::VerdictLogWriter(fs::path directory, const VerdictLogFormat& f
     : directory_(std::move(directory)), format_(format), max_bytes_(max_bytes) {
   std::error_code failed;
   if (directory_.has_parent_path()) fs::create_directories(directory_.parent_path(), failed);
-  // What people said to a model is not for everybody on the machine.
+  // Users' messages to a model are private: not readable for others on the machine.
   if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) fail(kOpen, directory_, errno);
   lock_ = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0) fail(kOpen, directory_, errno);
@@ -395,7 +396,7 @@ std::int64_t VerdictLogWriter::total_bytes() const {
   return total;
 }
 
-// Removes the oldest segments until this many bytes more stay within the bound.
+// Removes the oldest segments until n_bytes more fit within the limit.
 void VerdictLogWriter::make_room(std::int64_t n_bytes) {
   while (segments_.size() > 1 && total_bytes() + n_bytes > max_bytes_) {
     const fs::path path = segment_path(directory_, segments_.front().number);
@@ -405,13 +406,13 @@ void VerdictLogWriter::make_room(std::int64_t n_bytes) {
 }
 
 std::int64_t VerdictLogWriter::segment_bytes() const {
-  return std::min(max_bytes_ / kVerdictSegments, kMostSegmentBytes);
+  return std::min(max_bytes_ / kVerdictSegments, kMaxSegmentBytes);
 }
 
-std::int64_t VerdictLogWriter::most_generated(std::int64_t n_prompt) const {
+std::int64_t VerdictLogWriter::max_generated(std::int64_t n_prompt) const {
   const std::int64_t room =
       segment_bytes() - kVerdictSegmentHeaderBytes - record_bytes(format_, n_prompt, 0);
-  // A generated token takes its id and its row.
+  // Each generated token adds its id and its row.
   const std::int64_t each = record_bytes(format_, 1, 1) - record_bytes(format_, 0, 0);
   return std::max<std::int64_t>(0, room / each);
 }
@@ -419,7 +420,7 @@ std::int64_t VerdictLogWriter::most_generated(std::int64_t n_prompt) const {
 void VerdictLogWriter::append(const LoggedText& text) {
   const auto n_prompt = static_cast<std::size_t>(text.n_prompt);
   const auto n_generated = static_cast<std::size_t>(
-      std::min<std::int64_t>(text.n_generated(), most_generated(text.n_prompt)));
+      std::min<std::int64_t>(text.n_generated(), max_generated(text.n_prompt)));
   if (n_prompt == 0 || n_generated == 0) return;
   const auto n_kept = static_cast<std::size_t>(format_.n_kept);
   const std::int64_t n_bytes =
@@ -429,7 +430,7 @@ void VerdictLogWriter::append(const LoggedText& text) {
   record_.clear();
   Packer packer(record_);
   packer.put(static_cast<std::uint64_t>(n_bytes) - kRecordHeadBytes);
-  packer.put(std::uint64_t{0});  // the checksum's place
+  packer.put(std::uint64_t{0});  // placeholder for the checksum
   packer.put(static_cast<std::uint32_t>(n_prompt));
   packer.put(static_cast<std::uint32_t>(n_generated));
   packer.put(std::span<const TokenId>(text.tokens).first(n_prompt + n_generated));
@@ -451,7 +452,7 @@ void VerdictLogWriter::append(const LoggedText& text) {
   try {
     write_all(last_, record_, segment_path(directory_, last.number));
   } catch (const Error&) {
-    // Should this fail too, readers pass over what is torn.
+    // If this fails too, readers skip the torn bytes.
     (void)!::ftruncate(last_, static_cast<off_t>(last.n_bytes));
     throw;
   }
@@ -492,11 +493,11 @@ std::vector<LoggedText> VerdictLogReader::read_new() {
 void VerdictLogReader::read_segment(std::int64_t number, std::vector<LoggedText>& texts) {
   const fs::path path = segment_path(directory_, number);
   const auto bytes = read_from(path, offset_);
-  if (!bytes) return;  // removed since it was listed
+  if (!bytes) return;  // it was removed after the listing
   const std::size_t n_before = texts.size();
   std::span<const std::byte> records = *bytes;
   if (offset_ == 0) {
-    // Before its texts: those of another target may well not be texts of this one.
+    // Checked before its texts, since those of another target may be invalid here.
     const VerdictLogFormat format = read_header(records, path);
     if (format_ && *format_ != format) {
       throw Error(kRead, path.string(), "a segment of the same target as the others",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verdict logs on disk: texts, and what a target said at each of their generated tokens.
 //
 // A log is a directory of segments, 00000001.verdicts and so on. Texts are appended to the last
@@ -82,7 +83,7 @@ class VerdictLogWriter {
 
   const VerdictLogFormat& format() const { return format_; }
   // The maximum number of generated tokens kept for a text with this prompt.
-  std::int64_t most_generated(std::int64_t n_prompt) const;
+  std::int64_t max_generated(std::int64_t n_prompt) const;
 
  private:
   struct Segment {

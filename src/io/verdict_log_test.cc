@@ -1,4 +1,5 @@
-// Verdict logs: what is written is read, whatever happens in between.
+// SPDX-License-Identifier: Apache-2.0
+// Verdict logs: written texts are read again, whatever happens in between.
 #include "io/verdict_log.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ VerdictLogFormat tiny_format() {
           .vocabulary = {.fingerprint = 0x123456789abcdef0ULL, .size = 99}};
 }
 
-// A text that is told from others by its number.
+// A text identified by its number.
 LoggedText text_of(int number, int n_prompt = 2, int n_generated = 4) {
   LoggedText text;
   text.n_prompt = n_prompt;
@@ -83,7 +84,7 @@ class VerdictLogFile : public ::testing::Test {
   VerdictLogWriter writer(std::int64_t max_bytes = kRoom) const {
     return {log(), tiny_format(), max_bytes};
   }
-  testing::TemporaryDirectory root_;
+  test::TemporaryDirectory root_;
 };
 
 TEST_F(VerdictLogFile, WhatIsWrittenIsRead) {
@@ -92,7 +93,7 @@ TEST_F(VerdictLogFile, WhatIsWrittenIsRead) {
     for (int number = 0; number < 3; ++number) writer.append(text_of(number, 1 + number));
   }
   {
-    VerdictLogWriter again(log(), tiny_format(), kRoom);  // goes on where the other ended
+    VerdictLogWriter again(log(), tiny_format(), kRoom);  // continues after the other's end
     again.append(text_of(3));
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(log()), fs::directory_iterator()), 1);
@@ -122,7 +123,7 @@ TEST_F(VerdictLogFile, AReaderSeesTextsAsTheyCome) {
   }
 }
 
-// Cut anywhere, the log holds the texts that were whole, and the next writer goes on behind them.
+// Cut anywhere, the log holds the complete texts, and the next writer continues after them.
 TEST_F(VerdictLogFile, ATornTailLosesItsOwnRecordAlone) {
   writer().append(text_of(0));
   const auto one = fs::file_size(first_segment());
@@ -150,15 +151,15 @@ TEST_F(VerdictLogFile, ADamagedByteIsNoText) {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
     std::ofstream(first_segment(), std::ios::binary) << damaged;
     EXPECT_EQ(VerdictLogReader(log()).read_new().size(), 1U) << at;
-    // It is all there, so no writer takes it for torn.
+    // The record is complete, so no writer treats it as torn.
     writer().append(text_of(2));
     EXPECT_TRUE(bytes_of(first_segment()).starts_with(damaged)) << at;
     fs::remove(log() / "00000002.verdicts");
   }
 }
 
-// A byte of one record of three, whichever: where it was no length, the other two are read. And the
-// next writer leaves all of it where it is.
+// One byte of one of three records is changed: unless it belongs to a length, the other two are
+// read. The next writer keeps everything in place.
 TEST_F(VerdictLogFile, ADamagedByteLosesItsOwnRecordAlone) {
   writer().append(text_of(0));
   const auto end_of_first = fs::file_size(first_segment());
@@ -183,7 +184,7 @@ TEST_F(VerdictLogFile, ADamagedByteLosesItsOwnRecordAlone) {
   }
 }
 
-// A torn record at the end of a segment that is not the last: what follows is read.
+// A torn record at the end of a segment that is not the last: the following segments are read.
 TEST_F(VerdictLogFile, ATornSegmentDoesNotHideTheNext) {
   writer().append(text_of(0));
   fs::resize_file(first_segment(), fs::file_size(first_segment()) - 1);
@@ -204,7 +205,7 @@ TEST_F(VerdictLogFile, StaysWithinItsBoundAndKeepsTheNewest) {
   int n_followed = 0;
   for (int number = 0; number < kTexts; ++number) {
     {
-      // A program a text: the bound is the log's, not the writer's.
+      // One writer per text: the limit applies to the log, not to a writer.
       VerdictLogWriter writer(log(), tiny_format(), bound);
       writer.append(text_of(number));
     }
@@ -215,12 +216,12 @@ TEST_F(VerdictLogFile, StaysWithinItsBoundAndKeepsTheNewest) {
   EXPECT_EQ(n_followed, kTexts);
   EXPECT_GT(follower->oldest_segment(), 50);
   const auto texts = VerdictLogReader(log()).read_new();
-  // Eight segments of three; the oldest was removed whole.
+  // Eight segments of three texts; the oldest was removed as a whole.
   EXPECT_GE(texts.size(), 21U);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     expect_same(texts[i], text_of(kTexts - static_cast<int>(texts.size() - i)));
   }
-  // A tighter bound takes hold with the next text.
+  // A lower limit takes effect with the next text.
   VerdictLogWriter(log(), tiny_format(), bound / 2).append(text_of(kTexts));
   EXPECT_LE(bytes_in(log()), bound / 2);
 }
@@ -228,8 +229,8 @@ TEST_F(VerdictLogFile, StaysWithinItsBoundAndKeepsTheNewest) {
 TEST_F(VerdictLogFile, ATextTooLongKeepsItsBeginning) {
   const std::int64_t bound = 8 * (kVerdictSegmentHeaderBytes + record_bytes(tiny_format(), 6, 4));
   VerdictLogWriter writer(log(), tiny_format(), bound);
-  EXPECT_EQ(writer.most_generated(2), 4);
-  EXPECT_EQ(writer.most_generated(1000), 0);
+  EXPECT_EQ(writer.max_generated(2), 4);
+  EXPECT_EQ(writer.max_generated(1000), 0);
   writer.append(text_of(0, 2, 9));
   writer.append(text_of(1, 1000, 1));
   const auto texts = VerdictLogReader(log()).read_new();
@@ -277,7 +278,7 @@ TEST_F(VerdictLogFile, RefusesALogOfAnotherKind) {
             std::string::npos);
 }
 
-// A file-size limit stands in for a full disk: the log is as it was.
+// A file-size limit simulates a full disk: the log is unchanged.
 TEST_F(VerdictLogFile, AFullDiskLeavesWhatWasThere) {
   VerdictLogWriter full(log(), tiny_format(), kRoom);
   full.append(text_of(0));

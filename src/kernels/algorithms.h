@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kernel, written once over a vector type V of 16 floats and types Dots and Words of integer
 // dot products. Each instruction set's file defines these and calls make_table<V, Dots,
 // Words>(name).
@@ -25,7 +26,7 @@
 // - kSumsBesideInputs: up to how many sums inputs stay in registers from tile to tile; above that
 //   they are read with broadcast_anew
 // - kAttentionSums, a power of two: sums of products with keys or values
-// - kWalksWeighed, a power of two: queries whose scores become weights together
+// - kStatesWeighed, a power of two: queries whose scores become weights together
 // - kDoubles: doubles processed together
 //
 // Dots offers:
@@ -35,7 +36,7 @@
 //   of these, as floats (below 2^24, so exact); use(t, dots) gets those of tile t and all kParts
 //   parts and R rows
 // - measured: kFixedWayRows, the most rows for which weights are prefetched at a fixed distance
-//   (above it: CallAhead), and kOneRowAhead, that distance in bytes for one row
+//   (above it: PrefetchStreams), and kOneRowAhead, that distance in bytes for one row
 // TileByTile computes them one tile at a time: dots<Codes, kParts, R>(weights, inputs, dots).
 //
 // Products of attention, for keys and values of some kKind, offer dots<R, T>(cells, row_bytes, n,
@@ -51,11 +52,13 @@
 // Numbers of attention say how queries and weights become rows of such numbers:
 //
 //   Weight                     what weigh() takes: the last step of a weight
-//   query(walk, x)             sets a walk's query, x (head_dim); queries(walk): those from there
-//   on begin_keys(block)          of one chunk score(walk, vector, dots)  the walk's scores of 16
-//   of its keys begin_values(block, n)     of n tokens weights<R>(from)           R walks' weights
-//   of a chunk, (R, kChunkKeys) sum(r, dots, so_far)       so_far plus the r-th of those walks'
-//   sums of the chunk's values
+//   query(index, x)            sets a state's query, x (head_dim)
+//   queries(index)             the queries from that state on
+//   begin_keys(block)          starts the keys of one chunk
+//   score(index, vector, dots) the state's scores of 16 of its keys
+//   begin_values(block, n)     starts the values of n tokens
+//   weights<R>(from)           R states' weights of a chunk, (R, kChunkKeys)
+//   sum(r, dots, so_far)       so_far plus the r-th of those states' sums of the chunk's values
 //
 // The algorithms are in products.h, rows.h, delta_rule.h, attention.h, float_attention.h,
 // int8_attention.h, bf16_attention.h, double_functions.h and philox.h; here they become a table.
@@ -65,11 +68,11 @@
 #ifndef OUTRIDER_KERNELS_ALGORITHMS_H_
 #define OUTRIDER_KERNELS_ALGORITHMS_H_
 
+#include "kernels/attention/float_attention.h"
+#include "kernels/attention/int8_attention.h"
 #include "kernels/delta_rule.h"
 #include "kernels/double_functions.h"
-#include "kernels/float_attention.h"
 #include "kernels/formats/block_formats.h"
-#include "kernels/int8_attention.h"
 #include "kernels/philox.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
@@ -109,7 +112,7 @@ constexpr KernelTable make_table(const char* name) {
       .round_row = nullptr,
       .rms_norm = rms_norm<V>,
       .layer_norm = layer_norm<V>,
-      .rotate = rotate<V>,
+      .apply_rope = apply_rope<V>,
       .silu_multiply = silu_multiply<V>,
       .clamped_swish_multiply = clamped_swish_multiply<V>,
       .softmax_weights = softmax_weights<V::kDoubles>,

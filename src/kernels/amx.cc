@@ -1,7 +1,8 @@
-// The products of machines with matrix units (Intel AMX: INT8 and BF16 tiles). Everything else of
-// this table is the avx512 table's arithmetic.
+// SPDX-License-Identifier: Apache-2.0
+// Products on machines with matrix units (Intel AMX: INT8 and BF16 tiles). The rest of this table
+// is the avx512 table's arithmetic.
 //
-// A tile register holds up to 16 rows of 64 bytes; one instruction multiplies a tile of inputs
+// A tile register holds up to 16 rows of 64 bytes. One instruction multiplies a tile of inputs
 // (rows of the batch) by a tile of weights (16 outputs) and adds to a tile of sums. A row of sums
 // depends on its own row of inputs alone.
 //
@@ -12,23 +13,23 @@
 #include "kernels/algorithms.h"
 #include "kernels/amx_block_product.h"
 #include "kernels/amx_product.h"
-#include "kernels/tile_shape.h"
-#include "kernels/vector512.h"
+#include "kernels/vectors/tile_shape.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {
 
-// Row tiles that go together over the weights: 128 rows, whose inputs, half a megabyte or more,
-// still stay in the second cache.
-constexpr int kMostRowTilesBf16 = 8;
+// Row tiles per pass over the weights: 128 rows, whose inputs, half a megabyte or more, still fit
+// into the L2 cache.
+constexpr int kMaxRowTilesBf16 = 8;
 
 // --- int8 and int4 -----------------------------------------------------------------------------
 
-// Up to so many rows one vector instruction per four products is as quick as the way into the
-// tiles and back; the bits are the same. (Whole passes, milliseconds by vectors and by tiles. int8:
-// 1.1 billion parameters alike from 4 to 8 rows; 125 million 6.5 and 6.1 for 6, 7.5 and 6.8 for 8;
-// 7 million 0.33 and 0.37 for 5, 0.44 and 0.44 for 8: 6 is in the middle. int4: 1.1 billion 32 and
-// 37 for 8. Q4_K_M: 1.5 billion 47 and 51 for 6, 51 and 51 for 8.)
+// Up to this many rows, one vector instruction per four products is as fast as loading and storing
+// tiles; the bits are equal. (Whole passes, milliseconds by vectors and by tiles. int8: 1.1 billion
+// parameters equal from 4 to 8 rows; 125 million 6.5 and 6.1 for 6, 7.5 and 6.8 for 8; 7 million
+// 0.33 and 0.37 for 5, 0.44 and 0.44 for 8: 6 is in the middle. int4: 1.1 billion 32 and 37 for 8.
+// Q4_K_M: 1.5 billion 47 and 51 for 6, 51 and 51 for 8.)
 template <WeightKind kKind>
 constexpr int kFewRows = kKind == WeightKind::int8 ? 6 : 8;
 
@@ -99,7 +100,7 @@ void multiply_bf16(const MatmulArgs& args, int tile, int row, int height, Ahead 
   for (int i = 0; i < kRowTiles; ++i) {
     for (int r = 0; r < height && row + i * height + r < args.n_rows; ++r) {
       for (int j = 0; j < kColumnTiles; ++j) {
-        // Two row tiles have their sums in registers 0, 1 and 2, 3.
+        // With two row tiles, their sums are in registers 0, 1 and 2, 3.
         store_tile(Vector::load(sums[kRowTiles == 2 ? 2 * i + j : j][r]), args,
                    row + i * height + r, tile + j);
       }
@@ -107,10 +108,10 @@ void multiply_bf16(const MatmulArgs& args, int tile, int row, int height, Ahead 
   }
 }
 
-// One row tile: four tiles of columns at a time, so that the inputs are loaded once for them all,
-// and so that four streams of weights flow: the hardware's prefetcher, which follows each by
-// itself, then draws more from the memory than one stream gives (15 instead of 11 GB/s a core were
-// seen). Calling for lines in software on top of that costs buffers that the tiles' own loads need.
+// One row tile: four tiles of columns at a time. So the inputs are loaded once for all four, and
+// there are four streams of weights. The hardware prefetcher follows each stream and reaches a
+// higher memory bandwidth than with one (measured: 15 instead of 11 GB/s per core). Software
+// prefetches on top would take buffers that the tiles' own loads need.
 void multiply_bf16_row_tile(const MatmulArgs& args, int row, int height) {
   const int end = args.first_tile + args.n_tiles;
   for (int tile = args.first_tile; tile < end; tile += 4) {
@@ -131,9 +132,9 @@ void multiply_bf16_row_tile(const MatmulArgs& args, int row, int height) {
   }
 }
 
-// Several row tiles: two by two. The first pair brings a pair of columns' weights from memory, the
-// others find them in the cache. Multiplying and waiting for memory would take turns, since no load
-// is begun long before its tile is due: so every pair calls for its part of the next columns.
+// Several row tiles: two by two. The first pair reads a pair of columns' weights from memory, the
+// others find them in the cache. Multiplying and waiting for memory would alternate, since no load
+// starts long before its tile is needed. So every pair prefetches its part of the next columns.
 void multiply_bf16_row_tiles(const MatmulArgs& args, int first_row_tile, int n_row_tiles,
                              int height) {
   const std::size_t tile_bytes = packed_pairs_bytes(args.k);
@@ -146,7 +147,7 @@ void multiply_bf16_row_tiles(const MatmulArgs& args, int first_row_tile, int n_r
     for (int pair = 0; pair < n_row_pairs; ++pair) {
       const int row = (first_row_tile + 2 * pair) * height;
       const bool two_rows = 2 * pair + 1 < n_row_tiles;
-      const CallAhead ahead(next, 2 * tile_bytes, pair, n_row_pairs, group_count(args.k));
+      const PrefetchStreams ahead(next, 2 * tile_bytes, pair, n_row_pairs, group_count(args.k));
       if (two_rows && two_columns) {
         multiply_bf16<2, 2>(args, tile, row, height, ahead);
       } else if (two_rows) {
@@ -165,9 +166,9 @@ void matmul_bf16_amx(const MatmulArgs& args) {
   if (height == 0) return;
   const TileShape shape(height, kGroup * 2, kGroup / 2);
   const int n_row_tiles = row_tiles(args.n_rows);
-  for (int first = 0; first < n_row_tiles; first += kMostRowTilesBf16) {
+  for (int first = 0; first < n_row_tiles; first += kMaxRowTilesBf16) {
     const int left = n_row_tiles - first;
-    const int n = left < kMostRowTilesBf16 ? left : kMostRowTilesBf16;
+    const int n = left < kMaxRowTilesBf16 ? left : kMaxRowTilesBf16;
     if (n == 1) {
       multiply_bf16_row_tile(args, first * height, height);
     } else {
@@ -176,11 +177,11 @@ void matmul_bf16_amx(const MatmulArgs& args) {
   }
 }
 
-// The vector table's integer products are never used here, only its other slots.
+// This table uses only the vector table's other slots, not its integer products.
 struct NoDots {
   static constexpr int kMaxRows = 1;
   static constexpr int kFixedWayRows = 1;
-  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMaxStreams;
   template <class Codes, int kParts, int R, int T, class Inputs, class Use>
   static void dots(const GroupWeights&, const Inputs&, const Use&) {}
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products on machines with matrix units (Intel AMX: INT8 tiles) with weights in blocks of 256
 // (formats/block_formats.h, WholeBlockFormats). Internal linkage, as everything compiled with
 // instruction-set flags.
@@ -17,22 +18,22 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/bytes512.h"
 #include "kernels/formats/block_formats.h"
 #include "kernels/products.h"
-#include "kernels/tile_shape.h"
-#include "kernels/vector512.h"
+#include "kernels/vectors/bytes512.h"
+#include "kernels/vectors/tile_shape.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {
 
 // Row tiles processed together over a block's planes: 256 rows, whose inputs of a block are 64 KB.
-constexpr int kMostBlockRowTiles = 16;
+constexpr int kMaxBlockRowTiles = 16;
 // With more row tiles than these, kTilesTogether tiles of weights are processed together, block by
 // block. Inputs that exceed the L2 cache (256 rows of 8,960 elements are 2.3 MB) are then read once
 // for all of them. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX cores, a prompt of 512 tokens, five turns:
 // one tile after the other 390 to 409 tokens a second, together 411 to 442.)
-constexpr int kMostRowTilesOfOneTile = 4;
+constexpr int kMaxRowTilesOfOneTile = 4;
 constexpr int kTilesTogether = 4;
 
 // R: the height of a row tile, 4, 8, 12 or 16.
@@ -43,11 +44,12 @@ class BlockTileProduct {
       : args_(args), first_row_tile_(first_row_tile), n_row_tiles_(n_row_tiles) {}
 
   void run() {
-    if (n_row_tiles_ > kMostRowTilesOfOneTile) {
-      walk_in_streams<kTilesTogether>(
+    if (n_row_tiles_ > kMaxRowTilesOfOneTile) {
+      for_tiles_in_streams<kTilesTogether>(
           args_, [this]<int T>(int tile, int apart) { run_tiles<T>(tile, apart); });
     } else {
-      walk_in_streams<1>(args_, [this]<int T>(int tile, int apart) { run_tiles<T>(tile, apart); });
+      for_tiles_in_streams<1>(args_,
+                              [this]<int T>(int tile, int apart) { run_tiles<T>(tile, apart); });
     }
   }
 
@@ -59,18 +61,18 @@ class BlockTileProduct {
   static constexpr int kPairs = kBlockGroups * kParts / 2;  // of parts, whose minimums are adjacent
   // The offset of codes. Signed bytes are used with their sign bit flipped, so theirs is 128.
   static constexpr int kOffset = Codes::kSigned ? 128 : Codes::kOffset;
-  // Weights are prefetched this number of blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1
-  // GB of it over 16, 32 and 64 rows, ms, medians of three turns: 4 blocks 69, 95 and 162, 8 66, 90
-  // and 165, 16 65, 94 and 168.)
+  // Weights are prefetched this number of blocks ahead, in streams (PrefetchStreams): 20 KB of
+  // q4_k. (1 GB of it over 16, 32 and 64 rows, ms, medians of three turns: 4 blocks 69, 95 and 162,
+  // 8 66, 90 and 165, 16 65, 94 and 168.)
   static constexpr int kCalledBlocks = 8;
   static constexpr int kRowsAStep = R / kSteps;  // of scale_rows()
   static constexpr int kGroupPairs = kBlockGroups / 2;
   // Planes of the scale's digits, of this number of bits each.
   static constexpr int kDigitBits = 3;
-  static constexpr int kMostDigit = (1 << kDigitBits) - 1;
+  static constexpr int kMaxDigit = (1 << kDigitBits) - 1;
   static constexpr bool kByDigits = !Codes::kSigned && kOffset == 0 && !Scales::kSigned &&
-                                    Scales::kMostScale < (1 << (2 * kDigitBits)) &&
-                                    Codes::kMost * kMostDigit <= 255;
+                                    Scales::kMaxScale < (1 << (2 * kDigitBits)) &&
+                                    Codes::kMax * kMaxDigit <= 255;
   static constexpr int kHighBits = kByDigits ? kDigitBits : 8;  // below the high plane's
 
   struct Planes {
@@ -114,7 +116,7 @@ class BlockTileProduct {
     for (int place = 0; place < n_places; ++place) {
       const std::byte* const at = weights_of(place);
       const std::byte* const next = place + 1 < n_places ? weights_of(place + 1) : nullptr;
-      call_ahead<T>(at);
+      prefetch_some<T>(at);
       if constexpr (Scales::kMinimums) {
         if (next != nullptr) unpack_minimums(next, minimums_[(place + 1) % 3]);
       }
@@ -149,11 +151,12 @@ class BlockTileProduct {
   // the next tile's. Several tiles are used with many rows, where multiplication takes longer than
   // memory.
   template <int T>
-  void call_ahead(const std::byte* block) {
+  void prefetch_some(const std::byte* block) {
     constexpr int kCalled = T == 1 ? kCalledBlocks : 1;
     if (n_called_++ % kCalled != 0) return;
     constexpr std::size_t kBytes = kCalled * Format::kBlockBytes;
-    ahead_ = CallAhead(block + kBytes, kBytes, 0, 1, kCalled * ((n_row_tiles_ + 1) / 2 * kSteps));
+    ahead_ =
+        PrefetchStreams(block + kBytes, kBytes, 0, 1, kCalled * ((n_row_tiles_ + 1) / 2 * kSteps));
   }
 
   // use.operator()<kStep>() for each step.
@@ -255,7 +258,7 @@ class BlockTileProduct {
   [[gnu::always_inline]] static void unpack_digits(const std::byte* codes,
                                                    const std::byte* of_group, int group,
                                                    Planes& planes) {
-    const __m512i digit = _mm512_set1_epi16(kMostDigit);
+    const __m512i digit = _mm512_set1_epi16(kMaxDigit);
     for (int part = 0; part < kParts; ++part) {
       const __m512i scales = for_quads(of_group + static_cast<std::size_t>(part) * kByteOfEach);
       const __m512i low = _mm512_and_si512(scales, digit);
@@ -391,22 +394,22 @@ class BlockTileProduct {
   const int first_row_tile_;
   const int n_row_tiles_;
   int n_called_ = 0;  // blocks
-  CallAhead ahead_{nullptr, 0, 0, 1, 1};
+  PrefetchStreams ahead_{nullptr, 0, 0, 1, 1};
   Planes planes_[2];
   // A block's minimums are needed while the next block is multiplied and the one after it is
   // unpacked.
   alignas(64) Minimums minimums_[3];
   Sums sums_[2][2];  // of two turns
-  alignas(64) float running_[kTilesTogether * kMostBlockRowTiles * R][kTileColumns];
+  alignas(64) float running_[kTilesTogether * kMaxBlockRowTiles * R][kTileColumns];
 };
 
 template <class Format, int R>
 void multiply_block_tiles(const MatmulArgs& args) {
   const TileShape shape(R, kBlockRun, kBlockRun / kQuad);
   const int n_row_tiles = row_tiles(args.n_rows);
-  for (int first = 0; first < n_row_tiles; first += kMostBlockRowTiles) {
+  for (int first = 0; first < n_row_tiles; first += kMaxBlockRowTiles) {
     const int left = n_row_tiles - first;
-    BlockTileProduct<Format, R>(args, first, left < kMostBlockRowTiles ? left : kMostBlockRowTiles)
+    BlockTileProduct<Format, R>(args, first, left < kMaxBlockRowTiles ? left : kMaxBlockRowTiles)
         .run();
   }
 }

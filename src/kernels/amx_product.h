@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantised products on machines with matrix units (Intel AMX: INT8 tiles), for the formats with
 // scales of groups (formats/block_formats.h). Internal linkage, as everything compiled with
 // instruction-set flags.
@@ -13,18 +14,18 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/bytes512.h"
 #include "kernels/formats/block_formats.h"
 #include "kernels/products.h"
-#include "kernels/tile_shape.h"
-#include "kernels/vector512.h"
+#include "kernels/vectors/bytes512.h"
+#include "kernels/vectors/tile_shape.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {
 
 // Row tiles processed together over the weights: inputs and running sums of 64 rows stay in the L2
 // cache beside a block of weights.
-constexpr int kMostRowTiles = 4;
+constexpr int kMaxRowTiles = 4;
 
 // R: the height of a row tile (row_tile_height), 4, 8, 12 or 16.
 template <class Format, int R>
@@ -95,9 +96,9 @@ class TileProduct {
     const std::int8_t* inputs;
     ScaledInputs scaled;
     std::size_t slots;
-    int n;            // groups
-    int unpacked;     // of these, by an earlier row tile
-    CallAhead ahead;  // for this row tile's share of the next block
+    int n;                  // groups
+    int unpacked;           // of these, by an earlier row tile
+    PrefetchStreams ahead;  // for this row tile's share of the next block
   };
 
   // Processes n groups of a tile from group `first` on, for all row tiles.
@@ -124,20 +125,21 @@ class TileProduct {
                  const Next& next) const {
     const auto slots = static_cast<std::size_t>(args_.slots);
     const std::size_t at = static_cast<std::size_t>(first) * slots + static_cast<std::size_t>(row);
-    return {.weights = block,
-            .inputs = args_.quantized + at * kGroup,
-            .scaled = {args_.quantized_scales + at, args_.scaled_sums + at},
-            .slots = slots,
-            .n = n,
-            .unpacked = row_tile > 0 ? n : 0,
-            .ahead = CallAhead(next.weights, next.n_bytes, next.share * n_row_tiles_ + row_tile,
-                               next.n_shares * n_row_tiles_, n)};
+    return {
+        .weights = block,
+        .inputs = args_.quantized + at * kGroup,
+        .scaled = {args_.quantized_scales + at, args_.scaled_sums + at},
+        .slots = slots,
+        .n = n,
+        .unpacked = row_tile > 0 ? n : 0,
+        .ahead = PrefetchStreams(next.weights, next.n_bytes, next.share * n_row_tiles_ + row_tile,
+                                 next.n_shares * n_row_tiles_, n)};
   }
 
   void multiply_and_scale(const Place& place, Vector (&result)[R]) {
     Vector sums[R];
     for (int r = 0; r < R; ++r) sums[r] = result[r];
-    CallAhead ahead = place.ahead;
+    PrefetchStreams ahead = place.ahead;
     for (int i = 0; i < kUnpackAhead; ++i) unpack(place, i);
     // The compiler does not know that loading a tile reads memory.
     __asm__ volatile("" ::: "memory");
@@ -202,16 +204,16 @@ class TileProduct {
   const int n_row_tiles_;
   alignas(64) std::int32_t dots_[kDots][R][kTileColumns];
   alignas(64) std::byte unpacked_[kUnpacks ? kGroups : 1][kInt8GroupBytes];
-  alignas(64) float running_[kMostRowTiles][R][kTileColumns];
+  alignas(64) float running_[kMaxRowTiles][R][kTileColumns];
 };
 
 template <class Format, int R>
 void multiply_tiles(const MatmulArgs& args) {
   const TileShape shape(R, kGroup, kQuads);
   const int n_row_tiles = row_tiles(args.n_rows);
-  for (int first = 0; first < n_row_tiles; first += kMostRowTiles) {
+  for (int first = 0; first < n_row_tiles; first += kMaxRowTiles) {
     const int left = n_row_tiles - first;
-    TileProduct<Format, R>(args, first, left < kMostRowTiles ? left : kMostRowTiles).run();
+    TileProduct<Format, R>(args, first, left < kMaxRowTiles ? left : kMaxRowTiles).run();
   }
 }
 

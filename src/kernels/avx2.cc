@@ -1,23 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX2 with FMA and F16C: sixteen lanes are two registers.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "kernels/algorithms.h"
-#include "kernels/bytes256.h"
+#include "kernels/vectors/bytes256.h"
 
 namespace outrider::kernels {
 namespace {
 
 struct Vector {
-  // 16 registers, two to a vector: beside six sums there is room for one tile's weights and an
-  // input, beside four for two tiles' weights.
+  // 16 registers, two per vector. Beside six sums there is space for one tile's weights and an
+  // input; beside four, for two tiles' weights.
   static constexpr int kAccumulators = 6;
   static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 6;
-  // One row: two chains of additions a tile, each addition four cycles long, two a cycle.
+  // One row: two chains of additions per tile, since an addition takes four cycles and two start
+  // per cycle.
   static constexpr int kOneRowTiles = 4;
   static constexpr int kAttentionSums = 4;
-  static constexpr int kWalksWeighed = 1;
+  static constexpr int kStatesWeighed = 1;
   static constexpr int kDoubles = 4;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {
@@ -27,7 +29,7 @@ struct Vector {
 
   __m256 low, high;  // lanes 0..7 and 8..15
 
-  // Sums of whole numbers below 2^31 that are exact as floats one by one.
+  // Sums of integers below 2^31, each exact as a float.
   struct Integers {
     __m256i low, high;
 
@@ -41,14 +43,14 @@ struct Vector {
 
   static Vector zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static Vector broadcast(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
-  // Read where it is needed: the compiler does not know that the pointer stays as it was, so it
-  // merges the load with no other, whose result it would have to keep.
+  // Loads where the value is needed: the pointer is opaque to the compiler, so it does not merge
+  // loads and keep the result in a register.
   static Vector broadcast_anew(const float* p) {
     __asm__ volatile("" : "+r"(p));
     return broadcast(*p);
   }
   static Vector load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-  // Even elements in the low register, odd ones in the high one: half the work of widening them in
+  // Even elements in the low register, odd ones in the high one: half the work of widening in
   // order.
   static Vector load_mixed(const std::uint16_t* p) {
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -100,7 +102,7 @@ struct Vector {
     _mm256_maskstore_ps(p + 8, first(n - 8), high);
   }
   void store_int8(std::int8_t* p) const {
-    // The pack works within 128-bit halves: (0-3, 8-11, 4-7, 12-15), put in order by the permute.
+    // The pack works within 128-bit halves: (0-3, 8-11, 4-7, 12-15), reordered by the permute.
     const __m256i words = _mm256_permute4x64_epi64(
         _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high)), 0xd8);
     const __m128i bytes =
@@ -114,7 +116,7 @@ struct Vector {
   }
 
  private:
-  // All bits of the first n of eight lanes; n may lie outside 0..8.
+  // All bits of the first n of eight lanes; n may be outside 0..8.
   static __m256i first(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
@@ -172,14 +174,14 @@ float reduce_max(Vector a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
-// Bytes multiplied by the instruction that wants one side unsigned and adds pairs of products in 16
-// bits, saturating. Eight columns at a time, half of a tile: then the sums of eight rows stay in
-// registers, as long as the loops over quads are left rolled.
+// Bytes are multiplied by an instruction that takes one side as unsigned and adds pairs of products
+// in 16 bits, saturating. Eight columns (half a tile) at a time, so that the sums of eight rows
+// stay in registers, as long as the loops over quads are not unrolled.
 struct Avx2Dots {
   static constexpr int kMaxRows = 8;
   static constexpr int kFixedWayRows = kAnyRows;
-  // (A quarter, as for vectors of 512 bits: one row of int8 1.1 to 1.3 times as long, of int4 1.05
-  // to 1.2 times. All of it: the same or 1.2 times.)
+  // (With a quarter, as for vectors of 512 bits: one row of int8 takes 1.1 to 1.3 times as long, of
+  // int4 1.05 to 1.2 times. With all of it: the same or 1.2 times.)
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / 2;
 
   static __m256i broadcast_quad(const std::int8_t* p) {
@@ -188,8 +190,8 @@ struct Avx2Dots {
     return _mm256_set1_epi32(four);
   }
 
-  // Signed bytes: the weights' signs go over to the inputs, which are never -128. A pair is at most
-  // 2 * 128 * 127, below 2^15, but two of them are not: 32 bits from there on.
+  // Signed bytes: the weights' signs are moved to the inputs, which are never -128. A pair is at
+  // most 2 * 128 * 127, below 2^15, but two pairs are not: 32 bits from there on.
   template <class Codes, int R, class Inputs>
   static void eight_signed(const std::byte* weights, const Inputs& inputs, int first, int end,
                            __m256i (&sums)[R]) {
@@ -206,8 +208,8 @@ struct Avx2Dots {
     }
   }
 
-  // Weights of four bits are unsigned and small: the eight pairs of a whole group fit 16 bits,
-  // 8 * 2 * 15 * 127 < 2^15.
+  // Four-bit weights are unsigned and small: the eight pairs of a whole group fit into 16 bits, 8 *
+  // 2 * 15 * 127 < 2^15.
   template <int R, class Inputs>
   static void eight_of_four_bits(const std::byte* weights, const Inputs& inputs,
                                  __m256i (&sums)[R]) {
@@ -227,12 +229,12 @@ struct Avx2Dots {
     for (int r = 0; r < R; ++r) sums[r] = _mm256_madd_epi16(sums[r], _mm256_set1_epi16(1));
   }
 
-  // Other unsigned codes: as many pairs as fit 16 bits, then 32 bits.
+  // Other unsigned codes: as many pairs as fit into 16 bits, then 32 bits.
   template <class Codes, int R, class Inputs>
   static void eight_unsigned(const std::byte* weights, const Inputs& inputs, int first, int end,
                              __m256i (&sums)[R]) {
-    constexpr int kTogether = 32767 / (2 * 127 * Codes::kMost) < 4 ? 2 : 4;
-    static_assert(kTogether * 2 * 127 * Codes::kMost <= 32767);
+    constexpr int kTogether = 32767 / (2 * 127 * Codes::kMax) < 4 ? 2 : 4;
+    static_assert(kTogether * 2 * 127 * Codes::kMax <= 32767);
     const __m256i ones = _mm256_set1_epi16(1);
     for (int begin = first; begin < end; begin += kTogether) {
       __m256i pairs[R] = {};
@@ -257,8 +259,7 @@ struct Avx2Dots {
     const int first = part * kOfPart;
     if constexpr (Codes::kSigned) {
       eight_signed<Codes>(weights, inputs, first, first + kOfPart, sums);
-    } else if constexpr (Codes::kBytes == FourBits<0>::kBytes && Codes::kMost == 15 &&
-                         kParts == 1) {
+    } else if constexpr (Codes::kBytes == FourBits<0>::kBytes && Codes::kMax == 15 && kParts == 1) {
       eight_of_four_bits(weights, inputs, sums);
     } else {
       eight_unsigned<Codes>(weights, inputs, first, first + kOfPart, sums);
@@ -284,8 +285,8 @@ struct Avx2Dots {
   }
 };
 
-// Two products of words summed into 32 bits by one instruction, without saturation: 16 registers
-// hold eight sums, two vectors of columns and what is multiplied with them.
+// One instruction sums two products of words into 32 bits, without saturation. 16 registers hold
+// eight sums, two vectors of columns and their factors.
 struct Avx2Words : WordNumbers {
   static constexpr int kRows = 4;
   static constexpr int vectors(int) { return 1; }

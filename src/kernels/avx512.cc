@@ -1,20 +1,25 @@
-// AVX-512 F, BW, VL and DQ. Where the machine has VNNI or BF16 too, dispatch.cc replaces the
-// products by those of avx512_vnni.cc and avx512_bf16.cc.
+// SPDX-License-Identifier: Apache-2.0
+// The kernel table "avx512": AVX-512 F, BW, VL and DQ. If the machine also has VNNI or BF16,
+// dispatch.cc replaces the products by those of avx512_vnni.cc and avx512_bf16.cc. algorithms.h
+// says what each type here must offer.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
-#include "kernels/bytes256.h"
-#include "kernels/vector512.h"
-#include "kernels/words512.h"
+#include "kernels/vectors/bytes256.h"
+#include "kernels/vectors/vector512.h"
+#include "kernels/vectors/words512.h"
 
 namespace outrider::kernels {
 namespace {
 
-// Bytes widened to 16 bits and multiplied in pairs; nothing saturates.
+// Dots of one tile. Bytes are widened to 16 bits and multiplied in pairs; nothing saturates.
 struct Avx512Dots {
   static constexpr int kMaxRows = 4;
   static constexpr int kFixedWayRows = 2;
-  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMaxStreams;
 
+  // weights: the codes of one group, 16 columns times 32 elements, in the layout of Codes
+  // (formats/codes.h). dots[part][r]: of each column with row r of the inputs, or with half `part`
+  // of it if kParts is 2.
   template <class Codes, int kParts, int R, class Inputs>
   static void dots(const std::byte* weights, const Inputs& inputs, Vector (&dots)[kParts][R]) {
     for (int part = 0; part < kParts; ++part) {
@@ -25,8 +30,11 @@ struct Avx512Dots {
   template <class Codes, int kParts, int R, class Inputs>
   [[gnu::always_inline]] static void dots_of_part(const std::byte* weights, const Inputs& inputs,
                                                   int part, Vector (&dots)[R]) {
-    static_assert(Codes::kSigned || Codes::kMost < 128);
-    __m512i sums[R][2];  // per column two sums, of its quads' first and second halves
+    // Codes are widened as signed bytes.
+    static_assert(Codes::kSigned || Codes::kMax < 128);
+    // [r][0]: of columns 0 to 7, [r][1]: of columns 8 to 15. Each column has two adjacent sums: of
+    // the first and of the last two elements of its quads.
+    __m512i sums[R][2];
     for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_si512();
     constexpr int kOfPart = kQuads / kParts;
     for (int quad = part * kOfPart; quad < (part + 1) * kOfPart; ++quad) {
@@ -42,6 +50,7 @@ struct Avx512Dots {
         }
       }
     }
+    // The two sums of a column are added; the columns come out in order.
     const __m512i evens =
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512i odds = _mm512_add_epi32(evens, _mm512_set1_epi32(1));
@@ -58,6 +67,7 @@ struct Avx512Dots {
   }
 };
 
+// For Words512 (vectors/words512.h): adds two products of 16-bit words to each sum.
 struct MultiplyThenAdd {
   static __m512i of(__m512i sum, __m512i a, __m512i b) {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));

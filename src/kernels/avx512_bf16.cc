@@ -1,22 +1,23 @@
-// The product with bf16 weights of the avx512 table on machines with AVX512_BF16: one instruction
-// multiplies sixteen pairs of bf16 and adds both products to sixteen floats, twice the work of a
-// multiply-add and no widening. Inputs are rounded to bf16 (round_row); the instruction rounds to
-// nearest and takes what is below the smallest normal number for zero, whatever the environment
-// says. An output adds its pairs in the order of K, for every number of rows alike.
+// SPDX-License-Identifier: Apache-2.0
+// The avx512 table's product with bf16 weights on machines with AVX512_BF16. One instruction
+// multiplies sixteen pairs of bf16 and adds both products to sixteen floats: twice the work of a
+// multiply-add, without widening. Inputs are rounded to bf16 (round_row). The instruction rounds to
+// nearest and flushes subnormals to zero, whatever the float environment. An output adds its pairs
+// in the order of K, for any number of rows.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
-#include "kernels/bf16_attention.h"
-#include "kernels/kv_layout.h"
-#include "kernels/pairs512.h"
-#include "kernels/vector512.h"
+#include "kernels/attention/bf16_attention.h"
+#include "kernels/attention/kv_layout.h"
+#include "kernels/vectors/pairs512.h"
+#include "kernels/vectors/vector512.h"
 
 namespace outrider::kernels {
 namespace {
 
 constexpr int kPairs = kGroup / 2;
 
-// R rows times T tiles, `apart` from one another: streams of weights that the hardware's prefetcher
-// follows by itself.
+// R rows times T tiles, `apart` from one another: separate streams of weights, which the hardware
+// prefetcher follows.
 template <int R, int T>
 void multiply_pairs(const MatmulArgs& args, int tile, int apart, int row) {
   const std::size_t tile_bytes = packed_pairs_bytes(args.k);
@@ -51,8 +52,8 @@ void multiply_pairs(const MatmulArgs& args, int tile, int apart, int row) {
   }
 }
 
-// Sums and a row of tiles' weights in the 32 registers.
-constexpr int kMostSums = 24;
+// Sums and a row of tiles' weights share the 32 registers.
+constexpr int kMaxSums = 24;
 
 template <int kTiles>
 struct PairsStep {
@@ -60,20 +61,20 @@ struct PairsStep {
   int tile;
   template <int R>
   void run(int row) const {
-    constexpr int kTogether = tiles_together(kMostSums / R, kTiles);
+    constexpr int kTogether = tiles_together(kMaxSums / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
       multiply_pairs<R, kTogether>(args, tile + t, 1, row);
     }
   }
 };
 
-// All tiles with R rows, which are all there are.
+// All tiles with R rows, which is the number of all rows.
 struct PairsStreamStep {
   const MatmulArgs& args;
   template <int R>
   void run(int row) const {
-    constexpr int kStreams = tiles_together(kMostSums / R, kMostStreams);
-    walk_in_streams<kStreams>(
+    constexpr int kStreams = tiles_together(kMaxSums / R, kMaxStreams);
+    for_tiles_in_streams<kStreams>(
         args, [&]<int T>(int tile, int apart) { multiply_pairs<R, T>(args, tile, apart, row); });
   }
 };
@@ -111,7 +112,7 @@ struct Bf16Pairs : SumsOfPairs512 {
       add(i, columns);
     }
     if (i < n) {
-      // Half a pair: what stands behind it may be anything, and nothing times that be NaN.
+      // Half a pair: the other half may be anything, and 0 times that may be NaN.
       load();
       for (int t = 0; t < T; ++t) {
         columns[t] = _mm512_and_si512(columns[t], _mm512_set1_epi32(0xffff));
@@ -125,16 +126,16 @@ struct Bf16Pairs : SumsOfPairs512 {
 }  // namespace
 
 void matmul_bf16_pairs(const MatmulArgs& args) {
-  constexpr int kMostRows = 8;
-  if (args.n_rows <= kMostRows) {
-    return for_row_blocks<kMostRows>(args.n_rows, PairsStreamStep{args});
+  constexpr int kMaxRows = 8;
+  if (args.n_rows <= kMaxRows) {
+    return for_row_blocks<kMaxRows>(args.n_rows, PairsStreamStep{args});
   }
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
-  for (; tile + kMostStreams <= end; tile += kMostStreams) {
-    for_row_blocks<kMostRows>(args.n_rows, PairsStep<kMostStreams>{args, tile});
+  for (; tile + kMaxStreams <= end; tile += kMaxStreams) {
+    for_row_blocks<kMaxRows>(args.n_rows, PairsStep<kMaxStreams>{args, tile});
   }
-  for (; tile < end; ++tile) for_row_blocks<kMostRows>(args.n_rows, PairsStep<1>{args, tile});
+  for (; tile < end; ++tile) for_row_blocks<kMaxRows>(args.n_rows, PairsStep<1>{args, tile});
 }
 
 void round_row_to_pairs(const float* x, int k, std::uint16_t* out, int slots) {

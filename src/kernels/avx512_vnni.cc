@@ -1,29 +1,29 @@
-// The integer products of the avx512 table on machines with VNNI: four products of bytes, or two of
-// words, summed into 32 bits by one instruction, without saturation.
+// SPDX-License-Identifier: Apache-2.0
+// The avx512 table's integer products on machines with VNNI: one instruction sums four products of
+// bytes, or two of words, into 32 bits, without saturation.
 #if defined(__x86_64__)
 #include <type_traits>
 
 #include "kernels/algorithms.h"
-#include "kernels/bytes512.h"
-#include "kernels/vector512.h"
-#include "kernels/words512.h"
+#include "kernels/vectors/bytes512.h"
+#include "kernels/vectors/vector512.h"
+#include "kernels/vectors/words512.h"
 
 namespace outrider::kernels {
 namespace {
 
-// Quad by quad, a row's inputs with all tiles at once: then an input is broadcast once a group and
-// kept nowhere, weights are loaded where they are multiplied, and R * T sums have no need to wait
-// for one another.
+// Quad by quad, a row's inputs with all tiles at once. So an input is broadcast once per group and
+// not kept, weights are loaded where they are multiplied, and the R * T sums are independent.
 struct VnniDots {
   // 8 registers hold the float sums, 8 the integer ones.
   static constexpr int kMaxRows = 8;
   static constexpr int kFixedWayRows = kAnyRows;
-  // (Half: one row of int8 the same, of int4 1.05 to 1.2 times as long.)
-  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
+  // (With half: one row of int8 takes as long, of int4 1.05 to 1.2 times as long.)
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMaxStreams;
 
-  // The instruction wants one side unsigned. Signed weights are w + 128 (the sign bit flipped);
-  // what is too much of a code, times the sum of the inputs, is taken off at the start. Within 32 *
-  // 255 * 127 all along.
+  // The instruction takes one side as unsigned. Signed weights become w + 128 (the sign bit
+  // flipped). The excess of a code times the sum of the inputs is subtracted at the start. All
+  // values stay within 32 * 255 * 127.
   template <class Codes, int kParts, int R, int T, class Inputs, class Use>
   static void dots(const GroupWeights& weights, const Inputs& inputs, const Use& use) {
     constexpr int kTooMuch = Codes::kSigned ? 128 : Codes::kOffset;
@@ -65,9 +65,9 @@ struct VnniDots {
   }
 };
 
-// For Intel's processors, on which few buffers hold what is called for into any cache: from three
-// rows on four calls side by side, whose lines the second cache's prefetcher runs ahead of, draw
-// more from the memory than one or two streams (products.h, CallAhead).
+// For Intel's processors, which have few buffers for prefetches into any cache. From three rows on,
+// four parallel prefetches, which the L2 cache's prefetcher runs ahead of, reach a higher memory
+// bandwidth than one or two streams (products.h, PrefetchStreams).
 struct VnniDotsSideBySide : VnniDots {
   static constexpr int kFixedWayRows = 2;
 };
@@ -87,18 +87,18 @@ void matmul_int4_vnni_side_by_side(const MatmulArgs& args) {
   matmul_quantized<Vector, VnniDotsSideBySide, Int4>(args);
 }
 
-// A block of 256 weights has its scales behind its codes: one row of it needs lines that lie
-// further apart than those of int8 and int4. (Of q4_k and q6_k, called for a quarter, half and all
-// of kPrefetchBytes ahead, one row in 1, 0.95 and 0.92 of the time; twice as far 0.95. Of
-// int8 1.03; a model of q5_0 and q8_0 took as long.)
+// A block of 256 weights has its scales after its codes: one row of it reads lines further apart
+// than with int8 and int4. (Prefetching a quarter, half and all of kPrefetchBytes ahead, one row of
+// q4_k and q6_k takes 1, 0.95 and 0.92 of the time; twice as far 0.95. int8 takes 1.03; a model of
+// q5_0 and q8_0 takes as long.)
 struct StoredDots : VnniDotsSideBySide {
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes;
 };
 
-// A drafted pass has five rows and more: in two blocks they would unpack all weights twice. So the
-// formats that most files are made of (Q4_K_M is q4_k and q6_k, or q5_0 where rows are no multiple
-// of 256) take eight rows together. (Passes of Qwen2.5-Coder 1.5B, Q4_K_M, medians of three ratios:
-// 5 rows in 0.93 of the time, 8 in 0.83, 16 in 0.86.)
+// A drafted pass has five rows or more: two blocks of rows would unpack all weights twice. So the
+// formats of most files (Q4_K_M is q4_k and q6_k, or q5_0 if rows are no multiple of 256) take
+// eight rows together. (Passes of Qwen2.5-Coder 1.5B, Q4_K_M, medians of three ratios: 5 rows in
+// 0.93 of the time, 8 in 0.83, 16 in 0.86.)
 constexpr bool is_of_most_files(WeightKind kind) {
   return kind == WeightKind::q4_k || kind == WeightKind::q5_0 || kind == WeightKind::q6_k;
 }

@@ -1,5 +1,6 @@
-// Products with the weights of files (formats/block_formats.h): every table against the documented
-// arithmetic, written out a second time from codes and scales, bit by bit; and that against double.
+// SPDX-License-Identifier: Apache-2.0
+// Products with weights in file formats (formats/block_formats.h). Compares every table bit by bit
+// with the documented arithmetic, implemented again from codes and scales; and that with double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,23 +19,23 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::AlignedBytes;
-using test_support::near;
-using test_support::product_tolerance;
-using test_support::same_bits;
+using test::AlignedBytes;
+using test::near;
+using test::product_tolerance;
+using test::same_bits;
 
-// What a format has beside its codes (formats/scales.h).
+// A format's numbers besides its codes (formats/scales.h).
 enum class Scales { f16, f16_minimum, f32, sub, sub_minimum, halves, halves_minimum };
 
 struct Format {
   WeightKind kind;
   Scales scales;
   int n_codes;
-  std::function<int(int)> value;  // of a code
-  int most_sub_scale;             // 0: none
+  std::function<int(int)> value;  // from a code
+  int max_sub_scale;              // 0: none
   bool signed_sub_scales;
 
-  bool of_256() const { return most_sub_scale > 0; }
+  bool of_256() const { return max_sub_scale > 0; }
   bool has_halves() const { return scales == Scales::halves || scales == Scales::halves_minimum; }
   bool has_minimums() const {
     return scales == Scales::f16_minimum || scales == Scales::sub_minimum ||
@@ -94,7 +95,7 @@ struct Weights {
       minimums.push_back(static_cast<std::uint16_t>(generator() & 0xb7ff));
       f32_scales.push_back(std::ldexp(1.0F, below(40) - 20));
     }
-    const int most = format.most_sub_scale;
+    const int most = format.max_sub_scale;
     for (int i = 0; i < columns * n_sub_scales() && most > 0; ++i) {
       sub_scales.push_back(static_cast<std::int8_t>(
           format.signed_sub_scales ? below(2 * most) - most : below(most + 1)));
@@ -102,7 +103,7 @@ struct Weights {
     }
   }
 
-  int n_scales() const { return k / (format.of_256() ? 256 : kGroup); }  // of a row
+  int n_scales() const { return k / (format.of_256() ? 256 : kGroup); }  // per row
   int n_sub_scales() const { return k / (format.has_halves() ? 16 : kGroup); }
   int value(int column, int i) const {
     return format.value(codes[static_cast<std::size_t>(column * k + i)]);
@@ -122,7 +123,7 @@ struct Weights {
   int sub_scale(int column, int i) const { return sub_scales[sub_place(column, i)]; }
   int sub_minimum(int column, int i) const { return sub_minimums[sub_place(column, i)]; }
 
-  // Its part that comes with the code, and the part that all elements of a group have, in double.
+  // The part with the code, and the part that all elements of a group share, in double.
   double scaled(int column, int i) const {
     const double step = double{scale(column, i)} * (format.of_256() ? sub_scale(column, i) : 1);
     return step * value(column, i);
@@ -137,7 +138,7 @@ struct Weights {
     const WeightFormat& layout = table.format(format.kind);
     const int n_tiles = (columns + kTileColumns - 1) / kTileColumns;
     AlignedBytes tiles =
-        test_support::aligned_bytes(layout.tile_bytes(k) * static_cast<std::size_t>(n_tiles));
+        test::aligned_bytes(layout.tile_bytes(k) * static_cast<std::size_t>(n_tiles));
     for (int tile = 0; tile < n_tiles; ++tile) {
       TileSource source{};
       source.k = k;
@@ -156,11 +157,11 @@ struct Weights {
   }
 };
 
-// Quantised inputs (n_rows, k), with room for more rows whose numbers must not matter.
-struct Inputs : test_support::PreparedInputs {
+// Quantised inputs (n_rows, k), in memory for more rows, whose contents must not matter.
+struct Inputs : test::PreparedInputs {
   Inputs(const KernelTable& table, int rows, int depth, unsigned seed)
       : PreparedInputs(table,
-                       test_support::awkward_floats(
+                       test::awkward_floats(
                            static_cast<std::size_t>(rows) * static_cast<std::size_t>(depth), seed),
                        rows, depth, row_slots(rows) + 8) {}
   std::size_t place(int row, int i) const {
@@ -177,7 +178,7 @@ struct Inputs : test_support::PreparedInputs {
     return block_values[static_cast<std::size_t>((i / kBlockRun * slots + row) * kBlockRun +
                                                  i % kBlockRun)];
   }
-  // What a format's products read.
+  // The scale that a format's products read.
   float scale_of(const Format& format, int row, int i) const {
     return format.of_256() ? block_scales[block_place(row, i)] : scales[place(row, i)];
   }
@@ -185,8 +186,7 @@ struct Inputs : test_support::PreparedInputs {
     return format.of_256() ? block_value(row, i) : value(row, i);
   }
 
-  // y (n, n_columns) of the first n rows.
-  // In two calls where n_first_tiles is neither 0 nor all.
+  // y (n, n_columns) for the first n rows; in two calls if n_first_tiles is neither 0 nor all.
   std::vector<float> product(const WeightFormat& format, const AlignedBytes& tiles, int n,
                              int n_columns, int n_first_tiles = 0) const {
     std::vector<float> y(static_cast<std::size_t>(n * n_columns), NAN);
@@ -207,7 +207,7 @@ struct Inputs : test_support::PreparedInputs {
   }
 };
 
-// The orders of operations of formats/scales.h.
+// The orders of operations in formats/scales.h.
 float product_of_groups(const Weights& weights, const Inputs& inputs, int row, int column) {
   float sum = 0;
   for (int first = 0; first < weights.k; first += kGroup) {
@@ -266,7 +266,7 @@ TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
           of_row.push_back(documented_product(weights, inputs, row, column));
         }
       }
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const WeightFormat& layout = table->format(format.kind);
         EXPECT_EQ(layout.tile_bytes(k) % 64, 0U);
         const ActivationForm reads = !format.of_256()      ? ActivationForm::int8
@@ -291,20 +291,20 @@ TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
   }
 }
 
-// Of many rows, several tiles of weights may go together; of very many, rows in several turns.
+// With many rows, several tiles of weights may be processed together; with very many, rows in
+// several blocks.
 TEST(BlockFormats, ManyRowsOfWideMatricesGiveTheScalarTablesBits) {
-  constexpr int kMostRows = 16 * 16 + 5;
+  constexpr int kMaxRows = 16 * 16 + 5;
   constexpr int kColumns = 16 * 9 + 3;
   constexpr int kDepth = 512;
   for (const Format& format : formats()) {
     const Weights weights(format, kColumns, kDepth, 7);
-    const Inputs inputs(kScalarTable, kMostRows, kDepth, 8);
-    const std::vector<float> expected =
-        inputs.product(kScalarTable.format(format.kind), weights.pack(kScalarTable, kColumns),
-                       kMostRows, kColumns);
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    const Inputs inputs(kScalarTable, kMaxRows, kDepth, 8);
+    const std::vector<float> expected = inputs.product(
+        kScalarTable.format(format.kind), weights.pack(kScalarTable, kColumns), kMaxRows, kColumns);
+    for (const auto& [name, table] : test::runnable_tables()) {
       const AlignedBytes tiles = weights.pack(*table, kColumns);
-      for (const int n_rows : {60, 65, 77, 128, kMostRows}) {
+      for (const int n_rows : {60, 65, 77, 128, kMaxRows}) {
         const auto end = expected.begin() + static_cast<std::ptrdiff_t>(n_rows * kColumns);
         EXPECT_TRUE(same_bits(inputs.product(table->format(format.kind), tiles, n_rows, kColumns),
                               std::vector<float>(expected.begin(), end)))
@@ -325,7 +325,7 @@ TEST(BlockFormats, WideMatricesAndAnySplitOfTheirTiles) {
     for (const int n_rows : {1, 2, 3, 4, 8, 9}) {
       const std::vector<float> expected =
           inputs.product(kScalarTable.format(format.kind), scalar_tiles, n_rows, kColumns);
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const AlignedBytes tiles = weights.pack(*table, kColumns);
         for (const int n_first_tiles : {0, 1, 4, 6, 13}) {
           EXPECT_TRUE(same_bits(
@@ -339,8 +339,9 @@ TEST(BlockFormats, WideMatricesAndAnySplitOfTheirTiles) {
   }
 }
 
-// Against double, from the weights that codes and scales stand for and the quantised inputs. Four
-// roundings a group and part of its sum (the product of scales, the sum's, and those of minimums).
+// Compares with double, from the weights that codes and scales represent and the quantised inputs.
+// Each group has four roundings and a part of its sum (the product of scales, the sum's, and those
+// of minimums).
 TEST(BlockFormats, ScalarTableMatchesDoubleArithmetic) {
   constexpr int kRows = 3;
   constexpr int kColumns = 20;
@@ -369,7 +370,7 @@ TEST(BlockFormats, ScalarTableMatchesDoubleArithmetic) {
   }
 }
 
-// The largest integers that a format allows: exact sums, known beforehand.
+// The largest integers that a format allows; the exact sums are known.
 TEST(BlockFormats, ExtremeIntegersAreExact) {
   constexpr int kDepth = 256;
   for (const Format& format : formats()) {
@@ -381,7 +382,7 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
         for (float& scale : weights.f32_scales) scale = 1;
         for (std::uint16_t& minimum : weights.minimums) minimum = 0;
         const int sub_scale =
-            format.signed_sub_scales ? -format.most_sub_scale : format.most_sub_scale;
+            format.signed_sub_scales ? -format.max_sub_scale : format.max_sub_scale;
         for (std::int8_t& stored : weights.sub_scales) stored = static_cast<std::int8_t>(sub_scale);
         Inputs inputs(kScalarTable, 2, kDepth, 1);
         const auto fill = [](auto& numbers, auto number) {
@@ -404,7 +405,7 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
         } else {
           for (int i = 0; i < kDepth; i += kGroup) expected += static_cast<float>(group);
         }
-        for (const auto& [name, table] : test_support::runnable_tables()) {
+        for (const auto& [name, table] : test::runnable_tables()) {
           const std::vector<float> y = inputs.product(
               table->format(format.kind), weights.pack(*table, kTileColumns), 2, kTileColumns);
           for (const float value : y) {
@@ -416,15 +417,15 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
   }
 }
 
-// Every table's inputs in blocks: the documented numbers, and zeros and NaNs where they belong.
+// Every table's inputs in blocks: the documented numbers, with zeros and NaNs where they belong.
 TEST(BlockFormats, InputsInBlocksAreThoseOfTheRoundedElements) {
   constexpr int kDepth = 4 * kBlock;
-  std::vector<float> x = test_support::awkward_floats(kDepth, 9);
+  std::vector<float> x = test::awkward_floats(kDepth, 9);
   for (int i = 0; i < kBlock; ++i)
     x[static_cast<std::size_t>(i)] = 0.37F * static_cast<float>(i - 99);
   std::fill(x.begin() + kBlock, x.begin() + 2 * kBlock, 0.0F);
   x[3 * kBlock + 7] = INFINITY;
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<std::int8_t> values(kDepth, 77);
     std::vector<float> scales(4, -1);
     std::vector<std::int16_t> groups(4 * kBlockGroups, 99);
@@ -461,7 +462,7 @@ TEST(BlockFormats, InputsInBlocksAreThoseOfTheRoundedElements) {
   }
 }
 
-// A tenth more than the bytes of a file at most (Q4_K, Q5_0, Q6_K; 256 weights of 16 rows).
+// At most a tenth more than the bytes in a file (Q4_K, Q5_0, Q6_K; 256 weights of 16 rows).
 TEST(BlockFormats, PackedWeightsAreHardlyLargerThanTheFiles) {
   const auto bytes = [](WeightKind kind) {
     return static_cast<double>(kScalarTable.format(kind).tile_bytes(256));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gated delta rule and Mamba-2's step over a vector type V (algorithms.h): lanes are columns of
 // the state.
 #ifndef OUTRIDER_KERNELS_DELTA_RULE_H_
@@ -7,7 +8,7 @@
 
 #include "kernels/layout.h"
 #include "kernels/table.h"
-#include "kernels/vector_math.h"
+#include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
 namespace {

@@ -1,6 +1,7 @@
-// The slots of the gated delta rule and of Mamba-2's step: every table against the scalar table bit
-// by bit, the scalar table against the definition of table.h in double, columns beside one another
-// as by themselves.
+// SPDX-License-Identifier: Apache-2.0
+// The slots of the gated delta rule and of Mamba-2's step. Compares every table with the scalar one
+// bit by bit, the scalar table with the definition of table.h in double, and columns together with
+// single ones.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::awkward_floats;
-using test_support::same_bits;
+using test::awkward_floats;
+using test::same_bits;
 
 struct Head {
   int key_dim;
@@ -33,7 +34,7 @@ struct Head {
         value(numbers(columns, seed + 2)),
         query(numbers(rows, seed + 3)) {}
 
-  // Between -1 and 1: sums of a few hundred stay where f32 is exact to 1e-5.
+  // Between -1 and 1: sums of a few hundred stay in a range where f32 is accurate to 1e-5.
   static std::vector<float> numbers(int count, unsigned seed) {
     std::vector<float> values(static_cast<std::size_t>(count));
     unsigned bits = seed * 2654435761U + 1;
@@ -49,7 +50,7 @@ struct Stepped {
   std::vector<float> state, out;
 };
 
-// A slot of tables, and whether it subtracts what the state says of the key.
+// A slot of tables, and whether it subtracts the state's prediction for the key.
 struct Rule {
   const char* name;
   void (*KernelTable::*step)(const DeltaStep& step);
@@ -64,7 +65,7 @@ class StateStep : public ::testing::TestWithParam<Rule> {
   }
 };
 
-// Columns [first, first + n) into a state of their own.
+// Columns [first, first + n) into a separate state.
 Stepped StateStep::step(const KernelTable& table, const Head& head, int first, int n) {
   Stepped stepped;
   stepped.state.assign(static_cast<std::size_t>(head.key_dim * n), -7);
@@ -92,7 +93,7 @@ TEST_P(StateStep, EveryTableGivesTheSameBits) {
       Head head(key_dim, n, static_cast<unsigned>(n));
       if (n == 17) head.state = awkward_floats(head.state.size(), 3);
       const Stepped expected = step(kScalarTable, head, 0, n);
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const Stepped stepped = step(*table, head, 0, n);
         EXPECT_TRUE(same_bits(stepped.state, expected.state)) << name << " n " << n;
         EXPECT_TRUE(same_bits(stepped.out, expected.out)) << name << " n " << n;
@@ -101,7 +102,7 @@ TEST_P(StateStep, EveryTableGivesTheSameBits) {
   }
 }
 
-// Each of some hundred additions rounds by half a unit of numbers below 20, which is 1e-6.
+// Each of about a hundred additions rounds by half a unit of numbers below 20, which is 1e-6.
 TEST_P(StateStep, FollowsItsDefinition) {
   for (const int n : kColumns) {
     const Head head(64, n, 77);
@@ -130,7 +131,7 @@ TEST_P(StateStep, FollowsItsDefinition) {
 
 TEST_P(StateStep, ColumnsDoNotDependOnOneAnother) {
   const Head head(40, 130, 5);
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     const Stepped whole = step(*table, head, 0, head.n);
     for (const auto& [first, n] : {std::pair{0, 64}, std::pair{64, 64}, std::pair{7, 1},
                                    std::pair{3, 20}, std::pair{100, 30}}) {
@@ -146,9 +147,9 @@ TEST_P(StateStep, ColumnsDoNotDependOnOneAnother) {
   }
 }
 
-// In place, and without an output: the same state.
+// In place, and without output: the same state.
 TEST_P(StateStep, MayTakeTheStateInPlace) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     const Head head(33, 70, 8);
     const Stepped expected = step(*table, head, 0, head.n);
     std::vector<float> state = head.state;

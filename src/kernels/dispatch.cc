@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/dispatch.h"
 
 #include <cstring>
@@ -21,14 +22,14 @@ namespace outrider::kernels {
 namespace {
 
 struct Features {
-  bool avx2 = false;    // with FMA and F16C, as the table needs them
+  bool avx2 = false;    // with FMA and F16C, which the table needs
   bool avx512 = false;  // F, BW, VL and DQ
   bool avx512_vnni = false;
   bool avx512_bf16 = false;
-  bool amx = false;    // tiles with INT8 and BF16, and the system's leave to use them
-  bool intel = false;  // who made it
+  bool amx = false;    // tiles with INT8 and BF16, and the system's permission to use them
+  bool intel = false;  // the vendor
   bool neon = false;   // with dot products of bytes
-  bool i8mm = false;   // and matrix products of them
+  bool i8mm = false;   // and their matrix products
 };
 
 #if defined(__x86_64__)
@@ -40,7 +41,8 @@ unsigned saved_state() {
   return low;
 }
 
-// Linux keeps the tiles' 8 KB for those processes alone that have asked. For all threads, for good.
+// Linux saves the tiles' 8 KB only for processes that have asked. This holds for all threads,
+// permanently.
 bool ask_for_tiles() {
 #if defined(__linux__)
   constexpr long kArchRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
@@ -82,7 +84,7 @@ Features ask_processor() {
   return features;
 }
 #elif defined(__aarch64__) && defined(__linux__)
-// What the system says, since the processor does not answer everybody.
+// Asks the system, since user programs cannot query every feature of the processor.
 Features ask_processor() {
   Features features;
   features.neon = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;

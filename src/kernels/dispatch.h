@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables in this build, and which of them this machine can run. dispatch.cc is the only place
 // that queries the processor (CPUID, XGETBV) or the system about it (getauxval).
 #ifndef OUTRIDER_KERNELS_DISPATCH_H_

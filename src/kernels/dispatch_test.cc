@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/dispatch.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ TEST(Dispatch, TheBestIsTheLastSupported) {
   EXPECT_EQ(&best_table(), last);
 }
 
-// The amx table multiplies formats of files as the avx512 one with VNNI does.
+// For file formats the amx table multiplies like the avx512 one with VNNI.
 bool share_products_of_files([[maybe_unused]] const KernelTable& a,
                              [[maybe_unused]] const KernelTable& b) {
 #if defined(__x86_64__)
@@ -46,7 +47,7 @@ bool share_products_of_files([[maybe_unused]] const KernelTable& a,
 #endif
 }
 
-// Tables agree in every bit, so only the code itself can show that forcing one does anything.
+// Tables agree in every bit, so only the code addresses show that forcing one has an effect.
 TEST(Dispatch, TablesShareNoCodeButThePacking) {
   const auto tables = compiled_tables();
   for (const KernelTable* a : tables) {
@@ -58,7 +59,7 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
       }
       EXPECT_NE(a->quantize_row, b->quantize_row);
       EXPECT_NE(a->rms_norm, b->rms_norm);
-      EXPECT_NE(a->rotate, b->rotate);
+      EXPECT_NE(a->apply_rope, b->apply_rope);
       EXPECT_NE(a->silu_multiply, b->silu_multiply);
       EXPECT_NE(a->clamped_swish_multiply, b->clamped_swish_multiply);
       EXPECT_NE(a->soft_cap, b->soft_cap);
@@ -101,12 +102,12 @@ TEST(Dispatch, NoSlotIsEmpty) {
   }
 }
 
-// The tests of kernels run every table that this machine can; this one says which those are not.
+// The kernels' tests run every table that this machine can; this test names the others.
 class CompiledTable : public ::testing::TestWithParam<const KernelTable*> {};
 
 TEST_P(CompiledTable, IsAmongThoseThatTheTestsRun) {
   const KernelTable& table = *GetParam();
-  const auto tables = test_support::runnable_tables();
+  const auto tables = test::runnable_tables();
   if (!is_supported(table)) {
     const bool emulated = std::any_of(tables.begin(), tables.end(),
                                       [&](const auto& entry) { return entry.table == &table; });
@@ -123,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(All, CompiledTable,
                          [](const auto& test) { return std::string(test.param->name); });
 
 #if defined(__x86_64__) && defined(__GNUC__)
-// The compiler's own runtime asks the processor another way.
+// The compiler's runtime detects features in another way.
 TEST(Dispatch, AgreesWithTheCompilersRuntime) {
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -156,7 +157,7 @@ TEST(Dispatch, AgreesWithTheCompilersRuntime) {
 
 #if defined(__aarch64__) && defined(__linux__)
 // The processor's own registers, which Linux lets programs read: four bits each at `shift`, above 0
-// where there is such an instruction (Arm Architecture Reference Manual, ID_AA64ISAR0_EL1.DP and
+// if the instruction exists (Arm Architecture Reference Manual, ID_AA64ISAR0_EL1.DP and
 // ID_AA64ISAR1_EL1.I8MM).
 bool has_feature(unsigned long id_register, int shift) { return (id_register >> shift & 15) != 0; }
 

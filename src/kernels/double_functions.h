@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax weights and log x in double over as many lanes as the instruction set has: portable_exp
 // and portable_log of base/elementary.h, operation for operation, so that the bits are the same
 // (double_functions_test.cc compares them). base/elementary.cc explains the steps. Written in GCC's

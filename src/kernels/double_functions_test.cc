@@ -1,4 +1,5 @@
-// The double functions of every table against the scalar ones that say what their bits are.
+// SPDX-License-Identifier: Apache-2.0
+// Compares the double functions of every table with the scalar ones, which define their bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace outrider::kernels {
 namespace {
 
-// Every length around the vectors' own: whole ones and what is left over.
+// Every length around multiples of the vectors' length.
 void expect_bits(const std::vector<double>& x, double (*expected)(double),
                  void (*KernelTable::*slot)(double*, int)) {
   for (const KernelTable* table : compiled_tables()) {
@@ -24,7 +25,7 @@ void expect_bits(const std::vector<double>& x, double (*expected)(double),
       n = std::min(n, x.size() - first);
       std::vector<double> got(x.begin() + static_cast<std::ptrdiff_t>(first),
                               x.begin() + static_cast<std::ptrdiff_t>(first + n));
-      got.push_back(7);  // nobody's
+      got.push_back(7);  // must not be written
       (table->*slot)(got.data(), static_cast<int>(n));
       ASSERT_EQ(got[n], 7) << table->name;
       for (std::size_t i = 0; i < n; ++i) {
@@ -38,7 +39,7 @@ void expect_bits(const std::vector<double>& x, double (*expected)(double),
   }
 }
 
-// Written down as table.h says it; NaN is nobody's weight.
+// As in table.h; NaN has no weight.
 double expected_weight(double x) {
   const double weight = portable_exp(x);
   return weight > 0 ? weight : 0;
@@ -63,10 +64,10 @@ TEST(DoubleFunctions, SoftmaxWeightsArePortableExp) {
     if (!is_supported(*table)) continue;
     for (const double temperature : {1.0, 0.8, 1e-3}) {
       for (const bool with_buckets : {true, false}) {
-        // Every length around the vectors' own: whole ones and what is left over.
+        // Every length around multiples of the vectors' length.
         for (std::size_t n = 1, first = 0; first < logits.size(); first += n, n = n % 19 + 1) {
           n = std::min(n, logits.size() - first);
-          std::vector<double> weights(n + 1, 7);  // the last one nobody's
+          std::vector<double> weights(n + 1, 7);  // the last one must not be written
           std::vector<std::uint16_t> buckets(n + 1, 7);
           const int n_weightless =
               table->softmax_weights({.logits = &logits[first],

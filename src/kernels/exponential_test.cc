@@ -1,5 +1,6 @@
-// The exponential and the hyperbolic tangent, once, on the scalar vector: equality of silu,
-// attention and caps across tables carries what is shown here over to all of them.
+// SPDX-License-Identifier: Apache-2.0
+// The exponential and the hyperbolic tangent on the scalar vector. Since silu, attention and caps
+// are equal across tables, the result holds for all of them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +8,7 @@
 #include <limits>
 
 #include "kernels/algorithms.h"
-#include "kernels/vector_scalar.h"
+#include "kernels/vectors/vector_scalar.h"
 #include "tests/support/near.h"
 
 namespace outrider::kernels {
@@ -15,7 +16,7 @@ namespace {
 
 float exponential_of(float x) { return exponential(Vector::broadcast(x)).lane[0]; }
 
-// use(x, y) for every 61st float from 0 down to the one end and up to the other, y = of(x).
+// use(x, y) for every 61st float from 0 down to one end and up to the other, y = of(x).
 template <typename Of, typename Use>
 void for_floats(float lowest, float highest, const Of& of, const Use& use) {
   constexpr std::uint32_t kStep = 61;
@@ -33,12 +34,12 @@ void for_floats(float lowest, float highest, const Of& of, const Use& use) {
   }
 }
 
-// The largest distance from what is right, in units of the last place, and where it was.
+// The largest error in units in the last place, and its argument.
 struct Worst {
   double ulps = 0;
   float at = 0;
   void see(float x, float y, double expected) {
-    const double distance = test_support::ulps_between(y, expected);
+    const double distance = test::ulps_between(y, expected);
     ASSERT_TRUE(std::isfinite(distance)) << x;
     if (distance <= ulps) return;
     ulps = distance;
@@ -46,7 +47,7 @@ struct Worst {
   }
 };
 
-// Some 35 million floats, subnormal results included, beside double std::exp.
+// Some 35 million floats, including subnormal results, against double std::exp.
 TEST(Exponential, IsWithinOneUlpEverywhere) {
   Worst worst;
   for_floats(
@@ -78,7 +79,7 @@ TEST(Exponential, HasExactEnds) {
   EXPECT_TRUE(std::isnan(exponential_of(std::numeric_limits<float>::quiet_NaN())));
 }
 
-// Some 70 million floats beside double std::tanh.
+// Some 70 million floats against double std::tanh.
 TEST(HyperbolicTangent, IsWithinThreeUlpEverywhere) {
   Worst worst;
   for_floats(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of a packed tile (16 outputs times all of k), shared by all tables.
 //
 //   f32   [k][16] float                                                        64 k bytes

@@ -1,4 +1,6 @@
-// Products of every table against the scalar table bit by bit, and the scalar table against double.
+// SPDX-License-Identifier: Apache-2.0
+// Compares products of every table with the scalar table bit by bit, and the scalar table with
+// double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,20 +16,20 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::AlignedBytes;
-using test_support::near;
-using test_support::product_tolerance;
-using test_support::same_bits;
+using test::AlignedBytes;
+using test::near;
+using test::product_tolerance;
+using test::same_bits;
 
 constexpr WeightKind kKinds[] = {WeightKind::f32, WeightKind::bf16, WeightKind::int8,
                                  WeightKind::int4};
 constexpr int kDepths[] = {1, 12, 31, 32, 33, 64, 172, 257};
 constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 28, 33};
-constexpr int kMostRows = 33;
+constexpr int kMaxRows = 33;
 
 int index_of(WeightKind kind) { return static_cast<int>(kind); }
 
-// A weight matrix (n_columns, k) of one kind, as random as the kind allows.
+// A weight matrix (n_columns, k) of one format, as random as it allows.
 struct Weights {
   WeightKind kind;
   int n_columns;
@@ -44,7 +46,7 @@ struct Weights {
     std::mt19937 generator(seed);
     const auto n = static_cast<std::size_t>(columns) * static_cast<std::size_t>(depth);
     const auto n_groups = static_cast<std::size_t>(columns * groups_of(depth));
-    f32 = test_support::awkward_floats(n, seed);
+    f32 = test::awkward_floats(n, seed);
     for (const float value : f32) bf16.push_back(to_bf16(value).bits);
     for (std::size_t i = 0; i < n; ++i) {
       int8.push_back(static_cast<std::int8_t>(generator()));
@@ -79,8 +81,7 @@ struct Weights {
   AlignedBytes pack(const KernelTable& table) const {
     const std::size_t tile_bytes = table.format(kind).tile_bytes(k);
     const int n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
-    AlignedBytes tiles =
-        test_support::aligned_bytes(tile_bytes * static_cast<std::size_t>(n_tiles));
+    AlignedBytes tiles = test::aligned_bytes(tile_bytes * static_cast<std::size_t>(n_tiles));
     for (int tile = 0; tile < n_tiles; ++tile) {
       TileSource source{};
       source.k = k;
@@ -101,7 +102,7 @@ struct Weights {
   }
 };
 
-// Inputs (n_rows, k), rows with a gap between them, and their quantised form.
+// Inputs (n_rows, k), rows with gaps between them, and their quantised form.
 struct Inputs {
   int n_rows;
   int k;
@@ -111,17 +112,17 @@ struct Inputs {
   std::vector<float> scales;
   std::vector<std::int32_t> sums;
   std::vector<float> scaled_sums;
-  std::vector<std::uint16_t> rounded;  // bf16, as round_row's promise has it
+  std::vector<std::uint16_t> rounded;  // bf16, rounded as round_row promises
   int slots;
 
   Inputs(int rows, int depth, unsigned seed)
       : n_rows(rows), k(depth), stride(static_cast<std::size_t>(depth) + 3) {
     const auto groups = static_cast<std::size_t>(groups_of(depth));
     const auto n = static_cast<std::size_t>(rows);
-    // Room for any part of the rows, and what stands there must not matter: no zeros.
+    // Memory for any part of the rows; its other contents must not matter, so they are not zero.
     slots = 2 * row_slots(rows);
     const std::size_t places = groups * static_cast<std::size_t>(slots);
-    x = test_support::awkward_floats(n * stride, seed);
+    x = test::awkward_floats(n * stride, seed);
     quantized.assign(places * kGroup, 77);
     scales.assign(places, NAN);
     sums.assign(places, 99);
@@ -143,7 +144,7 @@ struct Inputs {
     }
   }
 
-  // Of a row's group among the prepared inputs.
+  // The index of a row's group among the prepared inputs.
   std::size_t place(int row, int group) const {
     return static_cast<std::size_t>(group) * static_cast<std::size_t>(slots) +
            static_cast<std::size_t>(row);
@@ -174,7 +175,7 @@ struct Inputs {
 };
 
 // y (n, n_columns) for rows [first, first + n). Checks that nothing else is written: each row of y
-// is followed by cells that must stay as they were.
+// is followed by cells that must not change.
 std::vector<float> product(const KernelTable& table, WeightKind kind, const Inputs& inputs,
                            int first, int n, const AlignedBytes& tiles, int n_columns) {
   constexpr float kUntouched = 12345;
@@ -196,23 +197,22 @@ std::vector<float> product(const KernelTable& table, WeightKind kind, const Inpu
   return result;
 }
 
-// For every kind, depth, number of columns and number of rows: the rows together give the bits that
-// the scalar table gives for each row alone. That is equality of tables and batch invariance in
-// one.
+// For every format, depth, number of columns and number of rows: rows together have the bits that
+// the scalar table gives for each row alone. So tables are equal, and batches are invariant.
 TEST(Matmul, EveryTableAndRowCountGivesTheScalarTablesSingleRows) {
   for (const WeightKind kind : kKinds) {
     for (const int k : kDepths) {
-      const Inputs inputs(kMostRows, k, 100U + static_cast<unsigned>(k));
+      const Inputs inputs(kMaxRows, k, 100U + static_cast<unsigned>(k));
       for (int n_columns = 1; n_columns <= 83; n_columns += n_columns < 40 ? 1 : 9) {
         const Weights weights(kind, n_columns, k, static_cast<unsigned>(k * 64 + n_columns));
         const AlignedBytes scalar_tiles = weights.pack(kScalarTable);
         std::vector<float> singles;
-        for (int row = 0; row < kMostRows; ++row) {
+        for (int row = 0; row < kMaxRows; ++row) {
           const std::vector<float> one =
               product(kScalarTable, kind, inputs, row, 1, scalar_tiles, n_columns);
           singles.insert(singles.end(), one.begin(), one.end());
         }
-        for (const auto& [name, table] : test_support::runnable_tables()) {
+        for (const auto& [name, table] : test::runnable_tables()) {
           if (kind == WeightKind::bf16 && table->round_row != nullptr) continue;
           const AlignedBytes tiles = weights.pack(*table);
           for (const int n_rows : kRowCounts) {
@@ -229,7 +229,7 @@ TEST(Matmul, EveryTableAndRowCountGivesTheScalarTablesSingleRows) {
   }
 }
 
-// Many rows are worked on in several blocks.
+// Many rows are computed in several blocks.
 TEST(Matmul, ManyRowsGiveTheBitsOfSingleRows) {
   constexpr int kDepth = 321;
   constexpr int kColumns = 16 * 5 + 7;
@@ -237,7 +237,7 @@ TEST(Matmul, ManyRowsGiveTheBitsOfSingleRows) {
     const Inputs inputs(n_rows, kDepth, 5);
     for (const WeightKind kind : kKinds) {
       const Weights weights(kind, kColumns, kDepth, 6);
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const AlignedBytes tiles = weights.pack(*table);
         const std::vector<float> together =
             product(*table, kind, inputs, 0, n_rows, tiles, kColumns);
@@ -252,7 +252,8 @@ TEST(Matmul, ManyRowsGiveTheBitsOfSingleRows) {
   }
 }
 
-// So are deep matrices: several blocks of groups, the last one whole, short, odd or a ragged group.
+// Deep matrices as well: several blocks of groups, the last one whole, short, odd or a ragged
+// group.
 TEST(Matmul, DeepProductsGiveTheScalarTablesSingleRows) {
   constexpr int kColumns = 16 * 2 + 7;
   for (const int k : {1024, 1025, 1088, 2048, 2049, 2081, 4129}) {
@@ -260,7 +261,7 @@ TEST(Matmul, DeepProductsGiveTheScalarTablesSingleRows) {
     for (const WeightKind kind : kKinds) {
       const Weights weights(kind, kColumns, k, 8);
       const AlignedBytes scalar_tiles = weights.pack(kScalarTable);
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const bool own = kind == WeightKind::bf16 && table->round_row != nullptr;
         const AlignedBytes tiles = weights.pack(*table);
         for (const int n_rows : {7, 16, 17, 33, 65}) {
@@ -280,21 +281,21 @@ TEST(Matmul, DeepProductsGiveTheScalarTablesSingleRows) {
   }
 }
 
-// Tables with their own arithmetic for bf16 weights: every number of rows gives the bits of single
-// rows, and these lie within the rounding of k products (of bf16 inputs, exact in f32) added in any
-// order. What is below the smallest normal number, 2^-126, may be flushed to zero, inputs and
-// weights (of up to some hundreds) too.
+// Tables with their own arithmetic for bf16 weights: any number of rows gives the bits of single
+// rows. These are within the rounding of k products (of bf16 inputs, exact in f32) added in any
+// order. Subnormals, below 2^-126, may be flushed to zero, in inputs and weights (of up to some
+// hundreds).
 TEST(Matmul, Bf16OfPairsIsBatchInvariantAndNear) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     if (table->round_row == nullptr) continue;
     for (const int k : kDepths) {
-      const Inputs inputs(kMostRows, k, 100U + static_cast<unsigned>(k));
+      const Inputs inputs(kMaxRows, k, 100U + static_cast<unsigned>(k));
       for (const int n_columns : {1, 15, 16, 17, 33, 48, 64, 80, 83}) {
         const Weights weights(WeightKind::bf16, n_columns, k,
                               static_cast<unsigned>(k * 64 + n_columns));
         const AlignedBytes tiles = weights.pack(*table);
         std::vector<float> singles;
-        for (int row = 0; row < kMostRows; ++row) {
+        for (int row = 0; row < kMaxRows; ++row) {
           const std::vector<float> one =
               product(*table, WeightKind::bf16, inputs, row, 1, tiles, n_columns);
           for (int column = 0; column < n_columns; ++column) {
@@ -330,7 +331,7 @@ TEST(Matmul, NoRowsWriteNothing) {
   const Inputs inputs(1, kDepth, 1);
   for (const WeightKind kind : kKinds) {
     const Weights weights(kind, kColumns, kDepth, 2);
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       const AlignedBytes tiles = weights.pack(*table);
       const std::vector<float> untouched(kColumns, 12345);
       std::vector<float> y = untouched;
@@ -343,8 +344,8 @@ TEST(Matmul, NoRowsWriteNothing) {
   }
 }
 
-// However many tiles a call has, and so however far apart those lie that go together, it gives the
-// bits of calls for one tile each.
+// For any number of tiles per call, and so any distance between tiles computed together, the bits
+// are those of calls for one tile each.
 TEST(Matmul, AnySplitOfTheTilesGivesTheSameBits) {
   constexpr int kDepth = 70;
   constexpr int kTiles = 14;
@@ -353,7 +354,7 @@ TEST(Matmul, AnySplitOfTheTilesGivesTheSameBits) {
   const Inputs inputs(kRows, kDepth, 1);
   for (const WeightKind kind : kKinds) {
     const Weights weights(kind, kColumns, kDepth, 2);
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       const AlignedBytes tiles = weights.pack(*table);
       for (int n_rows = 1; n_rows <= kRows; ++n_rows) {
         std::vector<float> y(static_cast<std::size_t>(n_rows * kColumns));
@@ -379,8 +380,8 @@ TEST(Matmul, AnySplitOfTheTilesGivesTheSameBits) {
   }
 }
 
-// The scalar table against double sums over what it was given. f32, bf16: k fused multiply-adds.
-// int8: per group two roundings (product of scales, fused multiply-add). int4: four, and the
+// Compares the scalar table with double sums over its inputs. f32, bf16: k fused multiply-adds.
+// int8: two roundings per group (product of scales, fused multiply-add). int4: four, and the
 // magnitudes are those of its two parts, scale * q * x and minimum * x, summed exactly per group.
 TEST(Matmul, ScalarTableMatchesDoubleArithmetic) {
   for (const WeightKind kind : kKinds) {
@@ -420,8 +421,8 @@ TEST(Matmul, ScalarTableMatchesDoubleArithmetic) {
   }
 }
 
-// The order of operations that table.h fixes, written out a second time: the exact bits, so that no
-// later table or rewrite can drift with all the others agreeing.
+// The order of operations that table.h fixes, implemented again: exact bits, so that the tables
+// cannot all change together unnoticed.
 float documented_product(const Weights& weights, const Inputs& inputs, int row, int column) {
   const auto r = static_cast<std::size_t>(row);
   const int k = weights.k;
@@ -475,8 +476,8 @@ TEST(Matmul, ScalarTableFollowsTheDocumentedOrder) {
   }
 }
 
-// The integers at their ends: -128 * -127, 127 * 127 and mixed signs, where saturating
-// multiply-adds and a wrong treatment of -128 go wrong. The exact sums are known.
+// The extreme integers: -128 * -127, 127 * 127 and mixed signs, where saturating multiply-adds and
+// wrong handling of -128 fail. The exact sums are known.
 TEST(Matmul, ExtremeIntegersAreExact) {
   constexpr int kDepth = 64;
   for (const int weight : {-128, -127, 127}) {
@@ -488,7 +489,7 @@ TEST(Matmul, ExtremeIntegersAreExact) {
       for (std::int8_t& q : inputs.quantized) q = static_cast<std::int8_t>(input);
       for (float& scale : inputs.scales) scale = 1;
       for (std::int32_t& sum : inputs.sums) sum = kGroup * input;
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         const std::vector<float> y =
             product(*table, WeightKind::int8, inputs, 0, 2, weights.pack(*table), kTileColumns);
         const auto expected = static_cast<float>(kDepth * weight * input);
@@ -505,7 +506,7 @@ TEST(Matmul, ExtremeIntegersAreExact) {
     for (std::int8_t& q : inputs.quantized) q = static_cast<std::int8_t>(input);
     for (float& scale : inputs.scales) scale = 1;
     for (float& sum : inputs.scaled_sums) sum = static_cast<float>(kGroup * input);
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       const std::vector<float> y =
           product(*table, WeightKind::int4, inputs, 0, 2, weights.pack(*table), kTileColumns);
       for (const float value : y) EXPECT_EQ(value, static_cast<float>(kDepth * 7 * input)) << name;
@@ -514,7 +515,7 @@ TEST(Matmul, ExtremeIntegersAreExact) {
 }
 
 TEST(Matmul, TilesAreWholeCacheLines) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const WeightKind kind : kKinds) {
       for (const int k : kDepths) EXPECT_EQ(table->format(kind).tile_bytes(k) % 64, 0U) << name;
     }

@@ -1,19 +1,20 @@
-// 64-bit ARM with dot products of bytes (Armv8.2 FEAT_DotProd). Where the machine has matrix
-// products of bytes too, dispatch.cc replaces the integer products by those of neon_i8mm.cc.
+// SPDX-License-Identifier: Apache-2.0
+// 64-bit ARM with dot products of bytes (Armv8.2 FEAT_DotProd). If the machine also has matrix
+// products of bytes, dispatch.cc replaces the integer products by those of neon_i8mm.cc.
 //
-// Its bits are tested under emulation (scripts/test-neon). Nobody has measured its speed: how many
-// rows and tiles go together is counted in registers, how far ahead weights are called for is taken
-// from avx2.cc.
+// Its bits are tested under emulation (scripts/test-neon). Its speed has not been measured: the
+// numbers of rows and tiles together follow from the number of registers, and the prefetch distance
+// is that of avx2.cc.
 #if defined(__aarch64__)
 #include "kernels/algorithms.h"
-#include "kernels/vector_neon.h"
+#include "kernels/vectors/vector_neon.h"
 
 namespace outrider::kernels {
 namespace {
 
-// Four products of bytes summed into each 32 bits by one instruction, which takes an input's quad
-// out of a register of four of them. Eight columns at a time, half of a tile: then the sums of
-// eight rows take 16 registers, and sixteen inputs of each 8 more.
+// One instruction sums four products of bytes into each 32 bits, with an input's quad from a
+// register of four of them. Eight columns (half a tile) at a time: the sums of eight rows take 16
+// registers, and sixteen inputs of each 8 more.
 struct NeonDots {
   static constexpr int kMaxRows = 8;
   static constexpr int kFixedWayRows = kAnyRows;
@@ -34,11 +35,11 @@ struct NeonDots {
   }
 
  private:
-  // One part's sums of eight columns. Codes are taken as signed, which those that are not fit.
+  // One part's sums of eight columns. Codes are taken as signed; unsigned ones fit too.
   template <class Codes, int kParts, int R, class Inputs>
   [[gnu::always_inline]] static void eight(const std::byte* weights, const Inputs& inputs, int part,
                                            int32x4_t (&sums)[R][2]) {
-    static_assert(Codes::kSigned || Codes::kMost < 128);
+    static_assert(Codes::kSigned || Codes::kMax < 128);
     for (int r = 0; r < R; ++r) {
       const int off =
           Codes::kOffset == 0 ? 0 : Codes::kOffset * inputs.template sum<kParts>(r, part);
@@ -71,9 +72,8 @@ struct NeonDots {
   }
 };
 
-// The same instruction multiplies words by bytes if a word is two digits to the base 128, high and
-// low, of which each has its own sum. Eight columns at a time: the sums of four rows take 16
-// registers, their digits 8.
+// The same instruction multiplies words by bytes if a word is two digits to the base 128, each with
+// its own sum. Eight columns at a time: the sums of four rows take 16 registers, their digits 8.
 struct NeonWords {
   static constexpr KvKind kKind = KvKind::int8;
   using Number = std::int8_t;
@@ -82,8 +82,8 @@ struct NeonWords {
   static constexpr int kRows = 4;
   static constexpr int vectors(int) { return 1; }
 
-  // Of sixteen words each the high digits, then the low ones, in the order in which cells stand
-  // (kv_layout.h). Words are at most 127 * 128 in size, low digits from 0 to 127.
+  // The high digits of sixteen words, then the low ones, in the order of cells (kv_layout.h). Words
+  // are at most 127 * 128 in magnitude, low digits 0 to 127.
   static void to_digits(const std::int16_t* words, int n, std::int8_t* digits) {
     const std::uint8_t places[16] = {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15};
     const uint8x16_t order = vld1q_u8(places);
@@ -111,7 +111,7 @@ struct NeonWords {
         for (int i = 0; i < 2; ++i) high[r][i] = low[r][i] = vdupq_n_s32(0);
       }
       const std::byte* at = cells + half * (kLineBytes / 2);
-      // Blocks have rows of cells for whole sixteens; digits behind n are zero.
+      // Blocks have rows of cells for whole multiples of sixteen; digits beyond n are zero.
       for (int i = 0; i < n; i += kTogether) {
         int8x16_t high_digits[R];
         int8x16_t low_digits[R];

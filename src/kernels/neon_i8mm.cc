@@ -1,15 +1,16 @@
-// The integer products of the neon table on machines with matrix products of bytes (FEAT_I8MM): two
-// columns times two rows of inputs, eight products summed into each of four sums by one
-// instruction, twice what a dot product does. One row has nobody to share it with.
+// SPDX-License-Identifier: Apache-2.0
+// The neon table's integer products on machines with matrix products of bytes (FEAT_I8MM). One
+// instruction multiplies two columns by two rows of inputs: eight products into each of four sums,
+// twice as many as a dot product. A single row gains nothing.
 #if defined(__aarch64__)
 #include "kernels/algorithms.h"
-#include "kernels/vector_neon.h"
+#include "kernels/vectors/vector_neon.h"
 
 namespace outrider::kernels {
 namespace {
 
-// Eight columns at a time, half of a tile: then the sums of eight rows take 16 registers, their
-// inputs 4 and the weights 4 more. An odd last row goes twice.
+// Eight columns (half a tile) at a time: the sums of eight rows take 16 registers, their inputs 4
+// and the weights 4 more. An odd last row is computed twice.
 struct I8mmDots {
   static constexpr int kMaxRows = 8;
   static constexpr int kFixedWayRows = kAnyRows;
@@ -17,11 +18,11 @@ struct I8mmDots {
 
   template <class Codes, int kParts, int R, class Inputs>
   static void dots(const std::byte* weights, const Inputs& inputs, Vector (&dots)[kParts][R]) {
-    static_assert(Codes::kSigned || Codes::kMost < 128);
+    static_assert(Codes::kSigned || Codes::kMax < 128);
     constexpr int kPairs = (R + 1) / 2;
     for (int part = 0; part < kParts; ++part) {
       for (int half = 0; half < 2; ++half) {
-        int32x4_t sums[kPairs][4];  // of columns 2 i and 2 i + 1, each with both rows of the pair
+        int32x4_t sums[kPairs][4];  // for columns 2 i and 2 i + 1, each with both rows of the pair
         multiply<Codes, kParts, R>(weights + half * (kRowBytes / 2), inputs, part, sums);
         for (int r = 0; r < R; ++r) {
           int off = 0;
@@ -47,7 +48,7 @@ struct I8mmDots {
     for (int pair = 0; pair < kPairs; ++pair) {
       for (int i = 0; i < 4; ++i) sums[pair][i] = vdupq_n_s32(0);
     }
-    // Eight elements of a column are a quad and the next one.
+    // Eight elements of a column are one quad and the next.
     constexpr int kEights = kGroup / 8 / kParts;
 #pragma GCC unroll 4
     for (int eight = part * kEights; eight < (part + 1) * kEights; ++eight) {

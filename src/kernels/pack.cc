@@ -1,4 +1,5 @@
-// Filling packed tiles; done once at load, so plain code for every table.
+// SPDX-License-Identifier: Apache-2.0
+// Fills packed tiles; called only while loading, so plain code serves all tables.
 #include <cstring>
 
 #include "kernels/formats/block_formats.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011), as many together as the
 // instruction set has 64-bit lanes, and their uniform numbers: those of sampling/counter_chance.h,
 // bit for bit (philox_test.cc compares them with a plain implementation).

@@ -1,4 +1,5 @@
-// Random numbers of every table against Philox4x32-10 as its paper writes it.
+// SPDX-License-Identifier: Apache-2.0
+// Compares random numbers of every table with Philox4x32-10 as in its paper.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -38,8 +39,8 @@ TEST(Philox, TheReferenceGivesTheAuthorsVectors) {
             (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// Every number of blocks around the vectors' own, high halves of all arguments, and an index that
-// runs over its end.
+// Every number of blocks around the vectors' length, high halves of all arguments, and an index
+// that wraps around.
 TEST(Philox, EveryTableGivesItsNumbers) {
   for (const KernelTable* table : compiled_tables()) {
     if (!is_supported(*table)) continue;

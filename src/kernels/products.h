@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products (GEMV and GEMM) over a vector type V and integer dot products Dots
 // (algorithms.h): y = x W^T for weights of every kind, in the order of additions that table.h
 // fixes.
@@ -11,7 +12,7 @@
 #include "kernels/formats/scales.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
-#include "kernels/vector_math.h"
+#include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 // Tiles that few rows process at a time, each a separate stream of weights. The hardware prefetcher
 // follows each stream, and several reach a higher bandwidth than one (one row over four streams:
 // 1.35 times the bytes a second).
-constexpr int kMostStreams = 4;
+constexpr int kMaxStreams = 4;
 
 // For any number of rows (kFixedWayRows of Dots, algorithms.h).
 constexpr int kAnyRows = 1 << 30;
@@ -30,7 +31,7 @@ constexpr int kAnyRows = 1 << 30;
 // would start again. With shares, tiles of 10 KB were 1.05 to 1.35 times as fast, long ones 1.05
 // times.)
 template <int kStreams, class Step>
-void walk_in_streams(const MatmulArgs& args, const Step& step) {
+void for_tiles_in_streams(const MatmulArgs& args, const Step& step) {
   const int apart = args.n_tiles / kStreams;
   for (int i = 0; i < apart; ++i) {
     step.template operator()<kStreams>(args.first_tile + i, apart);
@@ -65,10 +66,10 @@ struct FixedWayAhead {
 // hardware prefetcher runs ahead in all of them, and most prefetches find their line there. (16
 // rows of int8 over 1 GB, against one row's 33 ms: one stream 48 ms, two 44, four 40; eight 39, but
 // a short block has too few lines for so many.)
-class CallAhead {
+class PrefetchStreams {
  public:
   // Prefetches the share-th of n_shares of the n_bytes at `from`, in n_steps steps.
-  CallAhead(const std::byte* from, std::size_t n_bytes, int share, int n_shares, int n_steps)
+  PrefetchStreams(const std::byte* from, std::size_t n_bytes, int share, int n_shares, int n_steps)
       : n_steps_(n_steps) {
     const auto n_lines = static_cast<int>(n_bytes / kLineBytes);
     const int of_stream = (n_lines + kStreams - 1) / kStreams;
@@ -117,23 +118,23 @@ void store_tile(V value, const MatmulArgs& args, int row, int tile) {
   store_at(value, y, tile * kTileColumns, tile * kTileColumns + tile_columns(args, tile));
 }
 
-// Calls step.run<n_rows>(row), n_rows in 1..Most.
-template <int Most, class Step>
+// Calls step.run<n_rows>(row), n_rows in 1..Max.
+template <int Max, class Step>
 void run_rows(int n_rows, int row, const Step& step) {
-  if constexpr (Most > 1) {
-    if (n_rows < Most) return run_rows<Most - 1>(n_rows, row, step);
+  if constexpr (Max > 1) {
+    if (n_rows < Max) return run_rows<Max - 1>(n_rows, row, step);
   }
-  step.template run<Most>(row);
+  step.template run<Max>(row);
 }
 
-// Calls step.run<R>(row) over all rows in the fewest blocks of at most Most rows, whose heights
+// Calls step.run<R>(row) over all rows in the fewest blocks of at most Max rows, whose heights
 // differ by at most one: a short last block would read all weights for few rows.
-template <int Most, class Step>
+template <int Max, class Step>
 void for_row_blocks(int n_rows, const Step& step) {
   int row = 0;
-  for (int n_blocks = (n_rows + Most - 1) / Most; n_blocks > 0; --n_blocks) {
+  for (int n_blocks = (n_rows + Max - 1) / Max; n_blocks > 0; --n_blocks) {
     const int height = (n_rows - row + n_blocks - 1) / n_blocks;
-    run_rows<Most>(height, row, step);
+    run_rows<Max>(height, row, step);
     row += height;
   }
 }
@@ -208,7 +209,7 @@ struct PlainStreamStep {
   template <int R>
   void run(int row) const {
     constexpr int kStreams = R == 1 ? V::kOneRowTiles : tiles_together(V::kAccumulators / R, 2);
-    walk_in_streams<kStreams>(args, [&]<int T>(int tile, int apart) {
+    for_tiles_in_streams<kStreams>(args, [&]<int T>(int tile, int apart) {
       multiply_plain<V, Element, R, T>(args, tile, apart, row);
     });
   }
@@ -328,7 +329,7 @@ struct BlockInputs {
 // two.
 template <class Format>
 constexpr int exact_groups() {
-  const long long of_group = 32LL * Format::Codes::kMostSize * 127 * Format::Scales::kMostScale;
+  const long long of_group = 32LL * Format::Codes::kMaxSize * 127 * Format::Scales::kMaxScale;
   int n = 1;
   while (2 * n <= Format::kGroups && 2 * n * of_group < (1LL << 24)) n *= 2;
   return n;
@@ -443,11 +444,11 @@ struct StreamStep {
   const MatmulArgs& args;
   template <int R>
   void run(int row) const {
-    constexpr int kStreams = tiles_together(Dots::kMaxRows / R, kMostStreams);
+    constexpr int kStreams = tiles_together(Dots::kMaxRows / R, kMaxStreams);
     // One row reads at the memory's bandwidth. With more rows there is arithmetic between the
     // lines, so prefetches have more time.
     using Ahead = FixedWayAhead<R == 1 ? Dots::kOneRowAhead : kPrefetchBytes>;
-    walk_in_streams<kStreams>(args, [&]<int T>(int tile, int apart) {
+    for_tiles_in_streams<kStreams>(args, [&]<int T>(int tile, int apart) {
       multiply_quantized<V, Dots, Format, R, T>(args, tile, apart, row, Ahead{});
     });
   }
@@ -472,13 +473,13 @@ struct OneTileStep {
 // Few rows in streams, more of them tile by tile.
 template <class V, class Dots, class Format>
 void multiply_fixed_way_ahead(const MatmulArgs& args) {
-  constexpr int kMost = Dots::kFixedWayRows < Dots::kMaxRows ? Dots::kFixedWayRows : Dots::kMaxRows;
-  if (args.n_rows <= kMost) {
-    return for_row_blocks<kMost>(args.n_rows, StreamStep<V, Dots, Format>{args});
+  constexpr int kMax = Dots::kFixedWayRows < Dots::kMaxRows ? Dots::kFixedWayRows : Dots::kMaxRows;
+  if (args.n_rows <= kMax) {
+    return for_row_blocks<kMax>(args.n_rows, StreamStep<V, Dots, Format>{args});
   }
   if constexpr (Dots::kFixedWayRows > Dots::kMaxRows) {
     for (int tile = args.first_tile; tile < args.first_tile + args.n_tiles; ++tile) {
-      for_row_blocks<kMost>(args.n_rows, OneTileStep<V, Dots, Format>{args, tile});
+      for_row_blocks<kMax>(args.n_rows, OneTileStep<V, Dots, Format>{args, tile});
     }
   }
 }
@@ -500,11 +501,11 @@ struct BlockStep {
   // Prefetches the weights after those of the T tiles from tile + t on: as many bytes, or, if tiles
   // are short, their share of what follows all kTiles.
   template <int T>
-  CallAhead behind(int t, int row) const {
+  PrefetchStreams behind(int t, int row) const {
     const std::size_t tile_bytes = Format::tile_bytes(args.k);
     int begin = t;
     int n_tiles = T;
-    if (kTiles * tile_bytes <= kMostSharedBytes) {
+    if (kTiles * tile_bytes <= kMaxSharedBytes) {
       begin = 0;
       n_tiles = kTiles;
     }
@@ -512,19 +513,19 @@ struct BlockStep {
                        static_cast<std::size_t>(tile + begin + n_tiles) * tile_bytes;
     // The first rows prefetch for all others.
     const std::size_t n_bytes = row == 0 ? static_cast<std::size_t>(n_tiles) * tile_bytes : 0;
-    return CallAhead(from, n_bytes, (t - begin) / T, n_tiles / T, group_count(args.k));
+    return PrefetchStreams(from, n_bytes, (t - begin) / T, n_tiles / T, group_count(args.k));
   }
   // A part of the L2 cache that is small on every machine.
-  static constexpr std::size_t kMostSharedBytes = std::size_t{64} << 10;
+  static constexpr std::size_t kMaxSharedBytes = std::size_t{64} << 10;
 };
 
 template <class V, class Dots, class Format>
 void multiply_in_blocks(const MatmulArgs& args) {
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
-  for (; tile + kMostStreams <= end; tile += kMostStreams) {
+  for (; tile + kMaxStreams <= end; tile += kMaxStreams) {
     for_row_blocks<Dots::kMaxRows>(args.n_rows,
-                                   BlockStep<V, Dots, Format, kMostStreams>{args, tile});
+                                   BlockStep<V, Dots, Format, kMaxStreams>{args, tile});
   }
   for (; tile < end; ++tile) {
     for_row_blocks<Dots::kMaxRows>(args.n_rows, BlockStep<V, Dots, Format, 1>{args, tile});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on single rows over a vector type V (algorithms.h): quantisation and rounding of
 // inputs, norm, rotation, gate, caps, sums.
 #ifndef OUTRIDER_KERNELS_ROWS_H_
@@ -6,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
-#include "kernels/vector_math.h"
+#include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
 namespace {
@@ -161,7 +162,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, int n, f
 }
 
 template <class V>
-void rotate(float* x, const float* cosines, const float* sines, int half) {
+void apply_rope(float* x, const float* cosines, const float* sines, int half) {
   for (int i = 0; i < half; i += kLanes) {
     const V first = load_at<V>(x, i, half);
     const V second = load_at<V>(x + half, i, half);
@@ -314,7 +315,7 @@ template <class V, KvKind kind, class Use>
     }
     return 1.0F;
   } else {
-    std::int8_t rounded[kMostRoundedHeadDim];
+    std::int8_t rounded[kMaxRoundedHeadDim];
     float scale;
     round_to_int8<V>(x, head_dim, rounded, &scale);
     for (int dim = 0; dim < head_dim; ++dim) use(dim, rounded[dim]);

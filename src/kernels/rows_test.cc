@@ -1,5 +1,6 @@
-// The slots that work on single rows: every table against the scalar table bit by bit, and the
-// scalar table against what table.h says, in double.
+// SPDX-License-Identifier: Apache-2.0
+// The slots that work on single rows: compares every table with the scalar table bit by bit, and
+// the scalar table with table.h, in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,9 +15,9 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::awkward_floats;
-using test_support::near;
-using test_support::same_bits;
+using test::awkward_floats;
+using test::near;
+using test::same_bits;
 
 constexpr int kLengths[] = {1, 4, 12, 15, 16, 17, 31, 32, 33, 64, 172, 257};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -55,14 +56,15 @@ std::vector<std::vector<float>> rows_to_quantize() {
   rows.emplace_back(40, 3.8e-37F);  // just above
   rows.emplace_back(40, std::numeric_limits<float>::max());
   rows.emplace_back(40, std::numeric_limits<float>::lowest());
-  // The largest is 127, so that halves stay halves.
+  // The largest is 127, so halves remain halves.
   rows.push_back({127, 0.5F, 1.5F, 2.5F, 3.5F, -0.5F, -1.5F, -2.5F, 126.5F, -126.5F});
   std::vector<float> bad = awkward_floats(100, 1);
   bad[3] = kNan;
   bad[40] = kInfinity;
   bad[99] = -kInfinity;
   rows.push_back(bad);
-  // Groups are rounded sixteen at a time: as many, one more, and tainted beside groups of zeros.
+  // Groups are rounded sixteen at a time: exactly sixteen, one more, and tainted groups beside
+  // groups of zeros.
   for (const std::size_t n : {std::size_t{511}, std::size_t{512}, std::size_t{513}}) {
     std::vector<float> longer = awkward_floats(n, 7);
     rows.push_back(longer);
@@ -75,14 +77,14 @@ std::vector<std::vector<float>> rows_to_quantize() {
 }
 
 TEST(QuantizeRow, EveryTableGivesTheSameBits) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const std::vector<float>& row : rows_to_quantize()) {
       const Quantized expected(kScalarTable, row);
       const Quantized actual(*table, row);
       EXPECT_EQ(actual.q, expected.q) << name;
       EXPECT_EQ(actual.sums, expected.sums) << name;
       for (std::size_t i = 0; i < actual.scales.size(); ++i) {
-        // Infinite where sum * scale overflows, on every table.
+        // Infinite if sum * scale overflows, on every table.
         const float scaled = static_cast<float>(actual.sums[i]) * actual.scales[i];
         EXPECT_TRUE(std::isnan(scaled) ? std::isnan(actual.scaled_sums[i])
                                        : actual.scaled_sums[i] == scaled)
@@ -121,7 +123,7 @@ TEST(QuantizeRow, FollowsItsDefinition) {
       }
       EXPECT_EQ(actual.sums[group], sum);
       if (!finite) {
-        EXPECT_TRUE(std::isnan(actual.scales[group]));  // the products show what went in
+        EXPECT_TRUE(std::isnan(actual.scales[group]));  // NaN shows in the products
       } else {
         EXPECT_EQ(actual.scales[group], zero ? 0.0F : largest / 127.0F);
       }
@@ -147,13 +149,14 @@ TEST(RmsNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const double factor = 1 / std::sqrt(squares / n + double{1e-5F});
     for (std::size_t i = 0; i < length; ++i) {
       const double y = weight[i] * (x[i] * factor);
-      // n / 16 + 4 additions in the sum (its root halves them), six roundings around it. Where
-      // x * factor is subnormal its rounding is absolute, and the weight multiplies it.
+      // The sum has n / 16 + 4 additions (the root halves their error), and there are six roundings
+      // around it. If x * factor is subnormal, its rounding is absolute, and the weight multiplies
+      // it.
       const double tolerance =
           (n / 32.0 + 8) * 0x1p-24 * std::fabs(y) + 0x1p-149 * (1 + std::fabs(weight[i]));
       EXPECT_TRUE(near(expected[i], y, tolerance));
     }
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y(length);
       table->rms_norm(x.data(), weight.data(), n, 1e-5F, y.data());
       EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
@@ -168,7 +171,7 @@ TEST(LayerNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   for (const int n : kLengths) {
     for (const bool has_bias : {true, false}) {
       const auto length = static_cast<std::size_t>(n);
-      // A mean that is many deviations away from zero.
+      // The mean is many deviations away from zero.
       std::vector<float> x;
       for (std::size_t i = 0; i < length; ++i) {
         x.push_back(3 + std::sin(static_cast<float>(7 * i + length)));
@@ -187,14 +190,14 @@ TEST(LayerNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
         const double scaled = weight[i] * (x[i] - mean) * factor;
         const double y = scaled + (has_bias ? double{bias[i]} : 0.0);
         // n / 16 + 6 roundings of sums of numbers up to 4, in the mean; the deviation's relative
-        // error of as many halves of its last place, and some roundings around it.
+        // error of as many half units, and some roundings around it.
         const double of_mean = (n / 16.0 + 6) * 4 * 0x1p-24 * std::fabs(weight[i]) * factor;
         const double tolerance = of_mean * (1 + 4 * factor) +
                                  (n / 16.0 + 10) * 0x1p-24 * (std::fabs(scaled) + std::fabs(y)) +
                                  0x1p-148;
         EXPECT_TRUE(near(expected[i], y, tolerance)) << n << " " << i;
       }
-      for (const auto& [name, table] : test_support::runnable_tables()) {
+      for (const auto& [name, table] : test::runnable_tables()) {
         std::vector<float> y(length);
         table->layer_norm(x.data(), weight.data(), shift, n, 1e-5F, y.data());
         EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
@@ -206,7 +209,7 @@ TEST(LayerNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const std::vector<float> x = awkward_floats(static_cast<std::size_t>(n), 3);
     std::vector<float> expected(x.size());
     kScalarTable.layer_norm(x.data(), x.data(), x.data(), n, 1e-5F, expected.data());
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y(x.size());
       table->layer_norm(x.data(), x.data(), x.data(), n, 1e-5F, y.data());
       EXPECT_TRUE(same_bits(y, expected)) << name << " awkward, n " << n;
@@ -214,7 +217,7 @@ TEST(LayerNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   }
 }
 
-// Rows of one number have no deviation: what is left is the bias.
+// Rows of one repeated number have no deviation: the result is the bias.
 TEST(LayerNorm, OfARowOfOneNumberIsTheBias) {
   const std::vector<float> x(33, 0.1F);
   const std::vector<float> bias(33, 2.5F);
@@ -223,7 +226,7 @@ TEST(LayerNorm, OfARowOfOneNumberIsTheBias) {
   for (const float value : y) EXPECT_NEAR(value, 2.5F, 1e-5F);
 }
 
-TEST(Rotate, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+TEST(ApplyRope, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   for (const int half : kLengths) {
     const auto length = static_cast<std::size_t>(half);
     const std::vector<float> x = awkward_floats(2 * length + 5, static_cast<unsigned>(half));
@@ -234,18 +237,18 @@ TEST(Rotate, EveryTableGivesTheSameBitsAndDoubleAgrees) {
       sines.push_back(static_cast<float>(std::sin(i * 0.7)));
     }
     std::vector<float> expected = x;
-    kScalarTable.rotate(expected.data(), cosines.data(), sines.data(), half);
+    kScalarTable.apply_rope(expected.data(), cosines.data(), sines.data(), half);
     for (std::size_t i = 0; i < length; ++i) {
       const double a = x[i];
       const double b = x[i + length];
-      const double tolerance = test_support::product_tolerance(2, std::fabs(a) + std::fabs(b));
+      const double tolerance = test::product_tolerance(2, std::fabs(a) + std::fabs(b));
       EXPECT_TRUE(near(expected[i], a * cosines[i] - b * sines[i], tolerance));
       EXPECT_TRUE(near(expected[i + length], b * cosines[i] + a * sines[i], tolerance));
     }
     EXPECT_TRUE(std::equal(x.begin() + 2 * half, x.end(), expected.begin() + 2 * half));
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y = x;
-      table->rotate(y.data(), cosines.data(), sines.data(), half);
+      table->apply_rope(y.data(), cosines.data(), sines.data(), half);
       EXPECT_TRUE(same_bits(y, expected)) << name << " half " << half;
     }
   }
@@ -256,7 +259,7 @@ TEST(SiluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const auto length = static_cast<std::size_t>(n);
     std::vector<float> gate = awkward_floats(length, static_cast<unsigned>(n));
     if (n > 16) {
-      gate[1] = -90.0F;  // e^90 is infinite: the result is -0
+      gate[1] = -90.0F;  // e^90 overflows: the result is -0
       gate[2] = -88.0F;
       gate[3] = 1000.0F;
     }
@@ -264,13 +267,13 @@ TEST(SiluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     std::vector<float> expected(length);
     kScalarTable.silu_multiply(gate.data(), up.data(), n, expected.data());
     for (std::size_t i = 0; i < length; ++i) {
-      // e^-gate within 1 ulp, four more roundings, each at most 2^-23 relative. Below -88 the
-      // denominator overflows: the true value is then under 128 e^-88 of `up`.
+      // e^-gate within 1 ulp, and four more roundings, each at most 2^-23 relative. Below -88 the
+      // denominator overflows: the true value is then below 128 e^-88 of `up`.
       const double y = gate[i] / (1 + std::exp(-double{gate[i]})) * up[i];
       const double lost = gate[i] < -88 ? 128 * std::exp(-88.0) * std::fabs(up[i]) : 0;
       EXPECT_TRUE(near(expected[i], y, 5 * 0x1p-23 * std::fabs(y) + lost + 0x1p-148));
     }
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y = gate;
       table->silu_multiply(y.data(), up.data(), n, y.data());  // in place
       EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
@@ -278,8 +281,8 @@ TEST(SiluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   }
 }
 
-// A long sweep of the exponential within silu, so that its equality across tables does not rest on
-// a few hundred values.
+// A long sweep of the exponential within silu, so that its equality across tables is tested for
+// more than a few hundred values.
 TEST(SiluMultiply, SweepGivesTheSameBits) {
   std::vector<float> gate;
   for (int i = -120000; i <= 120000; ++i) gate.push_back(static_cast<float>(i) * 0x1p-10F);
@@ -287,14 +290,14 @@ TEST(SiluMultiply, SweepGivesTheSameBits) {
   const int n = static_cast<int>(gate.size());
   std::vector<float> expected(gate.size());
   kScalarTable.silu_multiply(gate.data(), up.data(), n, expected.data());
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<float> y(gate.size());
     table->silu_multiply(gate.data(), up.data(), n, y.data());
     EXPECT_TRUE(same_bits(y, expected)) << name;
   }
 }
 
-// Within both limits, at them and beyond; what is no number shows.
+// Within both limits, at them and beyond; NaN is passed on.
 TEST(ClampedSwishMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   constexpr float kLimit = 7;
   std::vector<float> gate;
@@ -314,15 +317,15 @@ TEST(ClampedSwishMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const double g = std::min(gate[i], kLimit);
     const double u = std::clamp(up[i], -kLimit, kLimit);
     const double y = g / (1 + std::exp(-1.702 * g)) * (u + 1);
-    // The exponent's argument errs by two roundings, which its size multiplies; five more behind
-    // it, and that of u + 1, which may cancel. Where e^(-1.702 g) overflows, the true value is
-    // under 128 e^-88 of the factors.
+    // The exponent's argument errs by two roundings, multiplied by its size; five more follow, and
+    // that of u + 1, which may cancel. If e^(-1.702 g) overflows, the true value is below 128 e^-88
+    // of the factors.
     const double relative = (6 + 2 * std::min(std::fabs(1.702 * g), 100.0)) * 0x1p-23;
     const double lost =
         std::fabs(g) * (1e-30 + 128 * std::exp(-88.0)) * std::fabs(u + 1) + 0x1p-24 * std::fabs(g);
     EXPECT_TRUE(near(expected[i], y, relative * std::fabs(y) + lost)) << g << " " << u;
   }
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<float> y = gate;
     table->clamped_swish_multiply(y.data(), up.data(), n, kLimit, y.data());  // in place
     EXPECT_TRUE(same_bits(y, expected)) << name;
@@ -334,7 +337,7 @@ TEST(ClampedSwishMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   }
 }
 
-// e^x is right to a unit in the last place, and quotient and product round once each.
+// e^x is accurate to a unit in the last place; quotient and product round once each.
 TEST(SigmoidMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   for (const int n : kLengths) {
     const auto size = static_cast<std::size_t>(n);
@@ -342,7 +345,7 @@ TEST(SigmoidMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const std::vector<float> up = awkward_floats(size, 4);
     std::vector<float> expected(size);
     kScalarTable.sigmoid_multiply(gate.data(), up.data(), n, expected.data());
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> out = up;
       table->sigmoid_multiply(gate.data(), out.data(), n, out.data());
       EXPECT_TRUE(same_bits(out, expected)) << name << " n " << n;
@@ -366,13 +369,13 @@ TEST(GeluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     const double x = gate[i];
     const double inner = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
     const double y = x * 0.5 * (1 + std::tanh(inner)) * up[i];
-    // Four roundings of the exponent's argument, which its size multiplies, and five more; tanh
-    // itself cancels near -1 by 2^-53 of 1; below e^-88 the denominator overflows.
+    // Four roundings of the exponent's argument, multiplied by its size, and five more. tanh itself
+    // cancels near -1 by 2^-53 of 1; below e^-88 the denominator overflows.
     const double relative = (5 + 4 * std::min(std::fabs(2 * inner), 100.0)) * 0x1p-23;
     const double lost = std::fabs(x) * (0x1p-52 + 128 * std::exp(-88.0));
     EXPECT_TRUE(near(expected[i], y, relative * std::fabs(y) + lost)) << x;
   }
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<float> y = gate;
     table->gelu_multiply(y.data(), up.data(), n, y.data());  // in place
     EXPECT_TRUE(same_bits(y, expected)) << name;
@@ -398,14 +401,14 @@ TEST(GeluErfMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
       EXPECT_EQ(expected[i], kInfinity);
       continue;
     }
-    // Twelve roundings. Where the tail is subnormal it is half of its last place off and a little
-    // more, which |x| multiplies; the result is rounded so, too.
+    // Twelve roundings. If the tail is subnormal it errs by a little more than half a unit in the
+    // last place, multiplied by |x|; the result has such a rounding as well.
     const double subnormal = (std::min(std::fabs(x), 15.0) + 2) * 0x1p-149;
     EXPECT_TRUE(near(expected[i], y, 12 * 0x1p-24 * std::fabs(y) + subnormal)) << x;
     if (std::fabs(y) > 0x1p-120) worst = std::max(worst, std::fabs(expected[i] / y - 1));
   }
   RecordProperty("worst_2^-24", std::to_string(worst * 0x1p24));
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     std::vector<float> y = gate;
     table->gelu_erf_multiply(y.data(), up.data(), n, y.data());  // in place
     EXPECT_TRUE(same_bits(y, expected)) << name;
@@ -425,13 +428,13 @@ TEST(SoftCap, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     kScalarTable.soft_cap(expected.data(), n, cap);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double y = cap * std::tanh(double{x[i]} / cap);
-      // Three roundings around tanh, which weakens those before it; that is within 3 ulp. Where
-      // x / cap is subnormal its rounding is absolute.
+      // Three roundings around tanh, which damps those before it; that is within 3 ulp. If x / cap
+      // is subnormal, its rounding is absolute.
       EXPECT_TRUE(near(expected[i], y, 9 * 0x1p-24 * std::fabs(y) + 0x1p-148 * (1 + double{cap})))
           << x[i] << " cap " << cap;
       EXPECT_LE(std::fabs(expected[i]), cap);
     }
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> y = x;
       table->soft_cap(y.data(), n, cap);
       EXPECT_TRUE(same_bits(y, expected)) << name << " cap " << cap;
@@ -440,7 +443,7 @@ TEST(SoftCap, EveryTableGivesTheSameBitsAndDoubleAgrees) {
 }
 
 TEST(SoftCap, BendsAnyNumberOfElementsAndNoMore) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const int n : kLengths) {
       std::vector<float> x(static_cast<std::size_t>(n) + 3, 1e6F);
       table->soft_cap(x.data(), n, 30.0F);
@@ -463,7 +466,7 @@ TEST(Add, EveryTableAddsElementwise) {
     const std::vector<float> y = awkward_floats(static_cast<std::size_t>(n) + 3, 2);
     std::vector<float> expected = x;
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) expected[i] += y[i];
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       std::vector<float> sum = x;
       table->add(sum.data(), y.data(), n);
       EXPECT_TRUE(same_bits(sum, expected)) << name << " n " << n;

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table for any machine, and the reference that the others must equal bit for bit.
 #include "kernels/algorithms.h"
-#include "kernels/vector_scalar.h"
+#include "kernels/vectors/vector_scalar.h"
 
 namespace outrider::kernels {
 namespace {
 
-// One byte, as formats/codes.h wants vectors of them.
+// One byte, as a vector for formats/codes.h.
 struct Byte {
   unsigned value;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of one instruction set, as a table of plain functions over raw pointers.
 //
 // Every algorithm is written once (algorithms.h) over a vector of 16 floats and compiled once per
@@ -39,8 +40,8 @@ inline constexpr int kSplitKeys = 1024;
 static_assert(kSplitKeys % kChunkKeys == 0);
 constexpr int splits_of(int n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
 
-inline constexpr int kMostAttendRows = 16;    // tokens of one call of attend
-inline constexpr int kMostAttendQueries = 8;  // query heads processed together
+inline constexpr int kMaxAttendRows = 16;    // tokens of one call of attend
+inline constexpr int kMaxAttendQueries = 8;  // query heads processed together
 
 // The form of a packed matrix's weights: plain floats, floats rounded on request (int8, int4), and
 // GGUF's quantised blocks as stored (formats/block_formats.h).
@@ -75,7 +76,7 @@ enum class KvKind : int { f32, bf16, int8 };
 inline constexpr int kKvKinds = 3;
 // Limit for heads whose numbers are rounded first: int8, stored and read, and attend_bf16_pairs.
 // DeepSeek's latent attention has this width: a latent of 512 elements and 64 rotated ones.
-inline constexpr int kMostRoundedHeadDim = 576;
+inline constexpr int kMaxRoundedHeadDim = 576;
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
 
@@ -121,9 +122,9 @@ struct QuantizedBlocks {
 // (formats/scales.h). f16 are bits. int8: w = scale * q; int4: w = scale * q + minimum.
 struct RowNumbers {
   const std::uint16_t* scales;       // f16: of each group, or of each block of 8 groups
-  const std::uint16_t* minimums;     // f16: likewise
+  const std::uint16_t* minimums;     // f16: as scales
   const std::int8_t* sub_scales;     // of each group, or of each half
-  const std::uint8_t* sub_minimums;  // likewise
+  const std::uint8_t* sub_minimums;  // as sub_scales
   const float* f32_scales;           // of each group
 };
 
@@ -180,8 +181,8 @@ struct AttendRow {
   AttendState* states;   // (n_queries), out
   int n_keys;            // more than there are before the split
   int first_key;         // keys before it have weight 0 and are not read; below n_keys
-  int n_in_place;        // positions below it, at most n_keys, are slots of the same number
-  const int* slots;      // (n_keys - n_in_place): the slots of the others
+  int n_contiguous;      // positions below it, at most n_keys, are slots of the same number
+  const int* slots;      // (n_keys - n_contiguous): the slots of the others
   // (n_queries), rows bias_stride apart: added to the query's score of the key at that position;
   // null: no bias. Given for all rows of a call or for none.
   const float* bias = nullptr;
@@ -191,7 +192,7 @@ struct AttendRow {
 // over the positions of one split. Whole chunks that all of them have in place are read once.
 struct AttendArgs {
   const AttendRow* rows;  // (n_rows)
-  int n_rows;             // at least 1, at most kMostAttendRows
+  int n_rows;             // at least 1, at most kMaxAttendRows
   int n_queries;
   std::size_t query_stride;
   std::size_t out_stride;
@@ -200,12 +201,12 @@ struct AttendArgs {
   float scale;                  // usually 1 / sqrt(head_dim)
   float softcap = 0;            // scores become softcap * tanh(score / softcap); 0: no cap
   std::size_t bias_stride = 0;  // of AttendRow::bias, which is added before the cap
-  const void* const* chunks;  // of each kChunkKeys slots, an address: as many as the longest row's
-                              // positions take, wherever they stand
+  const void* const* chunks;  // the address of each kChunkKeys slots: as many as the longest row's
+                              // positions take
   std::size_t keys_at;        // bytes from there to the head's block of keys (kv_layout.h)
   std::size_t values_at;      // and to that of values
-  void* room;  // for two such blocks, on a cache line, the caller's own; null where every row has
-               // all its keys in place and values of their own
+  void* scratch;  // for two such blocks, on a cache line, the caller's own; null where every row
+                  // has all its keys in place and values of their own
   // Above 0: the first values_in_keys elements of a key are also its value, rounded as the key is
   // (a key of int8 has one scale for both). There are no blocks of values then, and values_at is
   // not read.
@@ -292,7 +293,7 @@ struct KernelTable {
 
   // Rotates the pairs (x[i], x[i + half]), i < half, by the angle with the given cosine and sine
   // (half each); elements from 2 * half on are unchanged. In place.
-  void (*rotate)(float* x, const float* cosines, const float* sines, int half);
+  void (*apply_rope)(float* x, const float* cosines, const float* sines, int half);
 
   // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. out may be gate or up.
   void (*silu_multiply)(const float* gate, const float* up, int n, float* out);
@@ -336,7 +337,7 @@ struct KernelTable {
 
   // Stores one head's keys (or values) of a token, x (head_dim), at the token's place in a block
   // (kv_layout.h). bf16: to nearest even, as base/float16.h. int8: bytes and a scale, for heads of
-  // at most kMostRoundedHeadDim, as quantize_row does with a group: largest = max|x|, scale =
+  // at most kMaxRoundedHeadDim, as quantize_row does with a group: largest = max|x|, scale =
   // largest / 127, q = round-half-even(x * (127 / largest)), all zero when largest is 0 or 127 /
   // largest overflows; an infinity or a NaN makes the bytes zero and the scale NaN.
   void (*store_key[kKvKinds])(const float* x, int head_dim, std::byte* block, int token);
@@ -347,7 +348,7 @@ struct KernelTable {
   //
   // f32, bf16: the products of a score are added in the order of dims, and those of a chunk's sum
   // in the order of tokens. Each addition is one fused multiply-add. int8, heads of at most
-  // kMostRoundedHeadDim: a query, and a chunk's weights times the scales of their values, are
+  // kMaxRoundedHeadDim: a query, and a chunk's weights times the scales of their values, are
   // rounded to integers. The largest in size becomes 127 * 128 (all are zero when 127 * 128 /
   // largest overflows). Scores and a chunk's sums are exact integers, rounded to float once and
   // multiplied by the scales.
@@ -356,7 +357,7 @@ struct KernelTable {
   // soft cap such scores become -softcap, with a weight above 0.
   void (*attend[kKvKinds])(const AttendArgs& args);
 
-  // The same for bf16, for passes with bf16 weights and heads of at most kMostRoundedHeadDim, with
+  // The same for bf16, for passes with bf16 weights and heads of at most kMaxRoundedHeadDim, with
   // bf16 products: queries are rounded to bf16, and so are weights, before they are summed. Null if
   // there is no round_row.
   void (*attend_bf16_pairs)(const AttendArgs& args);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables and the shared packing functions, for code that assembles tables (the
 // per-instruction-set files and dispatch.cc) and for tests of variants that dispatch.h does not
 // list. All other code uses dispatch.h.

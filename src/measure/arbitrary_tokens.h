@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arbitrary tokens: the cost of a pass does not depend on them.
 #ifndef OUTRIDER_MEASURE_ARBITRARY_TOKENS_H_
 #define OUTRIDER_MEASURE_ARBITRARY_TOKENS_H_

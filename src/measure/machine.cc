@@ -1,4 +1,5 @@
-// Says which machine this is.
+// SPDX-License-Identifier: Apache-2.0
+// Describes this machine.
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/utsname.h>
@@ -12,7 +13,7 @@
 namespace outrider {
 namespace {
 
-// "model name : Intel(R) Xeon(R)" of the first processor; empty where the system does not say.
+// "model name : Intel(R) Xeon(R)" of the first processor; empty if the system does not report it.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   std::string line;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/pass_costs.h"
 
 #include <fmt/format.h>
@@ -17,26 +18,26 @@
 #include "model/language_model.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-static_assert(kMostPassRows == kMostDraftNodes + 1, "the widest draft and its root");
+static_assert(kMaxPassRows == kMaxDraftNodes + 1, "the widest draft and its root");
 
 constexpr const char* kOperation = "measure passes";
 
-// A round repeats a pass until this much time is gone: waking a team and reading the clock, some
-// ten microseconds, are then a thousandth of what is measured, however small the model.
+// A sample repeats a pass until this time has passed. Waking a team and reading the clock, some ten
+// microseconds, are then a thousandth of it, however small the model.
 constexpr double kShortestSample_seconds = 0.05;
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-// Passes of one width behind a context that stays.
+// Passes of one width after a fixed context.
 class TreePass {
  public:
   TreePass(LanguageModel& model, Sequence& sequence, int n_rows, PassNodes nodes)
@@ -59,7 +60,7 @@ class TreePass {
     return seconds_between(begin, end);
   }
 
-  // Of the last pass; the same in all of one width, whose tokens and context stay.
+  // In the last pass; constant for a width, whose tokens and context are fixed.
   double experts() const { return output_.experts_a_layer; }
 
   double sample() {
@@ -74,17 +75,17 @@ class TreePass {
   Sequence* sequence_;
   std::vector<TokenId> tokens_;
   std::vector<int> parents_;
-  ForwardOutput output_;  // each width its own, so that no pass pays for making room
+  ForwardOutput output_;  // one per width, so that no timed pass allocates
 };
 
-// A prompt from nothing to the logits of its last token.
+// Seconds from an empty sequence to the logits of the prompt's last token.
 double prefill_seconds(LanguageModel& model, std::span<const TokenId> tokens,
                        ForwardOutput& output) {
   const std::vector<TokenId> encoder_tokens = any_encoder_tokens(model.config());
   const std::unique_ptr<Sequence> sequence = model.open({.encoder_tokens = encoder_tokens});
-  // What generation does, but for the last token, which there roots the first round.
+  // As in generation, except for the last token, which would be the first round's root.
   const std::size_t n_last = (tokens.size() - 1) % kPrefillRows + 1;
-  model.encode(*sequence);  // the prompt here is the decoder's
+  model.encode(*sequence);  // this prompt goes to the decoder
   const auto begin = Clock::now();
   prefill(model, *sequence, tokens.first(tokens.size() - n_last), output);
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens.last(n_last), .parents = {}};
@@ -134,8 +135,8 @@ void check_passes(const PassOptions& options) {
   if (options.rows.empty()) throw UsageError(kOperation, "rows", "at least one number", "none");
   int before = 0;
   for (const int n_rows : options.rows) {
-    if (n_rows < 1 || n_rows > kMostPassRows) {
-      fail("rows", fmt::format("numbers from 1 to {}", kMostPassRows), n_rows);
+    if (n_rows < 1 || n_rows > kMaxPassRows) {
+      fail("rows", fmt::format("numbers from 1 to {}", kMaxPassRows), n_rows);
     }
     if (n_rows <= before) {
       fail("rows", fmt::format("ascending numbers, more than {} next", before), n_rows);
@@ -166,7 +167,7 @@ PassCosts measure_passes(const Model& model, const PassOptions& options) {
 
   LanguageModel& language_model = model.language_model();
   const std::size_t n_prefill = options.prefill > 0 ? 1 : 0;
-  // The memory, one pass of every kind to warm up, then the rounds.
+  // Steps: the memory, one warm-up pass of every kind, then the rounds.
   const std::size_t n_steps =
       1 + (samples.rows.size() + n_prefill) * (static_cast<std::size_t>(options.rounds) + 1);
   std::size_t n_done = 0;
@@ -208,8 +209,8 @@ PassCosts measure_passes(const Model& model, const PassOptions& options) {
     const std::string prefix = fmt::format("round {} of {}, ", round, options.rounds);
     for (std::size_t index = 0; index < passes.size(); ++index) {
       report(prefix + name_of(samples.rows[index]));
-      // Before every width: a read is short, and the roof deserves as many looks as what stands
-      // under it. It also leaves every width the same caches.
+      // Before every width: a read is short, and the bandwidth should be sampled as often as the
+      // passes that it bounds. It also leaves the same cache contents for every width.
       samples.one_stream.push_back(read.bytes_per_second(StreamRead::Streams::one));
       samples.bandwidth.push_back(read.bytes_per_second());
       samples.seconds[index].push_back(passes[index].sample());

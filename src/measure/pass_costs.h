@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the costs of passes from the samples of a measurement.
 #ifndef OUTRIDER_MEASURE_PASS_COSTS_H_
 #define OUTRIDER_MEASURE_PASS_COSTS_H_

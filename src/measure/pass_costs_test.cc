@@ -1,4 +1,5 @@
-// Figures of passes: the arithmetic on made-up times, and the measurement on a tiny model, whose
+// SPDX-License-Identifier: Apache-2.0
+// Figures of passes: the arithmetic with made-up times, and the measurement on a tiny model, whose
 // times mean nothing.
 #include "measure/pass_costs.h"
 
@@ -17,8 +18,8 @@
 #include "measure/arbitrary_tokens.h"
 #include "measure/spread.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider {
 namespace {
@@ -103,15 +104,15 @@ TEST(PassCosts, RefuseWhatCannotBeMeant) {
 class MeasurePasses : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     model_ = Model::load(folder_.path() / "target", {.threads = 2});
   }
-  // The smallest there is.
+  // The smallest possible measurement.
   static PassOptions quick() {
     return {.rows = {2, 5}, .rounds = 1, .read_bytes = std::int64_t{1} << 20};
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> model_;
 };
 

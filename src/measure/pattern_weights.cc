@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/pattern_weights.h"
 
 #include <cstddef>
@@ -13,7 +14,7 @@ PatternWeights::PatternWeights(WeightKind kind, std::int64_t n_rows, std::int64_
   std::vector<float> values(static_cast<std::size_t>(kTileRows * k));
   std::uint32_t state = 1;
   for (float& value : values) {
-    // Numerical Recipes' generator: any that gives no subnormals will do.
+    // Numerical Recipes' generator; any that gives no subnormals would do.
     state = state * 1664525U + 1013904223U;
     value = static_cast<float>(state >> 8) * 0x1p-24F - 0.5F;
   }
@@ -21,7 +22,7 @@ PatternWeights::PatternWeights(WeightKind kind, std::int64_t n_rows, std::int64_
     quantize_weights(values, kTileRows, k, kind, rows_);
     return;
   }
-  // Formats of files: as many numbers of every sort as any of them has.
+  // File formats: the maximum of every kind of number that any of them has.
   const auto n_numbers = static_cast<std::size_t>(kTileRows * ((k + 15) / 16));
   for (const float value : values) rows_.codes.push_back(value < 0 ? 1 : 2);
   rows_.scales.assign(n_numbers, to_f16(0.01F).bits);

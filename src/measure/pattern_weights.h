@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Synthetic weights of any kind and shape that are cheap to make, for timing products: their time
 // does not depend on the values.
 #ifndef OUTRIDER_MEASURE_PATTERN_WEIGHTS_H_

@@ -1,4 +1,5 @@
-// Weights that cost nothing to make are weights: every table packs and multiplies every kind.
+// SPDX-License-Identifier: Apache-2.0
+// Cheaply generated weights are valid: every table packs and multiplies every format.
 #include "measure/pattern_weights.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 namespace outrider {
 namespace {
 
-// Not whole tiles of outputs, and two blocks of the longest formats.
+// Not a multiple of tiles, and two blocks of the longest formats.
 constexpr int kColumns = 37;
 constexpr int kDepth = 512;
 
@@ -24,7 +25,7 @@ std::vector<float> product(const Matrix& matrix, const KernelTable& table, int n
   x.resize(n_rows, kDepth, matrix.reads());
   for (int row = 0; row < n_rows; ++row) {
     for (int i = 0; i < kDepth; ++i) x.row(row)[i] = static_cast<float>((i * 7 + row) % 31) - 10;
-    x.finish_row(table, row);
+    x.quantize_row(table, row);
   }
   std::vector<float> y(static_cast<std::size_t>(n_rows) * kColumns, std::nanf(""));
   run_team(1, [&](const Team& team) { matrix.multiply(team, x, y.data(), kColumns); });
@@ -32,13 +33,13 @@ std::vector<float> product(const Matrix& matrix, const KernelTable& table, int n
 }
 
 TEST(PatternWeights, AreWeightsOfEveryKind) {
-  // Vectors multiply few rows, matrix units many (src/kernels/amx.cc).
+  // Few rows use vectors, many use matrix units (src/kernels/amx.cc).
   for (const int n_rows : {1, 5, 9, 17}) {
     for (int kind = 0; kind < kernels::kWeightKinds; ++kind) {
       const auto weights = static_cast<WeightKind>(kind);
       const PatternWeights reader(weights, kColumns, kDepth);
       std::vector<float> first;
-      for (const test_support::NamedTable& named : test_support::runnable_tables()) {
+      for (const test::NamedTable& named : test::runnable_tables()) {
         const std::string what = kernels::name_of(weights) + (" with " + named.name);
         const Matrix matrix = Matrix::pack(reader, *named.table, 1);
         const std::vector<float> y = product(matrix, *named.table, n_rows);
@@ -46,11 +47,11 @@ TEST(PatternWeights, AreWeightsOfEveryKind) {
           ASSERT_TRUE(std::isfinite(value)) << what;
           ASSERT_NE(value, 0) << what;
         }
-        // Weights of one value would be no test of a product.
+        // Weights that are all equal would not test a product.
         EXPECT_NE(std::count(y.begin(), y.begin() + kColumns, y.front()), kColumns) << what;
         if (weights <= WeightKind::bf16) continue;
         if (first.empty()) first = y;
-        EXPECT_TRUE(test_support::same_bits(y, first)) << what << ", " << n_rows << " rows";
+        EXPECT_TRUE(test::same_bits(y, first)) << what << ", " << n_rows << " rows";
       }
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/simulated_acceptance.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/make_tree_shape.h"
+#include "engine/drafting/make_tree_shape.h"
 #include "engine/speculation.h"
 #include "measure/arbitrary_tokens.h"
 #include "measure/simulated_drafter.h"
@@ -18,7 +19,7 @@
 #include "outrider/measure.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
-#include "speculate/drafter_registry.h"
+#include "speculate/registry/drafter_registry.h"
 
 namespace outrider {
 namespace {
@@ -27,22 +28,23 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kOperation = "simulate acceptance";
 
-// Enough rounds for buffers to have grown, weights to be in memory and threads to be awake.
+// Tokens of a warm-up text: enough rounds for buffers to grow, weights to be loaded and threads to
+// be awake.
 constexpr int kWarmUp_tokens = 16;
 
-// One text, decoded to its last token.
+// One decoded text.
 struct DecodedText {
-  std::vector<TokenId> ids;  // generated ones
+  std::vector<TokenId> ids;  // the generated ones
   StreamCounts counts;
   std::int64_t drafter_passes = 0;
-  double seconds = 0;  // without the prompt
-  RoundTimes times;    // part of it
+  double seconds = 0;  // of decoding, without the prompt
+  RoundTimes times;    // included in it
 };
 
-// A way to decode one prompt, again and again.
+// A way of decoding one prompt, repeatedly: with a drafter and a shape of drafts, or without.
 class Way {
  public:
-  // drafter: null for plain decoding. All outlive it.
+  // drafter: null for plain decoding. All must outlive it.
   Way(const Model& model, Drafter* drafter, const Speculation& speculation,
       std::shared_ptr<const TreeShape> shape)
       : model_(&model),
@@ -50,7 +52,9 @@ class Way {
         decoder_(model.language_model(), drafter, *speculation.acceptance, std::move(shape),
                  speculation.stop.get()) {}
 
-  // `between` is called before every round.
+  // Decodes max_tokens tokens at temperature 0; end tokens do not end the text. `between` is called
+  // before every pass of the prompt and every round; what it throws ends the decoding. Throws Error
+  // for a NaN logit.
   DecodedText decode(std::span<const TokenId> prompt, int max_tokens,
                      const std::function<void()>& between) {
     CounterChance chance(0);  // nothing is drawn at temperature 0
@@ -63,7 +67,7 @@ class Way {
     } end{decoder_, stream};
     decoder_.begin(stream, [&between] {
       between();
-      return false;
+      return false;  // not cancelled
     });
 
     DecodedText text;
@@ -73,7 +77,7 @@ class Way {
       if (std::isnan(at.views.logits(committed.logits_node).at(committed.id))) {
         throw Error(kOperation, "logits", "numbers", "NaN (the model's weights may be broken)");
       }
-      return false;
+      return false;  // the text goes on to max_total
     };
     RoundHooks hooks;
     hooks.before = [&between](std::span<Stream* const>) { between(); };
@@ -100,7 +104,8 @@ class Way {
   SequenceId next_id_ = 0;
 };
 
-// What one way gave, a value a round.
+// The results of one way, one value per round of the measurement, in seconds. The last three are
+// means over the passes of a text.
 struct WaySamples {
   std::vector<double> seconds;
   std::vector<double> target_pass;
@@ -118,6 +123,7 @@ struct WaySamples {
   }
 };
 
+// Every text of a way has the same counts, so the last one's remain.
 void count(const DecodedText& text, SimulatedTree& result) {
   result.target_passes = text.counts.target_passes;
   result.drafter_passes = text.drafter_passes;
@@ -144,7 +150,7 @@ void check_simulation(const SpeculationOptions& drafter, const SimulationOptions
   const auto require = [](bool holds, const char* what, const std::string& expected, auto got) {
     if (!holds) throw UsageError(kOperation, what, expected, fmt::format("{}", got));
   };
-  // Written so that NaN fails.
+  // Written so that NaN is refused.
   require(options.acceptance >= 0 && options.acceptance <= 1, "acceptance",
           "a probability from 0 to 1", options.acceptance);
   require(options.max_tokens >= 2, "max_tokens", "2 or more", options.max_tokens);
@@ -173,7 +179,7 @@ Simulation simulate_acceptance(const Model& target, const SpeculationOptions& dr
   }
 
   const std::size_t n_ways = 1 + options.trees.size();
-  // One text of every way to warm up, then the rounds.
+  // One warm-up text for every way, then the rounds.
   const double n_texts = static_cast<double>(n_ways) * (options.rounds + 1);
   double n_done = 0;
   std::string step;
@@ -216,7 +222,7 @@ Simulation simulate_acceptance(const Model& target, const SpeculationOptions& dr
     const std::string prefix = fmt::format("round {} of {}, ", round, options.rounds);
     begin_step(prefix + "plain");
     const DecodedText again = plain_way.decode(prompt, options.max_tokens, between);
-    require_plain_text(again.ids, plain_ids, "nothing");
+    require_plain_text(again.ids, plain_ids, "nothing");  // without a drafter
     plain_samples.add(again);
     ++n_done;
     for (std::size_t index = 0; index < ways.size(); ++index) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A check of the simulation.
 #ifndef OUTRIDER_MEASURE_SIMULATED_ACCEPTANCE_H_
 #define OUTRIDER_MEASURE_SIMULATED_ACCEPTANCE_H_

@@ -1,5 +1,6 @@
-// Simulated acceptance on the tiny pair: the text is plain decoding's, the acceptance the one asked
-// for, and the drafter's passes are run. Times mean nothing here.
+// SPDX-License-Identifier: Apache-2.0
+// Simulated acceptance on the tiny pair: the text is plain decoding's, the acceptance is as
+// requested, and the drafter's passes are run. Times mean nothing here.
 #include "measure/simulated_acceptance.h"
 
 #include <gmock/gmock.h>
@@ -16,8 +17,8 @@
 #include "measure/simulated_drafter.h"
 #include "outrider/error.h"
 #include "outrider/measure.h"
+#include "tests/support/models/tiny_pair.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_pair.h"
 
 namespace outrider {
 namespace {
@@ -36,7 +37,7 @@ std::string error_of(const std::function<void()>& action) {
 class SimulateAcceptance : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::write_tiny_pair(folder_.path());
+    test::write_tiny_pair(folder_.path());
     target_ = Model::load(folder_.path() / "target", {.threads = 1});
     drafter_ = {.drafter = "model:" + (folder_.path() / "draft").string(),
                 .drafter_options = {.threads = 1}};
@@ -45,7 +46,7 @@ class SimulateAcceptance : public ::testing::Test {
     return simulate_acceptance(*target_, drafter_, options);
   }
 
-  testing::TemporaryDirectory folder_;
+  test::TemporaryDirectory folder_;
   std::shared_ptr<const Model> target_;
   SpeculationOptions drafter_;
 };
@@ -62,20 +63,21 @@ TEST_F(SimulateAcceptance, IsTheOneAskedForWithEveryPassRun) {
   EXPECT_GT(simulation.plain_seconds.least, 0);
   for (const SimulatedTree& tree : simulation.trees) {
     EXPECT_EQ(tree.emitted, n_tokens);
-    // Every drafted token is a pass of the drafter.
+    // Every drafted token takes a pass of the drafter.
     EXPECT_EQ(tree.drafter_passes, tree.drafted);
     EXPECT_GT(tree.drafter_pass_seconds, 0);
     EXPECT_GT(tree.target_pass_seconds, 0);
     EXPECT_EQ(tree.speedup, simulation.plain_seconds.median / tree.seconds.median);
-    // Judged tokens stand independently of each other. Four standard deviations.
+    // Judged tokens are accepted independently. Four standard deviations.
     const auto n_judged = static_cast<double>(tree.accepted + tree.rejected);
     EXPECT_NEAR(tree.judged_acceptance(), acceptance,
                 4 * std::sqrt(acceptance * (1 - acceptance) / n_judged));
     EXPECT_LE(tree.acceptance_rate(), tree.judged_acceptance());
   }
   EXPECT_EQ(simulation.trees[0].tree, "chain:length=1");
-  // (1 - a^(K + 1)) / (1 - a) tokens a pass are expected (Leviathan et al. 2023, equation 1), of at
-  // most K + 1. A pass's number has a standard deviation below (K + 1) / 2; four of its mean's.
+  // The expected tokens per pass are (1 - a^(K + 1)) / (1 - a) (Leviathan et al. 2023, equation 1),
+  // at most K + 1. A pass's number has a standard deviation below (K + 1) / 2; the tolerance is
+  // four of the mean's.
   for (const int length : {1, 4}) {
     const SimulatedTree& tree = simulation.trees[length == 1 ? 0 : 1];
     const double expected = (1 - std::pow(acceptance, length + 1)) / (1 - acceptance);
@@ -88,7 +90,7 @@ TEST_F(SimulateAcceptance, TakesTheExtremes) {
   const Simulation right =
       simulate({.acceptance = 1, .trees = {"chain:length=3"}, .max_tokens = 41, .rounds = 1});
   EXPECT_EQ(right.trees[0].judged_acceptance(), 1);
-  EXPECT_EQ(right.trees[0].target_passes, 11);  // ten of four tokens, one of the last
+  EXPECT_EQ(right.trees[0].target_passes, 11);  // ten passes of four tokens, and one for the last
   const Simulation wrong =
       simulate({.acceptance = 0, .trees = {"chain:length=3"}, .max_tokens = 41, .rounds = 1});
   EXPECT_EQ(wrong.trees[0].judged_acceptance(), 0);
@@ -177,7 +179,7 @@ class TwoTokens final : public Drafter {
 
 class SimulatedDraft : public ::testing::Test {
  protected:
-  // Drafts behind the first two tokens of the text.
+  // Drafts after the first two tokens of the text.
   void propose(SimulatedDrafter& drafter) {
     drafter.begin(context_);
     tree_.reset(context_.tokens.back(), static_cast<std::int64_t>(context_.tokens.size()));
@@ -200,7 +202,7 @@ TEST_F(SimulatedDraft, IsTheTextBeforeTheTargetSaysIt) {
   EXPECT_EQ(tree_.node(1).token, 12);
   EXPECT_EQ(tree_.node(2).token, 13);
   EXPECT_TRUE(tree_.is_chain());
-  // The inner drafter is told of its own draft.
+  // The inner drafter is told about its own draft.
   const RoundResult result{.context = &context_, .tree = &tree_};
   drafter.observe({&result, 1});
   EXPECT_EQ(inner.seen, std::vector<TokenId>{1});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/simulated_drafter.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A drafter with the cost of another one and a given acceptance rate.
 #ifndef OUTRIDER_MEASURE_SIMULATED_DRAFTER_H_
 #define OUTRIDER_MEASURE_SIMULATED_DRAFTER_H_

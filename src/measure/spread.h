@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The spread of a measurement's rounds.
 #ifndef OUTRIDER_MEASURE_SPREAD_H_
 #define OUTRIDER_MEASURE_SPREAD_H_

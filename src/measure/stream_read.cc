@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/stream_read.h"
 
 #include <fmt/format.h>
@@ -13,18 +14,18 @@
 namespace outrider {
 namespace {
 
-// Large pages, as packed weights have them: without, translation is what is timed.
+// Huge pages, as for packed weights: otherwise address translation would be timed.
 constexpr std::size_t kPage_bytes = std::size_t{2} << 20;
-// Sixteen sums are eight registers on any x86: enough to keep up with the memory, few enough not to
-// spill, which would time the stack instead. They are two cache lines.
+// Sixteen sums take eight registers on any x86: enough to keep up with the memory, few enough not
+// to spill, which would time the stack. They are two cache lines.
 constexpr int kSums = 16;
 constexpr int kLineWords = 8;
-// About as far ahead as the products call for a single stream.
+// About the prefetch distance of products with a single stream.
 constexpr std::size_t kAheadWords = 4096 / sizeof(std::uint64_t);
-// What a thread takes at least: a large page, so that its streams are long.
-constexpr std::int64_t kLeastBlocks = kPage_bytes / sizeof(std::uint64_t) / kSums;
+// The least part of a thread: a huge page, so that its streams are long.
+constexpr std::int64_t kMinBlocks = kPage_bytes / sizeof(std::uint64_t) / kSums;
 
-// The sum of n_blocks blocks of kSums words, kStreams parts of them side by side.
+// The sum of n_blocks blocks of kSums words, read as kStreams parallel parts.
 template <int kStreams>
 std::uint64_t read_blocks(const std::uint64_t* words, std::int64_t n_blocks) {
   std::uint64_t sums[kSums] = {};
@@ -34,8 +35,8 @@ std::uint64_t read_blocks(const std::uint64_t* words, std::int64_t n_blocks) {
     for (int i = 0; i < kSums; ++i) sums[i] += block[i];
   };
   std::int64_t per_stream = n_blocks / kStreams;
-  // Odd, so that the streams never meet in the same sets of the first cache: some processors then
-  // read all four at a third of the speed of one.
+  // Odd, so that streams never share sets of L1: some processors would read all four at a third of
+  // the speed of one.
   if (kStreams > 1 && per_stream > 0) per_stream = (per_stream - 1) | 1;
   for (std::int64_t block = 0; block < per_stream; ++block) {
     for (int stream = 0; stream < kStreams; ++stream) {
@@ -74,13 +75,15 @@ std::uint64_t StreamRead::run(Streams streams) const {
   std::atomic<std::uint64_t> total{0};
   run_team(n_threads_, [words, n_words, streams, &total](const Team& team) {
     std::uint64_t sum = 0;
-    // Dealt out as products are: a thread whose core others use, too, does not hold up the rest.
-    team.deal(n_words / kSums, kLeastBlocks, [words, streams, &sum](const Range& part) {
-      const std::uint64_t* begin = words + part.begin * kSums;
-      const std::int64_t n_blocks = part.end - part.begin;
-      sum += streams == Streams::one ? read_blocks<1>(begin, n_blocks)
-                                     : read_blocks<4>(begin, n_blocks);
-    });
+    // Divided dynamically, as for products: a thread whose core other programs use does not delay
+    // the rest.
+    team.parallel_for_dynamic(n_words / kSums, kMinBlocks,
+                              [words, streams, &sum](const Range& part) {
+                                const std::uint64_t* begin = words + part.begin * kSums;
+                                const std::int64_t n_blocks = part.end - part.begin;
+                                sum += streams == Streams::one ? read_blocks<1>(begin, n_blocks)
+                                                               : read_blocks<4>(begin, n_blocks);
+                              });
     total += sum;
   });
   return total;
@@ -90,7 +93,7 @@ double StreamRead::bytes_per_second(Streams streams) const {
   const auto begin = std::chrono::steady_clock::now();
   const std::uint64_t total = run(streams);
   const auto end = std::chrono::steady_clock::now();
-  // Looked at, so that no compiler finds the read superfluous.
+  // The result is used, so that no compiler removes the read.
   if (total != n_bytes_ / sizeof(std::uint64_t)) {
     throw Error("measure bandwidth", "memory", "what was written there", "something else");
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sequential read of memory: the bandwidth limit of passes over weights.
 #ifndef OUTRIDER_MEASURE_STREAM_READ_H_
 #define OUTRIDER_MEASURE_STREAM_READ_H_
@@ -5,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/big_memory.h"
+#include "base/memory/big_memory.h"
 
 namespace outrider {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/text_beginnings.h"
 
 #include <fmt/format.h>
@@ -7,33 +8,34 @@
 #include <cstdint>
 #include <utility>
 
-#include "engine/text_documents.h"
+#include "engine/files/text_documents.h"
 #include "outrider/error.h"
 
 namespace outrider {
 namespace {
 
-// More bytes than n tokens of running text have; a beginning is cut there before it is tokenised.
+// More bytes than n tokens of ordinary text have; a beginning is truncated there before it is
+// tokenised.
 constexpr std::size_t kBytesPerToken = 16;
 
-// Pieces are never cut shorter: a few words.
-constexpr std::size_t kLeastPiece_bytes = 64;
+// The least length of a piece: a few words.
+constexpr std::size_t kMinPiece_bytes = 64;
 
-// So many beginnings are held at a time. Where there are more, every second is kept, then every
+// The most beginnings held at a time. If there are more, every second one is kept, then every
 // fourth, and so on.
-constexpr std::size_t kMostPlaces = 65'536;
+constexpr std::size_t kMaxPlaces = 65'536;
 
-// At most n_bytes, not through a character.
+// At most n_bytes, without splitting a character.
 std::string beginning(std::string_view text, std::size_t n_bytes) {
   if (text.size() <= n_bytes) return std::string(text);
   while (n_bytes > 0 && (static_cast<unsigned char>(text[n_bytes]) & 0xC0U) == 0x80U) --n_bytes;
   return std::string(text.substr(0, n_bytes));
 }
 
-// Beginnings of documents, and of the pieces of long ones.
+// The beginnings of documents, and of the pieces of long ones.
 struct Places {
   std::vector<std::string> beginnings;
-  std::size_t longest_bytes = 0;  // piece
+  std::size_t longest_bytes = 0;  // of a piece
 };
 
 Places places_of(const ContinuedTexts& texts, std::size_t piece_bytes) {
@@ -46,7 +48,7 @@ Places places_of(const ContinuedTexts& texts, std::size_t piece_bytes) {
     all.longest_bytes = std::max(all.longest_bytes, piece->text.size());
     if (number % step != 0) continue;
     places.push_back(beginning(piece->text, n_bytes));
-    if (places.size() < kMostPlaces) continue;
+    if (places.size() < kMaxPlaces) continue;
     for (std::size_t at = 1; 2 * at < places.size(); ++at) places[at] = std::move(places[2 * at]);
     places.resize(places.size() / 2);
     step *= 2;
@@ -54,7 +56,7 @@ Places places_of(const ContinuedTexts& texts, std::size_t piece_bytes) {
   return all;
 }
 
-// As many as are asked for, evenly chosen, or as there are.
+// The requested number, evenly chosen, or all.
 std::vector<std::vector<TokenId>> beginnings_of(const std::vector<std::string>& places,
                                                 const Tokenizer& tokenizer,
                                                 const ContinuedTexts& texts) {
@@ -80,16 +82,16 @@ std::vector<std::vector<TokenId>> beginnings_of(const std::vector<std::string>& 
 std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
                                                   const ContinuedTexts& texts,
                                                   const char* operation) {
-  // A piece as short as this rarely has the tokens that are asked for.
+  // A shorter piece rarely has the requested tokens.
   const std::size_t shortest =
-      std::max(kLeastPiece_bytes, static_cast<std::size_t>(texts.prompt_tokens));
+      std::max(kMinPiece_bytes, static_cast<std::size_t>(texts.prompt_tokens));
   std::size_t most = 0;
   for (std::size_t piece_bytes = TextDocuments::kPiece_bytes; piece_bytes >= shortest;) {
     const Places places = places_of(texts, piece_bytes);
     auto found = beginnings_of(places.beginnings, tokenizer, texts);
     if (found.size() == static_cast<std::size_t>(texts.count)) return found;
     most = std::max(most, found.size());
-    // What is shorter than this is not cut.
+    // Shorter documents are not split.
     piece_bytes = std::min(piece_bytes, places.longest_bytes) / 2;
   }
   throw Error(operation, "texts",
@@ -99,7 +101,7 @@ std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
               fmt::format("{}", most));
 }
 
-void check_texts(const Model& model, const ContinuedTexts& texts, int least_tokens, int n_rows,
+void check_texts(const Model& model, const ContinuedTexts& texts, int min_tokens, int n_rows,
                  const char* operation) {
   const auto require = [operation](const char* what, int value, int least) {
     if (value >= least) return;
@@ -108,7 +110,7 @@ void check_texts(const Model& model, const ContinuedTexts& texts, int least_toke
   if (texts.paths.empty()) throw UsageError(operation, "texts", "at least one", "none");
   require("texts", texts.count, 1);
   require("prompt", texts.prompt_tokens, 1);
-  require("max_tokens", texts.max_tokens, least_tokens);
+  require("max_tokens", texts.max_tokens, min_tokens);
   const int room = model.summary().context_length;
   if (middle_of(texts) <= room - n_rows) return;
   throw UsageError(operation, "tokens of prompts and continuations",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Beginnings of texts, for measurements on the user's kind of text.
 #ifndef OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
 #define OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
@@ -13,9 +14,9 @@
 namespace outrider {
 
 // Throws UsageError, with `operation`, for counts below 1, for continuations of fewer than
-// least_tokens, and if a pass over n_rows after half a continuation exceeds the model's context.
+// min_tokens, and if a pass over n_rows after half a continuation exceeds the model's context.
 // Call it before working on the texts.
-void check_texts(const Model& model, const ContinuedTexts& texts, int least_tokens, int n_rows,
+void check_texts(const Model& model, const ContinuedTexts& texts, int min_tokens, int n_rows,
                  const char* operation);
 
 // Tokens at the middle of the continuations: the context of timed passes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arbitrary encoder input, for measurements in which only time matters. Thread-safe.
 #ifndef OUTRIDER_MODEL_ANY_ENCODER_TOKENS_H_
 #define OUTRIDER_MODEL_ANY_ENCODER_TOKENS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/config.h"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "model/config_section.h"
 #include "outrider/error.h"
 
@@ -29,10 +30,10 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
       fail(field, fmt::format("{} to {}", least, most), fmt::format("{}", value));
     }
   };
-  // Far above any model there is, and low enough that no product of two of them overflows 64 bits
-  // and no row of a matrix (n_heads * head_dim at most 2^24) overflows an int.
+  // Far above any existing model's. Low enough that products of two of them fit into 64 bits, and a
+  // matrix row (n_heads * head_dim at most 2^24) into an int.
   bounded("vocabulary size", config.vocabulary_size, 1, 1 << 24);
-  // portable_sincos is good up to 2^25 radians, and no frequency is above 1 radian a token.
+  // portable_sincos is accurate up to 2^25 radians, and no frequency exceeds 1 radian per token.
   bounded("context length", config.context_length, 1, 1 << 24);
   bounded("number of layers", config.n_layers, 1, 1 << 12);
   bounded("hidden size", config.dim, 1, 1 << 20);
@@ -52,7 +53,7 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
   bounded("norm epsilon", config.norm_epsilon, 1e-30, 1);
 
   const RopeConfig& rope = config.rope;
-  bounded("rope theta", rope.theta, 1, 1e15);  // below 1 frequencies would exceed 1
+  bounded("rope theta", rope.theta, 1, 1e15);  // below 1, frequencies would exceed 1
   bounded("rope factor", rope.factor, 1, 1e6);
   if (rope.scaling == RopeConfig::Scaling::llama3) {
     bounded("rope low_freq_factor", rope.low_frequency_factor, 1e-6, 1e6);
@@ -69,7 +70,7 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
     bounded("rope beta_fast", rope.beta_fast, rope.beta_slow, 1e6);
     bounded("rope original context", rope.original_context, 1, 1 << 24);
     bounded("rope attention_factor", rope.attention_factor, 1e-3, 1e3);
-    if (rope.theta == 1) fail("rope theta", "above 1", "1");  // its logarithm divides
+    if (rope.theta == 1) fail("rope theta", "above 1", "1");  // the code divides by its logarithm
   }
   if (rope.scaling == RopeConfig::Scaling::proportional) {
     const int n_pairs = config.rotated_dim() / 2;
@@ -82,7 +83,7 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
       fail("rope original context", "a whole number", fmt::format("{}", rope.original_context));
     }
   }
-  // It multiplies what turns alone, and families apply it to whole scores.
+  // It scales only the rotated part, while families apply it to whole scores.
   if (config.rotated_dim() != config.head_dim) {
     bounded("rope attention_factor (yarn), where heads turn in part,", rope.attention_factor, 1, 1);
   }
@@ -92,7 +93,7 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
       fail("rope divisors", fmt::format("{} numbers", config.rotated_dim() / 2),
            fmt::format("{}", divisors.size()));
     }
-    // Published ones of longrope go down to 0.998. 0.5 is what portable_sincos allows for.
+    // Published longrope divisors go down to 0.998; portable_sincos allows for 0.5.
     for (const float divisor : divisors) {
       bounded("each rope divisor", divisor, is_longrope ? 0.5 : 1, 1e6);
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of a model, as read from its files.
 #ifndef OUTRIDER_MODEL_CONFIG_H_
 #define OUTRIDER_MODEL_CONFIG_H_
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "outrider/types.h"
 
 namespace outrider {

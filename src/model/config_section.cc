@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/config_section.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 namespace outrider {
 
@@ -16,8 +17,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-// Python writes infinities and NaN as bare words, which JSON does not have: here they are what
-// transformers 5 writes for them, {"__float__": "Infinity"}.
+// Python writes infinities and NaN as bare words, which are no JSON. They become what transformers
+// 5 writes: {"__float__": "Infinity"}.
 std::string without_bare_floats(std::string_view text) {
   constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
   std::string json;
@@ -42,15 +43,16 @@ std::string without_bare_floats(std::string_view text) {
   return json;
 }
 
-// name: of the file, for messages.
+// name: the file's, for messages.
 Json parse(std::string_view bytes, const std::string& name) {
-  // A model's config is a few kilobytes; what is larger is none, and parsing it would cost memory.
+  // A model's config is a few kilobytes. A larger file is something else and would cost memory to
+  // parse.
   constexpr std::size_t kLargestFile_bytes = 1 << 20;
   if (bytes.size() > kLargestFile_bytes) {
     throw Error(kReadConfig, name, "at most 1 MiB", fmt::format("{} bytes", bytes.size()));
   }
   const std::string text = without_bare_floats(bytes);
-  // Nothing real nests deeper; what does could exhaust the stack of whoever shows it in a message.
+  // Real files nest less; deeper ones could exhaust the stack when shown in a message.
   static constexpr int kDeepest = 32;
   const auto check_depth = [&name](int depth, Json::parse_event_t, Json&) {
     if (depth > kDeepest) {

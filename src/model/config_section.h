@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Typed look-ups in the JSON files that describe models.
 #ifndef OUTRIDER_MODEL_CONFIG_SECTION_H_
 #define OUTRIDER_MODEL_CONFIG_SECTION_H_
@@ -13,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file_folder.h"
+#include "base/files/file_folder.h"
 #include "outrider/error.h"
 
 namespace outrider {

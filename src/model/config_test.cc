@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/config.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +18,8 @@
 #include "model/config_section.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
@@ -29,17 +30,17 @@ void write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-Json good_config() { return Json::parse(testing::config_json({})); }
+Json good_config() { return Json::parse(test::config_json({})); }
 
 ModelConfig read(const Json& config) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write(directory.path() / "config.json", config.dump());
   return read_config_json(directory.path());
 }
 
-// As Python writes them, bare, outside of texts alone; transformers 5 writes the object.
+// Bare words as Python writes them, outside of strings only; transformers 5 writes the object.
 TEST(ParseConfig, KnowsNumbersThatJsonDoesNotHave) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const std::filesystem::path file = directory.path() / "config.json";
   write(file, R"({"a": [0.0, Infinity, -Infinity, NaN], "say \"NaN": "Infinity", "b\\": NaN})");
   const auto number = [](const char* name) { return Json{{"__float__", name}}; };
@@ -68,8 +69,8 @@ TEST(ReadConfigJson, ReadsOldSpellings) {
   EXPECT_EQ(config.end_tokens, std::vector<TokenId>{1});
 }
 
-// transformers 4.57, modeling_rope_utils: dynamic NTK leaves the frequencies alone up to
-// max_position_embeddings, and a context here is not longer.
+// transformers 4.57, modeling_rope_utils: dynamic NTK does not change frequencies up to
+// max_position_embeddings, and contexts here are not longer.
 TEST(ReadConfigJson, DynamicRopeIsPlainWithinTheTrainedContext) {
   const std::vector<double> plain = rope_frequencies(read(good_config()));
   for (const char* kind_key : {"type", "rope_type"}) {
@@ -81,7 +82,7 @@ TEST(ReadConfigJson, DynamicRopeIsPlainWithinTheTrainedContext) {
       EXPECT_EQ(config.context_length, 256);
     }
   }
-  // A base changed by "alpha" is another thing (Hunyuan).
+  // A base changed by "alpha" means something else (Hunyuan).
   Json alpha = good_config();
   alpha["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 1.0}, {"alpha", 1000.0}};
   EXPECT_THROW(read(alpha), Error);
@@ -119,7 +120,7 @@ TEST(ReadConfigJson, ReadsEverySpellingOfRope) {
   json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 2000}};
   EXPECT_EQ(read(json).rope.theta, 2000);
   EXPECT_EQ(read(json).rope.scaling, RopeConfig::Scaling::none);
-  // Both: the old spelling decides, with the new one's base where it has none itself.
+  // If both are present the old spelling decides, with the new one's base if it has none.
   json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 3}};
   EXPECT_EQ(read(json).rope.theta, 2000);
   EXPECT_EQ(read(json).rope.scaling, RopeConfig::Scaling::linear);
@@ -142,7 +143,7 @@ TEST(ReadConfigJson, FillsInWhatFilesLeaveOut) {
 }
 
 TEST(ReadConfigJson, GenerationConfigAddsEndTokens) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   write(directory.path() / "config.json", good_config().dump());
   write(directory.path() / "generation_config.json", R"({"eos_token_id": [7, 9, 11]})");
   const ModelConfig config = read_config_json(directory.path());
@@ -155,15 +156,15 @@ TEST(ReadConfigJson, GenerationConfigAddsEndTokens) {
   EXPECT_EQ(config.bos_token, 0);
   write(directory.path() / "generation_config.json", "[1]");
   EXPECT_THROW(read_config_json(directory.path()), Error);
-  // A link that leads nowhere, as an interrupted download leaves it, is no missing file.
+  // A dangling link, left by an interrupted download, is not a missing file.
   std::filesystem::remove(directory.path() / "generation_config.json");
   std::filesystem::create_symlink("nowhere", directory.path() / "generation_config.json");
   EXPECT_THROW(read_config_json(directory.path()), Error);
 }
 
-// As llama.cpp does with GGUF files that name such ids.
+// As llama.cpp does for GGUF files with such ids.
 TEST(ReadConfigJson, IdsOutsideTheVocabularyAreIgnoredWithAWarning) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   Json json = good_config();
   const int n_tokens = json.at("vocab_size").get<int>();
   json["bos_token_id"] = -5;
@@ -186,10 +187,10 @@ TEST(ReadConfigJson, IdsOutsideTheVocabularyAreIgnoredWithAWarning) {
             std::string::npos);
 }
 
-// Each breaks one thing; the message names it.
+// Each case breaks one key; the message names it.
 struct Broken {
   const char* key;
-  const char* value;  // JSON; empty: the key is taken away
+  const char* value;  // JSON; empty: the key is removed
   const char* named;
 };
 
@@ -267,7 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"bos_token_id", "1.5", "bos_token"}));
 
 TEST(ReadConfigJson, RefusesWhatIsNoConfig) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   EXPECT_THROW(read_config_json(directory.path()), Error);  // no file
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[]"), std::string("null"),
@@ -278,7 +279,7 @@ TEST(ReadConfigJson, RefusesWhatIsNoConfig) {
   }
 }
 
-// The frequencies against the formulas, by libm: both are good to a few 2^-53 of the exponent.
+// Frequencies compared with the formulas in libm: both err by a few 2^-53 of the exponent.
 TEST(RopeFrequencies, FollowTheFormulas) {
   ModelConfig config;
   config.head_dim = 128;
@@ -329,13 +330,13 @@ TEST(RopeFrequencies, FollowTheFormulas) {
 
   config.rope = {};
   config.rotary_dim = 0;
-  EXPECT_FALSE(rope_table(config).is_short(1));  // no text has other angles than another
+  EXPECT_FALSE(rope_table(config).is_short(1));  // all texts have the same angles
   config.rope.divisors.assign(64, 2.0F);
   frequencies = rope_frequencies(config);
   EXPECT_EQ(frequencies[0], 0.5);
 }
 
-// Ministral 3's scale of queries, of the published numbers, by libm.
+// Ministral 3's scale of queries, with the published numbers, by libm.
 TEST(RopeTable, ScalesQueriesByTheirPosition) {
   ModelConfig config;
   config.head_dim = 128;
@@ -349,8 +350,8 @@ TEST(RopeTable, ScalesQueriesByTheirPosition) {
   EXPECT_FALSE(table.is_short(1));
 }
 
-// transformers 5 takes the original context beside the section for that of yarn and longrope. Where
-// both are there they are one.
+// transformers 5 writes the original context beside yarn's and longrope's section. If both exist
+// they agree.
 TEST(ReadConfigJson, KnowsTheOriginalContextBesideItsSection) {
   Json json = good_config();
   json["max_position_embeddings"] = 4096;
@@ -363,25 +364,25 @@ TEST(ReadConfigJson, KnowsTheOriginalContextBesideItsSection) {
   EXPECT_THROW((void)read(json), Error);
 }
 
-// llama.cpp (LLAMA_MAX_LAYERS arrays of n_head, n_head_kv and n_ff) writes a number for each layer
-// where a model's layers may differ. Equal numbers are one number.
+// llama.cpp (LLAMA_MAX_LAYERS arrays of n_head, n_head_kv and n_ff) writes one number per layer if
+// layers may differ. Equal numbers count as one.
 TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto read_with = [&](const char* key, const std::vector<std::int32_t>& numbers) {
-    test_files::Gguf file;
+    test::Gguf file;
     file.text("general.architecture", "llama")
-        .value("llama.vocab_size", test_files::kU32, 300U)
-        .value("llama.context_length", test_files::kU32, 64U)
-        .value("llama.block_count", test_files::kU32, 3U)
-        .value("llama.embedding_length", test_files::kU32, 64U)
-        .value("llama.attention.layer_norm_rms_epsilon", test_files::kF32, 1e-5F);
+        .value("llama.vocab_size", test::kU32, 300U)
+        .value("llama.context_length", test::kU32, 64U)
+        .value("llama.block_count", test::kU32, 3U)
+        .value("llama.embedding_length", test::kU32, 64U)
+        .value("llama.attention.layer_norm_rms_epsilon", test::kF32, 1e-5F);
     for (const auto& [name, number] : {std::pair("llama.attention.head_count", 4U),
                                        std::pair("llama.attention.head_count_kv", 2U),
                                        std::pair("llama.feed_forward_length", 96U)}) {
-      if (std::string_view(key) != name) file.value(name, test_files::kU32, number);
+      if (std::string_view(key) != name) file.value(name, test::kU32, number);
     }
-    file.array(key, test_files::kI32, numbers);
-    const test_files::Bytes bytes = file.bytes();
+    file.array(key, test::kI32, numbers);
+    const test::Bytes bytes = file.bytes();
     write(directory.path() / "model.gguf",
           {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return read_config_gguf(*open_gguf(directory.path() / "model.gguf"));
@@ -389,7 +390,7 @@ TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
   EXPECT_EQ(read_with("llama.attention.head_count", {8, 8, 8}).n_heads, 8);
   EXPECT_EQ(read_with("llama.attention.head_count_kv", {1, 1, 1}).n_kv_heads, 1);
   EXPECT_EQ(read_with("llama.feed_forward_length", {128, 128, 128}).hidden_dim, 128);
-  // OpenELM's and DeciLM's files have other numbers from layer to layer. No family here does.
+  // OpenELM's and DeciLM's files have numbers that differ between layers. No family here does.
   for (const char* key : {"llama.attention.head_count", "llama.attention.head_count_kv",
                           "llama.feed_forward_length"}) {
     for (const std::vector<std::int32_t>& numbers :
@@ -406,68 +407,67 @@ TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
   }
 }
 
-// llama.cpp's converter calls the text parts of Mistral Small 3 and of Ministral 3 mistral3. The
+// llama.cpp's converter names the text parts of Mistral Small 3 and of Ministral 3 mistral3. The
 // numbers are those of Ministral 3's published files.
 TEST(ReadConfigGguf, KnowsBothOfMistral3) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto read_with = [&](const auto& add) {
-    test_files::Gguf file;
+    test::Gguf file;
     file.text("general.architecture", "mistral3")
-        .value("mistral3.vocab_size", test_files::kU32, 300U)
-        .value("mistral3.context_length", test_files::kU32, 262144U)
-        .value("mistral3.block_count", test_files::kU32, 1U)
-        .value("mistral3.embedding_length", test_files::kU32, 64U)
-        .value("mistral3.feed_forward_length", test_files::kU32, 96U)
-        .value("mistral3.attention.head_count", test_files::kU32, 4U)
-        .value("mistral3.attention.layer_norm_rms_epsilon", test_files::kF32, 1e-5F);
+        .value("mistral3.vocab_size", test::kU32, 300U)
+        .value("mistral3.context_length", test::kU32, 262144U)
+        .value("mistral3.block_count", test::kU32, 1U)
+        .value("mistral3.embedding_length", test::kU32, 64U)
+        .value("mistral3.feed_forward_length", test::kU32, 96U)
+        .value("mistral3.attention.head_count", test::kU32, 4U)
+        .value("mistral3.attention.layer_norm_rms_epsilon", test::kF32, 1e-5F);
     add(file);
-    const test_files::Bytes bytes = file.bytes();
+    const test::Bytes bytes = file.bytes();
     write(directory.path() / "model.gguf",
           {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return read_config_gguf(*open_gguf(directory.path() / "model.gguf")).rope;
   };
-  const auto scaled = [](test_files::Gguf& file, float weight) -> test_files::Gguf& {
+  const auto scaled = [](test::Gguf& file, float weight) -> test::Gguf& {
     return file.text("mistral3.rope.scaling.type", "yarn")
-        .value("mistral3.rope.scaling.factor", test_files::kF32, 16.0F)
-        .value("mistral3.rope.scaling.original_context_length", test_files::kU32, 16384U)
-        .value("mistral3.rope.scaling.yarn_log_multiplier", test_files::kF32, weight)
-        .value("mistral3.attention.temperature_scale", test_files::kF32, 0.5F);
+        .value("mistral3.rope.scaling.factor", test::kF32, 16.0F)
+        .value("mistral3.rope.scaling.original_context_length", test::kU32, 16384U)
+        .value("mistral3.rope.scaling.yarn_log_multiplier", test::kF32, weight)
+        .value("mistral3.attention.temperature_scale", test::kF32, 0.5F);
   };
-  EXPECT_EQ(read_with([](test_files::Gguf&) {}).query_beta, 0);
-  RopeConfig rope = read_with([&](test_files::Gguf& file) { scaled(file, 1); });
+  EXPECT_EQ(read_with([](test::Gguf&) {}).query_beta, 0);
+  RopeConfig rope = read_with([&](test::Gguf& file) { scaled(file, 1); });
   EXPECT_EQ(rope.query_beta, 0.5);
   EXPECT_EQ(rope.original_context, 16384);
   EXPECT_EQ(rope.attention_factor, 1);
-  rope = read_with([&](test_files::Gguf& file) { scaled(file, 0); });
+  rope = read_with([&](test::Gguf& file) { scaled(file, 0); });
   EXPECT_NEAR(rope.attention_factor, 1 + 0.1 * std::log(16.0), 1e-15);
-  EXPECT_NO_THROW(read_with([&](test_files::Gguf& file) {
-    scaled(file, 1).value("mistral3.attention.temperature_length", test_files::kU32, 16384U);
+  EXPECT_NO_THROW(read_with([&](test::Gguf& file) {
+    scaled(file, 1).value("mistral3.attention.temperature_length", test::kU32, 16384U);
   }));
-  EXPECT_THROW(read_with([&](test_files::Gguf& file) {
-                 scaled(file, 1).value("mistral3.attention.temperature_length", test_files::kU32,
-                                       8192U);
+  EXPECT_THROW(read_with([&](test::Gguf& file) {
+                 scaled(file, 1).value("mistral3.attention.temperature_length", test::kU32, 8192U);
                }),
                Error);
-  EXPECT_THROW(read_with([&](test_files::Gguf& file) { scaled(file, -1); }), Error);
-  // Without a length of its own, the context is the original one.
-  rope = read_with([](test_files::Gguf& file) {
-    file.value("mistral3.attention.temperature_scale", test_files::kF32, 0.5F);
+  EXPECT_THROW(read_with([&](test::Gguf& file) { scaled(file, -1); }), Error);
+  // Without its own length, the context is the original one.
+  rope = read_with([](test::Gguf& file) {
+    file.value("mistral3.attention.temperature_scale", test::kF32, 0.5F);
   });
   EXPECT_EQ(rope.original_context, 262144);
 }
 
 TEST(ReadConfigGguf, AgreesWithTheHuggingFaceFormOfTheSameModel) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   for (const bool tied : {false, true}) {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.tied_head = tied;
     shape.attention_bias = tied;
     shape.mlp_bias = !tied;
     shape.rope.scaling = RopeConfig::Scaling::linear;
     shape.rope.factor = 4;
-    const auto model = testing::make_tiny_model(shape);
-    testing::write_hugging_face(model, directory.path());
-    testing::write_gguf(model, directory.path() / "model.gguf");
+    const auto model = test::make_tiny_model(shape);
+    test::write_hugging_face(model, directory.path());
+    test::write_gguf(model, directory.path() / "model.gguf");
     const ModelConfig left = read_config_json(directory.path());
     const ModelConfig right = read_config_gguf(*open_gguf(directory.path() / "model.gguf"));
     EXPECT_EQ(left.vocabulary_size, right.vocabulary_size);

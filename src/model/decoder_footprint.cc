@@ -1,5 +1,8 @@
-// What a loaded decoder occupies, for people to read: of a rank its part, but for the number of
-// parameters, which is the model's.
+// SPDX-License-Identifier: Apache-2.0
+// The memory of a loaded decoder, as information for users: that of the rank's part, except the
+// number of parameters, which is the model's.
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <set>
 #include <string>
@@ -10,13 +13,13 @@
 namespace outrider {
 namespace {
 
-// Of the experts' matrices that are here, the share that a pass over one row does not read. Experts
-// are alike, and no rank's are more often used than others'.
+// The bytes of this rank's expert matrices that a pass over one row does not read. All experts have
+// the same size and are assumed equally likely on every rank.
 std::int64_t idle_bytes_of(const Experts& experts) {
   std::int64_t n_bytes = 0;
   for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
     for (const Matrix& matrix : *matrices) {
-      if (matrix.n_columns() == 0) continue;  // of another rank
+      if (matrix.n_columns() == 0) continue;  // on another rank
       n_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
     }
   }
@@ -27,10 +30,10 @@ std::int64_t sum_of(const std::vector<int>& parts) {
   return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
 }
 
-// Parameters of a layer that other ranks have.
+// A layer's parameters that are on other ranks.
 std::int64_t parameters_elsewhere(const DecoderLayer& layer, int n_kv_heads) {
   std::int64_t n = 0;
-  // Of a product that has n_whole columns on all ranks together.
+  // For a product with n_whole columns over all ranks.
   const auto add = [&n](const Linear& linear, std::int64_t n_whole) {
     if (linear.empty()) return;
     n +=
@@ -50,7 +53,7 @@ std::int64_t parameters_elsewhere(const DecoderLayer& layer, int n_kv_heads) {
   if (experts.parts.empty()) return n;
   const Range own = experts.own_ids();
   for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
-    if (matrices->empty()) continue;  // no gate
+    if (matrices->empty()) continue;  // experts without gate
     const Matrix& one = experts.own(*matrices);
     n += (experts.n() - (own.end - own.begin)) * one.n_columns() * one.k();
   }
@@ -69,7 +72,7 @@ Footprint DecoderModel::footprint() const {
     return footprint.shares.emplace_back(Footprint::Share{.kind = kind});
   };
   const auto add_matrix = [&](const Matrix& matrix) {
-    if (matrix.n_columns() == 0) return;  // an expert of another rank
+    if (matrix.n_columns() == 0) return;  // an expert on another rank
     kinds.insert(kernels::name_of(matrix.kind()));
     Footprint::Share& share = share_of(kernels::name_of(matrix.kind()));
     share.n_weights += static_cast<std::int64_t>(matrix.n_columns()) * matrix.k();
@@ -149,6 +152,11 @@ Footprint DecoderModel::footprint() const {
   if (parts_.device != nullptr) footprint.device = parts_.device->facts().name;
   footprint.kv = name_of(executor_->kv());
   footprint.kv_bytes_per_token = executor_->kv_bytes_per_token();
+  const std::size_t max_kv_bytes = parts_.machine.max_cache_bytes;
+  if (max_kv_bytes != PagePool::kUnbounded) {
+    footprint.max_kv_bytes = static_cast<std::int64_t>(max_kv_bytes);
+  }
+  footprint.rank_threads = rank_threads_;
   footprint.state_bytes = executor_->state_bytes();
   footprint.input_bytes_per_node = executor_->input_bytes();
   return footprint;

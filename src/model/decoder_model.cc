@@ -1,18 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/decoder_model.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "model/pass/on_device/run_on_device.h"
 #include "model/pass/pass_builder.h"
-#include "model/pass/run_on_device.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
 
 namespace outrider {
 namespace {
 
-// What the encoder makes of its tokens: keys and values that the decoder's layers read.
+// The encoder's pass: the keys and values that the decoder's layers read.
 PassList compose_encoder(const Family& family, const DecoderWeights& weights) {
   PassBuilder pass(family.config().dim);
   pass.embed(weights.embedding, family.embedding_scale());
@@ -35,7 +36,7 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
   for (int i = 0; i < config.n_layers; ++i) {
     pass.begin_layer(i);
     family.compose(pass, weights.layers[static_cast<std::size_t>(i)]);
-    // The last feature is what the head reads.
+    // The last feature is the input of the output matrix.
     pass.leave_feature(i + 1, i + 1 == config.n_layers ? &weights.final_norm : nullptr);
   }
   pass.end_layers();
@@ -55,7 +56,7 @@ std::unique_ptr<PassExecutor> make_executor(const DecoderModel::Parts& parts) {
       DevicePass::Machine{.device = parts.device,
                           .name = parts.device_name,
                           .kv = parts.machine.kv,
-                          .most_cache_bytes = parts.machine.most_cache_bytes});
+                          .max_cache_bytes = parts.machine.max_cache_bytes});
 }
 
 }  // namespace
@@ -66,19 +67,26 @@ DecoderModel::DecoderModel(Parts parts)
       cpu_(dynamic_cast<CpuPass*>(executor_.get())),
       projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine,
                   parts_.weights.head_parts) {
+  if (parts_.device != nullptr) {
+    // The device has them now, and no product with them runs on the processor. The output matrix
+    // stays, for heads.
+    for (DecoderLayer& layer : parts_.weights.layers) {
+      for_each_linear(layer, [](Linear& linear) { linear.matrix.release(); });
+    }
+  }
   if (config().has_encoder()) {
     encoder_pass_ =
         std::make_unique<CpuPass>(compose_encoder(*parts_.family, parts_.weights), *cpu_);
   }
 }
 
-// One that is no sequence of this model is for lay_out to refuse.
+// prepare() refuses sequences of other models.
 void DecoderModel::encode(Sequence& sequence) {
   auto* const text = dynamic_cast<KvSequence*>(&sequence);
   KvSequence* const encoder = text == nullptr ? nullptr : text->encoder();
   if (encoder_pass_ == nullptr || encoder == nullptr || !encoder->empty()) return;
   const TokenBlock block{.sequence = encoder, .tokens = encoder->input(), .parents = {}};
-  encoder_pass_->lay_out({&block, 1}, {.kind = RowSet::Kind::none});
+  encoder_pass_->prepare({&block, 1}, {.kind = RowSet::Kind::none});
   encoder_pass_->run({});
   encoder->finish_encoder();
 }
@@ -96,11 +104,11 @@ std::vector<std::string> DecoderModel::warnings() const {
 
 void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                            ForwardOutput& output) {
-  lay_out(blocks, request);
-  run(request, make_room(request, output), output);
+  prepare(blocks, request);
+  run(request, resize_output(request, output), output);
 }
 
-void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
+void DecoderModel::prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) {
   const ModelConfig& config = this->config();
   for (const int layer : request.feature_layers) {
     if (layer < 0 || layer > config.n_layers) {
@@ -116,13 +124,19 @@ void DecoderModel::lay_out(std::span<const TokenBlock> blocks, const ForwardRequ
   for (const TokenBlock& block : blocks) {
     if (block.sequence != nullptr) encode(*block.sequence);
   }
-  executor_->lay_out(blocks, request);
+  executor_->prepare(blocks, request);
 }
 
-float* DecoderModel::make_room(const ForwardRequest& request, ForwardOutput& output) {
+float* DecoderModel::resize_output(const ForwardRequest& request, ForwardOutput& output) {
   const ModelConfig& config = this->config();
   const PassPlan& plan = executor_->plan();
-  float* const logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
+  float* logits = nullptr;
+  output.logits.clear();
+  if (std::shared_ptr<DistantRows> rows = executor_->distant_logits()) {
+    output.logits.start_pass(plan.n_asked(), config.vocabulary_size, std::move(rows));
+  } else {
+    logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
+  }
   output.feature_width = static_cast<int>(request.feature_layers.size()) * config.dim;
   const std::size_t n_features =
       static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);
@@ -130,7 +144,7 @@ float* DecoderModel::make_room(const ForwardRequest& request, ForwardOutput& out
   return logits;
 }
 
-// Nothing throws here, but for the loss of a device or of a rank.
+// Nothing below throws, except for the loss of a device or of a rank.
 void DecoderModel::run(const ForwardRequest& request, float* logits, ForwardOutput& output) {
   executor_->run({.logits = logits,
                   .feature_layers = request.feature_layers,

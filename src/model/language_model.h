@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine's interface of a language model: a forward pass over blocks of tokens of several
 // sequences, each block a chain or a tree. Target and draft models implement it, and so do heads
 // that draft from a target's hidden states (feature_head.h).
@@ -135,6 +136,7 @@ struct Footprint {
   std::int64_t n_parameters = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;
+  std::int64_t max_kv_bytes = 0;  // of the cache of all texts, on this rank; 0: no limit
   std::int64_t idle_bytes = 0;    // of weight_bytes: experts that a one-row pass does not read
   std::int64_t mapped_bytes = 0;  // of weight_bytes: experts that stay in their file
   std::int64_t expert_memory_bytes = 0;   // memory for those of them that are packed
@@ -147,7 +149,8 @@ struct Footprint {
     std::int64_t n_bytes = 0;
   };
   std::vector<Share> shares = {};
-  std::vector<int> windows = {};  // (n_layers) tokens that a query reads back; 0: all
+  std::vector<int> rank_threads = {};  // (n_ranks) threads of each rank; empty: one process
+  std::vector<int> windows = {};       // (n_layers) tokens that a query reads back; 0: all
 };
 
 // Logits and features of a row depend, bit for bit, only on the row's token, position and
@@ -160,12 +163,12 @@ class LanguageModel {
   virtual Footprint footprint() const = 0;
   // Settings of its files that are not followed, a line each, as information for users.
   virtual std::vector<std::string> warnings() const { return config().warnings; }
-  // Why the model cannot be used any more: a part of it in another process is lost. Empty: it can
-  // be used. Thread-safe.
+  // Why the model cannot be used any more: another process with a part of it is lost, or its device
+  // is. Empty: it can be used. Thread-safe.
   virtual std::string failure() const { return {}; }
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
   // Runs the encoder over the sequence's encoder input, if that is not done; otherwise forward()
-  // does it. Throws Error where the cache's memory does not hold it; nothing has changed then. Does
+  // does it. Throws Error if the cache's memory does not hold it; nothing has changed then. Does
   // nothing for decoders.
   virtual void encode(Sequence& /*sequence*/) {}
 
@@ -203,7 +206,7 @@ class LanguageModel {
 
   // The number of tokens that fit on one path after a sequence's kept tokens and `next`; below 0 if
   // these exceed the sequence's context.
-  virtual int room(const Sequence& sequence, std::span<const TokenId> next) const {
+  virtual int remaining_context(const Sequence& sequence, std::span<const TokenId> next) const {
     return context_of(sequence) - sequence.n_kept() - static_cast<int>(next.size());
   }
 

@@ -1,17 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load_model.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "base/hub_cache.h"
-#include "base/machine_memory.h"
-#include "base/mapped_file.h"
-#include "io/gguf.h"
+#include "base/files/hub_cache.h"
+#include "base/files/mapped_file.h"
+#include "base/memory/machine_memory.h"
+#include "io/gguf/gguf.h"
 #include "io/memory_tensors.h"
 #include "model/cache/page_pool.h"
 #include "model/decoder_model.h"
@@ -29,8 +31,8 @@
 namespace outrider {
 namespace {
 
-// No machine has more; beyond it a number is a slip of the keyboard, and threads cost memory.
-constexpr int kMostThreads = 1024;
+// No machine has more; a larger number is probably a typing error, and threads cost memory.
+constexpr int kMaxThreads = 1024;
 
 }  // namespace
 
@@ -45,9 +47,9 @@ void require_model(const std::filesystem::path& given) {
                 "a Hugging Face directory (config.json, *.safetensors) or a .gguf file",
                 "a directory without config.json");
   }
-  // Names do not tell: some are in capitals, and download caches keep files under their hashes.
+  // The name alone does not tell: some are in capitals, and download caches name files by hashes.
   if (path.extension() == ".gguf" || is_gguf(path)) return;
-  if (fs::exists(path, ignored)) const MappedFile readable(path);  // Error if it is not
+  if (fs::exists(path, ignored)) const MappedFile readable(path);  // throws an Error if unreadable
   const bool is_part = path.extension() == ".safetensors" || path.extension() == ".json";
   throw Error("load model", path.string(), "a Hugging Face directory or a .gguf file",
               !fs::exists(path, ignored) ? "nothing there"
@@ -64,9 +66,9 @@ std::optional<kernels::WeightKind> weight_kind_named(std::string_view name) {
 }
 
 WeightOptions make_weight_options(const LoadOptions& options) {
-  if (options.n_threads < 0 || options.n_threads > kMostThreads) {
+  if (options.n_threads < 0 || options.n_threads > kMaxThreads) {
     throw UsageError("load model", "threads",
-                     fmt::format("1 to {} (0: as many as there are processors)", kMostThreads),
+                     fmt::format("1 to {} (0: as many as there are processors)", kMaxThreads),
                      fmt::format("{}", options.n_threads));
   }
   return {.names = NamingScheme::hugging_face,
@@ -82,7 +84,7 @@ kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32) {
   return options.kv.value_or(all_f32 ? kernels::KvKind::f32 : kernels::KvKind::bf16);
 }
 
-std::size_t most_cache_bytes(const LoadOptions& options) {
+std::size_t max_cache_bytes(const LoadOptions& options) {
   if (options.kv_memory_bytes == 0) return PagePool::kUnbounded;
   return static_cast<std::size_t>(
       std::min<std::uint64_t>(options.kv_memory_bytes, PagePool::kUnbounded));
@@ -90,7 +92,7 @@ std::size_t most_cache_bytes(const LoadOptions& options) {
 
 namespace {
 
-// For experts that stay in their file; null where there are none.
+// For experts that stay in their file; null if none do.
 std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
                                                  const LoadOptions& options, int n_threads) {
   std::vector<const ExpertMemory::Matrices*> all;
@@ -100,19 +102,19 @@ std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
     }
   }
   if (!options.experts_in_file || all.empty()) return nullptr;
-  const std::uint64_t most_bytes =
+  const std::uint64_t max_bytes =
       options.expert_memory_bytes > 0 ? options.expert_memory_bytes : machine_memory() / 2;
-  auto memory = std::make_unique<ExpertMemory>(all, most_bytes, n_threads);
+  auto memory = std::make_unique<ExpertMemory>(all, max_bytes, n_threads);
   for (DecoderLayer& layer : weights.layers) layer.experts.memory = memory.get();
   return memory;
 }
 
-// Of several ranks; null of one process alone.
+// The ranks' communicator; null for a single process.
 Communicator* ranks_of(const LoadOptions& options) {
   return options.ranks != nullptr && options.ranks->n_ranks() > 1 ? options.ranks.get() : nullptr;
 }
 
-// What must be the same on all ranks, or the bits would not be those of one process.
+// Compares what must be equal on all ranks for the bits to be those of one process.
 void agree_on(Communicator& ranks, const std::filesystem::path& path, const TensorSource& source,
               const LoadOptions& options, const WeightOptions& weight_options) {
   agree(ranks, {{"build (the program's checksum)", program_checksum()},
@@ -120,14 +122,30 @@ void agree_on(Communicator& ranks, const std::filesystem::path& path, const Tens
                 {"model (a checksum of its files)", model_checksum(path, source)},
                 {"weights", options.weights ? kernels::name_of(*options.weights) : "as stored"},
                 {"kv", options.kv ? name_of(*options.kv) : "by the weights"},
-                {"kv memory", fmt::format("{}", options.kv_memory_bytes)}});
+                {"kv memory", fmt::format("{}", options.kv_memory_bytes)},
+                {"rank time-out", fmt::format("{:g} s", ranks.agreed_timeout_seconds())}});
 }
 
-// The limit of a rank's cache: --kv-memory is that of a rank with most heads of keys, and others
-// hold as many tokens. So all of them refuse the same pass.
+// Waits until every rank has its part. Returns the number of threads of each rank: they may differ,
+// and a measurement must name them.
+std::vector<int> meet(Communicator& ranks, int n_threads) {
+  std::vector<int> all;
+  for (const std::string& text :
+       ranks.exchange_texts(fmt::format("{}", n_threads), Communicator::Patience::loading)) {
+    int& n = all.emplace_back(0);
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (problem == std::errc() && end == text.data() + text.size() && n > 0) continue;
+    throw Error("run ranks", fmt::format("rank {} of {}", all.size() - 1, ranks.n_ranks()),
+                "a number of threads", text);
+  }
+  return all;
+}
+
+// A rank's cache limit. --kv-memory applies to the ranks with most key heads; the others get memory
+// for the same number of tokens. So all refuse the same pass.
 std::size_t cache_bytes_of_rank(const ModelConfig& config, const RankShare& share,
-                                std::size_t most_bytes) {
-  if (most_bytes == PagePool::kUnbounded) return most_bytes;
+                                std::size_t max_bytes) {
+  if (max_bytes == PagePool::kUnbounded) return max_bytes;
   std::int64_t own = 0;
   std::int64_t most = 0;
   for (int rank = 0; rank < share.n_ranks; ++rank) {
@@ -137,12 +155,12 @@ std::size_t cache_bytes_of_rank(const ModelConfig& config, const RankShare& shar
     most = std::max(most, keys.end - keys.begin);
     if (rank == share.rank) own = keys.end - keys.begin;
   }
-  return static_cast<std::size_t>(static_cast<unsigned __int128>(most_bytes) *
+  return static_cast<std::size_t>(static_cast<unsigned __int128>(max_bytes) *
                                   static_cast<std::uint64_t>(own) /
                                   static_cast<std::uint64_t>(most));
 }
 
-// All of a model but where its source's bytes are.
+// Everything of a model except its source's bytes.
 DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   WeightOptions weight_options = make_weight_options(options);
   weight_options.names = opened.names;
@@ -156,12 +174,13 @@ DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   parts.expert_memory = make_expert_memory(parts.weights, options, weight_options.n_threads);
   parts.machine = {.table = weight_options.table,
                    .kv = kv_kind(options, parts.weights.all_f32),
-                   .most_cache_bytes = most_cache_bytes(options),
+                   .max_cache_bytes = max_cache_bytes(options),
                    .n_threads = weight_options.n_threads,
                    .ranks = ranks};
   if (weight_options.share) {
-    parts.machine.most_cache_bytes = cache_bytes_of_rank(
-        opened.family->config(), *weight_options.share, parts.machine.most_cache_bytes);
+    parts.machine.max_cache_bytes = cache_bytes_of_rank(
+        opened.family->config(), *weight_options.share, parts.machine.max_cache_bytes);
+    parts.machine.cache_limit = fmt::format("rank {}'s part of --kv-memory", ranks->rank());
   }
   parts.device = options.device;
   parts.device_name = options.device_name;
@@ -170,7 +189,7 @@ DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   return parts;
 }
 
-// Tables are read as they are stored for as long as the model lives; all else was packed.
+// Tables are read as stored for as long as the model lives; all other tensors were packed.
 std::unique_ptr<TensorSource> copy_tables(DecoderWeights& weights, std::string description) {
   auto kept = std::make_unique<KeptTensors>(std::move(description));
   for (TensorView* const table : {&weights.embedding, &weights.positions,
@@ -180,10 +199,10 @@ std::unique_ptr<TensorSource> copy_tables(DecoderWeights& weights, std::string d
   return kept;
 }
 
-// Throws what it throws; of that the other ranks do not hear.
+// Its exceptions are not reported to other ranks.
 std::unique_ptr<DecoderModel> load_unheard(const std::filesystem::path& path,
                                            const LoadOptions& options) {
-  // What cannot be meant is refused before a file is opened.
+  // Invalid options are refused before a file is opened.
   const WeightOptions weight_options = make_weight_options(options);
   OpenedModel opened = open_model(path);
   Communicator* const ranks = ranks_of(options);
@@ -195,8 +214,8 @@ std::unique_ptr<DecoderModel> load_unheard(const std::filesystem::path& path,
     agree_on(*ranks, path, *opened.source, options, weight_options);
   }
   auto model = std::make_unique<DecoderModel>(load_parts(std::move(opened), options));
-  // Behind this every rank has its part.
-  if (ranks != nullptr) (void)ranks->exchange_texts("", Communicator::Patience::loading);
+  // After this every rank has its part.
+  if (ranks != nullptr) model->set_rank_threads(meet(*ranks, weight_options.n_threads));
   return model;
 }
 

@@ -1,4 +1,5 @@
-// Broken files, each one clear error; and weights that come out of files as they went in.
+// SPDX-License-Identifier: Apache-2.0
+// Broken files, each with one clear error; and weights whose values survive the files.
 #include "model/load_model.h"
 
 #include <fmt/format.h>
@@ -13,15 +14,15 @@
 #include "base/float16.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/resident_bytes.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
 
-using testing::TinyModel;
-using testing::TinyTensor;
+using test::TinyModel;
+using test::TinyTensor;
 
 void expect_error(const std::filesystem::path& path, const std::string& named,
                   const LoadOptions& options = {}) {
@@ -36,7 +37,7 @@ void expect_error(const std::filesystem::path& path, const std::string& named,
 }
 
 TEST(LoadModel, RefusesPathsThatAreNoModel) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   expect_error(directory.path(), "config.json");
   expect_error(directory.path() / "nothing", "nothing there");
   expect_error(directory.path() / "nothing.gguf", "nothing.gguf");
@@ -45,7 +46,7 @@ TEST(LoadModel, RefusesPathsThatAreNoModel) {
   expect_error(directory.path() / "model.bin", "another kind");
   std::ofstream(directory.path() / "empty.gguf");
   expect_error(directory.path() / "empty.gguf", "empty.gguf");
-  std::ofstream(directory.path() / "config.json") << testing::config_json({});
+  std::ofstream(directory.path() / "config.json") << test::config_json({});
   expect_error(directory.path(), "safetensors");
   LoadOptions options;
   options.n_threads = -1;
@@ -55,31 +56,31 @@ TEST(LoadModel, RefusesPathsThatAreNoModel) {
 }
 
 TEST(LoadModel, TellsGgufByItsFirstBytes) {
-  const testing::TemporaryDirectory directory;
-  const TinyModel model = testing::make_tiny_model({});
+  const test::TemporaryDirectory directory;
+  const TinyModel model = test::make_tiny_model({});
   for (const char* name : {"model.GGUF", "model.Gguf", "sha256-5d1e"}) {
-    testing::write_gguf(model, directory.path() / name);
+    test::write_gguf(model, directory.path() / name);
     EXPECT_EQ(load_model(directory.path() / name)->config().dim, model.shape.dim) << name;
   }
 }
 
-// A model stands in memory once, packed: what it was packed from has left, but for some pages that
-// the system brought in around its neighbours.
+// A model is in memory once, packed. The tensors that it was packed from have been released, except
+// for pages that the system read around their neighbours.
 TEST(LoadModel, KeepsNoSecondCopyInMemory) {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.dim = 512;
   shape.head_dim = 128;
   shape.hidden_dim = 1536;
   shape.tied_head = true;
-  const TinyModel model = testing::make_tiny_model(shape);
-  testing::write_hugging_face(model, directory.path());
-  testing::write_gguf(model, directory.path() / "model.gguf");
+  const TinyModel model = test::make_tiny_model(shape);
+  test::write_hugging_face(model, directory.path());
+  test::write_gguf(model, directory.path() / "model.gguf");
   for (const char* weights : {"model.safetensors", "model.gguf"}) {
     const auto file = directory.path() / weights;
     ASSERT_GT(std::filesystem::file_size(file), 20u << 20);
     const auto loaded = load_model(file.extension() == ".gguf" ? file : directory.path());
-    const auto resident = testing::resident_bytes(file);
+    const auto resident = test::resident_bytes(file);
     if (!resident) GTEST_SKIP() << "no /proc/self/smaps that names the file";
     EXPECT_LT(*resident, std::filesystem::file_size(file) / 2) << weights;
   }
@@ -88,8 +89,8 @@ TEST(LoadModel, KeepsNoSecondCopyInMemory) {
 struct BrokenTensors {
   const char* name;
   std::function<void(TinyModel&)> damage;
-  const char* named;       // in the Hugging Face form's message
-  const char* gguf_named;  // in GGUF's; null: GGUF cannot be broken so
+  const char* named;       // in the message for the Hugging Face format
+  const char* gguf_named;  // in that for GGUF; null: not possible there
 };
 
 void rename(TinyModel& model, const std::string& from, const std::string& to) {
@@ -192,13 +193,13 @@ std::vector<BrokenTensors> broken_tensors() {
 class BrokenTensorsTest : public ::testing::TestWithParam<BrokenTensors> {};
 
 TEST_P(BrokenTensorsTest, AreOneClearError) {
-  const testing::TemporaryDirectory directory;
-  TinyModel model = testing::make_tiny_model({});
+  const test::TemporaryDirectory directory;
+  TinyModel model = test::make_tiny_model({});
   GetParam().damage(model);
-  testing::write_hugging_face(model, directory.path());
+  test::write_hugging_face(model, directory.path());
   expect_error(directory.path(), GetParam().named);
   if (GetParam().gguf_named != nullptr) {
-    testing::write_gguf(model, directory.path() / "model.gguf");
+    test::write_gguf(model, directory.path() / "model.gguf");
     expect_error(directory.path() / "model.gguf", GetParam().gguf_named);
   }
 }
@@ -206,13 +207,13 @@ TEST_P(BrokenTensorsTest, AreOneClearError) {
 INSTANTIATE_TEST_SUITE_P(All, BrokenTensorsTest, ::testing::ValuesIn(broken_tensors()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// What follows from the configuration is no weight; others that no layer holds are said.
+// Weights that follow from the configuration are ignored; other unused ones are reported.
 TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto warnings_with = [&](const std::vector<std::string>& names) {
-    TinyModel model = testing::make_tiny_model({});
+    TinyModel model = test::make_tiny_model({});
     for (const std::string& name : names) add(model, name, 8);
-    testing::write_hugging_face(model, directory.path());
+    test::write_hugging_face(model, directory.path());
     return load_model(directory.path())->warnings();
   };
   EXPECT_TRUE(warnings_with({}).empty());
@@ -224,7 +225,7 @@ TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
   EXPECT_NE(one[0].find("1 of its weights is not used (model.embed_norm.weight)"),
             std::string::npos)
       << one[0];
-  // Layers behind the last that the configuration counts.
+  // Layers beyond the number in the configuration.
   const auto layer = warnings_with({"model.layers.2.mlp.up_proj.weight", "x.weight"});
   ASSERT_EQ(layer.size(), 1u);
   EXPECT_NE(layer[0].find("2 of its weights are not used (model.layers.2.mlp.up_proj.weight, ...)"),
@@ -232,10 +233,10 @@ TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
       << layer[0];
 }
 
-// The file has the right number of bytes for another type: a header that says I64.
+// The header says I64, a type with the wrong number of bytes.
 TEST(LoadModel, RefusesTensorsThatAreNoFloats) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   std::fstream file(directory.path() / "model.safetensors",
                     std::ios::in | std::ios::out | std::ios::binary);
   std::string text(4096, '\0');
@@ -248,15 +249,15 @@ TEST(LoadModel, RefusesTensorsThatAreNoFloats) {
   expect_error(directory.path(), "i32");
 }
 
-// GGUF metadata that lies; each file is good but for one number.
+// GGUF metadata with one wrong number in each file.
 TEST(LoadModel, RefusesGgufMetadataThatCannotBe) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path() / "model.gguf";
-  const auto with = [&](const std::function<void(testing::TinyShape&)>& change,
+  const auto with = [&](const std::function<void(test::TinyShape&)>& change,
                         const std::string& named) {
-    TinyModel model = testing::make_tiny_model({});
+    TinyModel model = test::make_tiny_model({});
     change(model.shape);
-    testing::write_gguf(model, file);
+    test::write_gguf(model, file);
     expect_error(file, named);
   };
   with([](auto& shape) { shape.context_length = 0; }, "context length");
@@ -267,8 +268,8 @@ TEST(LoadModel, RefusesGgufMetadataThatCannotBe) {
   with([](auto& shape) { shape.rope.theta = 0; }, "rope theta");
 }
 
-// What is stored in a kind of ours is copied, bit by bit, and rows that GGUF keeps interleaved come
-// out in halves.
+// Weights stored in a format of ours are copied bit by bit, and rows that GGUF interleaves are put
+// into halves.
 TEST(StoredWeights, CopiesNativeKindsExactly) {
   constexpr std::int64_t kRows = 12;  // two heads of 6
   constexpr std::int64_t kWidth = 64;
@@ -280,7 +281,7 @@ TEST(StoredWeights, CopiesNativeKindsExactly) {
   for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16,
                                  ElementType::q8_0, ElementType::q4_0, ElementType::q4_1}) {
     SCOPED_TRACE(name_of(type));
-    const auto bytes = testing::encode_values(values, kWidth, type);
+    const auto bytes = test::encode_values(values, kWidth, type);
     const TensorView view{"w", type, {kRows, kWidth}, bytes};
     std::vector<float> decoded(values.size());
     decode_rows(view, 0, kRows, decoded);
@@ -302,8 +303,8 @@ TEST(StoredWeights, CopiesNativeKindsExactly) {
           return half(rows.scales[group]) * rows.int4[at] + half(rows.minimums[group]);
       }
     };
-    // A product and a sum of short numbers: q4_0's scale * (q - 8) is exact either way; q4_1's sum
-    // may round once more than the reader's, by half a unit of a number below 2.
+    // A product and a sum of short numbers: q4_0's scale * (q - 8) is exact. q4_1's sum may have
+    // one more rounding than the reader's, half a unit of a number below 2.
     const float tolerance = type == ElementType::q4_1 ? 0x1p-24F * 2 : 0;
     plain.read(3, 5, rows);
     for (std::int64_t row = 0; row < 5; ++row) {
@@ -322,7 +323,7 @@ TEST(StoredWeights, CopiesNativeKindsExactly) {
   }
 }
 
-// A part of a matrix, and rows that take turns with those of other products, head by head.
+// A part of a matrix, and rows that alternate with those of other products, head by head.
 TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
   constexpr std::int64_t kRows = 12;
   constexpr std::int64_t kWidth = 32;
@@ -330,7 +331,7 @@ TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
   for (int i = 0; i < kRows * kWidth; ++i) values.push_back(static_cast<float>(i % 113 - 50));
   const auto expect = [&](const StoredRows& rows, const std::vector<std::int64_t>& places) {
     for (const ElementType type : {ElementType::f32, ElementType::bf16, ElementType::q8_0}) {
-      const auto bytes = testing::encode_values(values, kWidth, type);
+      const auto bytes = test::encode_values(values, kWidth, type);
       const TensorView view{"w", type, {kRows, kWidth}, bytes};
       const StoredWeights part(view, WeightKind::f32, rows);
       ASSERT_EQ(part.n_rows(), static_cast<std::int64_t>(places.size()));
@@ -349,7 +350,7 @@ TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
   expect({.first = 4, .n = 8, .interleaved_head_dim = 4}, {4, 6, 5, 7, 8, 10, 9, 11});
 }
 
-// What is stored turned gives, in every kind, the numbers of what is stored in rows.
+// A matrix stored transposed gives the same numbers as one stored in rows, in every format.
 TEST(StoredWeights, TurnsMatrices) {
   constexpr std::int64_t kRows = 40;
   constexpr std::int64_t kWidth = 33;
@@ -365,8 +366,8 @@ TEST(StoredWeights, TurnsMatrices) {
     }
   }
   for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
-    const auto straight_bytes = testing::encode_values(values, kWidth, type);
-    const auto turned_bytes = testing::encode_values(turned, kRows, type);
+    const auto straight_bytes = test::encode_values(values, kWidth, type);
+    const auto turned_bytes = test::encode_values(turned, kRows, type);
     const TensorView straight_view{"w", type, {kRows, kWidth}, straight_bytes};
     const TensorView turned_view{"w", type, {kWidth, kRows}, turned_bytes};
     for (const WeightKind kind :
@@ -391,11 +392,11 @@ TEST(StoredWeights, TurnsMatrices) {
   }
 }
 
-// Copying and requantising differ: asking for the stored kind must not round twice.
+// Copying and requantising differ: loading in the stored format must not round twice.
 TEST(StoredWeights, RoundsWhatIsStoredInAnotherKind) {
   std::vector<float> values;
   for (int i = 0; i < 64; ++i) values.push_back(static_cast<float>((i * 29) % 64) * 0.11F - 3);
-  const auto bytes = testing::encode_values(values, 64, ElementType::q8_0);
+  const auto bytes = test::encode_values(values, 64, ElementType::q8_0);
   const TensorView view{"w", ElementType::q8_0, {1, 64}, bytes};
   std::vector<float> decoded(64);
   decode_rows(view, 0, 1, decoded);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a model's products with its output matrix become logits.
 #ifndef OUTRIDER_MODEL_LOGIT_FORM_H_
 #define OUTRIDER_MODEL_LOGIT_FORM_H_

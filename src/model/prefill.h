@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefill: runs known tokens through a model for their keys and values.
 #ifndef OUTRIDER_MODEL_PREFILL_H_
 #define OUTRIDER_MODEL_PREFILL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/require_decoder.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A check for operations that support decoders only.
 #ifndef OUTRIDER_MODEL_REQUIRE_DECODER_H_
 #define OUTRIDER_MODEL_REQUIRE_DECODER_H_

@@ -1,5 +1,5 @@
-// The frequencies of rotary position embedding (Su et al., RoFormer, 2021) and the ways of
-// stretching them.
+// SPDX-License-Identifier: Apache-2.0
+// The frequencies of rotary position embedding (Su et al., RoFormer, 2021) and their scalings.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,9 +10,9 @@
 namespace outrider {
 namespace {
 
-// Llama 3.1: frequencies whose wavelength is short against the original context stay, long ones are
-// divided by the factor, and between the two bounds a linear blend (in original_context /
-// wavelength) leads from one to the other.
+// Llama 3.1: frequencies with wavelengths short against the original context stay, and long ones
+// are divided by the factor. Between the bounds it blends linearly in original_context /
+// wavelength.
 double llama3_scaled(double frequency, const RopeConfig& rope) {
   const double turns = rope.original_context * frequency / (2 * std::numbers::pi);
   if (turns > rope.high_frequency_factor) return frequency;
@@ -22,14 +22,14 @@ double llama3_scaled(double frequency, const RopeConfig& rope) {
   return (1 - kept) * (frequency / rope.factor) + kept * frequency;
 }
 
-// The number of the pair, perhaps between two, that turns so many times over the original context.
+// The (fractional) index of the pair with this number of turns over the original context.
 double pair_of_turns(double turns, const RopeConfig& rope, int width) {
   return width * portable_log(rope.original_context / (turns * 2 * std::numbers::pi)) /
          (2 * portable_log(rope.theta));
 }
 
-// From the pairs that keep their frequency to those that have it divided leads a linear blend in
-// the pair's number.
+// Blends linearly, in the pair's index, from pairs that keep their frequency to those that have it
+// divided.
 double yarn_scaled(double frequency, int pair, const RopeConfig& rope, int width) {
   double first = pair_of_turns(rope.beta_fast, rope, width);
   double last = pair_of_turns(rope.beta_slow, rope, width);
@@ -39,7 +39,7 @@ double yarn_scaled(double frequency, int pair, const RopeConfig& rope, int width
   }
   first = std::max(first, 0.0);
   last = std::min(last, width - 1.0);
-  if (first == last) last += 0.001;  // as Hugging Face has it
+  if (first == last) last += 0.001;  // as in Hugging Face
   const double divided = std::clamp((pair - first) / (last - first), 0.0, 1.0);
   return frequency / rope.factor * divided + frequency * (1 - divided);
 }
@@ -56,7 +56,7 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
     double frequency = portable_exp(-log_theta * (2.0 * static_cast<double>(i)) / width);
     switch (rope.scaling) {
       case RopeConfig::Scaling::none:
-      case RopeConfig::Scaling::longrope:  // all in its divisors
+      case RopeConfig::Scaling::longrope:  // given by its divisors
         break;
       case RopeConfig::Scaling::linear:
         frequency /= rope.factor;
@@ -78,7 +78,7 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
 }
 
 float RopeTable::query_scale(int position) const {
-  const int n_contexts = position / original_context;  // whole ones that lie before it
+  const int n_contexts = position / original_context;  // the number of whole contexts before it
   return static_cast<float>(1 + query_beta * portable_log(1.0 + n_contexts));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/shared_output.h"
 
 #include <fmt/format.h>
@@ -30,28 +31,33 @@ Projection::Projection(const Matrix& head, const LogitForm& form, const CpuPass:
       n_columns_(parts.empty() ? head.n_columns() : std::accumulate(parts.begin(), parts.end(), 0)),
       pass_(list_of(head, form, parts, read_), machine) {}
 
-// Returns how many rows there are.
-int Projection::lay_out(std::span<const float> features) {
+// Returns the number of rows.
+int Projection::prepare(std::span<const float> features) {
   const auto dim = static_cast<std::size_t>(head_->k());
   if (features.size() % dim != 0) {
     throw Error("project", "features", fmt::format("a multiple of {} floats", dim),
                 fmt::format("{}", features.size()));
   }
   const auto n_rows = static_cast<int>(features.size() / dim);
-  pass_.lay_out_rows(n_rows);
+  pass_.prepare_rows(n_rows);
   if (n_rows > 0) std::copy(features.begin(), features.end(), pass_.row(read_, 0));
   return n_rows;
 }
 
-void Projection::project(std::span<const float> features, ForwardOutput& output) {
-  const int n_rows = lay_out(features);
+float* Projection::prepare(std::span<const float> features, ForwardOutput& output) {
+  const int n_rows = prepare(features);
   float* const logits = output.logits.start_pass(n_rows, n_columns_);
   output.feature_width = 0;
-  if (n_rows > 0) pass_.run({.logits = logits});
+  return logits;
+}
+
+void Projection::project(std::span<const float> features, ForwardOutput& output) {
+  float* const logits = prepare(features, output);
+  if (!features.empty()) run(logits);
 }
 
 void Projection::project_part(std::span<const float> features) {
-  if (lay_out(features) > 0) pass_.run({});
+  if (prepare(features) > 0) pass_.run({});
 }
 
 SharedOutput::SharedOutput(LanguageModel& target, const WeightOptions& options) : target_(&target) {

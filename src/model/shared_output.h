@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output matrix that heads share with their target (feature_head.h, medusa_heads.h).
 #ifndef OUTRIDER_MODEL_SHARED_OUTPUT_H_
 #define OUTRIDER_MODEL_SHARED_OUTPUT_H_
@@ -8,7 +9,7 @@
 
 #include "model/language_model.h"
 #include "model/logit_form.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/weight_loader.h"
 #include "tensor/matrix.h"
 
@@ -25,11 +26,16 @@ class Projection {
   // vocabulary_size; sets no features. Throws Error if the features are not whole rows, and what
   // CpuPass::run throws.
   void project(std::span<const float> features, ForwardOutput& output);
+  // Its two parts, for ranks: refusals and allocations happen in the first, before others are asked
+  // to take part. It returns where the logits go, the argument of run(). Without features there is
+  // nothing to run.
+  float* prepare(std::span<const float> features, ForwardOutput& output);
+  void run(float* logits) { pass_.run({.logits = logits}); }
   // Computes this rank's part of that, for rank 0.
   void project_part(std::span<const float> features);
 
  private:
-  int lay_out(std::span<const float> features);
+  int prepare(std::span<const float> features);
 
   const Matrix* head_;
   int n_columns_;

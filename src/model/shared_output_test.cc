@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/shared_output.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +17,9 @@
 #include "model/heads/mtp_modules.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_heads.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_heads.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
@@ -31,7 +32,7 @@ class SharedOutputs : public ::testing::Test {
   void SetUp() override {
     shape_.vocabulary_size = kVocabulary;
     shape_.dim = kDim;
-    testing::write_hugging_face(testing::make_tiny_model(shape_), files_.path());
+    test::write_hugging_face(test::make_tiny_model(shape_), files_.path());
     for (std::size_t i = 0; i < 3 * kDim; ++i) {
       features_.push_back(static_cast<float>(i % 17) / 8.0F - 1.0F);
     }
@@ -59,7 +60,7 @@ class SharedOutputs : public ::testing::Test {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
   }
 
-  // What a head of these weights gives for the token behind one of that state.
+  // The head's logits, with these weights, for the token after one with that state.
   static std::vector<float> logits_of_head(FeatureHead& head, std::span<const float> state) {
     const auto sequence = head.open({});
     const std::vector<TokenId> token = {5};
@@ -70,8 +71,8 @@ class SharedOutputs : public ::testing::Test {
     return all_of(output);
   }
 
-  testing::TinyShape shape_;
-  testing::TemporaryDirectory files_;
+  test::TinyShape shape_;
+  test::TemporaryDirectory files_;
   std::vector<float> features_;  // (3, kDim)
 };
 
@@ -89,8 +90,8 @@ TEST_F(SharedOutputs, AreTheTargetsOwnUnlessFewerBitsAreAskedFor) {
   EXPECT_FALSE(shared(*quantized, WeightKind::int8).is_copy());
 }
 
-// A copy is made of what the file has, not of what the target made of it: its logits are those of a
-// target that was loaded in the copy's kind of weights.
+// A copy is made from the file's weights, not from the target's rounded ones: its logits are those
+// of a target loaded in the copy's format.
 TEST_F(SharedOutputs, InFewerBitsAreThoseOfATargetOfTheseBits) {
   for (const WeightKind kind : {WeightKind::bf16, WeightKind::int8, WeightKind::int4}) {
     const auto target = target_as(WeightKind::f32);
@@ -103,14 +104,13 @@ TEST_F(SharedOutputs, InFewerBitsAreThoseOfATargetOfTheseBits) {
   }
 }
 
-// A head in int8 gives the same logits whether its target has its matrix in int8 or the head a
-// copy.
+// A head in int8 gives the same logits whether the target's matrix is int8 or the head has a copy.
 TEST_F(SharedOutputs, InFewerBitsAreWhatHeadsDraftFrom) {
   const std::filesystem::path eagle = files_.path() / "eagle";
   const std::filesystem::path medusa = files_.path() / "medusa";
-  testing::write_eagle_head(shape_, eagle);
-  testing::write_medusa_heads(shape_, 1, false, medusa);
-  testing::write_mtp_modules(shape_, 1, files_.path());
+  test::write_eagle_head(shape_, eagle);
+  test::write_medusa_heads(shape_, 1, false, medusa);
+  test::write_mtp_modules(shape_, 1, files_.path());
   const std::span<const float> state = std::span(features_).first(kDim);
   const LoadOptions narrow = {.weights = WeightKind::int8, .n_threads = 1};
   const auto all_kinds = [&](LanguageModel& target) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/stored_weights.h"
 
 #include <algorithm>
@@ -5,14 +6,14 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 
 namespace outrider {
 namespace {
 
-// The formats of GGUF's quantised blocks, 32 elements each: an f16 scale, q4_1 an f16 minimum too,
-// then the elements. Four-bit elements lie two in a byte: element i in the low half of byte i,
-// element i + 16 in its high half.
+// GGUF's quantised blocks of 32 elements: an f16 scale, for q4_1 also an f16 minimum, then the
+// elements. Two four-bit elements share a byte: element i is the low half of byte i, element i + 16
+// the high half.
 constexpr std::int64_t kBlock = 32;
 static_assert(kBlock == kernels::kGroup, "stored blocks become groups as they are");
 
@@ -133,8 +134,9 @@ void StoredWeights::read_int8(std::int64_t first_row, std::int64_t n_rows, Weigh
   }
 }
 
-// q4_0 has no minimum: its element 8 is zero, w = scale * (q - 8), so the minimum is -8 * scale:
-// exact in f16, being a step of the exponent (up to a scale of 8188; no weights are that large).
+// q4_0 has no minimum: element 8 is zero, w = scale * (q - 8), so the minimum is -8 * scale. That
+// is exact in f16, being a change of the exponent (up to a scale of 8188; no weights are that
+// large).
 void StoredWeights::read_int4(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const {
   const bool has_minimum = tensor_.type == ElementType::q4_1;
   const std::int64_t n_groups = k() / kBlock;
@@ -159,7 +161,7 @@ void StoredWeights::read_int4(std::int64_t first_row, std::int64_t n_rows, Weigh
   }
 }
 
-// Codes and scales as they are stored, block after block.
+// Copies codes and scales as stored, block by block.
 void StoredWeights::read_blocks(std::int64_t first_row, std::int64_t n_rows,
                                 WeightRows& rows) const {
   const BlockFormat& format = *find_block_format(tensor_.type);
@@ -202,7 +204,7 @@ void StoredWeights::read_blocks(std::int64_t first_row, std::int64_t n_rows,
 void StoredWeights::read_decoded(std::int64_t first_row, std::int64_t n_rows,
                                  WeightRows& rows) const {
   const auto width = static_cast<std::size_t>(k());
-  // Float rows are decoded straight into their place, others into a buffer of the caller's thread.
+  // Float rows are decoded in place, others via a buffer of the caller's thread.
   thread_local std::vector<float> buffer;
   std::vector<float>& decoded = kind_ == WeightKind::f32 ? rows.f32 : buffer;
   decoded.resize(static_cast<std::size_t>(n_rows) * width);
@@ -213,7 +215,7 @@ void StoredWeights::read_decoded(std::int64_t first_row, std::int64_t n_rows,
   if (kind_ != WeightKind::f32) quantize_weights(decoded, n_rows, k(), kind_, rows);
 }
 
-// A stored row holds one element of each row that is read; those of a range lie side by side.
+// A stored row holds one element of each row that is read; a range of rows is contiguous in it.
 void StoredWeights::read_turned(std::int64_t first_row, std::int64_t n_rows,
                                 WeightRows& rows) const {
   const auto width = static_cast<std::size_t>(k());

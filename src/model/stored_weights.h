@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stored matrix in the form that the packer reads: connects a file's tensors to tensor/matrix.h.
 #ifndef OUTRIDER_MODEL_STORED_WEIGHTS_H_
 #define OUTRIDER_MODEL_STORED_WEIGHTS_H_

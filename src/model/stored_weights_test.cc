@@ -1,4 +1,5 @@
-// Quantised blocks of a file, packed as they are stored, against the same blocks decoded to floats.
+// SPDX-License-Identifier: Apache-2.0
+// Compares a file's quantised blocks, packed as stored, with the same blocks decoded to floats.
 #include "model/stored_weights.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 #include "outrider/error.h"
 #include "tensor/matrix.h"
 #include "tests/support/kernel_tables.h"
@@ -24,7 +25,7 @@ struct StoredBlocks {
   std::vector<std::byte> bytes;
 };
 
-// Random blocks of every type (tests/golden/make_block_formats_golden.py).
+// Random blocks of every type (tests/golden/make/make_block_formats_golden.py).
 std::vector<StoredBlocks> stored_blocks() {
   const auto golden =
       nlohmann::json::parse(std::ifstream(OUTRIDER_SOURCE_DIR "/tests/golden/block_formats.json"));
@@ -41,8 +42,8 @@ std::vector<StoredBlocks> stored_blocks() {
   return all;
 }
 
-// Each column's product with inputs that are 127 at one place and zero elsewhere, which rounding to
-// int8 leaves as they are: 127 times each weight, rounded a few times.
+// Multiplies each column by inputs that are 127 at one place and zero elsewhere, which int8
+// rounding does not change: 127 times each weight, with a few roundings.
 void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim,
                                 const KernelTable& table, const std::string& trace) {
   const auto n_rows = static_cast<int>(view.shape[0]);
@@ -50,11 +51,11 @@ void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim
   const WeightKind kind = native_kind(view.type);
   const Matrix matrix = Matrix::pack(StoredWeights(view, kind, interleaved_head_dim), table, 1);
   Activations inputs;
-  inputs.resize(k, k, InputForms::of(kind, table));
+  inputs.resize(k, k, ActivationForms::of(kind, table));
   for (int i = 0; i < k; ++i) {
     std::fill_n(inputs.row(i), k, 0.0F);
     inputs.row(i)[i] = 127;
-    inputs.finish_row(table, i);
+    inputs.quantize_row(table, i);
   }
   std::vector<float> y(static_cast<std::size_t>(k * n_rows));
   run_team(1, [&](const Team& team) {
@@ -68,17 +69,18 @@ void expect_the_decoded_weights(const TensorView& view, int interleaved_head_dim
     double largest = 0;
     for (const float weight : decoded) largest = std::max<double>(largest, std::fabs(weight));
     for (int i = 0; i < k; ++i) {
-      ASSERT_TRUE(test_support::near(y[static_cast<std::size_t>(i * n_rows + row)],
-                                     127.0 * decoded[static_cast<std::size_t>(i)],
-                                     test_support::product_tolerance(6, 2 * 127 * largest)))
+      ASSERT_TRUE(test::near(y[static_cast<std::size_t>(i * n_rows + row)],
+                             127.0 * decoded[static_cast<std::size_t>(i)],
+                             test::product_tolerance(6, 2 * 127 * largest)))
           << trace << " row " << row << " weight " << i;
     }
   }
 }
 
 TEST(StoredBlocks, MultiplyAsTheyDecode) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
-    if (name == "amx emulated") continue;  // slow, and the vectors' products (kernels/amx.cc)
+  for (const auto& [name, table] : test::runnable_tables()) {
+    // Slow, and its vector products are the same (kernels/amx.cc).
+    if (name == "amx emulated") continue;
     for (const StoredBlocks& blocks : stored_blocks()) {
       const std::string trace = name + " " + std::string(name_of(blocks.type));
       const auto n = static_cast<std::int64_t>(block_elements(blocks.type));
@@ -106,7 +108,7 @@ TEST(StoredBlocks, KeepTheirKinds) {
   EXPECT_THROW(quantize_weights(std::vector<float>(256), 1, 256, WeightKind::q4_k, rows), Error);
 }
 
-// Asked for in another kind, they are decoded and rounded.
+// If another format is requested, they are decoded and rounded.
 TEST(StoredBlocks, AreRoundedToOtherKindsOnRequest) {
   for (const StoredBlocks& blocks : stored_blocks()) {
     const auto n = static_cast<std::int64_t>(block_elements(blocks.type));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/translated_model.h"
 
 #include <fmt/format.h>
@@ -17,8 +18,8 @@ constexpr const char* kOperation = "read in another vocabulary";
 
 }  // namespace
 
-// The user's tokens, and what the model has read of them: `read` holds ids_ as its kept tokens and
-// a node for every id of every pending piece.
+// The user's tokens, and the model's ids for them: `read` holds ids_ as its kept tokens and a node
+// for every id of every pending piece.
 class TranslatedModel::TranslatedSequence final : public Sequence {
  public:
   explicit TranslatedSequence(std::unique_ptr<Sequence> read) : read_(std::move(read)) {}
@@ -29,7 +30,7 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     std::vector<int> nodes;
     for (std::size_t i = 0; i < path.size();) {
       const Piece& piece = piece_of(path[i]);
-      if (path.size() - i < piece.tokens.size()) {  // a part of what was read in one piece
+      if (path.size() - i < piece.tokens.size()) {  // only a part of a piece is kept
         is_whole_ = false;
         for (; i < path.size(); ++i) tokens_.push_back(piece.tokens[i]);
         break;
@@ -57,8 +58,8 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     read_->keep({});
     const bool is_shorter = static_cast<std::size_t>(n_tokens) < tokens_.size();
     tokens_.resize(static_cast<std::size_t>(n_tokens));
-    text_.truncate(tokens_.size());  // it may have read ahead, too
-    // Which of the ids these tokens are is for the next reading to say.
+    text_.truncate(tokens_.size());  // it may be longer
+    // The next reading decides which ids these tokens have.
     if (is_shorter) is_whole_ = false;
     return n_tokens;
   }
@@ -73,9 +74,9 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
   }
 
   Sequence& read() const { return *read_; }
-  // Every kept token has been read.
+  // Whether every kept token has been read.
   bool is_whole() const { return is_whole_; }
-  // The node of read() that ends the pending token; -1 for -1, the last kept one.
+  // The node of read() that ends the pending token; for -1, the last kept one, -1.
   int last_node(int token) const {
     if (token < 0) return -1;
     const Piece& piece = piece_of(token);
@@ -87,16 +88,16 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
                : pending_.back().first_node + static_cast<int>(pending_.back().ids.size());
   }
 
-  // The kept tokens and these in one piece, which becomes pending: what of it is not read yet. What
-  // the model had read otherwise is dropped.
+  // Translates the kept tokens and `more` in one piece, and returns its ids that the model has not
+  // read; they become pending. Ids that differ from what the model had read are dropped.
   std::vector<TokenId> reread(const VocabularyTranslation& translation,
                               std::span<const TokenId> more) {
     std::vector<TokenId> all = tokens_;
     all.insert(all.end(), more.begin(), more.end());
     const std::vector<TokenId>& ids = text_.update(translation, all);
     const auto [end, differs] = std::mismatch(ids_.begin(), ids_.end(), ids.begin(), ids.end());
-    // Something is always run: its logits may be asked for.
-    // What the model cannot go back to is run again, too.
+    // At least one id is run, since its logits may be needed. Ids that the model cannot rewind past
+    // are run again.
     const auto n_same = static_cast<std::size_t>(read_->rewind(
         static_cast<int>(std::min(static_cast<std::size_t>(end - ids_.begin()), ids.size() - 1))));
     ids_.resize(n_same);
@@ -113,13 +114,13 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
                         .is_text = is_text});
     n_pending_ += tokens.size();
   }
-  // There are no kept tokens, and so nothing was read.
+  // Call it without kept tokens: nothing was read then.
   void forget() {
     read_->rewind(0);
     ids_.clear();
     is_whole_ = true;
   }
-  // Keeps a reread() of the kept tokens alone.
+  // Keeps a reread() of just the kept tokens.
   void keep_read() {
     std::vector<int> nodes(pending_.back().ids.size());
     std::iota(nodes.begin(), nodes.end(), 0);
@@ -132,7 +133,7 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     std::vector<TokenId> all = tokens_;
     all.insert(all.end(), more.begin(), more.end());
     return std::max(text_.most(translation, all),
-                    static_cast<int>(ids_.size()) + translation.most_read(more, tokens_.empty()));
+                    static_cast<int>(ids_.size()) + translation.max_read(more, tokens_.empty()));
   }
   std::size_t n_pieces() const { return pending_.size(); }
   void drop_pieces(std::size_t n_left) {
@@ -144,13 +145,13 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
   }
 
  private:
-  // Pending tokens that were read together, and the ids that the model read for them.
+  // Pending tokens that were translated together, and their ids.
   struct Piece {
     std::vector<TokenId> tokens;
     std::vector<TokenId> ids;
     int first_token = 0;
     int first_node = 0;
-    bool is_text = false;  // with it, all kept tokens are read
+    bool is_text = false;  // once it is kept, all kept tokens are read
   };
   const Piece& piece_of(int token) const {
     const auto after =
@@ -160,8 +161,8 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
   }
 
   std::unique_ptr<Sequence> read_;
-  std::vector<TokenId> tokens_;  // kept, of the user's
-  std::vector<TokenId> ids_;     // that read_ keeps
+  std::vector<TokenId> tokens_;  // the user's kept tokens
+  std::vector<TokenId> ids_;     // the ids that read_ keeps
   TranslatedText text_;
   bool is_whole_ = true;
   std::vector<Piece> pending_;
@@ -214,13 +215,14 @@ int TranslatedModel::context_of(const Sequence& sequence) const {
   return model_->context_of(static_cast<const TranslatedSequence&>(sequence).read());
 }
 
-int TranslatedModel::room(const Sequence& sequence, std::span<const TokenId> next) const {
+int TranslatedModel::remaining_context(const Sequence& sequence,
+                                       std::span<const TokenId> next) const {
   require_known(next);
   return context_of(sequence) -
          static_cast<const TranslatedSequence&>(sequence).most(translation_, next);
 }
 
-// Reads what a sequence keeps and its model has not read.
+// Reads a sequence's kept tokens that its model has not read.
 void TranslatedModel::catch_up(TranslatedSequence& sequence) {
   if (sequence.is_whole()) return;
   if (sequence.n_kept() == 0) return sequence.forget();
@@ -241,8 +243,8 @@ void TranslatedModel::forward(std::span<const TokenBlock> blocks, const ForwardR
   std::vector<std::vector<TokenId>> ids(blocks.size());
   std::vector<std::vector<int>> parents(blocks.size());
   std::vector<TokenBlock> read_blocks;
-  std::vector<std::size_t> n_pieces;  // that each block's sequence had before
-  std::vector<int> last_rows;         // by row of the user's pass: the row that ends it
+  std::vector<std::size_t> n_pieces;  // for each block: its sequence's pieces before
+  std::vector<int> last_rows;         // for each row of the user's pass: the row that ends it
   std::vector<int> asked;
   int n_read_rows = 0;
   try {
@@ -294,7 +296,7 @@ void TranslatedModel::forward(std::span<const TokenBlock> blocks, const ForwardR
   give(kind == RowSet::Kind::none ? 0 : output_.logits.n_rows(), output);
 }
 
-// The model's rows in the user's vocabulary.
+// Converts the model's rows to the user's vocabulary.
 void TranslatedModel::give(int n_rows, ForwardOutput& output) const {
   const auto width = static_cast<std::size_t>(config_.vocabulary_size);
   output.feature_width = 0;

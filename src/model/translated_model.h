@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Presents a model with another vocabulary in the user's vocabulary.
 #ifndef OUTRIDER_MODEL_TRANSLATED_MODEL_H_
 #define OUTRIDER_MODEL_TRANSLATED_MODEL_H_
@@ -35,7 +36,7 @@ class TranslatedModel final : public LanguageModel {
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   int context_of(const Sequence& sequence) const override;
-  int room(const Sequence& sequence, std::span<const TokenId> next) const override;
+  int remaining_context(const Sequence& sequence, std::span<const TokenId> next) const override;
 
  private:
   class TranslatedSequence;

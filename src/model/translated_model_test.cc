@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/translated_model.h"
 
 #include <gtest/gtest.h>
@@ -10,12 +11,12 @@
 
 #include "model/prefill.h"
 #include "outrider/error.h"
-#include "tests/support/table_model.h"
+#include "tests/support/models/table_model.h"
 
 namespace outrider {
 namespace {
 
-using testing::TableModel;
+using test::TableModel;
 
 // Five tokens here, six there: 0, 2 and 4 are shared, 1 and 3 are spelled.
 const std::vector<std::vector<TokenId>> kSpelled = {{5}, {0, 3}, {1}, {3, 3, 0}, {2}};
@@ -37,7 +38,7 @@ std::vector<TokenId> spell(const std::vector<TokenId>& tokens) {
   return read;
 }
 
-// What the model itself says behind what it reads, at the tokens that both share.
+// The model's own logits after these ids, at the shared tokens.
 std::vector<float> expected_behind(const std::vector<TokenId>& read) {
   const std::vector<float> said = TableModel(6, kSeed).logits(read);
   constexpr float kNever = -std::numeric_limits<float>::infinity();
@@ -87,7 +88,7 @@ TEST(TranslatedModel, TreesKeepTheirPaths) {
   ASSERT_EQ(output.logits.n_rows(), 1);
   EXPECT_EQ(row(output, 0), expected_behind(spell({3, 1})));
   keep_all(*sequence);
-  // 1 and 2 behind the root, 4 and 3 behind the 1; then, in a pass of its own, 1 behind the 3.
+  // 1 and 2 after the root, 4 and 3 after the 1; then, in another pass, 1 after the 3.
   const std::vector<TokenId> tree = {1, 2, 4, 3};
   const std::vector<int> parents = {-1, -1, 0, 0};
   const TokenBlock block{.sequence = sequence.get(), .tokens = tree, .parents = parents};
@@ -120,8 +121,8 @@ TEST(TranslatedModel, TreesKeepTheirPaths) {
   EXPECT_EQ(sequence->n_pending(), 0);
 }
 
-// A reader that joins a 0 and the 1 behind it: what the model has read of the last word may have to
-// go when the text goes on.
+// A translation that joins a 0 and a following 1: the last word's ids may have to be replaced when
+// the text continues.
 VocabularyTranslation joining() {
   return {
       .spelled = kSpelled, .shared = kShared, .read = [](std::span<const TokenId> tokens, bool) {
@@ -150,10 +151,10 @@ TEST(TranslatedModel, ATextIsCutAnewAsItGoesOn) {
   const std::vector<TokenId> root = {1};
   const TokenBlock block{.sequence = sequence.get(), .tokens = root, .parents = {}};
   model->forward({&block, 1}, {.logits = last}, output);
-  EXPECT_EQ(row(output, 0), expected_behind({1, 4}));  // the 0 that was read is gone
+  EXPECT_EQ(row(output, 0), expected_behind({1, 4}));  // the 0 that was read is dropped
   keep_all(*sequence);
   EXPECT_EQ(sequence->n_kept(), 3);
-  // A draft is read token by token; the next reading cuts it anew.
+  // A draft is translated token by token; the next reading splits the text differently.
   const std::vector<TokenId> draft = {0, 1};
   const std::vector<int> parents = {-1, 0};
   const TokenBlock drafted{.sequence = sequence.get(), .tokens = draft, .parents = parents};
@@ -167,7 +168,7 @@ TEST(TranslatedModel, ATextIsCutAnewAsItGoesOn) {
     model->forward({&behind, 1}, {.logits = last}, output);
     EXPECT_EQ(row(output, 0), expected_behind({1, 4, 4, 2}));
   }
-  sequence->keep({});  // not kept after all
+  sequence->keep({});  // nothing is kept
   EXPECT_EQ(sequence->n_kept(), 5);
   sequence->truncate(4);
   const TokenBlock other{.sequence = sequence.get(), .tokens = root, .parents = {}};
@@ -175,7 +176,7 @@ TEST(TranslatedModel, ATextIsCutAnewAsItGoesOn) {
   EXPECT_EQ(row(output, 0), expected_behind({1, 4, 4}));
   keep_all(*sequence);
   sequence->truncate(4);
-  // Rows within a block: what is kept is read as a text first, then token by token.
+  // Rows within a block: kept tokens are translated as a text first, then token by token.
   const std::vector<TokenId> both = {1, 3};
   const TokenBlock within{.sequence = sequence.get(), .tokens = both, .parents = {}};
   model->forward({&within, 1}, {}, output);
@@ -186,7 +187,7 @@ TEST(TranslatedModel, ATextIsCutAnewAsItGoesOn) {
   EXPECT_EQ(row(output, 0), expected_behind({0, 3}));
 }
 
-// A long piece that is not kept leaves no trace in what is read afterwards.
+// A long piece that is not kept leaves no trace in later rows.
 TEST(TranslatedModel, WhatWasNotKeptWasNotRead) {
   const RowSet last{.kind = RowSet::Kind::last_of_each_block, .rows = {}};
   const std::vector<TokenId> one(300, 2);
@@ -216,12 +217,13 @@ TEST(TranslatedModel, RoomIsTheModelsOwn) {
   const auto sequence = model->open({});
   const int context = model->config().context_length;
   const std::vector<TokenId> tokens = {0, 3, 1};
-  EXPECT_EQ(model->room(*sequence, tokens), context - 7);  // a text may get a token before it
+  EXPECT_EQ(model->remaining_context(*sequence, tokens),
+            context - 7);  // a text may get a token prepended
   ForwardOutput output;
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
   model->forward({&block, 1}, {}, output);
   keep_all(*sequence);
-  EXPECT_EQ(model->room(*sequence, {}), context - 7);
+  EXPECT_EQ(model->remaining_context(*sequence, {}), context - 7);
 }
 
 TEST(TranslatedModel, RefusesWhatDoesNotFitAndChangesNothing) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/weight_loader.h"
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::string_view kOperation = "load weights";
 
-// Biases stand as the rows they belong to.
+// Biases are ordered like their rows.
 std::vector<float> chosen(const std::vector<float>& stored, const StoredRows& rows) {
   std::vector<float> values(rows.n > 0 ? static_cast<std::size_t>(rows.n) : stored.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -27,7 +28,7 @@ std::vector<float> chosen(const std::vector<float>& stored, const StoredRows& ro
   return values;
 }
 
-// Old checkpoints hold RoPE's frequencies, GPT-2's and GPT-NeoX's their causal masks as well.
+// Old checkpoints hold RoPE's frequencies; GPT-2's and GPT-NeoX's also their causal masks.
 bool follows_from_config(std::string_view name) {
   constexpr std::string_view kEndings[] = {".rotary_emb.inv_freq", ".attn.bias",
                                            ".attn.masked_bias", ".attention.bias",
@@ -58,7 +59,7 @@ class RowsInMemory : public WeightReader {
   WeightKind kind_;
 };
 
-// (n_columns, n_rows) of (n_rows, n_columns).
+// (n_columns, n_rows) from (n_rows, n_columns).
 std::vector<float> transposed(const std::vector<float>& rows, std::size_t n_rows,
                               std::size_t n_columns) {
   std::vector<float> columns(rows.size());
@@ -68,7 +69,7 @@ std::vector<float> transposed(const std::vector<float>& rows, std::size_t n_rows
   return columns;
 }
 
-// What the tensor holds at that place of its first dimension.
+// The part of the tensor at that index of its first dimension.
 TensorView part_of(const TensorView& view, int place) {
   const std::size_t n_bytes = view.data.size() / static_cast<std::size_t>(view.shape.front());
   TensorView part = view;
@@ -133,7 +134,7 @@ std::vector<float> WeightLoader::filter(const std::string& name, int n_channels,
   if (!reading_) return {};
   const auto n = static_cast<std::size_t>(n_channels);
   const auto taps = static_cast<std::size_t>(n_taps);
-  // A three-dimensional tensor's rows are its last dimension, too.
+  // Rows of a three-dimensional tensor are along its last dimension as well.
   std::vector<float> stored(n * taps);
   decode_rows(view, 0, n_channels, stored);
   return transposed(stored, n, taps);
@@ -300,7 +301,7 @@ std::vector<float> WeightLoader::stacked_vectors(const std::string& name, int n,
   return all;
 }
 
-// Nothing where the matrix is stored plain.
+// Returns nothing if the matrix is stored plain.
 std::optional<Linear> WeightLoader::quantised_rows(const std::string& name, int n_stored, int k,
                                                    Bias bias, const StoredRows& rows, Held held) {
   if (!options_.quantisation || rows.turned) return std::nullopt;
@@ -336,18 +337,18 @@ template <typename Reader>
 Matrix WeightLoader::hold(Reader reader, WeightKind native, Held held) {
   if (!reading_) {
     const WeightKind kind = options_.kind.value_or(native);
-    has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
+    has_quantized_ |= ActivationForms::of(kind, *options_.table).quantized;
     has_bf16_ |= kind == WeightKind::bf16;
     return {};
   }
-  input_forms_ |= InputForms::of(reader.kind(), *options_.table);
+  activation_forms_ |= ActivationForms::of(reader.kind(), *options_.table);
   if (options_.share || (held == Held::as_experts && options_.experts_in_file)) {
     return Matrix::in_file(std::make_shared<const Reader>(std::move(reader)), *options_.table);
   }
   return Matrix::pack(reader, *options_.table, options_.n_threads);
 }
 
-// Or the model would stand in memory twice.
+// Otherwise the model would be in memory twice.
 void WeightLoader::release(const TensorView& view, Held held) const {
   const bool stays = held == Held::as_experts && options_.experts_in_file;
   if (reading_ && !stays) source_.release(view);
@@ -371,9 +372,9 @@ void WeightLoader::require_all_read_below(std::string_view prefix) const {
               fmt::format("only weights that this build knows below {}", prefix), unread.front());
 }
 
-// In a quantised model nothing runs as bf16: some tables round bf16 products in ways of their own,
-// and its bits must be the same on every table. So what the file left unquantised (often the head)
-// is widened to f32.
+// In a quantised model nothing runs as bf16: some tables round bf16 products differently, and its
+// bits must be equal on all tables. So tensors that the file left unquantised (often the head) are
+// widened to f32.
 WeightKind WeightLoader::kind_for(WeightKind native) const {
   const WeightKind kind = options_.kind.value_or(native);
   return kind == WeightKind::bf16 && has_quantized_ ? WeightKind::f32 : kind;
@@ -383,12 +384,12 @@ WeightKind WeightLoader::kind_of_heads(WeightKind native) {
   const bool is_asked = options_.kind == WeightKind::f32 || options_.kind == WeightKind::bf16;
   const WeightKind kind = is_asked ? *options_.kind : native;
   if (!reading_) {
-    has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
+    has_quantized_ |= ActivationForms::of(kind, *options_.table).quantized;
     has_bf16_ |= kind == WeightKind::bf16;
     return kind;
   }
   const WeightKind held = kind == WeightKind::bf16 && has_quantized_ ? WeightKind::f32 : kind;
-  input_forms_ |= InputForms::of(held, *options_.table);
+  activation_forms_ |= ActivationForms::of(held, *options_.table);
   return held;
 }
 

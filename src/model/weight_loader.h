@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads weights from a file by name: every tensor is checked before the first one is packed.
 #ifndef OUTRIDER_MODEL_WEIGHT_LOADER_H_
 #define OUTRIDER_MODEL_WEIGHT_LOADER_H_
@@ -121,7 +122,7 @@ class WeightLoader {
   const WeightOptions& options() const { return options_; }
   // Properties of all matrices in the first walk.
   bool has_quantized() const { return has_quantized_; }
-  InputForms input_forms() const { return input_forms_; }
+  ActivationForms activation_forms() const { return activation_forms_; }
   bool all_f32() const { return !has_quantized_ && !has_bf16_; }
 
  private:
@@ -152,7 +153,7 @@ class WeightLoader {
   bool reading_ = false;  // false: the first walk, which checks
   bool has_quantized_ = false;
   bool has_bf16_ = false;
-  InputForms input_forms_;
+  ActivationForms activation_forms_;
   std::unordered_set<std::string> asked_;
   std::size_t n_bytes_seen_ = 0;
   std::size_t n_bytes_total_ = 0;

@@ -1,4 +1,5 @@
-// Matrices of single heads: which rows and columns they have, and in which kind they are held.
+// SPDX-License-Identifier: Apache-2.0
+// Matrices of single heads: their rows and columns, and their format in memory.
 #include "model/weight_loader.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ class Tensors : public TensorSource {
   void release(const TensorView&) const override {}
 
  private:
-  std::vector<std::vector<std::byte>> bytes_;  // whose own memory does not move
+  std::vector<std::vector<std::byte>> bytes_;  // the bytes themselves do not move
   std::vector<TensorView> views_;
 };
 
@@ -63,7 +64,7 @@ std::vector<float> weights_of(const Matrix& matrix) {
   for (int i = 0; i < k; ++i) {
     std::fill_n(inputs.row(i), k, 0.0F);
     inputs.row(i)[i] = 1;
-    inputs.finish_row(kernels::kScalarTable, i);
+    inputs.quantize_row(kernels::kScalarTable, i);
   }
   std::vector<float> y(static_cast<std::size_t>(k) * n);
   run_team(1, [&](const Team& team) { matrix.multiply(team, inputs, y.data(), n); });
@@ -90,7 +91,7 @@ constexpr HeadRows kLast = {.n = 2, .n_stored = 3, .first = 2, .n_rows = 1, .tra
 TEST(MatricesOfHeads, AreTheRowsAskedForAndTurned) {
   Tensors tensors;
   tensors.add("kv.weight", ElementType::f32, {6, 4}, rows_of_two_heads());
-  // No quantised kind that is asked for is theirs.
+  // They ignore a requested quantised format.
   for (const auto kind : {std::optional<WeightKind>{}, std::optional(WeightKind::int8)}) {
     const WeightOptions options = options_of(kind);
     WeightLoader loader(tensors, options);
@@ -115,7 +116,7 @@ TEST(MatricesOfHeads, AreTheRowsAskedForAndTurned) {
   EXPECT_THROW(loader.parts_of_heads("kv", 5, kFirstTwo), Error);
 }
 
-// bf16 stays, but in a model where something is quantised.
+// bf16 stays, unless something in the model is quantised.
 TEST(MatricesOfHeads, OfBf16AreBf16WhereNothingIsQuantised) {
   std::vector<std::uint16_t> rounded;
   for (const float number : rows_of_two_heads()) rounded.push_back(to_bf16(number).bits);
@@ -135,7 +136,7 @@ TEST(MatricesOfHeads, OfBf16AreBf16WhereNothingIsQuantised) {
   }
 }
 
-// One tensor of all heads' matrices: blocks stay as they are stored, or are decoded on request.
+// One tensor with all heads' matrices: blocks stay as stored, or are decoded on request.
 TEST(MatricesOfHeads, AreHeldAsTheyAreStored) {
   std::vector<std::uint8_t> blocks;
   std::vector<float> decoded;

@@ -1,9 +1,9 @@
-// The module outrider_mpi.so: a Transport over MPI, point to point. Messages of one exchange go
-// straight from rank to rank, so that it takes one latency of the network, whatever the number of
-// ranks.
+// SPDX-License-Identifier: Apache-2.0
+// The module outrider_mpi.so: a Transport over MPI, point to point. Messages of an exchange go
+// directly between ranks, so an exchange takes one network latency, whatever the number of ranks.
 //
-// Waiting is by asking, never by a call of MPI that blocks: a peer that is lost or says that it
-// gives up must end it.
+// It waits by polling, never by a blocking MPI call: the wait must end when a peer is lost or gives
+// up.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -13,11 +13,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,17 +36,17 @@ constexpr int kGivenUpTag = 2;
 constexpr int kFinishTag = 3;
 constexpr std::size_t kReasonBytes = 512;
 
-// What a rank that gives up sends.
+// The message of a rank that gives up.
 struct LastWords {
   std::int32_t culprit = -1;
-  std::array<char, kReasonBytes> why{};  // ends with a zero
+  std::array<char, kReasonBytes> why{};  // zero-terminated
 };
-// Counts are ints; less than that, so that a message fits buffers of the network, too.
-constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+// MPI counts with ints; this is less, so that a message also fits into the network's buffers.
+constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
 
-// How a rank waits: awake for what comes within a pass, then leaving the processor to others, then
-// asleep for longer and longer times. So ranks that share a processor do not starve each other, and
-// an idle server uses next to none.
+// How a rank waits: first polling for messages within a pass, then yielding the processor, then
+// sleeping for growing times. So ranks that share a processor do not starve each other, and an idle
+// server uses almost no time.
 class Waiting {
  public:
   void pause() {
@@ -58,7 +60,7 @@ class Waiting {
     std::this_thread::sleep_for(waited > std::chrono::seconds(1) ? std::chrono::microseconds(1000)
                                                                  : std::chrono::microseconds(50));
   }
-  // Looked at now and then: asking for the time takes longer than asking for a message.
+  // Checked now and then: reading the time takes longer than polling for a message.
   bool is_longer_than(double seconds) const {
     if (seconds <= 0 || n_ % 64 != 0) return false;
     return std::chrono::duration<double>(Clock::now() - begin_).count() > seconds;
@@ -95,16 +97,16 @@ class MpiTransport final : public Transport {
 
   int rank() const override { return rank_; }
   int n_ranks() const override { return n_ranks_; }
-  std::size_t most_bytes() const override { return kMostBytes; }
+  std::size_t max_bytes() const override { return kMaxBytes; }
   int culprit() const override { return culprit_; }
   const char* reason() const override { return reason_.data(); }
 
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
-    return run(exchange, most_seconds);
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
+    return run(exchange, limit);
   }
 
   void give_up(int culprit, const char* why) noexcept override {
-    // (Whoever gives up behind a failed exchange still has the room of that.)
+    // (A rank that gives up after a failed exchange still has that message buffer.)
     my_words_.culprit = culprit;
     std::snprintf(my_words_.why.data(), my_words_.why.size(), "%s", why);
     for_peers(Exchange::Peers::others, [&](int peer, std::size_t i) {
@@ -117,15 +119,15 @@ class MpiTransport final : public Transport {
     wait_for(my_words_sent_, kLastWords_seconds);
   }
 
-  // MPI_Finalize waits for every rank and has no limit of time. So all others report to rank 0
-  // first, and it tells them whether everybody has; where that fails, or something happens behind
-  // it, processes end without.
-  void finish(double most_seconds) noexcept override {
+  // MPI_Finalize waits for every rank without a time limit. So all others report to rank 0 first,
+  // and it tells them whether everyone has. If that fails, or something happens afterwards,
+  // processes exit without it.
+  void finish(double max_seconds) noexcept override {
     if (must_not_progress_) {
-      if (rank_ > 0) sleep_beside_launcher(most_seconds);
+      if (rank_ > 0) sleep_beside_launcher(max_seconds);
       return;
     }
-    if (!(rank_ == 0 ? all_have_come(most_seconds) : is_told_to_end(most_seconds))) return;
+    if (!(rank_ == 0 ? all_have_come(max_seconds) : is_told_to_end(max_seconds))) return;
     for (MPI_Request& request : given_up_) {
       if (request == MPI_REQUEST_NULL) continue;
       MPI_Cancel(&request);
@@ -138,14 +140,14 @@ class MpiTransport final : public Transport {
   static constexpr double kLastWords_seconds = 1;
   static constexpr unsigned kFinalize_seconds = 10;
   static constexpr double kAbandon_seconds = 0.2;
-  // Between two looks of a rank that waits for rank 0's end.
+  // Between two polls of a rank that waits for rank 0's end.
   static constexpr std::chrono::milliseconds kDoze{20};
 
-  // Whether all of these are done within so many seconds.
-  static bool wait_for(std::vector<MPI_Request>& requests, double most_seconds) noexcept {
+  // Whether all requests are done within max_seconds.
+  static bool wait_for(std::vector<MPI_Request>& requests, double max_seconds) noexcept {
     Waiting waiting;
     int all_done = 0;
-    while (!waiting.is_longer_than(most_seconds)) {
+    while (!waiting.is_longer_than(max_seconds)) {
       if (MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all_done,
                       MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
         return false;
@@ -156,24 +158,24 @@ class MpiTransport final : public Transport {
     return false;
   }
 
-  // Rank 0's: whether all others have reported; they are told.
-  bool all_have_come(double most_seconds) noexcept {
+  // On rank 0: whether all others have reported; tells them the result.
+  bool all_have_come(double max_seconds) noexcept {
     for_peers(Exchange::Peers::others, [&](int peer, std::size_t i) {
       MPI_Irecv(nullptr, 0, MPI_BYTE, peer, kFinishTag, MPI_COMM_WORLD, &end_received_[i]);
     });
-    may_finalize_ = wait_for(end_received_, most_seconds) ? 1 : 0;
+    may_finalize_ = wait_for(end_received_, max_seconds) ? 1 : 0;
     for_peers(Exchange::Peers::others, [&](int peer, std::size_t i) {
       MPI_Isend(&may_finalize_, 1, MPI_BYTE, peer, kFinishTag, MPI_COMM_WORLD, &end_sent_[i]);
     });
     return wait_for(end_sent_, kLastWords_seconds) && may_finalize_ != 0;
   }
 
-  // Another rank's.
-  bool is_told_to_end(double most_seconds) noexcept {
+  // On the other ranks.
+  bool is_told_to_end(double max_seconds) noexcept {
     MPI_Irecv(&may_finalize_, 1, MPI_BYTE, 0, kFinishTag, MPI_COMM_WORLD, &end_received_.front());
     MPI_Isend(nullptr, 0, MPI_BYTE, 0, kFinishTag, MPI_COMM_WORLD, &end_sent_.front());
-    const auto end = Clock::now() + std::chrono::duration<double>(most_seconds);
-    bool is_told = wait_for(end_received_, std::min(most_seconds, kLastWords_seconds));
+    const auto end = Clock::now() + std::chrono::duration<double>(max_seconds);
+    bool is_told = wait_for(end_received_, std::min(max_seconds, kLastWords_seconds));
     while (!is_told && Clock::now() < end) {
       std::this_thread::sleep_for(kDoze);
       int has_come = 0;
@@ -182,26 +184,27 @@ class MpiTransport final : public Transport {
       is_told = has_come != 0;
     }
     if (is_told && may_finalize_ == 0) {
-      // mpirun ends all when one process ends like that. Rank 0 may still have to print its error.
+      // mpirun kills all processes when one exits like that. Rank 0 may still have to print its
+      // error.
       std::this_thread::sleep_for(std::chrono::duration<double>(kLastWords_seconds));
     }
     return is_told && may_finalize_ != 0;
   }
 
-  // Without MPI.
-  static void sleep_beside_launcher(double most_seconds) noexcept {
-    const auto end = Clock::now() + std::chrono::duration<double>(most_seconds);
+  // Exits without MPI.
+  static void sleep_beside_launcher(double max_seconds) noexcept {
+    const auto end = Clock::now() + std::chrono::duration<double>(max_seconds);
     const pid_t launcher = ::getppid();
     while (Clock::now() < end && ::getppid() == launcher) std::this_thread::sleep_for(kDoze);
   }
 
-  // A thread to watch MPI_Finalize would have to be made, which may fail. A signal need not.
+  // A thread that watches MPI_Finalize would have to be created, which may fail; a signal need not.
   static void finalize_or_exit(unsigned seconds) noexcept {
     struct sigaction action = {};
     action.sa_handler = [](int) {
       constexpr char kLine[] = "outrider: [end ranks] MPI: expected an end, got none in time\n";
       if (::write(STDERR_FILENO, kLine, sizeof(kLine) - 1) < 0) {
-        // Nobody reads it.
+        // The result is not needed.
       }
       ::_exit(1);
     };
@@ -221,7 +224,7 @@ class MpiTransport final : public Transport {
     }
   }
 
-  Status run(const Exchange& exchange, double most_seconds) noexcept {
+  Status run(const Exchange& exchange, const WaitLimit& limit) noexcept {
     constexpr int kTag = kDataTag;
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer, std::size_t i) {
@@ -236,6 +239,7 @@ class MpiTransport final : public Transport {
            peer, status);
     });
     Waiting waiting;
+    std::optional<Clock::time_point> stopped_at;
     while (status == Status::done) {
       bool is_over = true;
       for_peers(exchange.from, [&](int peer, std::size_t i) {
@@ -245,14 +249,27 @@ class MpiTransport final : public Transport {
                 [&](int peer, std::size_t i) { is_over &= test_send(peer, i, status); });
       if (is_over || status != Status::done) break;
       hear_who_gives_up(status);
-      if (status == Status::done && waiting.is_longer_than(most_seconds)) {
+      if (status == Status::done && waiting.is_longer_than(limit.max_seconds)) {
         status = Status::silent;
+      } else if (status == Status::done && is_stopped(limit, stopped_at)) {
+        status = Status::stopped;
+      }
+      if (status == Status::silent || status == Status::stopped) {
         culprit_ = first_silent(exchange);
       }
       waiting.pause();
     }
     if (status != Status::done) abandon();
     return status;
+  }
+
+  // stopped_at: when `stop` was first found to be set.
+  static bool is_stopped(const WaitLimit& limit,
+                         std::optional<Clock::time_point>& stopped_at) noexcept {
+    if (limit.stop == nullptr || !limit.stop->load(std::memory_order_relaxed)) return false;
+    const Clock::time_point now = Clock::now();
+    if (!stopped_at) stopped_at = now;
+    return std::chrono::duration<double>(now - *stopped_at).count() >= limit.stopped_seconds;
   }
 
   void note(int code, int peer, Status& status) noexcept {
@@ -265,7 +282,7 @@ class MpiTransport final : public Transport {
     std::snprintf(reason_.data(), reason_.size(), "%.400s", text.data());
   }
 
-  // Whether it has come.
+  // Whether the message has arrived.
   bool test_receive(int peer, std::size_t i, std::size_t n_bytes, Status& status) noexcept {
     if (receives_[i] == MPI_REQUEST_NULL) return true;
     int is_over = 0;
@@ -318,9 +335,9 @@ class MpiTransport final : public Transport {
     return silent;
   }
 
-  // The caller's room may go once exchange() has failed. What is under way, and does not end within
-  // a moment, would be written into it or read from it whenever MPI makes progress; so it must make
-  // none any more.
+  // The caller's buffers may be freed once exchange() has failed. Transfers that do not end within
+  // a moment would still access them whenever MPI makes progress, so no further MPI calls may be
+  // made.
   void abandon() noexcept {
     for (MPI_Request& request : receives_) {
       if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
@@ -332,15 +349,15 @@ class MpiTransport final : public Transport {
 
   int rank_ = 0;
   int n_ranks_ = 1;
-  std::vector<LastWords> last_words_;  // (n_ranks), of those who gave up
-  std::vector<MPI_Request> given_up_;  // (n_ranks), their receives
-  std::vector<MPI_Request> receives_;  // (n_ranks), of the exchange in progress
-  std::vector<MPI_Request> sends_;     // likewise
+  std::vector<LastWords> last_words_;  // (n_ranks), of ranks that gave up
+  std::vector<MPI_Request> given_up_;  // (n_ranks), receives of last_words_
+  std::vector<MPI_Request> receives_;  // (n_ranks), of the current exchange
+  std::vector<MPI_Request> sends_;     // (n_ranks)
   int culprit_ = -1;
   std::array<char, kReasonBytes> reason_{};
   bool must_not_progress_ = false;
 
-  // What is sent at the end stays here: MPI may read it later.
+  // A message sent at the end is kept here, since MPI may read it later.
   LastWords my_words_;
   std::vector<MPI_Request> my_words_sent_;  // (n_ranks)
   std::uint8_t may_finalize_ = 0;
@@ -351,8 +368,9 @@ class MpiTransport final : public Transport {
 }  // namespace
 }  // namespace outrider
 
-// Null, and why, where MPI does not start.
-extern "C" outrider::Transport* outrider_start_mpi(char* problem, std::size_t n_problem) {
+// Returns null, and the reason, if MPI does not start. The number in its name changes with
+// Transport, so that another build's module is not loaded by mistake (mpi_module.cc).
+extern "C" outrider::Transport* outrider_start_mpi_2(char* problem, std::size_t n_problem) {
   int is_started = 0;
   MPI_Initialized(&is_started);
   int provided = MPI_THREAD_SINGLE;

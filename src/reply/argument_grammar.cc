@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/argument_grammar.h"
 
 #include <fmt/format.h>
@@ -10,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/schema_forms.h"
-#include "grammar/schema_reference.h"
+#include "grammar/schema/schema_forms.h"
+#include "grammar/schema/schema_reference.h"
 #include "outrider/error.h"
 #include "reply/argument_schema.h"
-#include "reply/call_reader.h"
-#include "reply/python_literals.h"
+#include "reply/calls/call_reader.h"
+#include "reply/calls/python_literals.h"
 
 namespace outrider {
 namespace {
@@ -25,13 +26,13 @@ using Kind = GrammarPart::Kind;
 
 constexpr const char* kOperation = "tool choice";
 
-// A schema, and where it stands in the tool's.
+// A schema, and its place in the tool's.
 struct Place {
   ArgumentSchema schema = {};
-  std::string reference = {};  // "": nowhere, for nothing is said of the argument
+  std::string reference = {};  // "": no place, as the argument has no schema
 };
 
-// The keywords of a schema that say something of values, but for these; "": there are none.
+// The keywords of a schema that restrict values, except these; "" if there are none.
 std::string keyword_besides(const Json& schema, std::initializer_list<std::string_view> known) {
   const Json says = SchemaForms::without_annotations(schema);
   for (const auto& [keyword, value] : says.items()) {
@@ -40,7 +41,7 @@ std::string keyword_besides(const Json& schema, std::initializer_list<std::strin
   return "";
 }
 
-// The first name that `required` has and `properties` lacks; "": there is none.
+// The first name in `required` that `properties` lacks; "" if there is none.
 std::string required_besides_properties(const Json& schema) {
   const auto required = schema.find("required");
   if (required == schema.end() || !required->is_array()) return "";
@@ -82,7 +83,7 @@ class ArgumentRules {
   }
 
  private:
-  // What could ask for arguments that would be left out.
+  // Refuses keywords that could require arguments which would be left out.
   void check_parameters() const {
     const Json* at = &tool_.parameters;
     const Json* const last = parameters_schema(tool_).schema;
@@ -113,14 +114,13 @@ class ArgumentRules {
     return rule_part(std::move(name));
   }
 
-  // Any JSON text of a schema.
+  // Any JSON text that the schema allows.
   GrammarPart json_of(const Place& place) const {
     if (place.reference.empty()) return {.kind = Kind::schema, .text = "true"};
     return {.kind = Kind::part_of_schema, .text = place.reference, .document = document_};
   }
 
-  // The properties of an object in their order, and then what it requires besides; those that are
-  // not required perhaps left out.
+  // The properties of an object in order, then other required ones. Optional ones may be left out.
   GrammarSequence members(const Place& of, const std::string& separator) {
     const Json& schema = *of.schema.schema;
     std::set<std::string> required;
@@ -155,7 +155,7 @@ class ArgumentRules {
       }
       return sequence;
     }
-    // What may follow, from the last on: with something before it, and with nothing.
+    // What may follow, built from the last on: after other members, and without any.
     GrammarSequence behind;
     GrammarSequence first;
     for (std::size_t i = all.size(); i-- > 0;) {
@@ -202,8 +202,8 @@ class ArgumentRules {
     }
   }
 
-  // JSON, or Python's own words where the argument is one of these, as templates write earlier
-  // calls. Within lists and objects JSON's are the only ones.
+  // JSON, or Python's constants if the argument is one, as templates write earlier calls. In lists
+  // and objects only JSON's constants.
   GrammarPart python(const Place& place) {
     std::vector<GrammarSequence> choices = {{json_of(place)}};
     const auto add = [&](const char* word) { choices.push_back({text_part(word)}); };
@@ -213,7 +213,7 @@ class ArgumentRules {
       if (value->is_null()) add("None");
     }
     const unsigned kinds = value_kinds(place.schema);
-    // All kinds may also mean that not all of what the schema says was looked at.
+    // All kinds may also mean that part of the schema was not read.
     const bool is_known =
         kinds != kAnyKind || place.schema.schema == nullptr || says_nothing(*place.schema.schema);
     if (listed.empty() && is_known) {
@@ -226,8 +226,8 @@ class ArgumentRules {
     return choices.size() == 1 ? choices.front().front() : add_rule(std::move(choices));
   }
 
-  // What a schema lists, as plain text: texts as they are, all else as JSON unless that is one of
-  // the texts. Without those that hold what ends a text; each with what stands around it.
+  // The values that a schema lists, as plain text: texts as they are, others as JSON unless equal
+  // to one of the texts. Leaves out those that contain the end mark; each with the text around it.
   GrammarPart one_of(const std::vector<const Json*>& values, const std::string& end,
                      const std::string& before, const std::string& after) {
     std::set<std::string> texts;
@@ -280,8 +280,8 @@ class ArgumentRules {
     return sequence;
   }
 
-  // Texts between the model's own quotes, as far as schemas are plain; JSON, which is read as well,
-  // where they say more. What is referred to is JSON, too: it may refer to itself.
+  // Texts between the model's own quotes, if schemas are simple; otherwise JSON, which the parser
+  // reads too. References are JSON as well, since they may be recursive.
   GrammarSequence bareword(const Place& place) {
     if (is_text(place.schema)) {
       const std::vector<const Json*> listed = listed_values(place.schema);
@@ -319,7 +319,7 @@ class ArgumentRules {
   const CallFormat& format_;
   const Tool& tool_;
   ToolGrammar& grammar_;
-  std::size_t document_;  // the tool's schema among the grammar's
+  std::size_t document_;  // the index of the tool's schema in the grammar
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grammars for the arguments of a call in forms that do not write them as one JSON object, for
 // make_tool_grammar.
 #ifndef OUTRIDER_REPLY_ARGUMENT_GRAMMAR_H_

@@ -1,19 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/argument_schema.h"
 
 #include <optional>
 
-#include "grammar/schema_reference.h"
+#include "grammar/schema/schema_reference.h"
+#include "reply/calls/python_literals.h"
 #include "reply/json_words.h"
-#include "reply/python_literals.h"
 
 namespace outrider {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Schemas and listed values that are looked at for one argument: those of published tools have some
-// tens. References that lead to each other, and choices within choices, end at these two.
-constexpr int kMostSchemaParts = 500;
+// The most schemas and listed values that are read for one argument; published tools have some
+// tens. This and the next limit end recursive references and nested choices.
+constexpr int kMaxSchemaParts = 500;
 constexpr int kDeepestSchema = 16;
 
 unsigned kind_named(const std::string& name) {
@@ -56,14 +57,14 @@ bool is_true(const Json& schema, const char* keyword) {
   return found != schema.end() && *found == Json(true);
 }
 
-// What a schema's `$ref` names; null where it has none, or one that leads nowhere.
+// The target of a schema's `$ref`; null if it has none, or one that leads nowhere.
 const Json* referred_from(const Json& schema, const Json* root) {
   const auto reference = schema.find("$ref");
   if (root == nullptr || reference == schema.end() || !reference->is_string()) return nullptr;
   return referred_schema(*root, reference->get_ref<const std::string&>());
 }
 
-// Adds up what the keywords of a schema say, each of which must hold.
+// Combines what the keywords of a schema say; all of them must hold.
 class KindReader {
  public:
   explicit KindReader(const Json* root) : root_(root) {}
@@ -138,7 +139,7 @@ class KindReader {
   }
 
   const Json* root_;
-  int n_left_ = kMostSchemaParts;
+  int n_left_ = kMaxSchemaParts;
 };
 
 const Json& null_value() {
@@ -214,7 +215,7 @@ std::string argument_value(std::string_view text, const ArgumentSchema& schema) 
     return word == "True" ? "true" : "false";
   }
   if ((kinds & kNull) != 0 && word == "None") return "null";
-  // A string in quotes is what it spells only where nothing but a string can be meant by it.
+  // A string in quotes is unquoted only if nothing but a string can be meant.
   std::optional<std::string> value = kinds == kText ? std::nullopt : json_value(word);
   const bool may_nest = (kinds & (kArray | kObject)) != 0;
   if (!value && may_nest && (word.starts_with('[') || word.starts_with('{'))) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schema of a tool's single argument, for models that write arguments as plain text. All
 // functions are pure; results point into the tool.
 #ifndef OUTRIDER_REPLY_ARGUMENT_SCHEMA_H_
@@ -40,8 +41,8 @@ enum ValueKind : unsigned {
   kAnyKind = 63,
 };
 
-// The kinds that a schema allows, by type, enum, const, nullable, $ref and combinations of these;
-// all if it does not say, or has more parts than are examined (kMostSchemaParts).
+// The kinds that a schema allows, by type, enum, const, nullable, $ref and combinations of these.
+// All kinds, if it has no restriction, or more parts than are examined (kMaxSchemaParts).
 unsigned value_kinds(const ArgumentSchema& schema);
 
 // Whether a schema allows texts; and whether it allows only texts. (Without a schema: true, false.)

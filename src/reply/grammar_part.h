@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building blocks of grammars of calls.
 #ifndef OUTRIDER_REPLY_GRAMMAR_PART_H_
 #define OUTRIDER_REPLY_GRAMMAR_PART_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/json_scanner.h"
 
 #include <charconv>
@@ -161,7 +162,7 @@ JsonScanner::Step JsonScanner::number_byte(char byte, std::string& out) {
         case Part::exponent_sign:
           return Part::power;
         default:
-          return part_;  // a digit more
+          return part_;  // another digit
       }
     }
     if (byte == '.') return Part::point;
@@ -205,8 +206,8 @@ bool JsonScanner::number_ends() const {
          part_ == NumberPart::fraction || part_ == NumberPart::power;
 }
 
-// Shorter than the largest power of ten that a double has, a number leaves its range by its
-// exponent alone; below it becomes 0.
+// A number has fewer digits than the largest power of ten in a double. So only its exponent can
+// make it overflow; a number that is too small becomes 0.
 bool JsonScanner::number_is_finite() const {
   double value = 0;
   const auto [end, error] = std::from_chars(number_.data(), number_.data() + number_.size(), value);

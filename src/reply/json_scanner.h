@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads one JSON value (RFC 8259) byte by byte and passes its text on as it comes.
 #ifndef OUTRIDER_REPLY_JSON_SCANNER_H_
 #define OUTRIDER_REPLY_JSON_SCANNER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/json_scanner.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +69,7 @@ TEST(JsonScanner, TakesWhatNlohmannTakes) {
   }
 }
 
-// Random texts of JSON's own characters: most are wrong somewhere in the middle.
+// Random texts of JSON's characters: most have an error somewhere in the middle.
 TEST(JsonScanner, AgreesWithNlohmannOnRandomTexts) {
   constexpr std::string_view kBytes = "{}[]\",:0123456789.eE+-truefalsn\\u dD8c";
   std::mt19937 random(17);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small pieces of JSON text. All pure functions.
 #ifndef OUTRIDER_REPLY_JSON_WORDS_H_
 #define OUTRIDER_REPLY_JSON_WORDS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/marker_finder.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ std::string MarkerFinder::release() { return std::exchange(held_, std::string())
 std::size_t MarkerFinder::resume_behind(std::string_view text) {
   std::size_t n = std::min(text.size(), longest_ == 0 ? 0 : longest_ - 1);
   while (n > 0 && !begins_marker(text.substr(text.size() - n))) --n;
-  // A whole marker is none of its own beginnings.
+  // A complete marker does not count as the beginning of one.
   held_.assign(text.substr(text.size() - n));
   if (std::find(markers_.begin(), markers_.end(), held_) != markers_.end()) held_.clear();
   return held_.size();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds markers in a text that comes byte by byte. Holds back the possible beginning of a marker,
 // and releases everything else at once. The result does not depend on how the text is cut into
 // pushes.

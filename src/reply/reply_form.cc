@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/reply_form.h"
 
 #include <nlohmann/json.hpp>
@@ -7,7 +8,7 @@
 namespace outrider {
 namespace {
 
-// What a reply looks like that calls a tool.
+// The form of a reply that calls a tool.
 std::shared_ptr<const Grammar> calls_form(const ReplyFormat& format, const ToolSet& tools,
                                           const ReplyFormOptions& options) {
   const Gbnf gbnf = gbnf_of(
@@ -15,12 +16,12 @@ std::shared_ptr<const Grammar> calls_form(const ReplyFormat& format, const ToolS
   return Grammar::from_gbnf(gbnf.text, gbnf.schemas);
 }
 
-// These words and nothing else.
+// Exactly these words.
 std::shared_ptr<const Grammar> words_form(const std::string& words) {
   return Grammar::from_gbnf("root ::= " + nlohmann::json(words).dump() + "\n");
 }
 
-// An answer of that form; where replies are messages, behind its header.
+// An answer of that form; if replies are messages, after its header.
 std::shared_ptr<const Grammar> answer_form(const ChannelFormat& channels,
                                            const std::shared_ptr<const Grammar>& form) {
   if (form == nullptr || channels.empty()) return form;

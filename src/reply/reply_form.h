@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grammar of a whole reply: tool calls, an answer of a form, or either, after any reasoning and
 // headers that the model writes first.
 #ifndef OUTRIDER_REPLY_REPLY_FORM_H_

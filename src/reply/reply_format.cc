@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/reply_format.h"
 
 #include <algorithm>
@@ -171,11 +172,11 @@ ReplyFormat harmony() {
   return format;
 }
 
-// What decides for a form. The first line of the table that holds wins, so that a spelling that is
-// a part of another's stands behind it.
+// Signs of a form. The first matching line of the table wins, so a spelling that is part of another
+// one comes after it.
 struct Sign {
   ReplyFormat (*format)();
-  std::vector<std::string_view> all_of;  // stand in the template
+  std::vector<std::string_view> all_of;  // texts in the template
   std::vector<std::string_view> none_of = {};
 };
 
@@ -196,7 +197,7 @@ const std::vector<Sign>& signs() {
       {phi, {"<|tool|>", "<|/tool|>"}},
       {granite, {"<|tool_call|>"}},
       {lfm2, {"<|tool_call_start|>"}},
-      {lfm2, {"<|tool_list_start|>"}},  // LFM2's first template, which leaves calls to the content
+      {lfm2, {"<|tool_list_start|>"}},  // LFM2's first template, with calls in the content
       {olmo3, {"<function_calls>", "</function_calls>"}},
       {glm, {"<arg_key>", "<arg_value>"}},
       {nemotron, {"<TOOLCALL>", "</TOOLCALL>"}},
@@ -210,8 +211,8 @@ const std::vector<Sign>& signs() {
   return table;
 }
 
-// Reasoning that models of known families mark. The closing marker decides: some templates spell it
-// alone, where they cut reasoning out of earlier replies.
+// The marks of reasoning in known families. The closing marker decides: some templates contain only
+// that, where they cut reasoning out of earlier replies.
 constexpr std::array<std::pair<const char*, const char*>, 6> kReasoning = {{
     {"<think>", "</think>"},
     {"[THINK]", "[/THINK]"},
@@ -276,9 +277,9 @@ ReplyFormat find_reply_format(std::string_view chat_template, const Tokenizer* t
   } else if (has_token(tokenizer, "<|tool_calls_section_begin|>")) {
     format = kimi();
   }
-  // By the closing marker in the template, else by both in the vocabulary.
+  // By the closing marker in the template, otherwise by both in the vocabulary.
   for (const auto& [begin, end] : kReasoning) {
-    if (!format.channels.empty()) break;  // it has its own
+    if (!format.channels.empty()) break;  // channels mark reasoning themselves
     const bool known =
         contains(chat_template, end) || (has_token(tokenizer, begin) && has_token(tokenizer, end));
     if (!known) continue;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a model writes tool calls and reasoning in a reply. Derived from its chat template, which
 // shows earlier calls in the model's form. docs/tools.md has the table of forms.
 #ifndef OUTRIDER_REPLY_REPLY_FORMAT_H_

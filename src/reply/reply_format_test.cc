@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/reply_format.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +34,7 @@ std::string name_for(std::string_view chat_template) {
   return find_reply_format(chat_template, nullptr).name;
 }
 
-// Excerpts written as templates of each family write them.
+// Excerpts in the form of each family's templates.
 TEST(ReplyFormat, IsFoundByWhatATemplateWritesAroundCalls) {
   const std::pair<const char*, const char*> samples[] = {
       {"{{ '<|im_start|>' + message.role }}", "none"},
@@ -126,7 +127,7 @@ struct Published {
   const char* reasoning;
 };
 
-// Every template among the shared data; those not named here have neither.
+// All templates in the shared data; those not named here have neither.
 TEST(ReplyFormat, IsFoundForPublishedTemplates) {
   const fs::path folder = fs::path(OUTRIDER_SHARED_DATA) / "chat";
   if (!fs::exists(folder)) GTEST_SKIP() << "no shared data: " << folder;
@@ -162,7 +163,7 @@ TEST(ReplyFormat, IsFoundForPublishedTemplates) {
   for (const Json& entry : goldens["cases"]) {
     templates[entry["name"]] = entry["template_str"];
   }
-  EXPECT_GE(templates.size(), 50U);  // none may drop out unseen
+  EXPECT_GE(templates.size(), 50U);  // guards against silently missing templates
   std::size_t n_expected = 0;
   for (const auto& [name, text] : templates) {
     const auto found = expected.find(name);
@@ -175,13 +176,13 @@ TEST(ReplyFormat, IsFoundForPublishedTemplates) {
   EXPECT_EQ(n_expected, expected.size());
 }
 
-// What a published template writes for an assistant's calls is what the parser reads.
+// The parser reads the calls that a published template writes for an assistant.
 TEST(ReplyFormat, ReadsWhatPublishedTemplatesWrite) {
   const fs::path folder = fs::path(OUTRIDER_SHARED_DATA) / "chat";
   if (!fs::exists(folder)) GTEST_SKIP() << "no shared data: " << folder;
   struct Sample {
     const char* file;
-    bool arguments_as_text;  // the template wants them so
+    bool arguments_as_text;  // the template expects them as text
     int n_calls;             // that it can write in one reply
   };
   const Sample samples[] = {
@@ -224,7 +225,7 @@ TEST(ReplyFormat, ReadsWhatPublishedTemplatesWrite) {
                                      {"tool_plan", "I look."},
                                      {"tool_calls", calls}});
     const std::string all = chat_template.render(variables.dump());
-    // The prompt may end with what the template leaves out of earlier replies ("<think>\n").
+    // The prompt may end with text that the template leaves out of earlier replies ("<think>\n").
     const auto [first, other] = std::mismatch(prompt.begin(), prompt.end(), all.begin(), all.end());
     ASSERT_GT(first - prompt.begin(), 20);
     std::string reply(other, all.end());
@@ -234,7 +235,7 @@ TEST(ReplyFormat, ReadsWhatPublishedTemplatesWrite) {
       if (at != std::string::npos) reply.resize(at);
     }
     const ReplyFormat format = find_reply_format(text, nullptr);
-    // A common beginning of prompt and reply is the reply's.
+    // A common beginning of prompt and reply belongs to the reply.
     const std::string marker = format.calls.begins[0];
     for (std::size_t n = marker.size(); n-- > 0;) {
       if (std::string_view(prompt)
@@ -298,7 +299,7 @@ TEST(ToolSet, GivesArgumentsTheKindTheSchemaSays) {
             R"("5")");
 }
 
-// A text that the schema lists is that text, whatever else it could be.
+// A text that the schema lists is taken as that text, whatever else it could mean.
 TEST(ToolSet, TakesListedTextsAsTexts) {
   const auto value = [](const char* text, const char* schema) {
     const Json json = Json::parse(schema);
@@ -339,7 +340,7 @@ TEST(ToolSet, ListsValues) {
   EXPECT_EQ(texts_of(listed_values({})), "");
 }
 
-// Schemas whose choices or parts refer to themselves, many times over: what is looked at is
+// Schemas whose choices or parts refer to themselves many times: the number of schemas read is
 // bounded.
 TEST(ToolSet, LooksAtSoManySchemasAtMost) {
   for (const char* const keyword : {"anyOf", "oneOf", "allOf"}) {
@@ -348,7 +349,7 @@ TEST(ToolSet, LooksAtSoManySchemasAtMost) {
     const Json root = {{"$ref", "#/$defs/v"}, {"$defs", {{"v", {{keyword, parts}}}}}};
     EXPECT_EQ(value_kinds({&root, &root}), static_cast<unsigned>(kAnyKind)) << keyword;
   }
-  // Choices that all are texts, each in as many ways.
+  // Choices that are all texts, each in as many ways.
   Json root = {{"$ref", "#/$defs/0"}, {"$defs", {{"9", {{"type", "string"}}}}}};
   for (int level = 0; level < 9; ++level) {
     Json choices = Json::array();
@@ -357,14 +358,14 @@ TEST(ToolSet, LooksAtSoManySchemasAtMost) {
     root["$defs"][std::to_string(level)] = {{"anyOf", choices}};
   }
   EXPECT_EQ(value_kinds({&root, &root}), static_cast<unsigned>(kAnyKind));
-  // What published schemas have is within the bounds.
+  // Published schemas are within the bounds.
   Json wide = Json::array();
   for (int i = 0; i < 200; ++i) wide.push_back({{"const", std::to_string(i)}});
   const Json choice = {{"anyOf", wide}};
   EXPECT_TRUE(is_text({&choice, &choice}));
 }
 
-// Lists and objects as Python writes them, where the schema takes such.
+// Lists and objects in Python's syntax, if the schema accepts them.
 TEST(ToolSet, TakesPythonsListsAndObjects) {
   const auto value = [](const char* text, const char* schema) {
     const Json json = Json::parse(schema);
@@ -405,8 +406,8 @@ TEST(ToolSet, FollowsReferences) {
   EXPECT_EQ(argument_value("null", schema("g")), "null");
 }
 
-// What stands beside a reference holds as well; percent signs in it are decoded; parameters may be
-// one themselves.
+// Keywords beside a reference hold as well; percent signs in it are decoded; parameters may be a
+// reference.
 TEST(ToolSet, KeepsWhatStandsBesideReferences) {
   const ToolSet tools(R"([{"name": "f", "parameters": {"$ref": "#/$defs/P",
       "$defs": {"Count": {"type": "integer"}, "Any": {"type": ["string", "integer"]},

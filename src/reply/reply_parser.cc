@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/reply_parser.h"
 
 #include <utility>
@@ -7,7 +8,7 @@
 namespace outrider {
 namespace {
 
-// What stands before the recipient of a message.
+// Precedes the recipient of a message.
 constexpr std::string_view kRecipient = "to=";
 
 std::vector<std::string> content_markers(const ReplyFormat& format) {
@@ -30,7 +31,7 @@ std::vector<std::string> reasoning_markers(const ReplyFormat& format) {
   return {format.reasoning.end, format.reasoning.begin};
 }
 
-// The word behind the last `mark` of a header; empty where there is none.
+// The word after the last `mark` of a header; empty if there is none.
 std::string_view word_behind(std::string_view header, std::string_view mark) {
   const std::size_t at = header.rfind(mark);
   if (at == std::string_view::npos) return {};
@@ -38,7 +39,7 @@ std::string_view word_behind(std::string_view header, std::string_view mark) {
   return rest.substr(0, rest.find_first_of(" \t\r\n<"));
 }
 
-// The form less what the reader of the reply does not want to have told apart.
+// The form without the parts that the caller does not want separated.
 ReplyFormat wanted(ReplyFormat format, const ReplyParserOptions& options) {
   if (!options.calls || format.calls.syntax == CallSyntax::none) format.calls = {};
   if (!options.reasoning) format.reasoning = {};
@@ -78,7 +79,7 @@ ReplyParser::ReplyParser(ReplyFormat format, ReplyParserOptions options, Callbac
 
 void ReplyParser::push(std::string_view text) {
   for (const char byte : text) {
-    // Twice at most: what is no part of calls any more is content.
+    // At most twice: a byte that no longer belongs to calls is content.
     while (!take(byte)) {
     }
   }
@@ -125,7 +126,7 @@ void ReplyParser::begin_header(std::string_view marker) {
   raw_ = marker;
 }
 
-// It begins with a marker or, as the prompt may have begun the first one, with a recipient.
+// It begins with a marker or, since the prompt may have begun the first one, with a recipient.
 bool ReplyParser::may_be_header() const {
   if (raw_.size() > kLongestHeader_bytes) return false;
   const std::string_view words = without_blanks(raw_);
@@ -152,14 +153,14 @@ void ReplyParser::read_header() {
   const bool is_reasoning = reasons && name.empty() && !format_.reasoning.end.empty();
   mode_ = is_reasoning ? Mode::reasoning : Mode::content;
   if (is_reasoning ? has_reasoning_ : has_content_) blanks_ = "\n\n";
-  // What nobody wants told apart is text with its header.
+  // A message that is not wanted separately becomes text, with its header.
   const std::string header = std::exchange(raw_, std::string());
   if (!is_reasoning && (reasons || !name.empty())) {
     add_text(ReplyEvent::Kind::content, header);
   }
 }
 
-// What has been read is no header.
+// The bytes read so far are not a header.
 void ReplyParser::break_header() {
   mode_ = Mode::content;
   std::string_view text = raw_;
@@ -237,7 +238,7 @@ bool ReplyParser::take_in_calls(char byte) {
     break_section();
     return false;
   }
-  raw_ += byte;  // before the reader sees it: a call that it ends leaves nothing behind
+  raw_ += byte;  // before the reader sees it: a call that this byte ends leaves nothing
   switch (reader_->push(byte, *this)) {
     case CallReader::Step::more:
       return true;
@@ -251,7 +252,7 @@ bool ReplyParser::take_in_calls(char byte) {
     case CallReader::Step::done:
       break;
   }
-  if (n_ended_in_section_ == 0) {  // markers around nothing
+  if (n_ended_in_section_ == 0) {  // markers without a call
     break_section();
     return true;
   }
@@ -261,7 +262,7 @@ bool ReplyParser::take_in_calls(char byte) {
   return true;
 }
 
-// What has been read since the last whole call is no call.
+// The bytes read since the last complete call are not a call.
 void ReplyParser::break_section() {
   mode_ = Mode::content;
   if (n_ended_in_section_ > 0) {
@@ -287,7 +288,7 @@ void ReplyParser::stand_behind_section() {
 }
 
 void ReplyParser::begin_call(std::string_view name, std::string_view id) {
-  raw_.insert(0, std::exchange(blanks_, std::string()));  // should it turn out to be no call
+  raw_.insert(0, std::exchange(blanks_, std::string()));  // in case it turns out not to be a call
   flush();
   call_is_open_ = true;
   on_event_({.kind = ReplyEvent::Kind::call_begin, .call = n_calls_++, .name = name, .id = id});
@@ -305,7 +306,7 @@ void ReplyParser::end_call(std::string_view id) {
   on_event_({.kind = ReplyEvent::Kind::call_end, .call = n_calls_ - 1, .id = id});
 }
 
-// White space waits for what comes behind it, where that may be a marker that it belongs to.
+// White space is held back until the next text shows whether it belongs to a marker.
 void ReplyParser::add_text(ReplyEvent::Kind kind, std::string_view text, bool of_broken_call) {
   const std::size_t first = text.find_first_not_of(kBlanks);
   const bool waits = kind == ReplyEvent::Kind::reasoning || calls_may_follow_;

@@ -1,4 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses a reply while it is generated: content, reasoning, and tool calls with their arguments.
+// ReplyReader (outrider/reply_reader.h) is its public face, which has the events, too.
 //
 // Invariants:
 // - Events depend on the text alone, not on how it is cut into pushes: consecutive pieces of the
@@ -21,26 +23,13 @@
 #include <string>
 #include <string_view>
 
-#include "reply/call_reader.h"
+#include "outrider/reply_reader.h"
+#include "reply/calls/call_reader.h"
 #include "reply/marker_finder.h"
 #include "reply/reply_format.h"
 #include "reply/tool_set.h"
 
 namespace outrider {
-
-// Views are valid during the call only.
-struct ReplyEvent {
-  enum class Kind { content, reasoning, call_begin, call_arguments, call_end };
-  Kind kind = Kind::content;
-  std::string_view text = {};  // content, reasoning, JSON of arguments: the next piece
-  int call = -1;               // index of the call in the reply, from 0
-  std::string_view name = {};  // for call_begin
-  // For call_begin, or for call_end if the text gives it only after the arguments. Few forms have
-  // one.
-  std::string_view id = {};
-  bool complete = true;         // for call_end: false if the text ended early or was invalid
-  bool of_broken_call = false;  // content that was passed on as a call before
-};
 
 struct ReplyParserOptions {
   // Needed for types of arguments that the text does not show, for arguments without names, and to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/reply_parser.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +44,7 @@ void PrintTo(const Case& sample, std::ostream* out) {
   *out << sample.format << ": " << sample.text;
 }
 
-// What a text says, for every place where it can be cut and byte by byte.
+// The events of a text, cut at every possible place, and byte by byte.
 void expect_lines(const ReplyFormat& format, const ReplyParserOptions& options,
                   const std::string& text, const std::string& lines) {
   SCOPED_TRACE(format.name + ": " + text);
@@ -87,8 +88,8 @@ const Case kCalls[] = {
      "content: I look.\ncall: now {}\ncall: weather {\"city\": \"}\\\"{\", \"x\": [1, {\"a\": "
      "null}]}\n"
      "content: Done. "},
-    // Arguments before the name, none, null, as a string; an identifier; several in one place; no
-    // closing marker.
+    // Arguments before the name, missing, null, as a string; an identifier; several calls at once;
+    // no closing marker.
     {"hermes", R"(<tool_call>{"arguments": {"a": 1.5e3}, "name": "now"}</tool_call>)",
      R"(call: now {"a": 1.5e3})"},
     {"hermes", R"(<tool_call>{"name": "now"}</tool_call>)", "call: now {}"},
@@ -128,7 +129,7 @@ const Case kCalls[] = {
      "<tool_call>weather<arg_key>city</arg_key><arg_value>Oslo</arg_value><arg_key>days</arg_key>"
      "<arg_value>3</arg_value></tool_call><tool_call>now</tool_call>",
      "call: weather {\"city\": \"Oslo\", \"days\": 3}\ncall: now {}"},
-    // The model's quotes within a string of JSON.
+    // The model's quotes within a JSON string.
     {"functiongemma",
      R"(<start_function_call>call:now{a:"x <escape> y",b:["}<escape>"],c:<escape>"<escape>}<end_function_call>)",
      R"(call: now {"a": "x <escape> y", "b": ["}<escape>"], "c": "\""})"},
@@ -199,14 +200,14 @@ const Case kCalls[] = {
     {"gemma4", R"(<|tool_call>call:weather{city:<|"|>Rome<|"|>,"days":2,"s":"}x"}<tool_call|>)",
      R"(call: weather {"city": "Rome", "days": 2, "s": "}x"})"},
     {"gemma4", "<|tool_call>call:now{}<tool_call|>", "call: now {}"},
-    // An object as Python writes it, blanks of a text, a tool that nobody gave.
+    // An object in Python's syntax, blanks in a text, an unknown tool.
     {"qwen3-coder",
      "<tool_call>\n<function=weather>\n<parameter=places>\n['a', {'b': None}]\n</parameter>\n"
      "</function>\n</tool_call>\n<tool_call>\n<function=other>\n<parameter=a>\n  b\t\n"
      "</parameter>\n<parameter=n>\n1\n</parameter>\n</function>\n</tool_call>",
      "call: weather {\"places\": [\"a\", {\"b\": null}]}\ncall: other {\"a\": \"  b\\t\", \"n\": "
      "1}"},
-    // GLM 4.5 and 4.6, with a line for each part, and 4.7, with none.
+    // GLM 4.5 and 4.6 with one line per part, and 4.7 on one line.
     {"glm",
      "I look.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value> Bad "
      "\"Tölz\"\n</arg_value>\n"
@@ -232,7 +233,7 @@ const Case kCalls[] = {
      "call: now {\"a\": 1} #x\ncall: f {}"},
     {"lfm2", R"(<|tool_call_start|>{"name": "now"}<|tool_call_end|>)", "call: now {}"},
     {"lfm2", "[now()]", "content: [now()]"},
-    // What JSON has in the place of Python: a slash and a pair of surrogates that are escaped.
+    // JSON's syntax instead of Python's: an escaped slash and a pair of surrogates.
     {"lfm2", R"(<|tool_call_start|>[write(text="a\/\ud83d\ude00", path=null)]<|tool_call_end|>)",
      "call: write {\"text\": \"a/\xF0\x9F\x98\x80\", \"path\": null}"},
     {"olmo3", "<function_calls>weather(city=\"Rome\", exact=true)\nnow()</function_calls>",
@@ -240,7 +241,7 @@ const Case kCalls[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Calls, Replies, ::testing::ValuesIn(kCalls));
 
-// What is no call comes out as it was written.
+// Text that is no call is passed on as written.
 const Case kBroken[] = {
     {"hermes", "<tool_call>", "content: <tool_call>"},
     {"hermes", "a <tool_call> b", "content: a <tool_call> b"},
@@ -349,7 +350,7 @@ const Case kReasoning[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Reasoning, Replies, ::testing::ValuesIn(kReasoning));
 
-// gpt-oss: messages behind headers, the first of which the prompt has begun ("<|start|>assistant").
+// gpt-oss: messages with headers, the first of which the prompt has begun ("<|start|>assistant").
 const Case kChannels[] = {
     {"harmony",
      "<|channel|>analysis<|message|>Hm.\n\nSo.\n<|end|><|start|>assistant<|channel|>final<|message|"
@@ -360,7 +361,7 @@ const Case kChannels[] = {
     {"harmony", "<|channel|>analysis<|message|>never ends ", "reasoning: never ends "},
     {"harmony", "<|channel|>analysis<|message|>a<|en", "reasoning: a<|en"},
     {"harmony", "<|channel|>final<|message|><|end|>", ""},
-    // A call, its recipient behind the channel or before it, with its type or without.
+    // A call with its recipient after the channel or before it, with its type or without.
     {"harmony",
      "<|channel|>analysis<|message|>I look.<|end|><|start|>assistant<|channel|>commentary "
      "to=functions.weather <|constrain|>json<|message|>{\"city\": \"<|end|>\"}<|call|>",
@@ -371,7 +372,7 @@ const Case kChannels[] = {
      "<|channel|>commentary to=now<|message|>{}<|call|><|start|>assistant<|channel|>commentary "
      "to=functions.write<|message|>{\"path\": 1}<|call|>",
      "call: now {}\ncall: write {\"path\": 1}"},
-    // What a model says of its calls, and answers in two messages.
+    // A comment on the calls, and an answer in two messages.
     {"harmony",
      "<|channel|>commentary<|message|>First this.<|end|><|start|>assistant<|channel|>commentary "
      "to=functions.now<|message|>{}<|call|>",
@@ -382,7 +383,7 @@ const Case kChannels[] = {
      "<|start|>assistant<|channel|>commentary<|message|>c<|end|><|start|>assistant<|channel|>final"
      "<|message|> d<|return|>",
      "reasoning: a\n\nb\ncontent: c\n\nd"},
-    // Ends that a model forgot, and headers that are none.
+    // Ends that a model forgot, and invalid headers.
     {"harmony", "<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>b",
      "reasoning: a\ncontent: b"},
     {"harmony", "<|channel|>analysis<|message|>a<|channel|>final<|message|>b",
@@ -431,7 +432,8 @@ TEST(ReplyParser, GoesOnWithReasoningThatThePromptBegan) {
                "reasoning: Hm. <think>\ncontent: Yes.");
   expect_lines(format, options, "Hm", "reasoning: Hm");
   expect_lines(format, {.reasoning = false}, "<think>a</think> b", "content: <think>a</think> b");
-  // Qwen3.5 reasons and then calls; DeepSeek-R1 may call while it still reasons, which is no call.
+  // Qwen3.5 reasons and then calls; DeepSeek-R1 may write a call while it still reasons, which does
+  // not count.
   ReplyFormat tagged = format_named("qwen3-coder");
   tagged.reasoning = {"<think>", "</think>"};
   const ReplyParserOptions with_tools{.tools = tools(), .in_reasoning = true};
@@ -461,7 +463,7 @@ TEST(ReplyParser, TakesAnyNameWhereNoToolsAreKnown) {
   expect_lines(format_named("gemma"), {}, "[any(a='b')]", R"(call: any {"a": "b"})");
 }
 
-// How much of a text a parser has said after each of its pushes.
+// How much of a text a parser has emitted after each push.
 std::vector<std::string> said_after(const ReplyFormat& format,
                                     const std::vector<std::string>& pushes) {
   std::string said;
@@ -519,8 +521,8 @@ TEST(ReplyParser, BoundsDepthAndSize) {
   EXPECT_EQ(trace_reply(format, {}, long_name).content, long_name);
 }
 
-// A megabyte of whatever might make a parser start again and again. All of it takes five seconds;
-// a single text that took quadratic time would run into the test's own limit.
+// A megabyte of input that might make a parser restart again and again. All cases take five
+// seconds; a single one in quadratic time would exceed the test's limit.
 TEST(ReplyParser, TakesLinearTimeOnHostileText) {
   const auto repeated = [](const std::string& part) {
     std::string text;

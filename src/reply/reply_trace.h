@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests and fuzzing: a parser's events combined, independent of the cut into pushes.
 #ifndef OUTRIDER_REPLY_REPLY_TRACE_H_
 #define OUTRIDER_REPLY_REPLY_TRACE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/tool_grammar.h"
 
 #include <fmt/format.h>
@@ -10,9 +11,9 @@
 
 #include "outrider/error.h"
 #include "reply/argument_grammar.h"
-#include "reply/call_reader.h"
+#include "reply/calls/call_reader.h"
+#include "reply/calls/python_literals.h"
 #include "reply/json_words.h"
-#include "reply/python_literals.h"
 
 namespace outrider {
 namespace {
@@ -25,7 +26,7 @@ GrammarPart arguments_of(const Tool& tool) {
 
 constexpr const char* kNumberOfCall = "number";
 
-// Digits, as many as wanted.
+// Any number of digits.
 void add_number(ToolGrammar& grammar) {
   GrammarRule digit{.name = "digit", .choices = {}};
   for (char c = '0'; c <= '9'; ++c) digit.choices.push_back({text_part(std::string(1, c))});
@@ -41,7 +42,7 @@ GrammarSequence json_call(const CallFormat& format, const Tool& tool) {
           arguments_of(tool), text_part("}")};
 }
 
-// {"name": .., "arguments": ..}: in a list, bare, or each between markers.
+// {"name": .., "arguments": ..}: in a list, alone, or each between markers.
 void describe_json(const CallFormat& format, ToolGrammar& grammar) {
   const std::string& begin = format.begins.front();
   if (format.in_list) {
@@ -59,7 +60,7 @@ void describe_json(const CallFormat& format, ToolGrammar& grammar) {
   }
 }
 
-// Everything of DeepSeek's calls but what is around all of them.
+// DeepSeek's call without the markers around all calls.
 GrammarSequence fenced_call(const CallFormat& format, const Tool& tool) {
   if (!format.name_prefix.empty()) {
     return {marker_part(format.call_begin),
@@ -82,21 +83,21 @@ GrammarSequence fenced_call(const CallFormat& format, const Tool& tool) {
           marker_part(format.call_end)};
 }
 
-// The form writes arguments one by one, and not as a JSON object.
+// Whether the form writes arguments one by one instead of as a JSON object.
 bool has_single_arguments(const CallFormat& format) {
   switch (format.syntax) {
     case CallSyntax::paired:
     case CallSyntax::python:
     case CallSyntax::bareword:
       return true;
-    case CallSyntax::tagged:  // or as an object, where calls begin with a function's tag alone
+    case CallSyntax::tagged:  // or as an object, if calls begin with just a function's tag
       return format.begins.size() > 1;
     default:
       return false;
   }
 }
 
-// What is around the calls of such a form.
+// The text around the calls of such a form.
 void describe_single_arguments(const CallFormat& format, ToolGrammar& grammar) {
   const GrammarPart begin = marker_part(format.begins.front());
   const GrammarPart end = marker_part(format.end);
@@ -205,9 +206,9 @@ std::string not_one_of(const std::string& characters) {
   return out + "]";
 }
 
-// Text without the marker, and then the marker, as GBNF. A beginning of the marker is one behind
-// which it begins anew; the text is made of other characters, and of such beginnings with a
-// character behind them that does not go on with the marker.
+// Text without the marker, then the marker, as GBNF. The text consists of other characters, and of
+// proper prefixes of the marker followed by a character that does not continue it. Further prefixes
+// may precede, since the marker may begin again after each.
 std::string gbnf_up_to(const std::string& end) {
   if (end.find(end.front(), 1) != std::string::npos) {
     throw Error("write grammar", "closing marker", "one that has its first character once", end);
@@ -248,7 +249,7 @@ class GbnfWriter {
         case Kind::rule:
           gbnf_.text += part.text;
           break;
-        default:  // GBNF's strings know the escapes that JSON's have in common with it
+        default:  // GBNF's strings share these escapes with JSON's
           gbnf_.text += as_json_string(part.text);
       }
     }
@@ -272,7 +273,7 @@ class GbnfWriter {
   }
 
   Gbnf gbnf_;
-  std::vector<std::map<std::string, std::string>> parts_;  // of each document: their rules
+  std::vector<std::map<std::string, std::string>> parts_;  // each document's rules by place
   int n_parts_ = 0;
 };
 
@@ -304,7 +305,7 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
     grammar.after = {marker_part(calls.end)};
     if (!calls.name_prefix.empty()) add_number(grammar);
   }
-  // What ends a message to a function ends the reply.
+  // The end of a message to a function ends the reply.
   grammar.several = options.parallel && calls.syntax != CallSyntax::channels;
   return grammar;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grammar of a reply that calls tools: the fixed text of the model's form, with a tool's
 // arguments, or each of them, as variable parts. For tool_choice "required" and for a tool by name.
 #ifndef OUTRIDER_REPLY_TOOL_GRAMMAR_H_

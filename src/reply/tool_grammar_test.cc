@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reply/tool_grammar.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +39,7 @@ std::string spelled(const GrammarSequence& sequence) {
   return text;
 }
 
-// What the grammar describes is read as the calls it stands for, in every form that has one.
+// The parser reads what the grammar describes as the same calls, in every form that has a grammar.
 TEST(ToolGrammar, DescribesWhatTheParserReads) {
   for (const char* name :
        {"hermes", "smollm", "llama", "mistral", "mistral-named", "deepseek", "deepseek-plain",
@@ -59,7 +60,7 @@ TEST(ToolGrammar, DescribesWhatTheParserReads) {
                                                        "\n" +
                                                            b)
         << name << ": " << two;
-    // Markers are those that the engine is asked to show.
+    // The engine is asked to show these markers.
     const std::vector<std::string> markers = format.markers();
     for (const GrammarSequence& sequence :
          {grammar.before, grammar.calls[0], grammar.between, grammar.after}) {
@@ -94,7 +95,7 @@ TEST(ToolGrammar, HoldsTheSchemas) {
   EXPECT_EQ(schema_of(grammar.calls[1]), Json::parse(R"({"type": "object", "properties": {}})"));
 }
 
-// What ends a message to a function ends the reply, so that there is one, whatever is asked for.
+// The end of a message to a function ends the reply, so there is one call, whatever is requested.
 TEST(ToolGrammar, OfMessagesIsOneCall) {
   const ReplyFormat format = format_named("harmony");
   const ToolGrammar grammar = make_tool_grammar(format, tools(), {.parallel = true});
@@ -104,7 +105,7 @@ TEST(ToolGrammar, OfMessagesIsOneCall) {
             R"(call: b-2 {"x": [1, "}"]})");
 }
 
-// Tools whose arguments are of every kind, some required, one by a reference.
+// Tools with arguments of every kind, some required, one by a reference.
 const ToolSet& rich_tools() {
   static const ToolSet set(R"([
     {"name": "weather", "parameters": {"type": "object", "required": ["city", "days"],
@@ -176,7 +177,7 @@ void expect_of_kind(const std::string& call, const Json& arguments) {
   }
 }
 
-// Every text of the grammar is calls and nothing else, with arguments of the schemas' kinds.
+// Every text of the grammar consists of calls, with arguments of the schemas' kinds.
 TEST(ToolGrammar, WritesCallsThatTheParserReads) {
   const ReplyParserOptions options{.tools = std::make_shared<const ToolSet>(rich_tools())};
   std::mt19937 random(7);
@@ -207,8 +208,8 @@ TEST(ToolGrammar, WritesCallsThatTheParserReads) {
   }
 }
 
-// What templates write of earlier calls is in the grammar, and what the parser does not read as
-// calls of these tools is not.
+// The grammar contains templates' spelling of earlier calls, and none that the parser does not read
+// as calls of these tools.
 TEST(ToolGrammar, HasTheCallsThatTemplatesWrite) {
   struct Sample {
     const char* format;
@@ -279,8 +280,8 @@ TEST(ToolGrammar, HasTheCallsThatTemplatesWrite) {
   }
 }
 
-// Whether a form's grammar for one tool `f` with these parameters has a text; what the parser makes
-// of the text goes to `arguments`.
+// Whether the grammar of a form, for one tool `f` with these parameters, has a text; `arguments`
+// gets the parser's reading of it.
 bool has_call(const char* format_name, const std::string& parameters, const std::string& text,
               std::string* arguments = nullptr) {
   const ToolSet tools("[{\"name\": \"f\", \"parameters\": " + parameters + "}]");
@@ -292,7 +293,7 @@ bool has_call(const char* format_name, const std::string& parameters, const std:
   return texts.has(text);
 }
 
-// References of an argument's schema are looked up in the tool's.
+// References in an argument's schema are resolved in the tool's.
 TEST(ToolGrammar, LooksReferencesUpInTheWholeSchema) {
   const std::string parameters = R"({"type": "object", "required": ["n"],
       "$defs": {"w": {"enum": ["a"]}}, "properties": {"n": {"type": "integer"},
@@ -324,7 +325,7 @@ TEST(ToolGrammar, LooksReferencesUpInTheWholeSchema) {
   EXPECT_FALSE(has_call("glm", referred, "<tool_call>f\n</tool_call>"));
 }
 
-// Arguments that are required and not described, where the schema leaves room for others.
+// Arguments that are required but not described, if the schema allows others.
 TEST(ToolGrammar, HasWhatIsRequiredBesideProperties) {
   const std::string open = R"({"required": ["x"], "properties": {"a": {"type": "integer"}}})";
   const auto glm = [](const std::string& text) {
@@ -340,14 +341,14 @@ TEST(ToolGrammar, HasWhatIsRequiredBesideProperties) {
   EXPECT_TRUE(has_call("lfm2", texts, "<|tool_call_start|>[f(x=\"5\")]<|tool_call_end|>"));
   EXPECT_TRUE(has_call("lfm2", open, "<|tool_call_start|>[f(x=[5])]<|tool_call_end|>"));
   EXPECT_TRUE(has_call("gemma4", open, "<|tool_call>call:f{x:{\"b\": 1}}<tool_call|>"));
-  // In an object within, too, which is then JSON.
+  // Also in a nested object, which is then JSON.
   const std::string inner = R"({"required": ["o"], "properties": {"o": {"type": "object",
       "required": ["x"], "properties": {"a": {"type": "integer"}}}}})";
   EXPECT_TRUE(has_call("gemma4", inner, "<|tool_call>call:f{o:{\"x\": 1}}<tool_call|>"));
   EXPECT_FALSE(has_call("gemma4", inner, "<|tool_call>call:f{o:{}}<tool_call|>"));
 }
 
-// Listed values that are texts and others: each is read back as what is listed.
+// Listed values, texts and others: each is read back as listed.
 TEST(ToolGrammar, ListedValuesAreReadAsWhatIsListed) {
   const std::string parameters = R"({"properties": {"v": {"enum": ["1", 2, "a", null, "null"]},
       "w": {"type": ["string", "integer"], "enum": ["1", "2"]}}})";
@@ -370,7 +371,7 @@ TEST(ToolGrammar, ListedValuesAreReadAsWhatIsListed) {
   EXPECT_EQ(arguments, R"({"w": "1"})");
 }
 
-// Python's words stand for whole arguments of these kinds, and for those that are listed.
+// Python's constants as whole arguments of these kinds, and as listed values.
 TEST(ToolGrammar, TakesPythonsConstants) {
   const std::string parameters =
       R"({"properties": {"yes": {"enum": [true, "x"]}, "none": {"enum": [null, 1]},
@@ -391,7 +392,7 @@ TEST(ToolGrammar, TakesPythonsConstants) {
   EXPECT_FALSE(has_call("lfm2", parameters, lfm2("list=[True]")));
 }
 
-// The model's quotes within JSON, which stands where an argument may be a text or something else.
+// The model's quotes within JSON, if an argument may be a text or something else.
 TEST(ToolGrammar, OfBarewordsHasJsonWithTheModelsQuotes) {
   const std::string parameters = R"({"properties": {"a": {"type": ["string", "null"]}}})";
   std::string arguments;
@@ -401,7 +402,7 @@ TEST(ToolGrammar, OfBarewordsHasJsonWithTheModelsQuotes) {
   EXPECT_EQ(arguments, R"({"a": "a <escape> b"})");
 }
 
-// A call's identifier has a number, which is any.
+// A call's identifier contains a number; any is allowed.
 TEST(ToolGrammar, OfKimiHasIdentifiers) {
   const auto kimi = [](const std::string& id) {
     return "<|tool_calls_section_begin|><|tool_call_begin|>" + id +
@@ -417,7 +418,7 @@ TEST(ToolGrammar, OfKimiHasIdentifiers) {
   }
 }
 
-// Calls of one tool by name, and one call where several are not wanted.
+// A named tool's calls only, and a single call if several are not wanted.
 TEST(ToolGrammar, OfSingleArgumentsTakesOptions) {
   const std::string one = "<tool_call>now\n</tool_call>";
   const std::string other = "<tool_call>note\n</tool_call>";
@@ -429,7 +430,7 @@ TEST(ToolGrammar, OfSingleArgumentsTakesOptions) {
   EXPECT_TRUE(any.has(other + "\n" + one));
 }
 
-// Behind reasoning the next message begins, as in a reply that nobody holds to a form.
+// After reasoning the next message begins, as in an unconstrained reply.
 TEST(ToolGrammar, ReasoningOfMessagesEndsWithTheNext) {
   const ReplyFormat format = format_named("harmony");
   const TextsOf texts(*Grammar::sequence(*Grammar::from_gbnf(gbnf_of_reasoning(format, false)),
@@ -458,7 +459,7 @@ TEST(ToolGrammar, SaysWhatItCannot) {
   EXPECT_EQ(error_of("none", R"([{"name": "a"}])"),
             "[tool choice] form of calls: expected one that is known, to hold the model to a call, "
             "got none");
-  // Names that would end where they stand.
+  // Names that contain an end mark of their form.
   EXPECT_EQ(error_of("lfm2", R"([{"name": "a b"}])"),
             "[tool choice] tools: expected names that the model's form of calls can spell, got 'a "
             "b'");
@@ -480,7 +481,7 @@ TEST(ToolGrammar, SaysWhatItCannot) {
   EXPECT_NE(error_of("glm", R"([{"name": "a", "parameters": {"properties": {"x":
                                  {"enum": ["</arg_value>"]}}}}])"),
             "");
-  // What could require arguments that a form with single arguments would leave out.
+  // Keywords that could require arguments which a form with single arguments would leave out.
   const auto with = [](const std::string& parameters) {
     return R"([{"name": "a", "parameters": )" + parameters + "}]";
   };
@@ -505,7 +506,7 @@ TEST(ToolGrammar, SaysWhatItCannot) {
   EXPECT_THROW(make_tool_grammar(format_named("hermes"), ToolSet(), {}), Error);
 }
 
-// Reasoning is any text without its closing marker, and then that; what follows is the answer's.
+// Reasoning is any text without its closing marker, then the marker; the rest is the answer.
 TEST(ToolGrammar, LetsReasoningComeFirst) {
   ReplyFormat format;
   EXPECT_EQ(gbnf_of_reasoning(format, false), "");

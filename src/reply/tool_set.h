@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tools in the prompt, as far as parsing a reply needs them.
 #ifndef OUTRIDER_REPLY_TOOL_SET_H_
 #define OUTRIDER_REPLY_TOOL_SET_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/bootstrap.h"
 
 #include <algorithm>
@@ -9,13 +10,13 @@
 namespace outrider {
 namespace {
 
-// The value below which a share of the sorted values lies, between neighbours linearly.
+// The quantile `share` of sorted values, interpolated linearly between neighbours.
 double quantile(const std::vector<double>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   const double between = place - static_cast<double>(below);
-  // Infinities (a rule that cannot emit the text) have no difference to take a part of.
+  // Infinities (a rule that cannot emit the text) cannot be interpolated.
   if (between == 0 || sorted[below] == sorted[above]) return sorted[below];
   return sorted[below] + between * (sorted[above] - sorted[below]);
 }
@@ -32,12 +33,12 @@ Interval interval_of(std::vector<double>& values, double confidence) {
   return {.low = quantile(values, tail), .high = quantile(values, 1 - tail)};
 }
 
-// The item that a draw of a resample takes.
+// The item that one draw of a resample takes.
 std::size_t drawn_item(std::size_t draw, int resample, std::size_t n_items, std::uint64_t seed) {
   const auto block =
       philox4x32({static_cast<std::uint32_t>(draw), static_cast<std::uint32_t>(resample), 0, 0},
                  {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
-  // 32 bits times n_items, the upper half: no item's share is off by more than 2^-32.
+  // The upper half of 32 bits times n_items: each item's probability is off by less than 2^-32.
   return static_cast<std::size_t>((block[0] * std::uint64_t{n_items}) >> 32);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Confidence intervals by resampling items.
 #ifndef OUTRIDER_SAMPLING_BOOTSTRAP_H_
 #define OUTRIDER_SAMPLING_BOOTSTRAP_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/bootstrap.h"
 
 #include <gtest/gtest.h>
@@ -14,16 +15,16 @@ namespace {
 std::vector<double> mean(std::span<const double> sums) { return {sums[0] / sums[1]}; }
 
 TEST(Bootstrap, OfACoinHasTheWidthOfItsStandardError) {
-  // 400 items, half of them right: the mean's standard error is 0.5 / 20 = 0.025, a 95% interval
-  // reaches 1.96 of it either way. The ends are quantiles of 1000 values; a quantile's standard
-  // error is sqrt(0.025 * 0.975 / 1000) / density, the normal density at 1.96 being 0.0584 / 0.025:
-  // 0.0021. Five of them.
+  // 400 items, half of them right: the mean's standard error is 0.5 / 20 = 0.025, and a 95%
+  // interval reaches 1.96 of it either way. Its ends are quantiles of 1000 values. A quantile's
+  // standard error is sqrt(0.025 * 0.975 / 1000) / density; the normal density at 1.96 is 0.0584 /
+  // 0.025, so it is 0.0021. The tolerance is five of them.
   std::vector<double> counts;
   for (int i = 0; i < 400; ++i) counts.insert(counts.end(), {i % 2 == 0 ? 1.0 : 0.0, 1.0});
   const auto intervals = bootstrap_intervals(counts, 2, mean);
   ASSERT_EQ(intervals.size(), 1U);
-  EXPECT_TRUE(test_support::near(intervals[0].low, 0.5 - 1.96 * 0.025, 0.0105));
-  EXPECT_TRUE(test_support::near(intervals[0].high, 0.5 + 1.96 * 0.025, 0.0105));
+  EXPECT_TRUE(test::near(intervals[0].low, 0.5 - 1.96 * 0.025, 0.0105));
+  EXPECT_TRUE(test::near(intervals[0].high, 0.5 + 1.96 * 0.025, 0.0105));
 }
 
 TEST(Bootstrap, OfOneItemIsItsScore) {
@@ -34,7 +35,7 @@ TEST(Bootstrap, OfOneItemIsItsScore) {
 }
 
 TEST(Bootstrap, LeavesOutWhatIsNoNumberAndGivesNoneForNothing) {
-  // Two items, one without anything to divide by: resamples of it alone have no score.
+  // Two items, one with denominator 0: resamples of it alone have no score.
   const std::vector<double> counts = {1, 1, 0, 0};
   const auto intervals = bootstrap_intervals(counts, 2, mean);
   EXPECT_EQ(intervals[0].low, 1);
@@ -50,7 +51,7 @@ TEST(Bootstrap, OfInfinitiesIsInfinite) {
   const auto intervals = bootstrap_intervals(all, 2, mean);
   EXPECT_EQ(intervals[0].low, kInfinity);
   EXPECT_EQ(intervals[0].high, kInfinity);
-  // In some of them.
+  // In some resamples.
   const std::vector<double> some = {kInfinity, 1, 3, 1};
   const auto mixed = bootstrap_intervals(some, 2, mean);
   EXPECT_EQ(mixed[0].low, 3);

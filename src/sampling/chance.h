@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of all random decisions of drafters and verifier.
 //
 // Code that decides at random calls a Chance and says what the draw is for (Draw). The product uses

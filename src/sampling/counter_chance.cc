@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/counter_chance.h"
 
 #include <algorithm>
@@ -14,29 +15,29 @@ namespace {
 
 using Block = std::array<std::uint32_t, 4>;
 
-// Tells Gumbel blocks from decisions that carry Purpose::token.
+// Distinguishes Gumbel blocks from decisions with Purpose::token.
 constexpr std::uint32_t kGumbelBit = 1u << 31;
 
-// 52 random bits and a half: (k + 1/2) 2^-52, exact in double. With 53 bits the half would not fit,
-// and rounding would reach 1.
+// 52 random bits plus a half: (k + 1/2) 2^-52, exact in double. With 53 bits the half would not
+// fit, and rounding could give 1.
 double to_uniform(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t k = ((static_cast<std::uint64_t>(high) << 32) | low) >> 12;
-  // As the fraction of a number from 1 to 2: 1 + k 2^-52. Both steps are exact, and cheaper than
-  // turning an integer into a double.
+  // As the fraction of a number in [1, 2): 1 + k 2^-52. Both steps are exact, and cheaper than
+  // converting an integer to double.
   const std::uint64_t one = std::bit_cast<std::uint64_t>(1.0);
   return std::bit_cast<double>(one | k) - (1 - 0x1p-53);
 }
 
-// Of the two numbers that a block of Gumbel noise makes, the token's.
+// A Gumbel block gives two noise numbers; this is the token's.
 double noise_of(TokenId token, const Block& words) {
   const bool odd = (static_cast<std::uint32_t>(token) & 1u) != 0;
   return odd ? to_uniform(words[2], words[3]) : to_uniform(words[0], words[1]);
 }
 
-// Half a token's id, which is its block's index.
+// The block's index is half the token's id.
 std::uint32_t noise_index(TokenId token) { return static_cast<std::uint32_t>(token) >> 1; }
 
-// The block of a key as the header lays it out.
+// The block of a key, in the layout that the header describes.
 Block block_of(std::uint64_t seed, std::int64_t position, std::uint32_t index,
                std::uint32_t purpose) {
   const auto wide = static_cast<std::uint64_t>(position);
@@ -53,8 +54,8 @@ Block block_of(std::uint64_t seed, std::int64_t position, std::uint32_t index,
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) {
-  // The multipliers of the paper's table 2; the keys step by the fractions of the golden ratio and
-  // of sqrt(3), its section 3.3.
+  // The multipliers of the paper's table 2. The keys step by fractions of the golden ratio and of
+  // sqrt(3), its section 3.3.
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53u;
   constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57u;
   constexpr std::uint32_t kStep0 = 0x9E3779B9u;
@@ -90,8 +91,8 @@ bool CounterChance::bernoulli(double prob, const Draw& draw) {
 
 TokenId CounterChance::categorical(const Distribution& distribution, const Draw& draw) {
   if (draw.purpose == Purpose::token) return race(distribution, draw.position);
-  // Inversion. Probabilities that sum to a little less than 1 may leave u beyond them all: then it
-  // is the last token that has any.
+  // Inversion. If the probabilities sum to a little less than 1, u may exceed them all: then the
+  // last token with a probability is drawn.
   const double u = uniform(draw);
   double below = 0;
   TokenId last = kNoToken;
@@ -110,25 +111,25 @@ void CounterChance::noise(std::int64_t position, std::span<const TokenId> ids,
                           std::span<double, kRaceTokens> out) const {
   const std::uint32_t first = noise_index(ids.front());
   const std::size_t n_blocks = noise_index(ids.back()) - first + std::size_t{1};
-  if (n_blocks > ids.size()) {  // far apart: each its own
+  if (n_blocks > ids.size()) {  // the ids are sparse: each gets its own block
     for (std::size_t i = 0; i < ids.size(); ++i) {
       out[i] = noise_of(ids[i], block_of(seed_, position, noise_index(ids[i]), kGumbelBit));
     }
     return;
   }
-  std::array<double, 2 * kRaceTokens> all;  // of tokens 2 * first and on
+  std::array<double, 2 * kRaceTokens> all;  // noise of the tokens from 2 * first on
   philox_uniforms(seed_, position, first, kGumbelBit, std::span(all).first(2 * n_blocks));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     out[i] = all[static_cast<std::uint32_t>(ids[i]) - std::size_t{2} * first];
   }
 }
 
-// Gumbel-max as a race: with u uniform, -log u is exponential, and the largest log(prob) -
-// log(-log u) is the largest prob / -log u.
+// Gumbel-max as a race: for uniform u, -log u is exponential. The largest log(prob) - log(-log u)
+// is the largest prob / -log u.
 TokenId CounterChance::race(const Distribution& distribution, std::int64_t position) const {
-  // -log u >= 1 - u (exact here), so a token with prob < best * (1 - u) cannot win and its
-  // logarithm need not be taken. The margin of 2^-50 covers the roundings on both sides, four of at
-  // most 2^-52 each; it makes the short cut invisible in the result.
+  // -log u >= 1 - u (exact here), so a token with prob < best * (1 - u) cannot win and needs no
+  // logarithm. The margin of 2^-50 covers the roundings on both sides, four of at most 2^-52 each.
+  // So the shortcut does not change the result.
   constexpr double kMargin = 1 + 0x1p-50;
   double best = -1;
   TokenId winner = kNoToken;
@@ -141,7 +142,7 @@ TokenId CounterChance::race(const Distribution& distribution, std::int64_t posit
       const double u = uniforms[i];
       if (prob * kMargin < best * (1 - u) || !(prob > 0)) continue;
       const double score = prob / -portable_log(u);
-      if (score > best) {  // ids ascend: of equals the first stays
+      if (score > best) {  // ids ascend, so ties go to the first
         best = score;
         winner = distribution.ids[first + i];
       }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The product's Chance: counter-based random numbers (Philox4x32-10; Salmon, Moraes, Dror, Shaw,
 // "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 //

@@ -1,9 +1,10 @@
-// Statistical checks run on fixed seeds, so they pass or fail for good. Each compares a standard
-// normal statistic with kMaxZ = 5.33, which a right generator exceeds, either way, with probability
-// 1e-7; some three hundred statistics are looked at, so a right generator had one chance in 30,000
-// to be turned away when the seeds were fixed. What they are there to catch (numbers shared between
-// keys, a bit lost, a token left out) moves the statistics by tens at these sample sizes; the last
-// test shows that.
+// SPDX-License-Identifier: Apache-2.0
+// Statistical checks on fixed seeds, so they always pass or always fail. Each compares a standard
+// normal statistic with kMaxZ = 5.33, which a correct generator exceeds with probability 1e-7
+// (two-sided). There are some three hundred statistics, so a correct generator had one chance in
+// 30,000 to fail when the seeds were chosen. The faults to catch (numbers shared between keys, a
+// lost bit, a missing token) move the statistics by tens at these sample sizes; the last test shows
+// that.
 #include "sampling/counter_chance.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +65,7 @@ void expect_independent(const std::vector<std::pair<double, double>>& pairs, con
   EXPECT_LT(std::abs(verdict.joint_z), kMaxZ) << what;
 }
 
-// The u behind Gumbel noise.
+// The uniform u from which Gumbel noise is made.
 double noise(const CounterChance& chance, std::int64_t position, TokenId token) {
   const double gumbel = chance.gumbel({position, 0, Purpose::token}, token);
   return std::min(std::exp(-std::exp(-gumbel)), std::nextafter(1.0, 0.0));
@@ -84,7 +85,7 @@ TEST(Philox, KnownAnswers) {
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// The numbers themselves, for whoever replays a seed: keys laid out as the header says, and the
+// The numbers themselves, for reproducing a seed elsewhere: keys in the header's layout, and the
 // first known answer above.
 TEST(CounterChance, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(CounterChance(0).uniform({0, 0, Purpose::token}),
@@ -112,12 +113,12 @@ TEST(CounterChance, IsAFunctionOfItsKey) {
   EXPECT_NE(a.uniform(draw), CounterChance(42 + (std::uint64_t{1} << 32)).uniform(draw));
   EXPECT_NE(a.uniform({1, 0, Purpose::draft}),
             a.uniform({1 + (std::int64_t{1} << 32), 0, Purpose::draft}));
-  // Plain sampling knows of no nodes.
+  // Plain sampling does not depend on nodes.
   EXPECT_EQ(a.gumbel({5, 0, Purpose::token}, 9), a.gumbel({5, 77, Purpose::accept}, 9));
 }
 
-// Neighbouring keys give different numbers: 120,000 of 2^52 would meet by accident with probability
-// 2e-6.
+// Neighbouring keys give different numbers: 120,000 of 2^52 would collide by chance with
+// probability 2e-6.
 TEST(CounterChance, KeysDoNotCollide) {
   const CounterChance chance(1);
   std::unordered_set<double> seen;
@@ -169,7 +170,7 @@ TEST(CounterChance, EveryBitIsFair) {
     ASSERT_EQ(static_cast<double>(bits), scaled);
     for (std::size_t bit = 0; bit < 53; ++bit) ones[bit] += (bits >> bit) & 1u ? 1.0 : 0.0;
   }
-  EXPECT_EQ(ones[0], kDraws);  // the half: odd multiples only
+  EXPECT_EQ(ones[0], kDraws);  // from the added half: odd multiples only
   for (std::size_t bit = 1; bit < 53; ++bit) {
     EXPECT_LT(std::abs(ones[bit] - kDraws / 2.0) / std::sqrt(kDraws / 4.0), kMaxZ) << bit;
   }
@@ -234,7 +235,8 @@ TEST(CounterChance, BernoulliKeepsItsPromises) {
   }
 }
 
-// Both ways of drawing, on supports with gaps, zeros, and probabilities from 0.5 down to 0.002.
+// Both ways of drawing, on supports with gaps and zeros, and with probabilities from 0.5 down to
+// 0.002.
 TEST(CounterChance, CategoricalFollowsTheDistribution) {
   constexpr int kDraws = 100'000;
   const Distribution gaps{{0, 1, 4, 5, 8, 13, 20}, {0.5, 0.0, 0.25, 0.2, 0.04, 0.008, 0.002}};
@@ -257,15 +259,16 @@ TEST(CounterChance, CategoricalFollowsTheDistribution) {
   }
 }
 
-// The race with its short cut is the arg max the header defines.
+// The race with its shortcut equals the arg max in the header's definition.
 TEST(CounterChance, RaceIsGumbelMax) {
   CounterChance chance(8);
   std::mt19937_64 engine(9);
-  constexpr unsigned kMostApart[] = {1, 3, 40};  // vocabularies, parts of them, scattered tokens
+  // Whole vocabularies, parts of them, scattered tokens.
+  constexpr unsigned kMaxApart[] = {1, 3, 40};
   for (int round = 0; round < 2000; ++round) {
     Distribution distribution;
     const double peakedness = static_cast<double>(engine() % 8);
-    const unsigned apart = kMostApart[round % 3];
+    const unsigned apart = kMaxApart[round % 3];
     double sum = 0;
     for (TokenId id = static_cast<TokenId>(engine() % 3); distribution.ids.size() < 300;
          id += 1 + static_cast<TokenId>(engine() % apart)) {
@@ -290,9 +293,9 @@ TEST(CounterChance, RaceIsGumbelMax) {
   }
 }
 
-// Two distributions drawn from with one key agree with probability sum over i of
-// 1 / sum over j of max(a_j / a_i, b_j / b_i): the exponential race both have i win. (Daliri, Musco
-// and Suresh, "Coupling without communication and drafter-invariant speculative decoding", 2025.)
+// Two distributions drawn from with one key agree with probability sum over i of 1 / sum over j of
+// max(a_j / a_i, b_j / b_i): i wins both exponential races. (Daliri, Musco and Suresh, "Coupling
+// without communication and drafter-invariant speculative decoding", 2025.)
 TEST(CounterChance, GumbelCouplingAgreesAsOftenAsItShould) {
   const std::vector<double> a = {0.4, 0.3, 0.15, 0.1, 0.05, 0.0};
   const std::vector<double> b = {0.1, 0.35, 0.25, 0.1, 0.0, 0.2};
@@ -320,7 +323,7 @@ TEST(CounterChance, GumbelCouplingAgreesAsOftenAsItShould) {
 
 TEST(CounterChance, ShortSumsAndEmptySupports) {
   CounterChance chance(11);
-  // Mass missing at the end: the last token that has any stands in for it.
+  // Probability missing at the end: the last token that has any takes it.
   const Distribution short_sum{{1, 2, 3}, {1e-9, 1e-9, 0.0}};
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(chance.categorical(short_sum, {i, 0, Purpose::draft}), 2);
@@ -334,8 +337,8 @@ TEST(CounterChance, ShortSumsAndEmptySupports) {
   }
 }
 
-// The statistics can fail: a number paired with itself, with its complement's fold, or drawn from a
-// slightly wrong law.
+// The statistics can fail: for a number paired with itself, with its folded complement, or drawn
+// from a slightly wrong distribution.
 TEST(CounterChance, TheStatisticsSeeDependence) {
   const CounterChance chance(12);
   std::vector<std::pair<double, double>> same, folded;

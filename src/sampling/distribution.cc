@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/distribution.h"
 
 #include <algorithm>
@@ -13,11 +14,11 @@ bool same_range(const Distribution& a, const Distribution& b) {
   return a.ids.size() == b.ids.size() && a.covers_range() && b.covers_range();
 }
 
-// left[i] = what remains of weight * from[i] after `taken` took its share.
+// left[i] = what remains of weight * from[i] after subtracting taken's probability.
 void find_remainders(const Distribution& from, const Distribution& taken, double weight,
                      std::vector<double>& left) {
   const std::size_t n = from.ids.size();
-  left.reserve(from.probs.capacity());  // supports vary: as much room as the law's own
+  left.reserve(from.probs.capacity());  // supports vary: reserves the distribution's own capacity
   left.resize(n);
   const double* const probs = from.probs.data();
   const double* const shares = taken.probs.data();
@@ -25,8 +26,8 @@ void find_remainders(const Distribution& from, const Distribution& taken, double
   if (same_range(from, taken)) {
     for (std::size_t i = 0; i < n; ++i) out[i] = weight * probs[i] - shares[i];
   } else {
-    // Written whether it is the last word on i or not, and cut off at 0 afterwards: of two large
-    // supports nobody could foretell whose token comes next, nor whose share is the larger.
+    // Writes without branches and clips at 0 afterwards. For two large supports, the processor
+    // could not predict which token comes next or which probability is larger.
     const std::size_t n_taken = taken.ids.size();
     std::size_t i = 0;
     std::size_t j = 0;
@@ -42,20 +43,20 @@ void find_remainders(const Distribution& from, const Distribution& taken, double
   for (std::size_t i = 0; i < n; ++i) out[i] = out[i] > 0 ? out[i] : 0.0;
 }
 
-// Each thread's own, as large as the laws it has met.
+// One buffer per thread, as large as the largest distribution so far.
 std::vector<double>& remainders_of_thread() {
   thread_local std::vector<double> remainders;
   return remainders;
 }
 
-// Over the ids as over a whole vocabulary.
-double sum_by_id(const Distribution& law, std::span<const double> values) {
+// Sums in the same order as over a whole vocabulary.
+double sum_by_id(const Distribution& dist, std::span<const double> values) {
   LaneSum sum;
-  if (law.covers_range()) {
+  if (dist.covers_range()) {
     sum.add_each(values.size(), [=](std::size_t i) { return values[i]; });
   } else {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      sum.add(static_cast<std::size_t>(law.ids[i]), values[i]);
+      sum.add(static_cast<std::size_t>(dist.ids[i]), values[i]);
     }
   }
   return sum.total();
@@ -82,14 +83,14 @@ void Distribution::reserve(std::size_t n) {
   probs.reserve(n);
 }
 
-void Distribution::become(const Distribution& other) {
+void Distribution::assign(const Distribution& other) {
   reserve(std::max(other.ids.capacity(), other.probs.capacity()));
   ids = other.ids;
   probs = other.probs;
 }
 
 TokenId Distribution::argmax() const {
-  // max_element gives the first of equals, and the ids ascend.
+  // max_element gives the first of equals, and ids ascend.
   return ids[static_cast<std::size_t>(std::max_element(probs.begin(), probs.end()) -
                                       probs.begin())];
 }
@@ -110,11 +111,11 @@ double subtract_and_normalise(Distribution& from, const Distribution& taken, dou
   std::vector<double>& left = remainders_of_thread();
   find_remainders(from, taken, weight, left);
   const double mass = sum_by_id(from, left);
-  if (!(mass > 0)) return 0;  // nothing may change
+  if (!(mass > 0)) return 0;  // leaves `from` unchanged
   const std::span<double> probs = left;
   for (double& prob : probs) prob /= mass;
   std::size_t n_kept = 0;
-  // What is kept moves to the front, where the walk has been.
+  // Compacts in place: writes never overtake reads.
   TokenId* const ids = from.ids.data();
   double* const kept = from.probs.data();
   for (std::size_t i = 0; i < probs.size(); ++i) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A probability distribution over a vocabulary, stored by its support.
 #ifndef OUTRIDER_SAMPLING_DISTRIBUTION_H_
 #define OUTRIDER_SAMPLING_DISTRIBUTION_H_
@@ -42,7 +43,7 @@ struct Distribution {
   // provides pages only when they are written.
   void reserve(std::size_t n);
   // Copies the other distribution, and reserves as much memory.
-  void become(const Distribution& other);
+  void assign(const Distribution& other);
 
  private:
   double searched_prob(TokenId id) const;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/distribution.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +17,8 @@ double random_unit(std::mt19937_64& engine) {
   return static_cast<double>(engine() >> 11) * 0x1p-53;
 }
 
-// A distribution over some of n tokens, entries of probability 0 among them, and the same as a
-// dense vector.
+// A distribution over some of n tokens, including entries of probability 0, and the same as a dense
+// vector.
 struct Pair {
   Distribution sparse;
   std::vector<double> dense;
@@ -63,13 +64,13 @@ TEST(Distribution, ArgmaxGivesTheLowestOfEquals) {
   EXPECT_EQ((Distribution{{3, 4}, {0.5, 0.5}}).argmax(), 3);
 }
 
-// The merges do to each token what the dense formula does, in the same order of summation, so the
-// results are equal and not just near.
+// The merges do to each token what the dense formula does, in the same order of summation. So the
+// results are equal, not just near.
 TEST(Distribution, MergesAgreeWithDenseReferences) {
   std::mt19937_64 engine(3);
   for (int round = 0; round < 3000; ++round) {
     const std::size_t n = 1 + engine() % 40;
-    // Supports that cover 0..n-1 are walked in a way of their own.
+    // Supports that cover 0..n-1 take a separate code path.
     const Pair a = random_pair(engine, n, round % 3 == 0 ? 1.0 : random_unit(engine));
     const Pair b =
         round % 10 == 0 ? a : random_pair(engine, n, round % 2 == 0 ? 1.0 : random_unit(engine));
@@ -106,7 +107,7 @@ TEST(Distribution, MergesAgreeWithDenseReferences) {
     }
     // n divisions and additions, each off by at most 2^-53 of a sum of at most 1.
     EXPECT_NEAR(sum, 1.0, 2 * static_cast<double>(n) * 0x1p-53);
-    // The identity behind rejection sampling: what overlaps and what is left make the whole. Both
+    // The identity behind rejection sampling: the overlap and the residual make the whole. Both
     // sums carry n roundings, and the inputs sum to 1 within as many.
     if (weight == 1) {
       EXPECT_NEAR(want_overlap + want_mass, 1.0, 4 * static_cast<double>(n) * 0x1p-53);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/divergence.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace outrider {
 namespace {
 
-// The sum of weight * log(x), one after the other, logarithms taken some at a time.
+// Sums weight * log(x) in order, taking logarithms in batches.
 class LogSum {
  public:
   void add(double weight, double x) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entropy of a distribution and divergences between two, in nats. Pure functions over supports,
 // O(size), with the same bits on every machine; thread-safe.
 #ifndef OUTRIDER_SAMPLING_DIVERGENCE_H_

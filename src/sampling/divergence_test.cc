@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/divergence.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ const Distribution kA{{1, 3, 4}, {0.5, 0.25, 0.25}};
 const Distribution kB{{0, 3, 4}, {0.125, 0.75, 0.125}};
 const Distribution kHalf{{1, 3}, {0.5, 0.5}};
 
-// A handful of terms of double rounding each.
+// A few roundings of doubles per term.
 constexpr double kTight = 1e-15;
 
 TEST(Divergence, EntropyAndLargest) {
@@ -41,7 +42,7 @@ TEST(Divergence, KullbackLeibler) {
   EXPECT_NEAR(kl_divergence(kHalf, {{1, 3}, {0.25, 0.75}}),
               0.5 * std::log(2.0) + 0.5 * std::log(0.5 / 0.75), kTight);
   EXPECT_EQ(kl_divergence(kA, kA), 0);
-  // What the second has alone costs nothing but the mass it takes.
+  // A token that only the second distribution has costs just the probability it takes.
   EXPECT_NEAR(kl_divergence(Distribution::point_mass(3), kB), -std::log(0.75), kTight);
 }
 
@@ -54,7 +55,8 @@ TEST(Divergence, JensenShannonIsBounded) {
               kTight);
 }
 
-// Logarithms are taken some at a time: the sums are those of one at a time, whatever their number.
+// Logarithms are taken in batches: the sums equal those taken one at a time, for any number of
+// terms.
 TEST(Divergence, SumsAnyNumberOfLogarithms) {
   std::mt19937_64 engine(5);
   for (const std::size_t n : {255u, 256u, 257u, 1000u}) {
@@ -64,10 +66,10 @@ TEST(Divergence, SumsAnyNumberOfLogarithms) {
     double its_entropy = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const auto draw = [&] { return static_cast<double>(engine() >> 11) * 0x1p-53 / 500; };
-      // Subnormal numbers are left out of the fast loop.
+      // The fast loop skips subnormal numbers.
       const double in_a = i == 7 ? 5e-324 : draw();
       const double in_b = draw();
-      for (Distribution* law : {&a, &b}) law->ids.push_back(static_cast<TokenId>(i));
+      for (Distribution* dist : {&a, &b}) dist->ids.push_back(static_cast<TokenId>(i));
       a.probs.push_back(in_a);
       b.probs.push_back(in_b);
       in_order += in_a * portable_log(in_a / in_b);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/log_probs.h"
 
 #include <cmath>
@@ -13,7 +14,7 @@ void log_probs(LogitRow row, TokenId id, int n_top, double& of, std::vector<Toke
   likeliest_tokens(row, n_top > 1 ? n_top : 1, likeliest);
   const double largest = row.at(likeliest.front());
   const auto finite = [](double logit) { return std::isfinite(logit); };
-  // A row of -infinity alone, or with one at infinity, says all of one token.
+  // A row of -infinity alone, or with one infinity, gives one token all probability.
   double log_sum = 0;
   if (finite(largest)) {
     double sum = 0;

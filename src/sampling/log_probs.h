@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Log-probabilities of single tokens from a row of logits.
 #ifndef OUTRIDER_SAMPLING_LOG_PROBS_H_
 #define OUTRIDER_SAMPLING_LOG_PROBS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/log_probs.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +36,7 @@ TEST(LogProbs, TokensThatCannotBeHaveMinusInfinity) {
   std::vector<TokenLogProb> top;
   log_probs(LogitRow(logits), 0, 2, of, top);
   EXPECT_EQ(of, -std::numeric_limits<double>::infinity());
-  ASSERT_EQ(top.size(), 1u);  // the others cannot be
+  ASSERT_EQ(top.size(), 1u);  // the others have no probability
   EXPECT_EQ(top[0].log_prob, 0.0);
   std::vector<float> nothing = {none, none};
   log_probs(LogitRow(nothing), 1, 1, of, top);

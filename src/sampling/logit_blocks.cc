@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/logit_blocks.h"
 
 #include <array>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Independent maxima or sums side by side: four vectors hide the latency of an addition.
+// Independent maxima or sums: four vectors hide the latency of an addition.
 constexpr std::size_t kVectors = 4;
 constexpr std::size_t kLanes = 4 * kVectors;
 static_assert(LogitBlocks::kBlock % kLanes == 0);
@@ -28,12 +29,12 @@ float largest_of(const Float4& lanes) {
   return larger(larger(lanes[0], lanes[1]), larger(lanes[2], lanes[3]));
 }
 
-// Lane by lane 2^y for -126 <= y <= 0 to 2^-18 of it; anything for others.
+// Per lane 2^y for -126 <= y <= 0, to 2^-18 relative; undefined for other y.
 Float4 rough_exp2(const Float4& y) {
-  const Float4 shift = all(0x1.8p23F);  // rounds to integers, which the sum's low bits hold
+  const Float4 shift = all(0x1.8p23F);  // rounds to integers, which end up in the sum's low bits
   const Float4 shifted = y + shift;
   const Float4 f = y - (shifted - shift);
-  // The series of 2^f for |f| <= 1/2, log(2)^k / k! f^k: the first term left out is below
+  // The series of 2^f for |f| <= 1/2: terms log(2)^k / k! f^k. The first omitted term is below
   // 0.35^6/6! = 2^-18.7.
   const Float4 f2 = f * f;
   const Float4 c01 = 1.0F + f * 0x1.62e430p-1F;
@@ -87,11 +88,11 @@ TokenId LogitBlocks::likeliest() const {
 
 bool LogitBlocks::collect_from(float bar, std::size_t most, std::vector<TokenId>& ids) const {
   const float* const logits = logits_.data();
-  ids.resize(most + kLanes);  // what is written before it is counted
+  ids.resize(most + kLanes);  // each chunk is written before its count is known
   TokenId* const found = ids.data();
   std::size_t n_found = 0;
   const auto take = [=, &n_found](std::size_t i) {
-    // Written always, and counted or not: nobody could foretell the branch.
+    // Written always, then counted or not: the branch would be unpredictable.
     found[n_found] = static_cast<TokenId>(i);
     n_found += logits[i] >= bar ? 1 : 0;
   };
@@ -116,7 +117,7 @@ bool LogitBlocks::collect_from(float bar, std::size_t most, std::vector<TokenId>
 }
 
 std::uint64_t LogitBlocks::top_k_cutoff(std::size_t k) {
-  // k blocks whose maxima are at least `bar` hold k logits that are: the k-th is no smaller.
+  // k blocks with maxima of at least `bar` hold k logits of at least `bar`: the k-th is no smaller.
   float bar = kMinusInfinity;
   if (k <= maxima_.size()) {
     ranked_.assign(maxima_.begin(), maxima_.end());
@@ -124,8 +125,8 @@ std::uint64_t LogitBlocks::top_k_cutoff(std::size_t k) {
     std::nth_element(ranked_.begin(), kth, ranked_.end(), std::greater<>());
     bar = *kth;
   }
-  // Where `bar` does not tell enough: one walk that keeps the best few. Room for k again (and at
-  // least 256, for small k) makes a selection pay for k new candidates.
+  // If `bar` does not narrow it enough: one pass that keeps the best k. Buffering k more (at least
+  // 256, for small k) makes one selection serve k new candidates.
   const std::size_t capacity = k + std::max<std::size_t>(k, 256);
   best_.clear();
   best_.reserve(std::min(capacity, logits_.size()));
@@ -135,7 +136,7 @@ std::uint64_t LogitBlocks::top_k_cutoff(std::size_t k) {
     best_.resize(k);
     return best_.back();
   };
-  std::uint64_t least = 0;  // of the best k so far, once there are that many
+  std::uint64_t least = 0;  // the least of the best k so far, once there are k
   for_each_from(bar, [&](TokenId id, float logit) {
     if (!(logit > kMinusInfinity)) return;
     const std::uint64_t key = rank_key(logit, id);
@@ -146,11 +147,11 @@ std::uint64_t LogitBlocks::top_k_cutoff(std::size_t k) {
   return best_.size() < k ? 0 : select();
 }
 
-// The error. With x = (logit - largest) / temperature, three roundings put x off by 3 * 2^-24 |x|,
-// which changes e^x by as much. For a part of the row that holds a share s of its weight, the mean
-// of |x| by weight is at most log(n) + log(1/s), for e^x is a probability times the row's weight,
-// which is at least 1; log(n) <= 14 for kMostWeighed. 2^-18 = 64 * 2^-24 more for rough_exp2, and 8
-// for the additions within a block: together 2^-24 (114 + 3 log(1/s)), and log(1/s) < 14 + 80.
+// Error bound. With x = (logit - largest) / temperature, three roundings put x off by 3 * 2^-24
+// |x|, and e^x by the same relative amount. For a part of the row with a share s of its weight, the
+// weighted mean of |x| is at most log(n) + log(1/s): e^x is a probability times the row's weight,
+// which is at least 1. log(n) <= 14 for kMaxWeighed. rough_exp2 adds 2^-18 = 64 * 2^-24, and the
+// additions within a block 8 * 2^-24. Together: 2^-24 (114 + 3 log(1/s)), and log(1/s) < 14 + 80.
 double rough_weight_below(std::span<const float> logits, float bar, float largest,
                           double temperature) {
   constexpr std::size_t kBlock = LogitBlocks::kBlock;

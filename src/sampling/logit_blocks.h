@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A row of logits with the maximum of each block: selects few of many tokens without sorting, and
 // reads most of them only once.
 #ifndef OUTRIDER_SAMPLING_LOGIT_BLOCKS_H_
@@ -77,12 +78,12 @@ class LogitBlocks {
   std::vector<std::uint64_t> best_;  // keys of candidates for the top k
 };
 
-// Bound on the relative error of rough_weight_below (derived there), for rows of up to kMostWeighed
+// Bound on the relative error of rough_weight_below (derived there), for rows of up to kMaxWeighed
 // and temperatures between these two.
 inline constexpr double kRoughError = 0x1p-15;
-inline constexpr std::size_t kMostWeighed = std::size_t{1} << 20;
-inline constexpr double kLeastWeighedTemperature = 0x1p-10;
-inline constexpr double kMostWeighedTemperature = 0x1p10;
+inline constexpr std::size_t kMaxWeighed = std::size_t{1} << 20;
+inline constexpr double kMinWeighedTemperature = 0x1p-10;
+inline constexpr double kMaxWeighedTemperature = 0x1p10;
 
 // The approximate sum of e^((logit - largest) / temperature) over the logits below bar, without
 // NaN, in single precision; many times faster than exactly. `largest` is the largest of the row,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Applies a request's bias, penalties and grammar to a row of logits, without a copy of the row.
 #ifndef OUTRIDER_SAMPLING_PENALISED_ROW_H_
 #define OUTRIDER_SAMPLING_PENALISED_ROW_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/penalised_row.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,8 @@ struct Penalised {
     history.add_generated(9);
     history.add_generated(40);
   }
-  // 9 has a bias, stands in the text and on the path; 7 is on the path twice, 199 has a bias alone.
+  // 9 has a bias and occurs in the text and on the path; 7 is on the path twice; 199 only has a
+  // bias.
   Transform transform{{.repetition_penalty = 1.3,
                        .presence_penalty = 0.4,
                        .frequency_penalty = 0.2,
@@ -71,7 +73,7 @@ TEST(PenalisedRow, PutsBackWhatIsNoNumberOrHasASign) {
   EXPECT_TRUE(same_bits(row, before));
 }
 
-// A drafter's row of fewer tokens than the text has.
+// A drafter's row may have fewer tokens than the text uses.
 TEST(PenalisedRow, LeavesWhatIsBehindAShorterRowAlone) {
   Penalised with;
   const std::vector<float> before = some_logits();
@@ -93,18 +95,18 @@ TEST(PenalisedRow, WritesNothingWithoutPenalties) {
   EXPECT_TRUE(with.replaced.empty());
 }
 
-TEST(PenalisedRow, AGreedyLawIsTheLikeliestPenalisedToken) {
+TEST(PenalisedRow, AGreedyDistributionIsTheLikeliestPenalisedToken) {
   Penalised with;
   std::vector<float> row = some_logits();
   row[7] = 5;  // the likeliest until it is penalised
   row[61] = 4.9F;
   const Transform greedy({.temperature = 0, .presence_penalty = 1}, kVocabulary);
-  Distribution law;
+  Distribution dist;
   {
     const PenalisedRow penalised(greedy, LogitRow(row), with.history, with.path, with.replaced);
-    greedy.distribution(penalised.row(), law);
+    greedy.distribution(penalised.row(), dist);
   }
-  EXPECT_EQ(law.ids, std::vector<TokenId>{61});
+  EXPECT_EQ(dist.ids, std::vector<TokenId>{61});
   EXPECT_EQ(likeliest_token(LogitRow(row)), 7);
 }
 

@@ -1,5 +1,6 @@
-// The transform against a plain one: the same algorithm written straight down, which looks at every
-// token in double precision and takes no short cut. Results are compared bit for bit.
+// SPDX-License-Identifier: Apache-2.0
+// Compares the transform with a plain implementation of the same algorithm. That one looks at every
+// token in double precision without shortcuts. Results are compared bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +27,8 @@ namespace plain {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// "Likelier" as one integer: the order of keys is that of logits, among equals the lower id first.
-// Never asked of NaN.
+// The order "likelier" as an integer: keys order by logit, and among equals by lower id first. Not
+// for NaN.
 std::uint64_t rank_key(float logit, TokenId id) {
   // + 0 makes -0 equal to 0. Positive floats order as their bits do, negative ones the other way.
   const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0F);
@@ -40,7 +41,7 @@ float logit_of(std::uint64_t key) {
   return std::bit_cast<float>(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// The largest logit that is a number, the lowest id among equals; id 0 if all are NaN.
+// The largest logit that is not NaN, the lowest id among equals; id 0 if all are NaN.
 TokenId likeliest(std::span<const float> logits) {
   std::size_t best = 0;
   float best_logit = std::isnan(logits[0]) ? kMinusInfinity : logits[0];
@@ -60,11 +61,11 @@ void become_point_mass(TokenId id, Distribution& out) {
   out.probs.assign(1, 1.0);
 }
 
-// The k-th largest key among logits above -infinity; 0, which is below every key, where there are
-// fewer. One walk that keeps the best few: O(n) whatever k, and for small k most logits fail the
-// first comparison.
+// The k-th largest key among logits above -infinity; 0, which is below every key, if there are
+// fewer. One pass keeps the best few: O(n) for any k, and for small k most logits fail the first
+// comparison.
 std::uint64_t top_k_cutoff(std::span<const float> logits, std::size_t k) {
-  // Room for k again (and at least 256, for small k) makes a selection pay for k new candidates.
+  // Buffering k more (at least 256, for small k) makes one selection serve k new candidates.
   const std::size_t capacity = k + std::max<std::size_t>(k, 256);
   std::vector<std::uint64_t> best;
   best.reserve(std::min(capacity, logits.size()));
@@ -74,7 +75,7 @@ std::uint64_t top_k_cutoff(std::span<const float> logits, std::size_t k) {
     best.resize(k);
     return best.back();
   };
-  // An equal logit further on has a higher id than the k already kept: it loses too.
+  // A later equal logit has a higher id than the k already kept, so it loses.
   float bar = kMinusInfinity;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (!(logits[i] > bar)) continue;
@@ -85,16 +86,17 @@ std::uint64_t top_k_cutoff(std::span<const float> logits, std::size_t k) {
   return select();
 }
 
-// The key of the last token of the nucleus: the likeliest tokens, the last of which brings their
-// weight to top_p of the total. `weighted` is not normalised yet; total is its sum.
+// The key of the last token of the nucleus: the token that brings the weight of the likeliest ones
+// to top_p of the total. `weighted` is not normalised yet; total is its sum.
 //
-// Tokens are dealt into buckets by their distance from the largest logit, and only the bucket in
-// which the boundary falls is sorted: O(n) but for flat distributions, which share few buckets.
-// Buckets are summed in the order of ids and walked in their own: the same sums on every machine.
+// Tokens are sorted into buckets by their distance from the largest logit, and only the bucket with
+// the boundary is sorted fully. That is O(n) except for flat distributions, which share few
+// buckets. Buckets are summed in the order of ids and visited in their own, so sums are the same on
+// every machine.
 std::uint64_t top_p_cutoff(std::span<const float> logits, float largest, double temperature,
                            const Distribution& weighted, double total, double top_p) {
-  // 64 to a factor of e: a bucket spans 1.6 percent in weight. The last one takes all that weighs
-  // less than e^-64 of the likeliest.
+  // 64 buckets per factor of e, so a bucket spans 1.6 percent in weight. The last one takes all
+  // tokens below e^-64 of the likeliest.
   constexpr double kBucketsPerUnit = 64;
   constexpr std::size_t kLastBucket = 4095;
   const auto bucket_of = [=](TokenId id) {
@@ -102,7 +104,7 @@ std::uint64_t top_p_cutoff(std::span<const float> logits, float largest, double 
     const double distance = (static_cast<double>(largest) - logit) / temperature;
     const double bucket = distance * kBucketsPerUnit;
     return bucket < static_cast<double>(kLastBucket) ? static_cast<std::size_t>(bucket)
-                                                     : kLastBucket;  // infinite logits too
+                                                     : kLastBucket;  // infinite logits as well
   };
   std::vector<double> bucket_weights(kLastBucket + 1, 0.0);
   for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
@@ -114,7 +116,7 @@ std::uint64_t top_p_cutoff(std::span<const float> logits, float largest, double 
   while (boundary <= kLastBucket && weight + bucket_weights[boundary] < goal) {
     weight += bucket_weights[boundary++];
   }
-  if (boundary > kLastBucket) return 0;  // rounding: the buckets' sum fell short of the whole
+  if (boundary > kLastBucket) return 0;  // by rounding, the buckets' sum fell short of the total
 
   struct Candidate {
     std::uint64_t key;
@@ -132,7 +134,7 @@ std::uint64_t top_p_cutoff(std::span<const float> logits, float largest, double 
     weight += candidate.weight;
     if (weight >= goal) return candidate.key;
   }
-  return candidates.back().key;  // rounding again: this order's sum fell short of the bucket's
+  return candidates.back().key;  // by rounding, this order's sum fell short of the bucket's
 }
 
 double sum_of(const Distribution& weighted) {
@@ -157,23 +159,24 @@ void filter(Distribution& weighted, const Keep& keep) {
 }
 
 // Fills out.probs, not yet normalised, for the ids already in out: e^((logit - largest) /
-// temperature), which is 1 at the largest. Tokens of weight 0 leave.
+// temperature), which is 1 at the largest. Drops tokens of weight 0.
 void weigh(std::span<const float> logits, float largest, double temperature, Distribution& out) {
   out.probs.resize(out.ids.size());
   if (largest == std::numeric_limits<float>::infinity()) {
-    // The limit of growing logits: those at infinity share everything.
+    // The limit of growing logits: those at infinity share all probability.
     for (std::size_t i = 0; i < out.ids.size(); ++i) {
       out.probs[i] = logits[static_cast<std::size_t>(out.ids[i])] == largest ? 1.0 : 0.0;
     }
   } else {
-    // Divided, not multiplied by a reciprocal: temperatures down to the least double work.
+    // Divides instead of multiplying by a reciprocal, so temperatures down to the least double
+    // work.
     for (std::size_t i = 0; i < out.ids.size(); ++i) {
       const double logit = logits[static_cast<std::size_t>(out.ids[i])];
       out.probs[i] = (logit - static_cast<double>(largest)) / temperature;
     }
     for (double& prob : out.probs) prob = portable_exp(prob);
   }
-  const auto positive = [](TokenId, double weight) { return weight > 0; };  // NaN leaves as well
+  const auto positive = [](TokenId, double weight) { return weight > 0; };  // drops NaN as well
   const bool complete =
       std::all_of(out.probs.begin(), out.probs.end(), [](double weight) { return weight > 0; });
   if (!complete) filter(out, positive);
@@ -228,7 +231,7 @@ void distribution(const SamplingParams& params, std::span<const float> penalised
     });
   }
   if (params.min_p > 0) {
-    // The likeliest token weighs 1, so a weight is its share of the likeliest one's.
+    // The likeliest token weighs 1, so a weight is relative to the likeliest one's.
     filter(out, [&](TokenId, double weight) { return weight >= params.min_p; });
   }
   normalise(out);
@@ -253,7 +256,7 @@ void likeliest_tokens(std::span<const float> logits, int count, std::vector<Toke
 
 }  // namespace plain
 
-// Bits, so that NaN and -0 would show.
+// Compares bits, so that NaN and -0 count.
 void expect_same(const Distribution& got, const Distribution& want, const std::string& where) {
   ASSERT_EQ(got.ids, want.ids) << where;
   ASSERT_EQ(got.probs.size(), want.probs.size()) << where;
@@ -266,8 +269,8 @@ struct Row {
   std::vector<float> logits;
 };
 
-// Logits as models give them and as they do not: a few tokens far above a bell of the others, flat,
-// all equal, on a grid (ties at every boundary), with -infinity, NaN, both infinities, subnormals.
+// Realistic and odd logits: a few tokens far above a bell of the others; flat; all equal; on a grid
+// (ties at every boundary); with -infinity, NaN, both infinities, subnormals.
 Row make_row(std::mt19937_64& random, std::size_t n) {
   std::normal_distribution<double> normal;
   Row row;
@@ -330,7 +333,7 @@ TEST(Transform, EqualsThePlainOneBitForBit) {
   Distribution got;
   Distribution want;
   for (int trial = 0; trial < 600; ++trial) {
-    // Sizes around those of blocks and chunks, and those of real vocabularies.
+    // Sizes around those of blocks and chunks, and sizes of real vocabularies.
     const std::vector<std::size_t> sizes = {1,   2,   63,  64,  65,   255,
                                             256, 257, 511, 513, 1000, 4096 + random() % 100};
     const std::size_t n = trial % 60 == 0   ? 128'256
@@ -364,8 +367,8 @@ TEST(Transform, EqualsThePlainOneBitForBit) {
   }
 }
 
-// The boundary where the short cut is least sure: the nucleus ends exactly at a token, for the sum
-// that the plain walk makes, or one rounding beside it.
+// The hardest boundary for the shortcut: the nucleus ends exactly at a token for the plain
+// implementation's sum, or one rounding beside it.
 TEST(Transform, EqualsThePlainOneWhereTheNucleusEndsWithinRounding) {
   std::mt19937_64 random(8);
   std::normal_distribution<double> normal;

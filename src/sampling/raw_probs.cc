@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/raw_probs.h"
 
 #include <algorithm>
@@ -15,9 +16,9 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Of e^(logit - largest), in the order of raw_distribution().
+// The sum of e^(logit - largest), in the order of raw_distribution().
 double sum_of_weights(std::span<const float> logits, float largest) {
-  // In chunks that stay in the first cache from step to step.
+  // In chunks that stay in L1 between steps.
   constexpr std::size_t kChunk = 512;
   static_assert(kChunk % LaneSum::kLanes == 0);
   std::array<double, kChunk> weights;
@@ -47,7 +48,7 @@ RawProbs::RawProbs(std::span<const float> penalised) : logits_(penalised) {
     likeliest_ = blocks.likeliest();
   } else if (largest_ < kInfinity) {
     scale_ = 1 / sum_of_weights(penalised, largest_);
-  } else {  // those at infinity share everything
+  } else {  // those at infinity share all probability
     scale_ = 1 / static_cast<double>(std::count(penalised.begin(), penalised.end(), kInfinity));
   }
 }

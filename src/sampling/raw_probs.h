@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Probabilities of single tokens in the softmax of a row.
 #ifndef OUTRIDER_SAMPLING_RAW_PROBS_H_
 #define OUTRIDER_SAMPLING_RAW_PROBS_H_

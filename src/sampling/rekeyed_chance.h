@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives the draws of a process within another's round separate keys.
 #ifndef OUTRIDER_SAMPLING_REKEYED_CHANCE_H_
 #define OUTRIDER_SAMPLING_REKEYED_CHANCE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/row_kernels.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// Asked once: the processor takes its time to answer, a virtual one most of all.
+// Queried once: detecting the processor's features is slow, most of all in a virtual machine.
 const kernels::KernelTable& fastest() {
   static const kernels::KernelTable& table = kernels::best_table();
   return table;
@@ -32,10 +33,10 @@ void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t fi
 int softmax_weights(const kernels::SoftmaxArgs& args) { return fastest().softmax_weights(args); }
 
 void logarithms(std::span<double> values) {
-  // No more at once than stays in the first cache between the look at it and the work.
-  constexpr std::size_t kMostTogether = 512;
+  // Small enough to stay in L1 between the check and the work.
+  constexpr std::size_t kMaxTogether = 512;
   while (!values.empty()) {
-    const std::span<double> block = values.first(std::min(kMostTogether, values.size()));
+    const std::span<double> block = values.first(std::min(kMaxTogether, values.size()));
     values = values.subspan(block.size());
     if (std::all_of(block.begin(), block.end(), is_normal_and_positive)) {
       fastest().logarithms(block.data(), static_cast<int>(block.size()));

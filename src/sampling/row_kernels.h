@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax weights, logarithms and random numbers for many values at once, by the fastest kernel
 // table of this machine. All tables give the bits of portable_exp and portable_log
 // (base/elementary.h) and of CounterChance. So the choice of table affects only time, and need not

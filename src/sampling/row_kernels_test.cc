@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/row_kernels.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +18,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// What `rows` leaves in the place of the values, and `one` makes of every one: any NaN is like
-// another.
+// Compares `rows` on all values with `one` on each; any NaN equals any other.
 void expect_same(const std::vector<double>& values, void (*rows)(std::span<double>),
                  double (*one)(double)) {
   std::vector<double> got = values;
@@ -39,7 +39,7 @@ TEST(RowKernels, LogarithmsArePortableLog) {
     std::vector<double> numbers(n);
     for (double& number : numbers) number = static_cast<double>(engine() >> 11) * 0x1p-53;
     expect_same(numbers, logarithms, portable_log);
-    if (n > 4) {  // in a block of its own, and in one among others
+    if (n > 4) {  // in a block of its own, and among others
       numbers[0] = kNan, numbers[1] = -1, numbers[2] = 0, numbers[3] = kInfinity;
       numbers[4] = 5e-324;
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/text_masks.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ bool TextMasks::is_allowed(std::span<const TokenId> generated, std::span<const T
   return !words || holds(*words, token);
 }
 
-// What stands behind the tokens that are settled now is kept, and counted from them on.
+// Keeps places that continue the newly settled tokens, and stores them relative to these.
 void TextMasks::settle(std::span<const TokenId> generated) {
   const std::span<const TokenId> more = generated.subspan(settled_.size() - n_prompt_);
   if (more.empty()) return;
@@ -97,12 +98,12 @@ const TextMasks::Place* TextMasks::find(std::span<const TokenId> behind) const {
 }
 
 TextMasks::Place& TextMasks::next_place() {
-  if (n_places_ == kMostKept) return places_[next_++ % kMostKept];
+  if (n_places_ == kMaxKept) return places_[next_++ % kMaxKept];
   if (n_places_ == places_.size()) places_.emplace_back();
   return places_[n_places_++];
 }
 
-// Of the place behind tokens_.
+// Asks for the mask after tokens_.
 void TextMasks::ask(Place& place) {
   if (failure_) return;
   std::fill(bits_.begin(), bits_.end(), 0);
@@ -120,7 +121,7 @@ void TextMasks::ask(Place& place) {
   for (std::size_t i = 0; i < bits_.size(); ++i) {
     place.words[i / 2] |= std::uint64_t{bits_[i]} << (32 * (i % 2));
   }
-  // Bits behind the last id mean nothing.
+  // Bits beyond the last id are undefined.
   if (vocabulary_size_ % 64 != 0) {
     place.words.back() &= (std::uint64_t{1} << (vocabulary_size_ % 64)) - 1;
   }

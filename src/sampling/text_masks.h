@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results of a program's mask (outrider/token_mask.h) for one text and its drafts.
 #ifndef OUTRIDER_SAMPLING_TEXT_MASKS_H_
 #define OUTRIDER_SAMPLING_TEXT_MASKS_H_
@@ -14,13 +15,13 @@
 
 namespace outrider {
 
-// Calls the mask once for each position and caches its answers, at most the last kMostKept, until
+// Calls the mask once for each position and caches its answers, at most the last kMaxKept, until
 // settle() says that the text continued without them. After a token that was not allowed nothing is
 // allowed, without a call. An exception from the mask is kept: from then on all tokens are allowed,
 // and the mask is not called any more. Not thread-safe.
 class TextMasks {
  public:
-  static constexpr std::size_t kMostKept = 512;  // a round has at most 256 positions
+  static constexpr std::size_t kMaxKept = 512;  // a round has at most 256 positions
 
   TextMasks(TokenMask mask, std::span<const TokenId> prompt, int vocabulary_size);
 

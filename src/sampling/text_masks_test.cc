@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/text_masks.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +29,8 @@ struct Asked {
   bool operator==(const Asked&) const = default;
 };
 
-// Lets the tokens below 10 follow, and 10 more than there are tokens; all where these are five.
+// Allows the tokens below 10, and the token 10 more than the number of tokens; after five tokens,
+// all.
 class Counting {
  public:
   TokenMask mask() {
@@ -56,7 +58,8 @@ TEST(TextMasks, SaysWhatFollowsAPlace) {
   EXPECT_TRUE(masks.is_allowed({}, {}, 12));
   EXPECT_FALSE(masks.is_allowed({}, {}, 13));
   EXPECT_FALSE(masks.is_allowed({}, {}, 200));
-  const Tokens many(58, 1);  // 60 tokens: 70, in the second word of 64 bits
+  // The text has 60 tokens, so token 70 is allowed: in the second 64-bit word.
+  const Tokens many(58, 1);
   EXPECT_TRUE(masks.is_allowed({}, many, 70));
   EXPECT_TRUE(masks.is_allowed({}, many, 9));
   EXPECT_FALSE(masks.is_allowed({}, many, 69));
@@ -73,7 +76,7 @@ TEST(TextMasks, AsksOnceForEachPlace) {
     masks.allowed({}, {});
     masks.allowed({}, Tokens{3});
     masks.allowed({}, Tokens{3, 4});
-    masks.allowed(Tokens{3}, Tokens{4});  // the same place, committed meanwhile
+    masks.allowed(Tokens{3}, Tokens{4});  // the same place, committed by now
     masks.allowed({}, Tokens{4});
   }
   EXPECT_THAT(counting.asked, ElementsAre(Asked{{7, 8}, 2, 2}, Asked{{7, 8, 3}, 2, 2},
@@ -93,14 +96,14 @@ TEST(TextMasks, RemembersWhatStandsBehindTheSettledTokens) {
   masks.allowed(Tokens{3, 4}, {});
   masks.allowed(Tokens{3, 4}, Tokens{5});
   EXPECT_THAT(counting.asked, IsEmpty());
-  masks.allowed(Tokens{3, 4}, Tokens{6});  // not what followed the prompt
+  masks.allowed(Tokens{3, 4}, Tokens{6});  // this followed the settled tokens, not the prompt
   EXPECT_THAT(counting.asked, ElementsAre(Asked{{7, 8, 3, 4, 6}, 2, 4}));
   masks.settle(Tokens{3, 4});
   EXPECT_FALSE(masks.is_allowed(Tokens{3, 4}, {}, 12));
   EXPECT_TRUE(masks.is_allowed(Tokens{3, 4}, {}, 14));
 }
 
-// Of a drafter that tries another text than the one that stands.
+// A drafter may ask about another text than the committed one.
 TEST(TextMasks, AnswersForOtherTexts) {
   Counting counting;
   TextMasks masks(counting.mask(), kPrompt, 100);
@@ -112,12 +115,12 @@ TEST(TextMasks, AnswersForOtherTexts) {
   EXPECT_EQ(counting.asked[2], (Asked{{7, 8, 9, 9, 9, 9}, 2, 4}));
 }
 
-// More places than are kept: the answers are right all the same.
+// More places than are kept: the answers stay right.
 TEST(TextMasks, ForgetsTheOldestOfMany) {
   Counting counting;
   TextMasks masks(counting.mask(), kPrompt, 4000);
   Tokens path;
-  for (std::size_t n = 0; n < TextMasks::kMostKept + 40; ++n) {
+  for (std::size_t n = 0; n < TextMasks::kMaxKept + 40; ++n) {
     EXPECT_TRUE(masks.is_allowed({}, path, static_cast<TokenId>(path.size()) + 12)) << n;
     path.push_back(1);
   }
@@ -147,7 +150,7 @@ TEST(TextMasks, KeepsWhatIsThrownAndAsksNoMore) {
   EXPECT_THROW(std::rethrow_exception(masks.failure()), std::range_error);
 }
 
-// Nothing follows a token that may not follow, and nobody is asked.
+// Nothing may follow a forbidden token, and the mask is not called.
 TEST(TextMasks, AsksForNoPlaceThatIsNotReached) {
   Counting counting;
   TextMasks masks(counting.mask(), kPrompt, 100);
@@ -158,7 +161,7 @@ TEST(TextMasks, AsksForNoPlaceThatIsNotReached) {
 }
 
 TEST(MaskedHistory, PenalisesByTheMaskBehindTheGeneratedTokensAndThePath) {
-  // The tokens 0 and one that grows with the text; all behind five.
+  // Allows token 0 and one that grows with the text; after five tokens, all.
   const TokenMask mask = [](const MaskedText& text, std::span<std::uint32_t> allowed) {
     allowed[0] = 1 | (1U << text.tokens.size());
     return text.tokens.size() != 5;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/transform.h"
 
 #include <fmt/core.h>
@@ -32,15 +33,15 @@ void become_point_mass(TokenId id, Distribution& out) {
   out.probs.assign(1, 1.0);
 }
 
-// Buckets of weight: 64 to a factor of e, so that one spans 1.6 percent. The last one takes all
-// that weighs less than e^-64 of the likeliest.
+// Weight buckets: 64 per factor of e, so each spans 1.6 percent. The last one takes all tokens
+// below e^-64 of the likeliest.
 constexpr double kBucketsPerUnit = 64;
 constexpr std::uint16_t kLastBucket = 4095;
 
-// What a transform works with, reused from row to row.
+// Working memory of a transform, reused from row to row.
 struct Scratch {
   LogitBlocks blocks;
-  Distribution weighted;               // tokens on their way through truncation
+  Distribution weighted;               // tokens that truncation has not dropped
   std::vector<std::uint16_t> buckets;  // (weighted.ids.size()): of each token's weight
   std::vector<double> bucket_weights;  // (kLastBucket + 1)
   struct Candidate {
@@ -49,45 +50,45 @@ struct Scratch {
   };
   std::vector<Candidate> candidates;
 
-  // For rows of n logits (Distribution::reserve says why).
+  // Reserves for rows of n logits (see Distribution::reserve).
   void reserve(std::size_t n) {
     if (buckets.capacity() >= n) return;
     weighted.reserve(n);
     buckets.reserve(n);
     bucket_weights.reserve(kLastBucket + 1);
-    candidates.reserve(n);  // a row of equals has them all in one bucket
+    candidates.reserve(n);  // a row of equal logits has all in one bucket
   }
   std::uint64_t key(TokenId id) const {
     return rank_key(blocks.logits()[static_cast<std::size_t>(id)], id);
   }
 };
 
-// A transform is one for all threads, and rows are transformed in many places: each thread keeps
-// its own.
+// All threads share a transform, and rows are transformed in many places: each thread has its own
+// scratch.
 Scratch& scratch_of_thread() {
   thread_local Scratch scratch;
   return scratch;
 }
 
-// Brings the first n entries for which keep(index) holds to the front and returns how many those
-// are. The vectors stay as long as they are.
+// Moves those of the first n entries for which keep(index) holds to the front and returns their
+// number. The vectors keep their size.
 template <typename Keep>
 std::size_t bring_forward(std::size_t n, Distribution& weighted, const Keep& keep) {
   TokenId* const ids = weighted.ids.data();
   double* const probs = weighted.probs.data();
   std::size_t n_kept = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const bool kept = keep(i);  // asked first: it may look at what is overwritten
+    const bool kept = keep(i);  // called first: it may read an entry that is overwritten
     ids[n_kept] = ids[i];
     probs[n_kept] = probs[i];
-    n_kept += kept ? 1 : 0;  // no branch: for flat distributions nobody could foretell it
+    n_kept += kept ? 1 : 0;  // branch-free: for flat distributions the branch is unpredictable
   }
   return n_kept;
 }
 
-// The weights of some logits, and their buckets unless that is null; returns how many weigh
-// nothing. At largest = infinity it is the limit of growing logits: those at infinity share
-// everything.
+// Computes the weights of some logits, and their buckets unless that is null; returns how many
+// weights are 0. At largest = infinity, logits at infinity share all probability (the limit of
+// growing logits).
 std::size_t weigh_chunk(const float* logits, float largest, double temperature,
                         std::span<double> weights, std::uint16_t* buckets) {
   const int n = static_cast<int>(weights.size());
@@ -112,8 +113,8 @@ std::size_t weigh_chunk(const float* logits, float largest, double temperature,
 }
 
 // Fills weighted.probs, not yet normalised, for the ids already there: e^((logit - largest) /
-// temperature), which is 1 at the largest; and buckets, unless that is null, with the bucket of
-// each. Tokens of weight 0 leave. Returns the sum of the weights.
+// temperature), which is 1 at the largest. Fills buckets, unless null, with the bucket of each.
+// Drops tokens of weight 0. Returns the sum of the weights.
 double weigh(std::span<const float> logits, float largest, double temperature,
              Distribution& weighted, std::vector<std::uint16_t>* buckets) {
   const std::size_t n = weighted.ids.size();
@@ -122,7 +123,7 @@ double weigh(std::span<const float> logits, float largest, double temperature,
   const bool whole_row = n == logits.size();
   LaneSum total;
   std::size_t n_weightless = 0;
-  // In chunks that stay in the first cache from step to step.
+  // In chunks that stay in L1 between steps.
   constexpr std::size_t kChunk = 512;
   static_assert(kChunk % LaneSum::kLanes == 0);
   float gathered[kChunk];
@@ -162,19 +163,20 @@ double weigh(std::span<const float> logits, float largest, double temperature,
   return total.total();
 }
 
-// Where the nucleus ends: the likeliest tokens, the last of which brings their weight to a goal.
+// The end of the nucleus: the token that brings the weight of the likeliest ones to a goal.
 struct Boundary {
   std::uint16_t bucket = kLastBucket;
-  std::uint64_t key = 0;  // of the last token; 0, which is below every key, where all are needed
+  std::uint64_t key = 0;  // of the last token; 0, which is below every key, if all are needed
   double above = 0;       // the weight of the tokens before it
-  double reached = 0;     // and with it
+  double reached = 0;     // the weight with it
 };
 
-// Finds it among the scratch's weighted tokens. Only the bucket in which the boundary falls is
-// sorted: O(n) but for flat distributions, which share few buckets. Buckets are summed in the order
-// of ids and walked in their own: the same sums on every machine.
+// Finds the boundary among the scratch's weighted tokens. Only the bucket with the boundary is
+// sorted: O(n) except for flat distributions, which share few buckets. Buckets are summed in the
+// order of ids and visited in their own, so sums are the same on every machine.
 Boundary find_boundary(double goal, Scratch& scratch) {
-  // Spans of this thread's scratch: a loop would look the thread up at every turn.
+  // Spans of this thread's scratch: a loop over the thread-local would look it up in each
+  // iteration.
   const std::span<const TokenId> ids = scratch.weighted.ids;
   const std::span<const double> weights = scratch.weighted.probs;
   const std::span<const std::uint16_t> buckets = scratch.buckets;
@@ -187,7 +189,7 @@ Boundary find_boundary(double goal, Scratch& scratch) {
   while (bucket <= kLastBucket && weight + bucket_weights[bucket] < goal) {
     weight += bucket_weights[bucket++];
   }
-  if (bucket > kLastBucket) {  // rounding: the buckets' sum fell short of the whole
+  if (bucket > kLastBucket) {  // by rounding, the buckets' sum fell short of the total
     boundary.above = boundary.reached = weight;
     return boundary;
   }
@@ -196,7 +198,7 @@ Boundary find_boundary(double goal, Scratch& scratch) {
   std::vector<Scratch::Candidate>& candidates = scratch.candidates;
   candidates.clear();
   const std::uint16_t last = boundary.bucket;
-  // Few are in that bucket: counting many at once is quicker than looking at each.
+  // The bucket holds few tokens: counting many at once is faster than testing each.
   constexpr std::size_t kTogether = 64;
   for (std::size_t first = 0; first < ids.size(); first += kTogether) {
     const std::size_t end = std::min(first + kTogether, ids.size());
@@ -215,12 +217,13 @@ Boundary find_boundary(double goal, Scratch& scratch) {
     boundary.key = candidate.key;
     boundary.above = boundary.reached;
     boundary.reached += candidate.weight;
-    if (boundary.reached >= goal) break;  // rounding again: this order may fall short of the goal
+    // By rounding, this order's sum may fall short of the goal.
+    if (boundary.reached >= goal) break;
   }
   return boundary;
 }
 
-// Brings the scratch's weighted tokens up to the boundary forward; returns how many they are.
+// Moves the scratch's weighted tokens up to the boundary to the front; returns their number.
 std::size_t cut(const Boundary& boundary, Scratch& scratch) {
   const std::span<const std::uint16_t> buckets = scratch.buckets;
   const std::uint16_t last = boundary.bucket;
@@ -235,30 +238,31 @@ void every_id(std::size_t n, Distribution& out) {
   std::iota(out.ids.begin(), out.ids.end(), TokenId{0});
 }
 
-// The nucleus of a peaked row, without exact weights for the many tokens that are not near it: how
-// many tokens it has, the first of the scratch's weighted ones. 0, and nothing said of these, where
-// the row is too flat for that to be faster, or where it cannot be told without exact weights where
-// the nucleus ends.
+// Finds the nucleus of a peaked row without exact weights for the many unlikely tokens. Returns its
+// size; its tokens are the first of the scratch's weighted ones. Returns 0, with undefined tokens,
+// if the row is too flat for this to be faster, or if only exact weights tell where the nucleus
+// ends.
 //
-// Tokens lighter than the (1 - top_p) / n-th part of the whole are, together, lighter than what may
-// be missing from the nucleus: all of it is among the others. Their weights are exact. What the
-// light ones weigh is known roughly, and that will do if its error moves the goal past no token.
+// All tokens lighter than the (1 - top_p) / n-th part of the total weigh less together than what
+// may be missing from the nucleus. So the nucleus is among the others, whose weights are exact. The
+// weight of the light ones is known roughly, which suffices if its error moves the goal past no
+// token.
 std::size_t find_nucleus_of_peaked_row(double temperature, double top_p, Scratch& scratch) {
   const LogitBlocks& blocks = scratch.blocks;
   const std::span<const float> logits = blocks.logits();
   const float largest = blocks.largest();
-  if (logits.size() > kMostWeighed || temperature < kLeastWeighedTemperature ||
-      temperature > kMostWeighedTemperature || largest == kInfinity) {
+  if (logits.size() > kMaxWeighed || temperature < kMinWeighedTemperature ||
+      temperature > kMaxWeighedTemperature || largest == kInfinity) {
     return 0;
   }
-  // The whole weighs at least what one token of each block does. Rounded or not: whether enough
-  // tokens are above the bar is seen from the sums.
-  const double least_total =
+  // The total is at least the sum of each block's largest weight. Whether rounding mattered is
+  // checked below from the sums.
+  const double min_total =
       std::max(1.0, rough_weight_below(blocks.maxima(), kInfinity, largest, temperature));
-  const double light = (1 - top_p) * least_total / static_cast<double>(logits.size());
+  const double light = (1 - top_p) * min_total / static_cast<double>(logits.size());
   const auto bar = static_cast<float>(largest + temperature * portable_log(light));
-  // An exact weight costs several rough ones: with more of them than that share of the row there is
-  // little to gain.
+  // An exact weight costs several rough ones; if more than this share of the row needs one, little
+  // is gained.
   const std::size_t most = logits.size() / 8;
   std::vector<TokenId>& ids = scratch.weighted.ids;
   if (!blocks.collect_from(bar, most, ids)) return 0;
@@ -267,8 +271,8 @@ std::size_t find_nucleus_of_peaked_row(double temperature, double top_p, Scratch
   const double total = near + rest;
   const double goal = top_p * total;
   const Boundary boundary = find_boundary(goal, scratch);
-  // The sums of exact weights that are compared with the goal are rounded as well, here and in the
-  // walk over all tokens that this one stands for: 2^20 of them, by 2^-53 each.
+  // The exact sums that are compared with the goal are rounded too, here and in the full pass that
+  // this replaces: up to 2^20 additions, 2^-53 each.
   const double margin = kRoughError * rest + 4 * 0x1p-33 * total;
   if (boundary.above < goal - margin && boundary.reached > goal + margin) {
     return cut(boundary, scratch);
@@ -276,7 +280,7 @@ std::size_t find_nucleus_of_peaked_row(double temperature, double top_p, Scratch
   return 0;
 }
 
-// The ids below n_ids that a mask does not have, ascending.
+// Visits the ids below n_ids that a mask lacks, in ascending order.
 template <typename Visit>
 void for_each_forbidden(std::span<const std::uint64_t> mask, std::size_t n_ids,
                         const Visit& visit) {
@@ -289,17 +293,17 @@ void for_each_forbidden(std::span<const std::uint64_t> mask, std::size_t n_ids,
   }
 }
 
-// total is at least 1, the likeliest token's weight: its reciprocal is a number.
+// total is at least 1, the likeliest token's weight, so its reciprocal is finite.
 void normalise(double total, Distribution& weighted) {
   const double scale = 1 / total;
   for (double& prob : weighted.probs) prob *= scale;
 }
 
-// The first n of the weighted tokens as a distribution, in two walks.
+// Copies the first n weighted tokens as a distribution, in two passes.
 void copy_normalised(const Distribution& weighted, std::size_t n, Distribution& out) {
   out.ids.resize(n);
   out.probs.resize(n);
-  // Plain pointers: an id that is written might be any vector's size.
+  // Plain pointers: for the compiler, a stored id could alias a vector's size.
   const TokenId* const ids = weighted.ids.data();
   const double* const weights = weighted.probs.data();
   TokenId* const out_ids = out.ids.data();
@@ -363,8 +367,8 @@ TokenHistory::Count& TokenHistory::count_of(TokenId token) {
 }
 
 std::size_t TokenHistory::place_of(TokenId token) const {
-  // Ids that are close together, as those of one script are, must not crowd together: multiplied by
-  // the golden ratio's fraction (Knuth), the upper bits spread.
+  // Neighbouring ids, such as those of one script, must not collide: multiplying by the golden
+  // ratio's fraction (Knuth) spreads the upper bits.
   const std::uint32_t spread = static_cast<std::uint32_t>(token) * 0x9E3779B9u;
   const std::size_t mask = places_.size() - 1;
   std::size_t place = (spread ^ (spread >> 16)) & mask;
@@ -402,8 +406,8 @@ bool Transform::has_penalties() const {
 void Transform::penalise(std::span<float> logits, const TokenHistory& history,
                          std::span<const TokenId> path, std::vector<TokenLogit>* replaced) const {
   if (replaced != nullptr) {
-    // At once for all that may come, so that a deeper path allocates nothing in the decode loop.
-    // 256 tokens are as many as a pass has rows (kPrefillRows); a path of more grows once.
+    // Reserves for all that may come, so that a deeper path allocates nothing in the decode loop.
+    // 256 tokens are as many as a pass has rows (kPrefillRows); a longer path reallocates once.
     constexpr std::size_t kPathTokens = 256;
     const std::size_t n_path = (path.size() / kPathTokens + 1) * kPathTokens;
     replaced->reserve(replaced->size() + params_.logit_bias.size() + history.capacity() + n_path);
@@ -421,7 +425,7 @@ void Transform::penalise(std::span<float> logits, const TokenHistory& history,
     if (replaced != nullptr) replaced->reserve(replaced->size() + logits.size());
     for_each_forbidden(allowed, logits.size(), [&write](TokenId id) { write(id, kMinusInfinity); });
   };
-  // Last of all, since it overrules the rest.
+  // Applied last, since it overrules the rest.
   const auto mask = [&] {
     if (history.is_constrained()) {
       allow(history.matcher().allowed(history.state_behind(path)));
@@ -433,8 +437,8 @@ void Transform::penalise(std::span<float> logits, const TokenHistory& history,
       params_.frequency_penalty == 0) {
     return mask();
   }
-  // Each token's steps touch its own logit alone, so the order of tokens does not matter; the steps
-  // are taken in double and rounded once.
+  // Each token's steps touch its own logit only, so the order of tokens does not matter. The steps
+  // are computed in double and rounded once.
   const auto apply = [&](TokenId id, std::ptrdiff_t n_generated) {
     if (id < 0 || static_cast<std::size_t>(id) >= logits.size()) return;
     double value = logits[static_cast<std::size_t>(id)];
@@ -477,7 +481,7 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
     return become_point_mass(blocks.likeliest(), out);
   }
   const double temperature = params_.temperature;
-  const std::size_t most = most_tokens(penalised.size());
+  const std::size_t most = max_support(penalised.size());
   out.reserve(most);
   const bool top_k = most < penalised.size();
   const bool top_p = params_.top_p < 1;
@@ -486,7 +490,7 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
     return normalise(weigh(penalised, largest, temperature, out, nullptr), out);
   }
 
-  // Truncated elsewhere: out is as large as its support, whatever it was cut from.
+  // Truncates in scratch, so that out needs memory for its support only.
   Distribution& weighted = scratch.weighted;
   scratch.reserve(penalised.size());
   std::size_t n = 0;
@@ -507,7 +511,7 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
     n = top_p ? cut(find_boundary(params_.top_p * total, scratch), scratch) : weighted.ids.size();
   }
   if (params_.min_p > 0) {
-    // The likeliest token weighs 1, so a weight is its share of the likeliest one's.
+    // The likeliest token weighs 1, so a weight is relative to the likeliest one's.
     n = bring_forward(n, weighted,
                       [&](std::size_t i) { return weighted.probs[i] >= params_.min_p; });
   }
@@ -519,7 +523,7 @@ void Transform::distribution(LogitRow penalised, Distribution& out) const {
   distribution(penalised.values(), out);
 }
 
-std::size_t Transform::most_tokens(std::size_t n_logits) const {
+std::size_t Transform::max_support(std::size_t n_logits) const {
   if (greedy()) return 1;
   return params_.top_k > 0 ? std::min(n_logits, static_cast<std::size_t>(params_.top_k)) : n_logits;
 }
@@ -544,10 +548,16 @@ void likeliest_tokens(std::span<const float> logits, int count, std::vector<Toke
 }
 
 void likeliest_tokens(LogitRow logits, int count, std::vector<TokenId>& ids) {
-  likeliest_tokens(logits.values(), count, ids);
+  const TokenId known = count == 1 ? logits.known_likeliest() : kNoToken;
+  if (known != kNoToken) {
+    ids.assign(1, known);
+  } else {
+    likeliest_tokens(logits.values(), count, ids);
+  }
 }
 
 TokenId likeliest_token(LogitRow logits) {
+  if (const TokenId known = logits.known_likeliest(); known != kNoToken) return known;
   LogitBlocks& blocks = scratch_of_thread().blocks;
   blocks.scan(logits.values());
   return blocks.likeliest();

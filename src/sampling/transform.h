@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns logits into the distribution a token is drawn from: bias, penalties, temperature,
 // truncation.
 #ifndef OUTRIDER_SAMPLING_TRANSFORM_H_
@@ -114,7 +115,7 @@ class Transform {
   void distribution(LogitRow penalised, Distribution& out) const;
 
   // The largest support that distribution() can leave of n_logits.
-  std::size_t most_tokens(std::size_t n_logits) const;
+  std::size_t max_support(std::size_t n_logits) const;
 
   // Whether penalise may change something, so that callers need a node's path.
   bool changes_logits(const TokenHistory& history) const {

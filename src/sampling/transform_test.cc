@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampling/transform.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Distribution transformed(const SamplingParams& params, const std::vector<float>& logits) {
-  Distribution out{{99, 98}, {0.1, 0.2}};  // what was there before must not matter
+  Distribution out{{99, 98}, {0.1, 0.2}};  // previous contents must not matter
   Transform(params, static_cast<int>(logits.size())).distribution(logits, out);
   return out;
 }
@@ -72,7 +73,8 @@ SamplingParams params_of(const nlohmann::json& json) {
   return params;
 }
 
-// Hugging Face's own processors in its own order, in float64; see make_sampling_golden.py.
+// Compares with Hugging Face's own processors in their order, in float64; see
+// make_sampling_golden.py.
 TEST(Transform, AgreesWithHuggingFace) {
   std::ifstream file(std::string(OUTRIDER_SOURCE_DIR) + "/tests/golden/sampling.json");
   ASSERT_TRUE(file.is_open());
@@ -90,19 +92,19 @@ TEST(Transform, AgreesWithHuggingFace) {
 
     double largest = 0;
     for (float logit : logits) largest = std::max(largest, std::abs(static_cast<double>(logit)));
-    // Softmax either way: an exponent's argument carries three roundings of at most
+    // Softmax on both sides: an exponent's argument carries three roundings of at most
     // |logit| / temperature, the exponentials 2 units each, the sum and the quotient n + 1
     // roundings, all relative to the result and on both sides.
     double relative =
         2 * 0x1p-53 *
         (3 * 2 * largest / params.temperature + 4 + static_cast<double>(logits.size() + 1));
-    // Bias and penalties, which we round to float32 and the golden does not: two steps of half a
-    // unit, 2^-24 of at most the largest logit (1.3 times it after the penalty, 2.5 more after the
-    // bias); both the token's and the sum's weights move.
+    // Bias and penalties are rounded to float32 here and not in the golden. That is two steps of
+    // half a unit, 2^-24 of at most the largest logit (1.3 times it after the penalty, 2.5 more
+    // after the bias). Both the token's and the sum's weights move.
     if (transform.has_penalties()) {
       relative += 2 * 2 * 0x1p-24 * (1.3 * largest + 2.5) / params.temperature;
     }
-    // However the generated tokens divide into committed ones and the node's path.
+    // For every division of the generated tokens into committed ones and the node's path.
     for (std::size_t n_path = 0; n_path <= generated.size(); ++n_path) {
       const auto split = generated.end() - static_cast<std::ptrdiff_t>(n_path);
       std::vector<float> row = logits;
@@ -119,7 +121,7 @@ TEST(Transform, AgreesWithHuggingFace) {
   }
 }
 
-// The definitions word by word: sort everything, then cut.
+// The definitions, literally: sort everything, then cut.
 Distribution by_sorting(const SamplingParams& params, const std::vector<float>& logits) {
   std::vector<TokenId> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
@@ -157,9 +159,9 @@ Distribution by_sorting(const SamplingParams& params, const std::vector<float>& 
   return out;
 }
 
-// Sizes and shapes that take every branch of the selections, ties in plenty among them (logits on a
-// grid). The mass at the boundary is summed in another order here, so the one token there may
-// differ if it lies within rounding; with these seeds none does.
+// Sizes and shapes that take every branch of the selections, with many ties (logits on a grid). The
+// mass at the boundary is summed in another order here, so the token there may differ if it lies
+// within rounding; with these seeds none does.
 TEST(Transform, SelectsAsSortingWould) {
   std::mt19937_64 engine(5);
   std::normal_distribution<double> normal;
@@ -192,23 +194,23 @@ TEST(Transform, TiesGoToTheLowestId) {
   params.temperature = 1;
   params.top_k = 1;
   EXPECT_EQ(transformed(params, {1, 3, 3, 2}).ids, std::vector<TokenId>{1});
-  params.top_k = 3;  // exactly three, where Hugging Face keeps all that tie with the third
+  params.top_k = 3;  // exactly three; Hugging Face keeps all that tie with the third
   EXPECT_EQ(transformed(params, {2, 5, 2, 2, 2}).ids, (std::vector<TokenId>{0, 1, 2}));
   EXPECT_EQ(transformed(params, {0.0F, -0.0F, 0.0F, -0.0F}).ids, (std::vector<TokenId>{0, 1, 2}));
   params.top_k = 0;
-  params.top_p = 0.5;  // four equal tokens: two hold the half exactly
+  params.top_p = 0.5;  // four equal tokens: two have exactly one half
   EXPECT_EQ(transformed(params, {1, 1, 1, 1}).ids, (std::vector<TokenId>{0, 1}));
-  params.top_p = 0.500001;  // the token that crosses the boundary stays
+  params.top_p = 0.500001;  // the token that crosses the boundary is kept
   EXPECT_EQ(transformed(params, {1, 1, 1, 1}).ids, (std::vector<TokenId>{0, 1, 2}));
   params.top_p = 1e-300;
   EXPECT_EQ(transformed(params, {1, 1, 1, 1}).ids, std::vector<TokenId>{0});
   params.top_p = 1;
-  params.min_p = 1;  // a threshold on probability, not a count: equals stay together
+  params.min_p = 1;  // a threshold on probability, not a count: equals are kept together
   EXPECT_EQ(transformed(params, {1, 2, 2, 1}).ids, (std::vector<TokenId>{1, 2}));
 }
 
-// Mass that is exactly reached needs no further token, also where the next is far less likely. The
-// top_p that makes it exact is 1 / total, for those totals whose quotient rounds the right way.
+// If the mass is exactly reached, no further token is taken, even a far less likely one. top_p is 1
+// / total, for those totals whose quotient rounds the right way.
 TEST(Transform, TheNucleusEndsWhereItsMassIsReached) {
   SamplingParams params;
   params.temperature = 1;
@@ -236,17 +238,17 @@ TEST(Transform, StrangeLogits) {
         params.top_k = top_k;
         params.top_p = top_p;
         SCOPED_TRACE(temperature);
-        // Nothing possible: as if greedy. NaN comes below -infinity.
+        // If no token is possible: as if greedy. NaN ranks below -infinity.
         EXPECT_EQ(transformed(params, {-kInfinity, -kInfinity}).ids, std::vector<TokenId>{0});
         EXPECT_EQ(transformed(params, {kNan, -kInfinity}).ids, std::vector<TokenId>{1});
         EXPECT_EQ(transformed(params, {kNan, kNan}).ids, std::vector<TokenId>{0});
-        // One possible: that one.
+        // If one token is possible: that one.
         for (float only : {-3e38F, 0.0F, 3e38F, kInfinity}) {
           const Distribution got = transformed(params, {kNan, -kInfinity, only, kNan, -kInfinity});
           EXPECT_EQ(got.ids, std::vector<TokenId>{2});
           EXPECT_EQ(got.probs, std::vector<double>{1.0});
         }
-        // Infinity outdoes every number.
+        // Infinity beats every number.
         EXPECT_EQ(transformed(params, {1, kInfinity, 3e38F}).ids, std::vector<TokenId>{1});
       }
     }
@@ -256,7 +258,7 @@ TEST(Transform, StrangeLogits) {
   const Distribution shared = transformed(params, {kInfinity, 0, kNan, kInfinity});
   EXPECT_EQ(shared.ids, (std::vector<TokenId>{0, 3}));
   EXPECT_EQ(shared.probs, (std::vector<double>{0.5, 0.5}));
-  // -infinity and NaN take no part, and no place among the k.
+  // -infinity and NaN are dropped and take none of the k places.
   params.top_k = 4;
   EXPECT_EQ(transformed(params, {kNan, 1, -kInfinity, 2, kNan, -kInfinity}).ids,
             (std::vector<TokenId>{1, 3}));
@@ -269,7 +271,8 @@ TEST(Transform, SmallTemperaturesTendToGreedy) {
     const Distribution got = transformed(params, {-20, 30, 22, 3e38F, 30});
     EXPECT_EQ(got.ids, std::vector<TokenId>{3});
     EXPECT_EQ(got.probs, std::vector<double>{1.0});
-    const Distribution tied = transformed(params, {-20, 30, 22, 30});  // equals stay equal
+    // Equals get equal probabilities.
+    const Distribution tied = transformed(params, {-20, 30, 22, 30});
     EXPECT_EQ(tied.ids, (std::vector<TokenId>{1, 3}));
     EXPECT_EQ(tied.probs, (std::vector<double>{0.5, 0.5}));
   }
@@ -296,15 +299,15 @@ TEST(Transform, RawIsThePlainSoftmax) {
   EXPECT_EQ(raw.ids, std::vector<TokenId>{0});
 }
 
-TEST(Transform, KnowsWhetherItKeepsTheRawLaw) {
+TEST(Transform, KnowsWhetherItKeepsTheRawDistribution) {
   const std::vector<float> logits = {0.5F, -1.0F, -kInfinity, 3.0F, -2000.0F};
   const auto same = [&](const SamplingParams& params) {
     const Transform transform(params, 5);
     Distribution raw;
-    Distribution law;
+    Distribution dist;
     transform.raw_distribution(logits, raw);
-    transform.distribution(logits, law);
-    return transform.keeps_raw() && raw.ids == law.ids && raw.probs == law.probs;
+    transform.distribution(logits, dist);
+    return transform.keeps_raw() && raw.ids == dist.ids && raw.probs == dist.probs;
   };
   EXPECT_TRUE(same({.temperature = 1}));
   for (const SamplingParams& params :
@@ -316,7 +319,7 @@ TEST(Transform, KnowsWhetherItKeepsTheRawLaw) {
   }
 }
 
-// Powers of two, so that every step is exact.
+// Powers of two make every step exact.
 TEST(Transform, PenaltiesInTheirOrder) {
   SamplingParams params;
   params.logit_bias = {{0, 1.0F}, {3, -2.0F}, {3, -4.0F}};
@@ -324,9 +327,9 @@ TEST(Transform, PenaltiesInTheirOrder) {
   params.presence_penalty = 0.5;
   params.frequency_penalty = 0.25;
   const std::vector<float> logits = {3, 4, -4, 4, 8, 0};
-  // 0: biased to 4, halved (seen in the prompt), no more. 1: halved, presence, twice frequency.
-  // 2: negative, so doubled; presence, once frequency. 3: biased by both entries to -2, then
-  // doubled, being seen. 4 is untouched. 5: zero stays zero under repetition.
+  // 0: biased to 4, halved (it is in the prompt). 1: halved, presence once, frequency twice. 2:
+  // negative, so doubled; presence once, frequency once. 3: biased by both entries to -2, then
+  // doubled, being in the text. 4: untouched. 5: zero stays zero under repetition.
   const TokenHistory history = history_of({0, 0, 3}, {1, 2, 1, 5});
   EXPECT_EQ(penalised(params, logits, history),
             (std::vector<float>{2, 2 - 0.5F - 0.5F, -8 - 0.75F, -4, 8, -0.75F}));
@@ -340,21 +343,22 @@ TEST(Transform, ThePathCountsAsGenerated) {
   const std::vector<float> logits = {8, 8, 8, 8, 8};
   const TokenHistory history = history_of({0, 1}, {1, 2});
   EXPECT_EQ(penalised(params, logits, history), (std::vector<float>{4, 2.5F, 2.5F, 8, 8}));
-  // 0 was only in the prompt; 1 once generated, now thrice; 3 new and twice on the path.
+  // 0 was only in the prompt; 1 was generated once, now three times; 3 is new and twice on the
+  // path.
   const std::vector<float> on_path = penalised(params, logits, history, {3, 1, 0, 3, 1});
   EXPECT_EQ(on_path, (std::vector<float>{2.5F, 1.5F, 2.5F, 2, 8}));
   // Once those tokens are committed the node's logits are the same, bit by bit.
   EXPECT_EQ(on_path, penalised(params, logits, history_of({0, 1}, {1, 2, 3, 1, 0, 3, 1})));
-  // Only frequency: still once for each occurrence.
+  // Frequency penalty alone: still once per occurrence.
   SamplingParams frequency;
   frequency.frequency_penalty = 1;
   EXPECT_EQ(penalised(frequency, logits, TokenHistory{}, {4, 4}),
             (std::vector<float>{8, 8, 8, 8, 6}));
-  // A prompt may hold ids the logits do not have.
+  // A prompt may hold ids beyond the logits.
   EXPECT_EQ(penalised(params, logits, history_of({70, -1}, {}), {71}), logits);
 }
 
-// However many tokens there are and however close together; against a plain map.
+// For any number of tokens, however close together; compares with a plain map.
 TEST(TokenHistory, CountsEveryToken) {
   std::mt19937 random(3);
   for (const std::size_t reserved : {0, 10, 5000}) {
@@ -441,7 +445,7 @@ TEST(LikeliestTokens, RanksWithTiesToTheLowestId) {
   EXPECT_EQ(ids, (std::vector<TokenId>{0, 1}));
   likeliest_tokens(std::vector<float>{kNan, 1, kInfinity}, 3, ids);
   EXPECT_EQ(ids, (std::vector<TokenId>{2, 1}));
-  // The first is temperature 0's choice, also where nothing can be.
+  // The first one is temperature 0's choice, even if no token is possible.
   for (const std::vector<float>& logits : std::vector<std::vector<float>>{
            {kNan, kNan}, {-kInfinity, -kInfinity}, {kNan, -kInfinity}, {2, 5, 5}}) {
     likeliest_tokens(logits, 2, ids);

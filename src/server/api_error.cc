@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/api_error.h"
 
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Seconds. Texts end at their own pace: nothing better is known.
+// In seconds. No better estimate of a text's end is known.
 constexpr const char* kRetryAfter = "1";
 
 const char* openai_type(int status) {
@@ -60,6 +61,10 @@ ApiError api_error_of(const std::exception_ptr& thrown) {
     return error;
   } catch (const LostRank& error) {
     return {503, error.what(), "", "model_lost"};
+  } catch (const LostDevice& error) {
+    return {503, error.what(), "", "model_lost"};
+  } catch (const NoDeviceMemory& error) {
+    return {503, error.what()};
   } catch (const Error& error) {
     return {400, error.what()};
   } catch (const std::bad_alloc&) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of requests, as clients see them.
 #ifndef OUTRIDER_SERVER_API_ERROR_H_
 #define OUTRIDER_SERVER_API_ERROR_H_
@@ -35,8 +36,8 @@ class ApiError : public std::runtime_error {
   std::string code_;
 };
 
-// Converts any exception. The library's Error and UsageError are the request's fault (400), except
-// LostRank (503); others are the server's (500).
+// Converts any exception. The library's Error and UsageError are errors of the request (400),
+// except LostRank, LostDevice and NoDeviceMemory (503); others are errors of the server (500).
 ApiError api_error_of(const std::exception_ptr& thrown);
 
 // A JSON object: {"error": {"message", "type", "param", "code"}}, or Anthropic's {"type": "error",

@@ -1,5 +1,6 @@
-// Chats over HTTP with a model whose words are known: content, reasoning and calls of tools, whole
-// and in streams, in the words of each interface.
+// SPDX-License-Identifier: Apache-2.0
+// Chats over HTTP with a scripted model: content, reasoning and tool calls, whole and streamed, in
+// each interface.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,20 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::RunningServer;
-using testing::ServedModels;
 
 const json kTools = json::parse(R"([
   {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}},
@@ -35,7 +36,7 @@ json with(json body, const json& more) {
   return body;
 }
 
-// What a stream of chat chunks says, put together as clients do.
+// Joins streamed chat chunks as clients do.
 json assembled(const std::vector<json>& chunks) {
   json message = {{"role", ""}, {"content", ""}, {"reasoning_content", ""}};
   json reason;
@@ -73,7 +74,7 @@ class ChatServer : public ::testing::Test {
     static RunningServer running(ServedModels::get().scripted());
     return running;
   }
-  // The same whole and streamed.
+  // The same, whole and streamed.
   static json choice_of(const json& body) {
     const json whole = server().ask("/v1/chat/completions", body).at("choices").at(0);
     const json streamed =
@@ -277,7 +278,7 @@ TEST_F(ChatServer, ResponsesSayTheSame) {
             "incomplete");
 }
 
-// The arguments are no UTF-8: clients can still be answered, and others are.
+// The arguments are not UTF-8: this client still gets an answer, and so do others.
 TEST_F(ChatServer, CallsThatAreNoTextEndNothing) {
   const json anthropic = json::parse(R"([{"name": "weather", "input_schema": {}}])");
   for (const char* const script : {"bad bytes", "deep call"}) {
@@ -351,7 +352,7 @@ TEST_F(ChatServer, AnswersInTheFormAskedFor) {
                        {"json_schema", {{"name", "x"}, {"schema", schema}}}};
   const json choice = choice_of(with(question("json"), {{"response_format", format}}));
   EXPECT_EQ(json::parse(choice["message"]["content"].get<std::string>()), json({{"a", 1}}));
-  // What the model would say is not of that form.
+  // What the model would say does not have that form.
   const json other = choice_of(with(
       question("hello"),
       {{"response_format", {{"type", "regex"}, {"pattern", "[0-9]{3}"}}}, {"temperature", 0}}));
@@ -400,8 +401,8 @@ TEST_F(ChatServer, WhatCannotBeAnsweredIsRefusedByName) {
   EXPECT_EQ(unrepresentable.status, 400) << unrepresentable.body;
 }
 
-// Guarded, a message's special tokens are text: they take as many tokens as they have bytes. What a
-// template makes of a message (here the token that a script begins with) is refused.
+// With guarding, a message's special tokens are plain text and take as many tokens as bytes. A
+// special token that a template makes out of a message (here one that begins a script) is refused.
 TEST_F(ChatServer, MessagesSpellNoSpecialTokensWhereTheyAreGuarded) {
   ServedOptions options;
   options.guard = MessageGuard::special_tokens;

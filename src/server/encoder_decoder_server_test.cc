@@ -1,5 +1,6 @@
-// An encoder-decoder behind the server: the prompt is the encoder's alone, and so are its bounds.
-// The model is a tiny T5 with a vocabulary of characters (tests/golden/make_t5_models.py).
+// SPDX-License-Identifier: Apache-2.0
+// An encoder-decoder in the server: the prompt goes only to the encoder, and so do its limits. The
+// model is a tiny T5 with a vocabulary of characters (tests/golden/make/make_t5_models.py).
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -12,19 +13,17 @@
 
 #include "outrider/generate.h"
 #include "outrider/model.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/served_models.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider {
 namespace {
 
 using nlohmann::json;
 using server::ServedOptions;
-using testing::RunningServer;
+using test::RunningServer;
 
-std::string path_of_model() {
-  return (testing::golden_directory("t5_plain") / "model.gguf").string();
-}
+std::string path_of_model() { return (test::golden_directory("t5_plain") / "model.gguf").string(); }
 
 std::vector<TokenId> some_prompt(int n_tokens, int seed) {
   std::vector<TokenId> prompt;
@@ -89,8 +88,8 @@ TEST(EncoderDecoderServer, RefusesWhatReadsATextAlone) {
   EXPECT_NE(embedding.body.find("expected a decoder"), std::string::npos) << embedding.body;
 }
 
-// A drafter that has a text of its own in the target's cache shares what the encoder left there:
-// no text that fits without it fails.
+// A drafter with a sequence of its own in the target's cache shares the encoder's output there:
+// every text that fits without it still fits.
 TEST(EncoderDecoderServer, DraftsWhereMemoryIsScarce) {
   const auto page_bytes = static_cast<std::uint64_t>(
       Model::load(path_of_model(), {.threads = 1})->summary().kv_bytes_per_token * 64);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/engine_loop.h"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ EngineLoop::EngineLoop(std::shared_ptr<const Model> model, std::span<const std::
                        const ModelOptions& drafter_options, const BatchOptions& options,
                        const LoopOptions& loop)
     : state_(std::make_shared<State>(std::move(model), drafters, drafter_options, options, loop)),
-      most_in_flight_(static_cast<std::size_t>(options.most_running) + loop.most_waiting),
+      max_in_flight_(static_cast<std::size_t>(options.max_running) + loop.max_waiting),
       thread_([state = state_] { state->run(); }) {}
 
 EngineLoop::~EngineLoop() {
@@ -63,15 +64,15 @@ std::size_t EngineLoop::State::n_in_flight() const {
   return in_flight.size() + n_submitting + slices.size();
 }
 
-// With the mutex held.
+// Called with the mutex held.
 void EngineLoop::require_room() const {
   if (state_->ends) throw ApiError(503, "the server is shutting down");
   const std::string failure = state_->model->failure();
   if (!failure.empty()) throw ApiError(503, failure, "", "model_lost");
-  if (state_->n_in_flight() < most_in_flight_) return;
+  if (state_->n_in_flight() < max_in_flight_) return;
   throw ApiError(429,
                  fmt::format("{} requests run or wait, as many as this server takes; try again",
-                             most_in_flight_),
+                             max_in_flight_),
                  "", "queue_full");
 }
 
@@ -92,7 +93,7 @@ RequestId EngineLoop::submit(GenerateRequest request, const SpeculationOptions& 
     require_room();
     ++state.n_submitting;
   }
-  // The id is known when submit() returns, which may be after the text has ended.
+  // The id is known when submit() returns, which may be after the text's end.
   struct Place {  // guarded by the mutex
     RequestId id = -1;
     bool ended = false;
@@ -142,7 +143,7 @@ void EngineLoop::wait_until_idle() const {
   state_->changed.wait(lock, [this] { return state_->n_in_flight() == 0 && !state_->steps; });
 }
 
-// A slice of what waits longest.
+// Runs a slice of the work that has waited longest.
 void EngineLoop::State::work() {
   Slice slice;
   {
@@ -167,7 +168,8 @@ void EngineLoop::State::run() {
     }
     if (turn) turn->take();
     work();
-    // on_end and on_token of this server throw nothing, and what a request does wrong ends with it.
+    // This server's on_end and on_token do not throw, and a request's errors end that request
+    // alone.
     batch.step();
     if (turn) turn->give();
   }

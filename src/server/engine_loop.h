@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One batch and the thread that steps it.
 #ifndef OUTRIDER_SERVER_ENGINE_LOOP_H_
 #define OUTRIDER_SERVER_ENGINE_LOOP_H_
@@ -33,7 +34,7 @@ class StepTurn {
 };
 
 struct LoopOptions {
-  std::size_t most_waiting = 256;  // requests besides the running ones (BatchOptions::most_running)
+  std::size_t max_waiting = 256;  // requests besides the running ones (BatchOptions::max_running)
   // Shared by the loops of one process; null: this is the only one.
   std::shared_ptr<StepTurn> turn = nullptr;
   // With drafters: `prepare` provides the costs of passes before the first request; `finish` saves
@@ -100,7 +101,7 @@ class EngineLoop {
   void require_room() const;
 
   std::shared_ptr<State> state_;
-  std::size_t most_in_flight_;
+  std::size_t max_in_flight_;
   std::thread thread_;
 };
 

@@ -1,22 +1,23 @@
-// Over HTTP, what hangs on the model's template: whether it reasons, the form of its calls, and how
-// earlier calls are shown to it.
+// SPDX-License-Identifier: Apache-2.0
+// Over HTTP, behaviour that depends on the model's template: whether it reasons, the form of its
+// calls, and how earlier calls are shown to it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "tests/support/served_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
+using test::RunningServer;
+using test::Scripts;
+using test::ServedModels;
+using test::TemporaryDirectory;
+using test::write_script_model;
 using ::testing::HasSubstr;
-using testing::RunningServer;
-using testing::Scripts;
-using testing::ServedModels;
-using testing::TemporaryDirectory;
-using testing::write_script_model;
 
 constexpr const char* kChat = "/v1/chat/completions";
 
@@ -41,8 +42,8 @@ const json kWeather = json::parse(R"([{"type": "function", "function": {"name": 
     {"city": {"type": "string"}, "days": {"type": "integer"}}}}}])");
 const json kNow = json::parse(R"([{"type": "function", "function": {"name": "now"}}])");
 
-// A template that has the model say "think" if both of the variables are true, "hello" if both are
-// false, and "unicode" if neither is there.
+// A template that makes the model say "think" if both variables are true, "hello" if both are
+// false, and "unicode" if neither is set.
 TEST(FormsServer, EnableThinkingIsForTheTemplate) {
   const RunningServer server(
       ServedModels::get().scripted(),
@@ -71,7 +72,7 @@ TEST(FormsServer, EnableThinkingIsForTheTemplate) {
   EXPECT_EQ(server.ask("/v1/messages", body)["content"][0]["text"], hello);
 }
 
-// GLM's calls: as the model writes them, and held to.
+// GLM's calls: as the model writes them, and forced.
 TEST(FormsServer, CallsInPairsOfKeysAndValues) {
   const Scripts scripts = {
       {"call",
@@ -106,7 +107,7 @@ TEST(FormsServer, CallsInPairsOfKeysAndValues) {
             json({{"name", "now"}, {"arguments", "{}"}}));
 }
 
-// An answer of a form is a message of its own, behind the reasoning or without any.
+// An answer with a form is a separate message, with reasoning before it or without.
 TEST(FormsServer, FormsOfMessagesOnChannels) {
   const std::string answer = "<|channel|>final<|message|>{\"a\": 1}";
   const Scripts scripts = {
@@ -134,8 +135,8 @@ TEST(FormsServer, FormsOfMessagesOnChannels) {
   }
 }
 
-// A template that shows no calls is given them as the model writes them. What they spell is text
-// where messages are guarded.
+// If a template shows no calls, they are written into the content in the model's form. With guarded
+// messages, what they spell is plain text.
 TEST(FormsServer, EarlierCallsStandInTheContent) {
   const std::string text =
       "{% if tools %}<|tool_list_start|>{{ tools | tojson }}<|tool_list_end|>{% endif %}"
@@ -163,7 +164,7 @@ TEST(FormsServer, EarlierCallsStandInTheContent) {
   };
   const int n_spelled = static_cast<int>(std::string("<|end|>").size());
   const int plain = n_prompt(server, "Rome");
-  EXPECT_EQ(n_prompt(guarded, "Rome"), plain - 1 + n_spelled);  // of the result
+  EXPECT_EQ(n_prompt(guarded, "Rome"), plain - 1 + n_spelled);  // in the result
   EXPECT_EQ(n_prompt(server, "Rome<|end|>"), plain + 1);
   EXPECT_EQ(n_prompt(guarded, "Rome<|end|>"), plain - 1 + 2 * n_spelled);
 }

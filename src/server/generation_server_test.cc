@@ -1,5 +1,6 @@
-// What a request gets is what the generator makes of it alone, whatever runs beside it; and places
-// that are taken become free again.
+// SPDX-License-Identifier: Apache-2.0
+// A request gets what the generator makes of it alone, whatever runs beside it; and slots are freed
+// again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,21 +18,21 @@
 #include "outrider/generate.h"
 #include "outrider/grammar.h"
 #include "outrider/round_observer.h"
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::request_text;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::request_text;
-using testing::RunningServer;
-using testing::ServedModels;
 
 std::string draft_spec() { return "model:" + ServedModels::get().draft(); }
 
@@ -39,17 +40,17 @@ ServedOptions with_drafters() {
   ServedOptions options;
   options.drafters = {draft_spec(), "suffix", "none"};
   options.drafters.pop_back();
-  options.batch.most_running = 40;
-  options.batch.most_kept = 8;
+  options.batch.max_running = 40;
+  options.batch.max_kept = 8;
   return options;
 }
 
-// As JSON shows it: bytes that are no UTF-8 are replaced.
+// As shown in JSON: invalid UTF-8 is replaced.
 std::string shown(const std::string& text) {
   return json::parse(dumped(Json(text))).get<std::string>();
 }
 
-// One way to ask, and the same for the generator.
+// A request, and the same for the generator.
 struct Wish {
   std::string prompt;
   int max_tokens = 24;
@@ -57,7 +58,7 @@ struct Wish {
   double temperature = 1;
   double top_p = 1;
   std::string drafter = "none";
-  std::string pattern = {};  // of the answer
+  std::string pattern = {};  // the answer's pattern
   std::string stop = {};
 };
 
@@ -96,8 +97,8 @@ json body_of(const Wish& wish) {
 
 struct Expected {
   std::string text;
-  std::vector<double> log_probs;   // by the generator
-  std::vector<double> recomputed;  // of the rows that it keeps
+  std::vector<double> log_probs;   // reported by the generator
+  std::vector<double> recomputed;  // from the rows that it keeps
 };
 
 class GenerationServer : public ::testing::Test {
@@ -107,7 +108,7 @@ class GenerationServer : public ::testing::Test {
     return running;
   }
 
-  // By the generator, alone and without a drafter.
+  // From a generator alone, without a drafter.
   static Expected expected(const Wish& wish) {
     static const std::shared_ptr<const Model> model =
         Model::load(ServedModels::get().target(), {.threads = 1});
@@ -138,13 +139,13 @@ class GenerationServer : public ::testing::Test {
     return all;
   }
 
-  // `of` is a choice of the answer. Bit for bit; recomputed by another exponential, whose sums of
-  // some 300 terms differ by that many roundings of a double.
+  // `of` is a choice of the answer. Compared bit for bit. Recomputed values use another
+  // exponential, whose sums of some 300 terms differ by that many roundings of a double.
   static void expect_same(const json& of, const Expected& want, const Wish& wish) {
     EXPECT_EQ(of["text"], want.text) << body_of(wish);
     const auto log_probs = of["logprobs"]["token_logprobs"].get<std::vector<double>>();
     ASSERT_LE(log_probs.size(), want.log_probs.size());
-    ASSERT_GE(log_probs.size() + 1, want.log_probs.size());  // but for an end token
+    ASSERT_GE(log_probs.size() + 1, want.log_probs.size());  // except for an end token
     for (std::size_t i = 0; i < log_probs.size(); ++i) {
       EXPECT_EQ(log_probs[i], want.log_probs[i]) << body_of(wish) << " token " << i;
       EXPECT_NEAR(log_probs[i], want.recomputed[i], 1e-12) << body_of(wish) << " token " << i;
@@ -207,7 +208,7 @@ TEST_F(GenerationServer, DraftsAreCounted) {
   const Wish wish{
       .prompt = "Once upon", .max_tokens = 64, .temperature = 0, .drafter = draft_spec()};
   json on = body_of(wish);
-  on["speculation"]["adaptive"] = false;  // whatever pays on this machine
+  on["speculation"]["adaptive"] = false;  // depends on what pays on this machine
   const json answer = server().ask("/v1/completions", on);
   EXPECT_GT(answer["timings"]["draft_n"].get<int>(), 0);
   EXPECT_GT(answer["timings"]["draft_n_accepted"].get<int>(), 0);
@@ -232,7 +233,7 @@ TEST_F(GenerationServer, OneRequestsErrorEndsItAlone) {
   for (std::size_t i = 0; i < 12; ++i) {
     threads.emplace_back([&, i] {
       json body = body_of(good);
-      // Most of the vocabulary's tokens are banned but for what the grammar does not take.
+      // Bans most of the vocabulary's tokens, except those that the grammar excludes anyway.
       if (i % 2 == 1)
         body["response_format"] = {{"type", "grammar"}, {"grammar", "root ::= \"\xe2\x82\xac\""}};
       if (i % 4 == 3) {
@@ -271,7 +272,7 @@ TEST_F(GenerationServer, ExtremeSettingsAreNoCrash) {
   EXPECT_EQ(server().post("/v1/completions", body_of({.prompt = "x"})).status, 200);
 }
 
-// Counts what a server's batch tells its observer.
+// Counts what a server's batch reports to its observer.
 class CountingObserver final : public RoundObserver {
  public:
   void on_round(const RoundRecord& round) override {
@@ -302,11 +303,11 @@ TEST(ObservedServer, RoundsOfAllRequestsAreSeen) {
   EXPECT_EQ(observer->n_emitted, kRequests * 12);
 }
 
-// Two pages of KV cache: texts take turns, and give way to embeddings, which need both.
+// A KV cache of two pages: texts take turns, and give way to embeddings, which need both.
 TEST(FullServer, EmbeddingsFindRoomBesideTexts) {
   const std::string target = ServedModels::get().target();
   ServedOptions served;
-  served.batch.most_kept = 8;
+  served.batch.max_kept = 8;
   served.drafters = {"suffix"};
   served.speculation.drafter_options.kv_memory_bytes =
       static_cast<std::uint64_t>(
@@ -356,8 +357,8 @@ TEST(FullServer, ClientsThatLeaveFreeTheirPlaces) {
 
 TEST(FullServer, AFullQueueSaysSoAndRecovers) {
   ServedOptions served;
-  served.batch.most_running = 1;
-  served.most_waiting = 1;
+  served.batch.max_running = 1;
+  served.max_waiting = 1;
   RunningServer server(ServedModels::get().patient(), served);
   const json endless = {
       {"prompt", "x"}, {"max_tokens", 1000000}, {"stream", true}, {"ignore_eos", true}};
@@ -372,12 +373,12 @@ TEST(FullServer, AFullQueueSaysSoAndRecovers) {
   EXPECT_EQ(full.status, 429);
   EXPECT_EQ(full.headers.at("retry-after"), "1");
   EXPECT_EQ(json::parse(full.body)["error"]["code"], "queue_full");
-  EXPECT_EQ(server.client().get("/health").status, 200);  // whatever runs
+  EXPECT_EQ(server.client().get("/health").status, 200);  // whatever else runs
   json twice = brief;
   twice["n"] = 2;
   waits.close();
   ASSERT_TRUE(becomes_true([&] { return server.model().loop().n_in_flight() == 1; }));
-  EXPECT_EQ(server.post("/v1/completions", twice).status, 429);  // there is room for one of them
+  EXPECT_EQ(server.post("/v1/completions", twice).status, 429);  // there is memory for one of them
   ASSERT_TRUE(becomes_true([&] { return server.model().loop().n_in_flight() == 1; }));
   runs.close();
   ASSERT_TRUE(becomes_true([&] { return server.model().loop().n_in_flight() == 0; }));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/metrics.h"
 
 #include <prometheus/counter.h>
@@ -21,11 +22,11 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-// Places in a draft that have a count of their own: deeper trees end in the last.
+// Draft positions with a counter of their own; deeper ones count for the last.
 constexpr int kPlaces = 16;
 
-// Seconds. A token takes some milliseconds on a small model and some hundred on a large one; a
-// prompt up to minutes.
+// In seconds. A token takes some milliseconds with a small model and some hundred with a large one;
+// a prompt up to minutes.
 const Histogram::BucketBoundaries kTokenTimes = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02,
                                                  0.05,   0.1,   0.2,   0.5,   1,    2};
 const Histogram::BucketBoundaries kFirstTokenTimes = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5,

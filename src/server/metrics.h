@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The content of /metrics: counts and times since the start, in Prometheus' text format.
 // docs/serve.md lists the names. All functions are thread-safe.
 #ifndef OUTRIDER_SERVER_METRICS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/model_shelf.h"
 
 #include <fmt/format.h>
@@ -21,13 +22,13 @@ ModelShelf::ModelShelf(std::shared_ptr<const ServedModel> model)
   places_[name].model = std::move(model);
 }
 
-ModelShelf::ModelShelf(std::vector<std::string> names, std::size_t most_loaded, Load load,
+ModelShelf::ModelShelf(std::vector<std::string> names, std::size_t max_loaded, Load load,
                        std::shared_ptr<Metrics> metrics)
-    : metrics_(std::move(metrics)), load_(std::move(load)), most_loaded_(most_loaded) {
+    : metrics_(std::move(metrics)), load_(std::move(load)), max_loaded_(max_loaded) {
   for (std::string& name : names) places_[std::move(name)];
 }
 
-// With the mutex held.
+// Called with the mutex held.
 ModelShelf::Place& ModelShelf::place_of(const std::string& name) {
   if (any_name_ || (name.empty() && places_.size() == 1)) return places_.begin()->second;
   std::vector<std::string_view> names;
@@ -50,10 +51,10 @@ std::shared_ptr<const ServedModel> ModelShelf::loaded(const std::string& name) {
   return place.model;
 }
 
-// Until one more may be loaded: the model that was longest not asked for, of those without
-// requests, goes; where all have some, waits.
+// Makes it possible to load one more model: unloads the least recently requested one without active
+// requests. If all have some, it waits.
 void ModelShelf::make_room(std::unique_lock<std::mutex>& lock) {
-  // Nobody says when a model's last request has ended.
+  // There is no notification when a model's last request ends.
   constexpr std::chrono::milliseconds kPause(50);
   for (;;) {
     std::size_t n_loaded = 0;
@@ -64,10 +65,10 @@ void ModelShelf::make_room(std::unique_lock<std::mutex>& lock) {
       if (place.model == nullptr || place.model->loop().n_in_flight() > 0) continue;
       if (oldest == nullptr || place.last_use < oldest->last_use) oldest = &place;
     }
-    // The place that is to be filled is counted already.
-    if (n_loaded <= most_loaded_) return;
+    // The model to be loaded is counted already.
+    if (n_loaded <= max_loaded_) return;
     if (oldest != nullptr) {
-      // Destroyed before the next is loaded: the memory of both may not be there.
+      // Destroyed before the next is loaded: there may not be memory for both.
       std::shared_ptr<const ServedModel> leaving = std::exchange(oldest->model, nullptr);
       lock.unlock();
       leaving.reset();
@@ -137,7 +138,7 @@ std::map<std::string, std::string> models_in(const std::string& folder) {
     }
     if (path.extension() != ".gguf") continue;
     std::string name = path.stem().string();
-    // "NAME-00001-of-00003": its first part stands for all.
+    // "NAME-00001-of-00003": the first part represents all.
     if (const std::size_t part = name.rfind("-of-"); part != std::string::npos) {
       const std::size_t number = name.rfind('-', part - 1);
       const bool is_part = number != std::string::npos && part - number == 6;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The models of a server: one, or those of a folder, loaded on demand.
 #ifndef OUTRIDER_SERVER_MODEL_SHELF_H_
 #define OUTRIDER_SERVER_MODEL_SHELF_H_
@@ -24,8 +25,8 @@ class ModelShelf {
 
   // One model, which serves requests with any model name.
   explicit ModelShelf(std::shared_ptr<const ServedModel> model);
-  // names: the available models. At most most_loaded >= 1 of them are loaded at a time.
-  ModelShelf(std::vector<std::string> names, std::size_t most_loaded, Load load,
+  // names: the available models. At most max_loaded >= 1 of them are loaded at a time.
+  ModelShelf(std::vector<std::string> names, std::size_t max_loaded, Load load,
              std::shared_ptr<Metrics> metrics);
 
   // The model if it is loaded; null: it must be loaded first. An empty name means the only one.
@@ -58,7 +59,7 @@ class ModelShelf {
 
   std::shared_ptr<Metrics> metrics_;
   Load load_;
-  std::size_t most_loaded_ = 1;
+  std::size_t max_loaded_ = 1;
   bool any_name_ = false;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

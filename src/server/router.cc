@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/router.h"
 
 #include <fmt/format.h>
@@ -6,9 +7,9 @@
 #include <exception>
 #include <utility>
 
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
+#include "server/answers/model_json.h"
 #include "server/api_error.h"
-#include "server/model_json.h"
 #include "server/page/page.h"
 
 namespace outrider::server {
@@ -18,7 +19,7 @@ ErrorForm form_of(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorForm::anthropic : ErrorForm::openai;
 }
 
-// Adds a header to whatever is answered.
+// Adds a header to every answer.
 class WithHeader final : public HttpReply {
  public:
   WithHeader(std::shared_ptr<HttpReply> reply, std::string name, std::string value)
@@ -40,15 +41,15 @@ class WithHeader final : public HttpReply {
   std::string value_;
 };
 
-// A path that ends with a slash stands for all names behind it.
+// A path that ends with a slash matches all names after it.
 bool is_at(std::string_view route, std::string_view path) {
   if (!route.ends_with('/') || route == "/") return path == route;
   return path.starts_with(route) && path.find('/', route.size()) == std::string_view::npos;
 }
 
-// The key that a request brings: "Authorization: Bearer KEY", or Anthropic's "x-api-key: KEY".
+// A request's key: "Authorization: Bearer KEY", or Anthropic's "x-api-key: KEY".
 std::string_view key_of(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "bearer ";  // in any letters
+  constexpr std::string_view kBearer = "bearer ";  // in any case
   const std::string_view authorization = request.header("authorization");
   const bool is_bearer =
       authorization.size() > kBearer.size() &&
@@ -63,7 +64,7 @@ std::string_view key_of(const HttpRequest& request) {
 
 namespace {
 
-// Counts the answer that passes through.
+// Counts the answer that it passes on.
 class CountedReply final : public HttpReply {
  public:
   CountedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<ModelShelf> models,
@@ -84,7 +85,7 @@ class CountedReply final : public HttpReply {
  private:
   std::shared_ptr<HttpReply> reply_;
   std::shared_ptr<ModelShelf> models_;
-  std::string_view path_;  // of the table of routes
+  std::string_view path_;  // from the table of routes
 };
 
 }  // namespace
@@ -104,7 +105,7 @@ Router::Router(std::shared_ptr<ModelShelf> models, RouterOptions options, Work w
       work_(std::move(work)),
       load_(std::move(load)) {}
 
-// One that has a key and a path, on its way to its model.
+// A request with a valid key and path, before its model is known.
 struct Router::Request {
   HttpRequest request;
   const Route* route = nullptr;
@@ -140,7 +141,7 @@ const std::vector<Router::Route>& Router::routes() {
 bool Router::has_key(const HttpRequest& request) const {
   if (options_.api_keys.empty()) return true;
   const std::string_view key = key_of(request);
-  bool found = false;  // all are looked at, whichever it is
+  bool found = false;  // compares all keys, so that time does not depend on which matches
   for (const std::string& one : options_.api_keys) {
     if (equal_in_constant_time(key, one)) found = true;
   }
@@ -183,7 +184,7 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& clien
     const bool is_head = request.method == "HEAD" && route.method == "GET";
     if (route.method == request.method || is_head) found = &route;
   }
-  // Unknown paths count as one: clients would fill the table of metrics otherwise.
+  // Unknown paths share one counter; otherwise clients could fill the table of metrics.
   std::shared_ptr<HttpReply> reply =
       std::make_shared<CountedReply>(client, models_, found == nullptr ? "other" : found->path);
   if (!options_.cors_origin.empty()) {
@@ -194,7 +195,8 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& clien
   if (request.method == "OPTIONS" && !options_.cors_origin.empty()) {
     HttpResponse response{.status = 204, .content_type = "", .body = "", .headers = {}};
     response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    // The star is for all but keys. Clients of OpenAI's and Anthropic's send headers of their own.
+    // The star covers all headers but keys. Clients of OpenAI's and Anthropic's send headers of
+    // their own.
     response.headers.emplace_back("Access-Control-Allow-Headers", "Authorization, *");
     return reply->send(std::move(response));
   }
@@ -218,7 +220,7 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& clien
   work_([this, waiting] { read(waiting); });
 }
 
-// Reads the body, and answers by the model that it names.
+// Reads the body, and answers with the model that it names.
 void Router::read(const std::shared_ptr<Request>& waiting) const {
   try {
     // llama-server's clients erase slots without a body.
@@ -226,7 +228,7 @@ void Router::read(const std::shared_ptr<Request>& waiting) const {
     waiting->body = may_be_empty && waiting->request.body.empty()
                         ? Json::object()
                         : parse_json(waiting->request.body);
-    waiting->request.body = {};  // a copy of a conversation of megabytes
+    waiting->request.body = {};  // frees a copy of a conversation of megabytes
     const Json& body = waiting->body;
     std::string name;
     if (const auto model = body.is_object() ? body.find("model") : body.end();
@@ -257,7 +259,7 @@ void Router::run(const Request& waiting, const std::shared_ptr<const ServedModel
   }
 }
 
-// By the exception that is being handled.
+// For the current exception.
 void Router::fail(const Request& waiting) {
   waiting.reply->send(error_response(api_error_of(std::current_exception()), waiting.form));
 }

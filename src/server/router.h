@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Routes requests by path: API keys, methods, the body's JSON, and errors as responses.
 #ifndef OUTRIDER_SERVER_ROUTER_H_
 #define OUTRIDER_SERVER_ROUTER_H_

@@ -1,4 +1,5 @@
-// Paths, methods, keys and origins, over a whole server.
+// SPDX-License-Identifier: Apache-2.0
+// Paths, methods, keys and origins, on a complete server.
 #include "server/router.h"
 
 #include <gmock/gmock.h>
@@ -8,19 +9,19 @@
 #include <vector>
 
 #include "server/api_error.h"
-#include "tests/support/served_models.h"
+#include "tests/support/models/served_models.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::HttpFields;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::HttpFields;
 using ::testing::Not;
-using testing::RunningServer;
-using testing::ServedModels;
 
 const std::vector<std::pair<std::string, std::string>> kRoutes = {
     {"GET", "/health"},          {"GET", "/ready"},
@@ -73,7 +74,7 @@ TEST(Router, WithoutAKeyNothingIsSaidButHealth) {
       EXPECT_THAT(answer.body, Not(HasSubstr("first")));
       EXPECT_EQ(json::parse(answer.body)["error"]["type"], "authentication_error");
     }
-    // Nor which paths there are, nor that a body is wrong.
+    // Nor does it tell which paths exist, or that a body is wrong.
     EXPECT_EQ(client.get("/nothing/here", fields).status, 401);
     EXPECT_EQ(client.get("/v1/chat/completions", fields).status, 401);
     EXPECT_EQ(client.post("/v1/chat/completions", "no JSON", fields).status, 401);
@@ -150,9 +151,8 @@ TEST(Router, OtherOriginsAreAllowedWhereAskedFor) {
     ASSERT_TRUE(answer.headers.contains("access-control-allow-origin")) << answer.body;
     EXPECT_EQ(answer.headers.at("access-control-allow-origin"), "https://page.example");
   }
-  client.send(testing::request_text("POST", "/v1/chat/completions",
-                                    chat.substr(0, chat.size() - 1) + ", \"stream\": true}",
-                                    keyed));
+  client.send(test::request_text("POST", "/v1/chat/completions",
+                                 chat.substr(0, chat.size() - 1) + ", \"stream\": true}", keyed));
   EXPECT_TRUE(client.receive_head().headers.contains("access-control-allow-origin"));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/served_model.h"
 
 #include <algorithm>
@@ -21,14 +22,14 @@ ServedModel::ServedModel(std::shared_ptr<const Model> model, const ServedOptions
     : options_(options),
       loop_(std::make_shared<EngineLoop>(std::move(model), options_.drafters,
                                          options_.speculation.drafter_options, options_.batch,
-                                         LoopOptions{.most_waiting = options_.most_waiting,
+                                         LoopOptions{.max_waiting = options_.max_waiting,
                                                      .turn = options_.turn,
                                                      .prepare = options_.prepare,
                                                      .finish = options_.finish})),
-      slots_(std::make_unique<Slots>(static_cast<std::size_t>(options_.batch.most_running))),
+      slots_(std::make_unique<Slots>(static_cast<std::size_t>(options_.batch.max_running))),
       context_(context_of(*loop_->model(), options_.context)),
       loaded_at_(std::time(nullptr)) {
-  // Specs that cannot be meant are refused here, not with the first request.
+  // Invalid specs are refused here, not with the first request.
   SpeculationOptions defaults = options_.speculation;
   defaults.drafter = options_.drafters.empty() ? "none" : options_.drafters.front();
   check_speculation(defaults);

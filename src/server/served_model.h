@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model as the endpoints see it: its name, its loop, and the defaults of requests.
 #ifndef OUTRIDER_SERVER_SERVED_MODEL_H_
 #define OUTRIDER_SERVER_SERVED_MODEL_H_
@@ -16,8 +17,8 @@
 #include "outrider/generate.h"
 #include "reply/reply_format.h"
 #include "server/engine_loop.h"
-#include "server/history_form.h"
 #include "server/metrics.h"
+#include "server/requests/history_form.h"
 #include "server/slots.h"
 
 namespace outrider::server {
@@ -29,7 +30,7 @@ struct ServedOptions {
   SpeculationOptions speculation = {};  // default rule, tree and verify
   SamplingParams sampling = {};         // default
   BatchOptions batch = {};
-  std::size_t most_waiting = 256;
+  std::size_t max_waiting = 256;
   std::shared_ptr<Metrics> metrics = nullptr;     // of the server; null: separate ones
   std::shared_ptr<StepTurn> turn = nullptr;       // shared by the models of one process
   std::function<void(Batch&)> prepare = {};       // LoopOptions::prepare

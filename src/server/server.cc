@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/server.h"
 
 #include <boost/asio/post.hpp>
@@ -12,7 +13,8 @@
 namespace outrider::server {
 namespace {
 
-// Threads that read bodies, render templates and encode prompts: the passes have the processors.
+// Threads that read bodies, render templates and encode prompts; the processors are left to the
+// passes.
 constexpr int kWorkers = 2;
 
 }  // namespace
@@ -40,7 +42,7 @@ struct Server::State {
     loader.join();
   }
 
-  // Replies and models are let go by this thread, not by the loop's: with http, whose end cancels
+  // Replies and models are freed by this thread, not by the loop's. With http, whose end cancels
   // what runs, nothing of a request is left.
   struct Idle {
     std::shared_ptr<ModelShelf> models;
@@ -48,7 +50,7 @@ struct Server::State {
   };
   Idle idle;
   boost::asio::thread_pool workers;
-  boost::asio::thread_pool loader;  // models, one after the other
+  boost::asio::thread_pool loader;  // loads models, one at a time
   Router router;
   HttpServer http;
   int port;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HTTP server with its router.
 #ifndef OUTRIDER_SERVER_SERVER_H_
 #define OUTRIDER_SERVER_SERVER_H_

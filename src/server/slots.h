@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // llama-server's slots: numbers by which clients name ended texts in order to save them.
 #ifndef OUTRIDER_SERVER_SLOTS_H_
 #define OUTRIDER_SERVER_SLOTS_H_

@@ -1,5 +1,6 @@
-// Texts that are saved by one server and restored by another: nothing differs but what is run
-// again. And requests that may take so long and no longer.
+// SPDX-License-Identifier: Apache-2.0
+// Texts saved by one server and restored by another: only the number of tokens run again differs.
+// Also time limits of requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,28 +10,28 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/models/served_models.h"
 #include "tests/support/running_http_server.h"
-#include "tests/support/served_models.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider::server {
 namespace {
 
 using nlohmann::json;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::request_text;
+using test::RunningServer;
+using test::ServedModels;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::request_text;
-using testing::RunningServer;
-using testing::ServedModels;
 
 class SlotsServer : public ::testing::Test {
  protected:
   ServedOptions options() const {
     ServedOptions options;
     options.drafters = {"suffix"};
-    options.batch.most_running = 4;
-    options.batch.most_kept = 4;
+    options.batch.max_running = 4;
+    options.batch.max_kept = 4;
     options.slot_folder = directory_.path().string();
     return options;
   }
@@ -49,7 +50,7 @@ class SlotsServer : public ::testing::Test {
     return server.post("/slots/" + slot + "?action=" + action, body);
   }
 
-  const testing::TemporaryDirectory directory_;
+  const test::TemporaryDirectory directory_;
   const std::string prompt_ = std::string(90, 'a') + " b c a b c a b";
 };
 
@@ -115,7 +116,7 @@ TEST_F(SlotsServer, WhatCannotBeMeantIsRefused) {
   EXPECT_EQ(status("0", "save", json::object()), 400);
   EXPECT_EQ(status("0", "save", {{"filename", 3}}), 400);
   EXPECT_EQ(act(server, "0", "save", {{"filename", "a"}, {"more", 1}}).status, 400);
-  EXPECT_EQ(status("3", "save", good), 400);     // nothing has ended there
+  EXPECT_EQ(status("3", "save", good), 400);     // no text has ended there
   EXPECT_EQ(status("0", "restore", good), 400);  // no such file
   std::ofstream(directory_.path() / "b") << "no text of ours";
   EXPECT_EQ(status("0", "restore", {{"filename", "b"}}), 400);
@@ -128,13 +129,13 @@ TEST_F(SlotsServer, WhatCannotBeMeantIsRefused) {
   RunningServer none(ServedModels::get().target(), without);
   EXPECT_EQ(act(none, "0", "save", good).status, 501);
   ServedOptions forgets = options();
-  forgets.batch.most_kept = 0;
+  forgets.batch.max_kept = 0;
   RunningServer keeps_none(ServedModels::get().target(), forgets);
   complete(keeps_none, prompt_, 0);
   EXPECT_EQ(act(keeps_none, "0", "save", good).status, 400);
 }
 
-// A request's own bound, the server's, and the lesser of both; while it waits, too.
+// A request's own limit, the server's, and the lesser of both; while it waits as well.
 TEST_F(SlotsServer, ARequestEndsWhenItsTimeIsOver) {
   const json endless = {{"prompt", "x"}, {"max_tokens", 1000000}, {"ignore_eos", true}};
   const auto ask = [&](const RunningServer& server, double max_time) {
@@ -152,13 +153,13 @@ TEST_F(SlotsServer, ARequestEndsWhenItsTimeIsOver) {
 
   ServedOptions bounded;
   bounded.max_seconds = 0.05;
-  bounded.batch.most_running = 1;
+  bounded.batch.max_running = 1;
   RunningServer brief(ServedModels::get().patient(), bounded);
   ask(brief, 0);
   ask(brief, 1000);
   auto client = brief.client();
   client.send(request_text("POST", "/v1/completions", endless.dump()));
-  ask(brief, 0.001);  // behind it
+  ask(brief, 0.001);  // queued after it
   EXPECT_EQ(client.receive().status, 200);
   EXPECT_TRUE(becomes_true([&] { return brief.model().loop().n_in_flight() == 0; }));
 }

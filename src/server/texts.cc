@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/texts.h"
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@
 namespace outrider::server {
 namespace {
 
-// What the threads share that submit, run and watch the client.
+// State shared by the threads that submit, run and watch the client.
 class Exchange {
  public:
   Exchange(std::shared_ptr<const ServedModel> model, std::shared_ptr<TextSink> sink,
@@ -49,7 +50,7 @@ class Exchange {
     ids_.push_back(id);
   }
 
-  // Nothing more of it is of use.
+  // The results are not needed any more.
   void cancel() {
     std::vector<RequestId> ids;
     {
@@ -76,7 +77,7 @@ class Exchange {
     model_->text_metrics().first_token(waited);
   }
 
-  // Nothing is thrown into the batch, where it would end all texts.
+  // No exception reaches the batch, where it would end all texts.
   template <typename Call>
   void tell(const Call& call) {
     {
@@ -94,7 +95,7 @@ class Exchange {
 
   std::shared_ptr<const ServedModel> model_;
   std::shared_ptr<TextSink> sink_;
-  std::vector<Clock::time_point> last_token_;  // of each text; before its first, its arrival
+  std::vector<Clock::time_point> last_token_;  // per text; before its first token, its arrival
   std::vector<bool> has_token_;
   mutable std::mutex mutex_;
   std::vector<RequestId> ids_;
@@ -128,17 +129,17 @@ void run_texts(const std::shared_ptr<const ServedModel>& model, AskedTexts texts
   } catch (...) {
     const bool answered = exchange->over();
     exchange->cancel();
-    if (answered) return;  // an earlier one has failed already, and said so
+    if (answered) return;  // an earlier one has failed and was answered
     throw;
   }
-  if (exchange->over()) exchange->cancel();  // one failed before the last was there
+  if (exchange->over()) exchange->cancel();  // one failed before the last was submitted
   reply->on_gone([exchange] { exchange->cancel(); });
 }
 
 std::vector<GenerateRequest> requests_of(const ServedModel& model, std::vector<TokenId> prompt,
                                          GenerateOptions options, int n_choices) {
   const int context = model.context();
-  // An encoder reads the prompt apart: the text begins with one token.
+  // The encoder reads the prompt: the text begins with one token.
   const bool has_encoder = model.model().summary().n_encoder_layers > 0;
   const auto n_prompt = static_cast<std::int64_t>(prompt.size());
   const std::int64_t most = has_encoder ? context : context - 1;

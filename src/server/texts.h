@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The texts of one request in the batch, and the endpoint's receiver of them.
 #ifndef OUTRIDER_SERVER_TEXTS_H_
 #define OUTRIDER_SERVER_TEXTS_H_

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/block_builder.h"
 
 #include "model/prefill.h"
 
 namespace outrider {
 
-// Memory for a pass of kPrefillRows, the widest that one text takes, at once: how many tokens a
-// draft begins with varies from round to round, and the most may come late.
+// Allocates for kPrefillRows at once, the widest pass of one text. The number of rows varies from
+// round to round, and the largest may come late.
 BlockBuilder::BlockBuilder(std::size_t state_width) : state_width_(state_width) {
   tokens_.reserve(kPrefillRows);
   parents_.reserve(kPrefillRows);
@@ -75,8 +76,8 @@ std::span<const TokenBlock> BlockBuilder::blocks() {
   return blocks_;
 }
 
-// The general form serves every pass; the other two spare a model the list, and a model that reads
-// a text in other pieces (TranslatedModel) needs no row but the last of each block.
+// The kind `listed` serves every pass. The other two save a model the list; and a model that splits
+// a text differently (TranslatedModel) needs only the last row of each block.
 RowSet BlockBuilder::rows() const {
   if (asked_.empty()) return {.kind = RowSet::Kind::none, .rows = {}};
   if (asks_last_of_each()) return {.kind = RowSet::Kind::last_of_each_block, .rows = {}};

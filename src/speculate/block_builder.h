@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the token blocks of one pass, row by row.
 #ifndef OUTRIDER_SPECULATE_BLOCK_BUILDER_H_
 #define OUTRIDER_SPECULATE_BLOCK_BUILDER_H_

@@ -1,16 +1,17 @@
-// Blocks and rows asked for, against a pass put together by hand.
+// SPDX-License-Identifier: Apache-2.0
+// Compares blocks and requested rows with a pass assembled by hand.
 #include "speculate/block_builder.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "tests/support/table_model.h"
+#include "tests/support/models/table_model.h"
 
 namespace outrider {
 namespace {
 
-using testing::TableModel;
+using test::TableModel;
 using Ids = std::vector<TokenId>;
 using Numbers = std::vector<int>;
 
@@ -29,7 +30,7 @@ class BlockBuilding : public ::testing::Test {
 
 TEST_F(BlockBuilding, ShowsTreesAndChainsOfSeveralSequences) {
   BlockBuilder builder;
-  for (int pass = 0; pass < 2; ++pass) {  // the second time storage holds an old pass
+  for (int pass = 0; pass < 2; ++pass) {  // the second time, the storage holds an old pass
     builder.clear();
     builder.begin_block(*first_);
     EXPECT_EQ(builder.add(5, -1), 0);
@@ -50,7 +51,7 @@ TEST_F(BlockBuilding, ShowsTreesAndChainsOfSeveralSequences) {
     EXPECT_EQ(tokens(blocks[1]), (Ids{1, 2}));
     EXPECT_TRUE(blocks[1].parents.empty());
     EXPECT_EQ(tokens(blocks[2]), Ids{0});
-    EXPECT_EQ(parents(blocks[2]), Numbers{7});  // a chain before it has no parents to count
+    EXPECT_EQ(parents(blocks[2]), Numbers{7});  // the chain in front of it has no parents
     EXPECT_TRUE(blocks[0].features.empty());
     EXPECT_EQ(builder.rows().kind, RowSet::Kind::listed);
     EXPECT_EQ(listed(builder.rows()), (Numbers{2, 5}));
@@ -70,12 +71,13 @@ TEST_F(BlockBuilding, NamesTheRowsAskedFor) {
   builder.ask();
   EXPECT_EQ(builder.rows().kind, RowSet::Kind::last_of_each_block);
   builder.add(2, 0);
-  EXPECT_EQ(builder.rows().kind, RowSet::Kind::listed);  // one row a block, but not the last
+  EXPECT_EQ(builder.rows().kind, RowSet::Kind::listed);  // one row per block, but not the last one
   builder.ask();
   EXPECT_EQ(builder.rows().kind, RowSet::Kind::all);
   builder.begin_block(*second_);
   builder.add_chain(Ids{1, 2});
-  EXPECT_EQ(builder.rows().kind, RowSet::Kind::listed);  // as many rows as blocks, both of one
+  // As many rows as blocks, but both in one block.
+  EXPECT_EQ(builder.rows().kind, RowSet::Kind::listed);
   builder.clear();
   EXPECT_EQ(builder.rows().kind, RowSet::Kind::none);
   EXPECT_TRUE(builder.blocks().empty());
@@ -96,7 +98,7 @@ TEST_F(BlockBuilding, GivesEachBlockItsStates) {
   EXPECT_EQ(second, (std::vector<float>{5, 6}));
 }
 
-// Nodes level by level give the rows that one pass over their paths gives.
+// Nodes run level by level give the same rows as one pass over their paths.
 TEST_F(BlockBuilding, NodesStandBehindTheirParents) {
   DraftTree tree;
   tree.reset(0, 1);
@@ -119,7 +121,7 @@ TEST_F(BlockBuilding, NodesStandBehindTheirParents) {
       EXPECT_EQ(std::vector<float>(got.begin(), got.end()), model_.logits(prefix));
     }
   };
-  // The root is kept.
+  // The root is no longer pending but kept.
   builder.begin_block(*first_);
   builder.add(0, -1);
   model_.forward(builder.blocks(), {.logits = builder.rows()}, output);
@@ -130,7 +132,7 @@ TEST_F(BlockBuilding, NodesStandBehindTheirParents) {
   const int below_left = tree.add_child(left, 4, kPointMass);
   run({below_right, below_left});
   EXPECT_EQ(pending, (Numbers{-1, 0, 1, 2, 3}));
-  // A single node later on, another of its level not run.
+  // Later a single node; another node of its level was not run.
   const int unrun = tree.add_child(below_left, 5, kPointMass);
   const int asked = tree.add_child(below_left, 1, kPointMass);
   run({asked});

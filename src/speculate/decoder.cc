@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/decoder.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 }  // namespace
 
 void Decoder::open_sequence(Stream& stream) const {
-  stream.sequence.reset();  // gives its pages back first
+  stream.sequence.reset();  // releases its pages before others are taken
   stream.sequence = target_->open({.encoder_tokens = stream.encoder_tokens,
                                    .n_reserved = stream.n_reserved,
                                    .n_tokens = static_cast<int>(stream.tokens.size())});
@@ -100,11 +101,12 @@ bool Decoder::run_all(Stream& stream, const std::function<bool()>& cancelled) {
   return true;
 }
 
-// Gives the stream the earlier text's keys and values, as far as the two are alike and both the
-// target and the drafter have kept them. Returns how many tokens that are.
+// Forks the earlier text's sequence into the stream, as far as the texts are equal and both target
+// and drafter still have them. Returns the number of tokens taken over.
 std::size_t Decoder::take_over(Stream& stream, const KeptText& earlier) const {
   int n_common = 0;
-  // A text of that length may be another sequence from its first token on.
+  // With another context length even the first tokens may have other keys
+  // (LanguageModel::context_of).
   if (target_->context_of(*stream.sequence) == target_->context_of(*earlier.sequence)) {
     const auto differ = std::mismatch(earlier.tokens.begin(), earlier.tokens.end(),
                                       stream.tokens.begin(), stream.tokens.end() - 1);
@@ -112,7 +114,7 @@ std::size_t Decoder::take_over(Stream& stream, const KeptText& earlier) const {
                         earlier.sequence->n_kept());
     stream.sequence = earlier.sequence->fork();
   }
-  // The target runs what the drafter has to see anew, and keeps nothing behind that.
+  // What the drafter must see again, the target runs again; it keeps nothing after that point.
   const Drafter* const drafter = stream.drafting.drafter;
   for (;;) {
     int n_run = n_common;
@@ -150,7 +152,7 @@ void Decoder::end(const KeptText& kept) {
   if (kept.drafter != nullptr) kept.drafter->end(kept.id);
 }
 
-// The drafters of the round's streams, each once, and the hidden states that they read.
+// Lists the drafters of the round's streams, each once, and the hidden states that they read.
 void Decoder::list_drafters() {
   drafters_.clear();
   feature_layers_.clear();
@@ -166,7 +168,7 @@ void Decoder::list_drafters() {
   for (const StreamShare& share : running_) add(share.stream->drafting.drafter);
 }
 
-// The drafter's columns of rows that have all layers of the pass.
+// The drafter's columns of feature rows that hold all layers of the pass.
 FeatureRows Decoder::columns_of(const Drafter* drafter, std::span<const float> values) const {
   const auto n_layers = static_cast<int>(feature_layers_.size());
   if (drafter == nullptr || n_layers == 0) return {};
@@ -182,8 +184,7 @@ FeatureRows Decoder::columns_of(const Drafter* drafter, std::span<const float> v
           .width = n_own * layer_width};
 }
 
-// Fills features_: the rows of every stream's root and accepted nodes, of the pass over their
-// trees.
+// Fills features_ with the rows of every stream's root and accepted nodes.
 void Decoder::gather_features() {
   features_.assign(drafted_.size(), {});
   if (feature_layers_.empty()) return;
@@ -191,7 +192,7 @@ void Decoder::gather_features() {
   std::size_t n_rows = 0;
   for (const StreamShare& share : drafted_) n_rows += 1 + share.stream->verdict.path.size();
   feature_values_.clear();
-  feature_values_.reserve(n_rows * width);  // the spans below point into these
+  feature_values_.reserve(n_rows * width);  // the spans below point into it
   for (std::size_t index = 0; index < drafted_.size(); ++index) {
     const Stream& stream = *drafted_[index].stream;
     const std::size_t first = feature_values_.size();
@@ -253,11 +254,11 @@ RoundTimes Decoder::round(std::span<const StreamShare> shares, const CommitFunct
           .verify = seconds_between(passed, verified)};
 }
 
-// Runs a text anew that has outgrown its sequence (LanguageModel::context_of). Drafts end where the
-// sequence does, so that no pass has rows of both. Where a step throws, the next call goes on.
+// Runs a text again that has outgrown its sequence (LanguageModel::context_of). Drafts end where
+// the sequence ends, so no pass has rows of both. If a step throws, the next call continues.
 void Decoder::make_long(Stream& stream) {
   const int n_tokens = static_cast<int>(stream.tokens.size());
-  if (n_tokens > target_->config().context_length) return;  // the pass will say so
+  if (n_tokens > target_->config().context_length) return;  // the pass reports it
   if (stream.sequence == nullptr || n_tokens > target_->context_of(*stream.sequence)) {
     open_sequence(stream);
   }
@@ -267,8 +268,8 @@ void Decoder::make_long(Stream& stream) {
   if (!missing.empty()) prefill(*target_, *stream.sequence, missing, output_);
 }
 
-// What is drafted at most in this round, by the memory of the KV cache and the shapes: never by
-// what is drafted, which would bias what is emitted.
+// Limits this round's drafts by the memory of the KV cache and by the shapes, never by the drafted
+// tokens: that would bias the output.
 void Decoder::limit_drafts_to_memory() {
   const auto fits = [this](auto n_drafted) {
     growths_.clear();
@@ -282,7 +283,7 @@ void Decoder::limit_drafts_to_memory() {
   };
   scratch_fits_ = true;
   drafts_fit_ = true;
-  if (drafters_.empty() || fits([](const Stream&) { return kMostDraftNodes; })) return;
+  if (drafters_.empty() || fits([](const Stream&) { return kMaxDraftNodes; })) return;
   scratch_fits_ = false;
   drafts_fit_ = fits([](const Stream& stream) {
     return stream.drafting.drafter == nullptr ? 0 : stream.drafting.shape->n_nodes();
@@ -332,8 +333,8 @@ double Decoder::draft_seconds(const Drafter* drafter) const {
   return at == drafters_.end() ? 0 : at->seconds + at->learn_seconds;
 }
 
-// One pass over all trees, scratch nodes included, whose rows all get logits, and over tokens that
-// are to be run, whose rows get none.
+// One pass over all trees with their scratch nodes, whose rows all get logits, and over tokens of
+// prompts, whose rows get none.
 void Decoder::run_target() {
   blocks_.clear();
   first_logits_.clear();
@@ -360,7 +361,7 @@ void Decoder::run_target() {
                    output_);
 }
 
-// A verdict for every tree, from the rows of the pass.
+// Computes every tree's verdict from the rows of the pass.
 void Decoder::verify() {
   for (std::size_t index = 0; index < drafted_.size(); ++index) {
     Stream& stream = *drafted_[index].stream;
@@ -375,11 +376,11 @@ void Decoder::verify() {
   }
 }
 
-// Keeps the root and the accepted path in the target's sequences, and commits the tokens.
+// Keeps the root and the accepted path in the target's sequences and commits the tokens.
 void Decoder::commit(const CommitFunction& on_commit) {
   for (const StreamShare& share : drafted_) {
     Stream& stream = *share.stream;
-    path_.reserve(static_cast<std::size_t>(stream.tree.n_nodes()));  // the longest path there is
+    path_.reserve(static_cast<std::size_t>(stream.tree.n_nodes()));  // the longest possible path
     path_.assign(1, 0);
     path_.insert(path_.end(), stream.verdict.path.begin(), stream.verdict.path.end());
     stream.sequence->keep(path_);
@@ -388,7 +389,7 @@ void Decoder::commit(const CommitFunction& on_commit) {
   }
 }
 
-// Tells the drafters what became of their drafts.
+// Tells the drafters the results of their drafts.
 void Decoder::inform() {
   if (drafters_.empty()) return;
   contexts_.clear();
@@ -413,7 +414,7 @@ void Decoder::inform() {
   }
 }
 
-// Keeps the tokens that were run, and shows the drafters what the pass left at them.
+// Keeps the prompt tokens that were run, and shows their features to the drafters.
 void Decoder::inform_of_prompts() {
   int first_row = blocks_.n_rows();
   for (const StreamShare& share : running_) first_row -= static_cast<int>(share.n_to_run);
@@ -480,7 +481,7 @@ void Decoder::commit_verdict(Stream& stream, const CommitFunction& on_commit) {
     if (stream.verdict.corrected) ++stream.counts.rejected;
     commit_token(stream.verdict.next, -1);
   }
-  // Only now: until the round is over, the views look at the history it began with.
+  // Not earlier: until the round is over, the views read the history from its beginning.
   for (std::size_t index = n_before; index < stream.tokens.size(); ++index) {
     stream.history.add_generated(stream.tokens[index]);
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The decode loop: draft, one target pass, verify, keep accepted tokens.
 //
 //   draft        drafter.propose(trees)
@@ -20,7 +21,7 @@
 #include <vector>
 
 #include "model/language_model.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/block_builder.h"
 #include "speculate/drafter.h"
 #include "speculate/stream.h"
@@ -31,11 +32,11 @@ namespace outrider {
 // other drafts and is verified.
 struct StreamShare {
   Stream* stream = nullptr;
-  std::size_t n_to_run = 0;           // from 1 to the stream's n_to_run(), if that is not 0
-  int draft_depth = kMostDraftNodes;  // limit of the deepest drafted token
-  DraftWorth* worth = nullptr;        // DraftJob::worth
-  DraftChoice* choice = nullptr;      // DraftJob::choice
-  bool recent_only = false;           // DraftJob::recent_only
+  std::size_t n_to_run = 0;          // from 1 to the stream's n_to_run(), if that is not 0
+  int draft_depth = kMaxDraftNodes;  // limit of the deepest drafted token
+  DraftWorth* worth = nullptr;       // DraftJob::worth
+  DraftChoice* choice = nullptr;     // DraftJob::choice
+  bool recent_only = false;          // DraftJob::recent_only
 };
 
 // The time of a round's steps, in seconds.

@@ -1,5 +1,5 @@
-// The loop itself, on models made of tables: batches, budgets, contexts, and what drafters are
-// told.
+// SPDX-License-Identifier: Apache-2.0
+// Tests the decode loop with table models: batches, budgets, contexts, and what drafters are told.
 #include "speculate/decoder.h"
 
 #include <gtest/gtest.h>
@@ -16,19 +16,19 @@
 #include "speculate/tree_shapes/best_shape.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
-#include "tests/support/table_model.h"
+#include "tests/support/models/table_model.h"
 
 namespace outrider {
 namespace {
 
-using testing::TableModel;
+using test::TableModel;
 
 constexpr int kVocabulary = 6;
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
 bool go_on(Stream&, const Committed&) { return false; }
 
-// A table model that counts the tokens it is run on.
+// A table model that counts the tokens that it runs.
 class CountingModel final : public LanguageModel {
  public:
   CountingModel(std::uint32_t seed, int context, std::int64_t& n_tokens)
@@ -109,8 +109,8 @@ std::vector<std::shared_ptr<const TreeShape>> shapes() {
   return all;
 }
 
-// With a drafter of one text, a text in a batch is the text alone; with `coupled` it is plain
-// sampling's, whatever the shape.
+// With a drafter for one text at a time, a text gives the same tokens in a batch as alone. With
+// `coupled` it gives those of plain sampling, whatever the shape.
 TEST(Decoder, BatchesAndCouplingChangeNothing) {
   TableModel target(kVocabulary, 1);
   ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 2), kVocabulary);
@@ -126,7 +126,7 @@ TEST(Decoder, BatchesAndCouplingChangeNothing) {
         EXPECT_EQ(generate(target, &drafter, *acceptance, shape, {texts()[index]})[0],
                   together[index]);
       }
-      EXPECT_EQ(together[1], plain[1]);  // the greedy one
+      EXPECT_EQ(together[1], plain[1]);  // the greedy text
       for (std::size_t index = 0; index < together.size(); ++index) {
         EXPECT_EQ(together[index].size(), texts()[index].prompt.size() + texts()[index].n_tokens);
       }
@@ -143,8 +143,8 @@ TEST(Decoder, DifferentSeedsGiveDifferentTexts) {
   EXPECT_NE(generate(target, nullptr, *coupled, nullptr, {text}), one);
 }
 
-// Accepted tokens are never recomputed by the drafter: it runs every context token once, but for
-// the nodes of its own that were rejected.
+// The drafter never recomputes accepted tokens: it runs every context token once, except nodes of
+// its own that were rejected.
 void expect_no_token_run_twice(const std::shared_ptr<const TreeShape>& shape) {
   TableModel target(kVocabulary, 1);
   std::int64_t n_run = 0;
@@ -163,7 +163,7 @@ void expect_no_token_run_twice(const std::shared_ptr<const TreeShape>& shape) {
   while (!stream.finished) {
     const auto n_before = static_cast<std::int64_t>(stream.tokens.size());
     decoder.round(streams, go_on);
-    // A node was run if the drafter knows what follows it.
+    // A node was run if the drafter has its next distribution.
     const auto was_run = [](const DraftNode& node) {
       return node.parent >= 0 && node.draft_prob != kNoDistribution;
     };
@@ -185,8 +185,7 @@ TEST(Decoder, DrafterRunsNoAcceptedTokenTwice) {
   expect_no_token_run_twice(std::make_shared<FixedShape>(eagle1_tree()));
 }
 
-// A prompt is run step by step, by target and drafter alike; a text cancelled on the way leaves
-// nothing behind.
+// Target and drafter run a prompt step by step; a text cancelled in between leaves nothing behind.
 TEST(Decoder, PrefillEndsWhereItIsCancelled) {
   constexpr std::size_t kSteps = 3;
   const Text text{std::vector<TokenId>(kSteps * kPrefillRows + 2, 1), 9, 8, {.temperature = 1}};
@@ -212,8 +211,8 @@ TEST(Decoder, PrefillEndsWhereItIsCancelled) {
   }
 }
 
-// The target is never run beyond its context, the drafter never beyond its own; where the drafter's
-// ends, plain decoding goes on.
+// The target never runs beyond its context, nor the drafter beyond its own; where the drafter's
+// ends, plain decoding continues.
 TEST(Decoder, ContextsAreRespected) {
   constexpr int kTargetContext = 40;
   constexpr int kDrafterContext = 17;
@@ -237,8 +236,8 @@ TEST(Decoder, ContextsAreRespected) {
   EXPECT_GT(n_drafter, 0);
 }
 
-// A drafter with a smaller vocabulary drafts what both know and stays silent after tokens it does
-// not know; a larger one never drafts beyond the target's.
+// A drafter with a smaller vocabulary drafts tokens that both know, and nothing after tokens it
+// does not know. One with a larger vocabulary never drafts tokens beyond the target's.
 TEST(Decoder, VocabulariesOfDifferentSizes) {
   TableModel target(kVocabulary, 1);
   const auto coupled = make_coupled(kRule);
@@ -258,7 +257,7 @@ TEST(Decoder, VocabulariesOfDifferentSizes) {
   }
 }
 
-// A commit that says stop ends the text at that token, in mid-draft, too.
+// A commit that returns stop ends the text at that token, also in the middle of a draft.
 TEST(Decoder, StopsWhereTheCommitSays) {
   TableModel target(kVocabulary, 1);
   ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 1), kVocabulary);  // all accepted
@@ -282,8 +281,8 @@ TEST(Decoder, StopsWhereTheCommitSays) {
   EXPECT_EQ(stream.counts.accepted, 3);
 }
 
-// Each text as by rounds of its own, whatever the others' lengths; one finished before the call or
-// by `before` takes no part in the round.
+// Each text gets the same tokens as in rounds of its own, whatever the others' lengths. One that is
+// finished before the call or by `before` takes no part in the round.
 TEST(Decoder, RunsAllStreamsToTheirEnds) {
   TableModel target(kVocabulary, 1);
   ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 2), kVocabulary);

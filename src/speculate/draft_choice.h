@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selects which part of a composite drafter drafts a text's next round: by a decision before the
 // round, and by what the parts find.
 #ifndef OUTRIDER_SPECULATE_DRAFT_CHOICE_H_

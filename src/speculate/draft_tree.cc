@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/draft_tree.h"
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ int DraftTree::add_distribution() {
   return n_distributions_++;
 }
 
-int DraftTree::add_child(int parent, TokenId token, int proposal, Draws draws) {
+int DraftTree::add_child(int parent, TokenId token, int proposal, Replacement replacement) {
   if (n_scratch() > 0) {
     throw Error("grow draft tree", "node to be judged", "all such before the first scratch node",
                 "one behind it");
@@ -31,7 +32,7 @@ int DraftTree::add_child(int parent, TokenId token, int proposal, Draws draws) {
                     .parent = parent,
                     .depth = node(parent).depth + 1,
                     .proposal = proposal,
-                    .draws = draws,
+                    .replacement = replacement,
                     .draft_prob = kNoDistribution,
                     .raw_draft = kNoDistribution});
   return ++n_drafted_;
@@ -82,26 +83,26 @@ const Distribution& DraftTree::proposal_prob(int index, Distribution& storage) c
     storage.probs.assign(1, 1.0);
     return storage;
   }
-  if (drawn.draws == Draws::without_replacement) {
-    // Never null: this token was left.
+  if (drawn.replacement == Replacement::without) {
+    // never null: the drawn token itself remains
     return *less_siblings(drawn.parent, index, drawn.proposal, storage);
   }
   return distribution(drawn.proposal);
 }
 
-// The law without the tokens of those children of `parent` with ordinals below `before` that were
-// drawn from it without replacement. Drafter and verifier both come here: they divide by the very
-// same bits.
-const Distribution* DraftTree::less_siblings(int parent, int before, int law,
+// The proposal distribution without the tokens of those children of `parent`, with ordinals below
+// `before`, that were drawn from it without replacement. Drafter and verifier both use this
+// function, so they divide by the same bits.
+const Distribution* DraftTree::less_siblings(int parent, int before, int dist,
                                              Distribution& storage) const {
-  const Distribution& whole = distribution(law);
+  const Distribution& whole = distribution(dist);
   bool is_whole = true;
   double mass = 0;
   for (int child = next_child(parent, parent); child >= 0 && child < before;
        child = next_child(parent, child)) {
     const DraftNode& sibling = node(child);
-    if (sibling.proposal != law || sibling.draws != Draws::without_replacement) continue;
-    if (is_whole) storage.become(whole);
+    if (sibling.proposal != dist || sibling.replacement != Replacement::without) continue;
+    if (is_whole) storage.assign(whole);
     is_whole = false;
     const auto at = std::lower_bound(storage.ids.begin(), storage.ids.end(), sibling.token);
     const auto index = at - storage.ids.begin();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proposed tokens as a tree rooted at the last committed token. A chain is a tree of width 1.
 #ifndef OUTRIDER_SPECULATE_DRAFT_TREE_H_
 #define OUTRIDER_SPECULATE_DRAFT_TREE_H_
@@ -17,25 +18,25 @@ inline constexpr int kPointMass = -1;
 inline constexpr int kNoDistribution = -1;
 
 // How a token was drawn from its proposal distribution.
-enum class Draws {
-  with_replacement,     // from the distribution itself
-  without_replacement,  // from the distribution without the tokens of earlier siblings drawn from
-                        // it in this way
+enum class Replacement {
+  with,     // from the distribution itself
+  without,  // from the distribution without the tokens of earlier siblings drawn from
+            // it in this way
 };
 
 struct DraftNode {
   TokenId token = kNoToken;
   int parent = -1;            // -1 for the root alone; a parent precedes its children
   int depth = 0;              // 0 for the root
-  int proposal = kPointMass;  // the distribution of this token's draw, modified by `draws`
-  Draws draws = Draws::with_replacement;
+  int proposal = kPointMass;  // the distribution of this token's draw, modified by `replacement`
+  Replacement replacement = Replacement::with;
   int draft_prob = kNoDistribution;  // the drafter's distribution of the token after this node
   int raw_draft = kNoDistribution;   // the same before temperature and truncation, if requested
 };
 
 // Invariants:
 // - Node 0 is the root, the last committed token.
-// - Children of a node stand in the order in which they were drawn.
+// - Children of a node are in the order in which they were drawn.
 // - That order, and every sampled child, is kept. Sorting sampled siblings, or dropping one because
 //   of its value, biases verification (docs/architecture.md).
 // - Each child was drawn from its distribution whatever the nodes before it are. Which node gets
@@ -61,14 +62,15 @@ class DraftTree {
 
   // Appends a child of `parent`, drawn after its earlier siblings; returns its ordinal. Throws
   // Error if there are scratch nodes.
-  int add_child(int parent, TokenId token, int proposal, Draws draws = Draws::with_replacement);
+  int add_child(int parent, TokenId token, int proposal,
+                Replacement replacement = Replacement::with);
   // Replaces a drafted node's token by a named one (a point mass). The choice must not depend on
   // the replaced token, and all siblings must be replaced.
   void name(int node, TokenId token) {
     DraftNode& named = nodes_[static_cast<std::size_t>(node)];
     named.token = token;
     named.proposal = kPointMass;
-    named.draws = Draws::with_replacement;
+    named.replacement = Replacement::with;
   }
   // Appends a scratch node after any node; returns its ordinal.
   int add_scratch(int parent, TokenId token);
@@ -91,11 +93,11 @@ class DraftTree {
   // computed in `storage`.
   const Distribution& proposal_prob(int node, Distribution& storage) const;
 
-  // The normalised rest of distribution `law` for the next child of `parent` drawn from it without
+  // The normalised rest of distribution `dist` for the next child of `parent` drawn from it without
   // replacement; null if the siblings have used it up. Computed in `storage` unless it is the
   // distribution itself.
-  const Distribution* remaining_prob(int parent, int law, Distribution& storage) const {
-    return less_siblings(parent, n_drafted_ + 1, law, storage);
+  const Distribution* remaining_prob(int parent, int dist, Distribution& storage) const {
+    return less_siblings(parent, n_drafted_ + 1, dist, storage);
   }
 
   // The next drafted child of `parent` after the node `after` (the first for after = parent); -1:
@@ -113,7 +115,7 @@ class DraftTree {
   std::int64_t n_committed() const { return n_committed_; }
 
  private:
-  const Distribution* less_siblings(int parent, int before, int law, Distribution& storage) const;
+  const Distribution* less_siblings(int parent, int before, int dist, Distribution& storage) const;
 
   std::vector<DraftNode> nodes_;
   int n_drafted_ = 0;

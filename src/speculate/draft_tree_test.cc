@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/draft_tree.h"
 
 #include <gtest/gtest.h>
@@ -9,65 +10,65 @@
 namespace outrider {
 namespace {
 
-int add_law(DraftTree& tree, std::vector<double> probs) {
-  const int law = tree.add_distribution();
-  tree.distribution(law) = Distribution::dense(probs);
-  return law;
+int add_probs(DraftTree& tree, std::vector<double> probs) {
+  const int dist = tree.add_distribution();
+  tree.distribution(dist) = Distribution::dense(probs);
+  return dist;
 }
 
 TEST(DraftTree, ProposalsWithoutReplacement) {
   DraftTree tree;
   tree.reset(0, 1);
-  const int law = add_law(tree, {0.5, 0.25, 0.125, 0.125});
-  const int other = add_law(tree, {0.25, 0.25, 0.25, 0.25});
+  const int dist = add_probs(tree, {0.5, 0.25, 0.125, 0.125});
+  const int other = add_probs(tree, {0.25, 0.25, 0.25, 0.25});
   Distribution storage;
-  EXPECT_EQ(tree.remaining_prob(0, law, storage), &tree.distribution(law));
-  const int first = tree.add_child(0, 0, law, Draws::without_replacement);
+  EXPECT_EQ(tree.remaining_prob(0, dist, storage), &tree.distribution(dist));
+  const int first = tree.add_child(0, 0, dist, Replacement::without);
   const int named = tree.add_child(0, 3, kPointMass);
-  const int with = tree.add_child(0, 0, law);
-  const int elsewhere = tree.add_child(0, 0, other, Draws::without_replacement);
-  const int deeper = tree.add_child(first, 1, law, Draws::without_replacement);
-  const int second = tree.add_child(0, 2, law, Draws::without_replacement);
+  const int with = tree.add_child(0, 0, dist);
+  const int elsewhere = tree.add_child(0, 0, other, Replacement::without);
+  const int deeper = tree.add_child(first, 1, dist, Replacement::without);
+  const int second = tree.add_child(0, 2, dist, Replacement::without);
 
-  // Only siblings that were drawn from the same law in the same way are missing from it.
-  EXPECT_EQ(&tree.proposal_prob(first, storage), &tree.distribution(law));
-  EXPECT_EQ(&tree.proposal_prob(with, storage), &tree.distribution(law));
+  // Only siblings drawn from the same distribution in the same way are removed from it.
+  EXPECT_EQ(&tree.proposal_prob(first, storage), &tree.distribution(dist));
+  EXPECT_EQ(&tree.proposal_prob(with, storage), &tree.distribution(dist));
   EXPECT_EQ(&tree.proposal_prob(elsewhere, storage), &tree.distribution(other));
-  EXPECT_EQ(&tree.proposal_prob(deeper, storage), &tree.distribution(law));
+  EXPECT_EQ(&tree.proposal_prob(deeper, storage), &tree.distribution(dist));
   EXPECT_EQ(tree.proposal_prob(named, storage).ids, std::vector<TokenId>{3});
   const Distribution& rest = tree.proposal_prob(second, storage);
   EXPECT_EQ(rest.ids, (std::vector<TokenId>{1, 2, 3}));
   EXPECT_EQ(rest.probs, (std::vector<double>{0.5, 0.25, 0.25}));
 
-  const Distribution* left = tree.remaining_prob(0, law, storage);
+  const Distribution* left = tree.remaining_prob(0, dist, storage);
   ASSERT_NE(left, nullptr);
   EXPECT_EQ(left->ids, (std::vector<TokenId>{1, 3}));
-  tree.add_child(0, 1, law, Draws::without_replacement);
-  EXPECT_NE(tree.remaining_prob(0, law, storage), nullptr);
-  tree.add_child(0, 3, law, Draws::without_replacement);
-  EXPECT_EQ(tree.remaining_prob(0, law, storage), nullptr);
+  tree.add_child(0, 1, dist, Replacement::without);
+  EXPECT_NE(tree.remaining_prob(0, dist, storage), nullptr);
+  tree.add_child(0, 3, dist, Replacement::without);
+  EXPECT_EQ(tree.remaining_prob(0, dist, storage), nullptr);
 }
 
 TEST(DraftTree, RetainNumbersAnewAndKeepsSampledNodes) {
   DraftTree tree;
   tree.reset(9, 4);
-  const int law = add_law(tree, {1});
+  const int dist = add_probs(tree, {1});
   tree.add_child(0, 1, kPointMass);
   tree.add_child(0, 2, kPointMass);
   tree.add_child(1, 3, kPointMass);
   tree.add_child(2, 4, kPointMass);
-  tree.set_draft_prob(2, law);
+  tree.set_draft_prob(2, dist);
   tree.add_child(4, 5, kPointMass);
   tree.retain(std::vector<int>{0, 2, 4, 5});
   ASSERT_EQ(tree.n_nodes(), 4);
   EXPECT_TRUE(tree.is_chain());
   EXPECT_EQ(tree.node(1).token, 2);
-  EXPECT_EQ(tree.node(1).draft_prob, law);
+  EXPECT_EQ(tree.node(1).draft_prob, dist);
   EXPECT_EQ(tree.node(3).token, 5);
   EXPECT_EQ(tree.node(3).parent, 2);
   EXPECT_EQ(tree.node(3).depth, 3);
 
-  tree.add_child(3, 0, law);
+  tree.add_child(3, 0, dist);
   EXPECT_THROW(tree.retain(std::vector<int>{0, 1, 2, 3}), Error);
   EXPECT_EQ(tree.n_nodes(), 5);
 }

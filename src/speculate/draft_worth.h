@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worth of drafted tokens, for drafters that have no distributions but a certainty for each
 // token.
 #ifndef OUTRIDER_SPECULATE_DRAFT_WORTH_H_

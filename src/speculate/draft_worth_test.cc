@@ -1,4 +1,5 @@
-// Drafters that rate their tokens: they draft what pays, and say what they leave out.
+// SPDX-License-Identifier: Apache-2.0
+// Drafters that rate their tokens draft those that pay and report those they leave out.
 #include "speculate/draft_worth.h"
 
 #include <gmock/gmock.h>
@@ -7,17 +8,17 @@
 #include <vector>
 
 #include "sampling/counter_chance.h"
-#include "speculate/drafters/ngram_drafter.h"
-#include "speculate/drafters/suffix_drafter.h"
+#include "speculate/drafters/lookup/ngram_drafter.h"
+#include "speculate/drafters/lookup/suffix_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
-#include "tests/support/listed_worth.h"
+#include "tests/support/proofs/listed_worth.h"
 
 namespace outrider {
 namespace {
 
+using test::ListedWorth;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::ListedWorth;
 using Tokens = std::vector<TokenId>;
 
 Tokens draft(Drafter& drafter, const Tokens& text, DraftWorth* worth) {
@@ -42,7 +43,7 @@ Tokens draft(Drafter& drafter, const Tokens& text, DraftWorth* worth) {
   return drafted;
 }
 
-// What stood behind 7 8 9: 1 2 3 4 ..; three tokens agree, then four, ..
+// 7 8 9 was followed by 1 2 3 4 ..; three tokens match, then four, ..
 const Tokens kOnce = {7, 8, 9, 1, 2, 3, 4, 5, 6, 10, 11, 12, 7, 8, 9};
 
 TEST(DraftWorth, AChainEndsWhereItDoesNotPay) {
@@ -83,7 +84,7 @@ TEST(DraftWorth, EachFurtherTokenHasItsPrice) {
   EXPECT_THAT(worth.of_drafted, ElementsAre(3.0 / 4, 4.0 / 5));
 }
 
-// Behind 9: 1 twice, 2 once; the string of all three tokens was followed by 1 alone.
+// After 9: 1 twice, 2 once; all three tokens together were followed by 1 alone.
 TEST(DraftWorth, WhatFollowsDifferentlyIsLessCertain) {
   SuffixDrafter drafter(SuffixDrafter::Options{});
   const Tokens text = {9, 1, 5, 9, 2, 6, 9, 1, 7, 9};

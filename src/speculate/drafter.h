@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of all drafters: they propose tokens.
 #ifndef OUTRIDER_SPECULATE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTER_H_
@@ -13,11 +14,11 @@
 #include "outrider/types.h"
 #include "sampling/chance.h"
 #include "sampling/transform.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/draft_choice.h"
 #include "speculate/draft_tree.h"
 #include "speculate/draft_worth.h"
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 
@@ -41,7 +42,7 @@ struct Budget {
   int depth = 0;    // of the deepest drafted node: what the context and the token limit leave
   int n_nodes = 0;  // drafted tokens without the root
   // Limit for the deepest scratch node: what the context leaves. Drafted and scratch nodes together
-  // are at most kMostDraftNodes (tree_shape.h).
+  // are at most kMaxDraftNodes (tree_shape.h).
   int scratch_depth = 0;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/logits_views.h"
 
 #include <cstddef>
@@ -13,16 +14,17 @@ void LogitsViews::reset(const DraftTree& tree, const ForwardOutput& output, int 
   text_ = text;
   rule_kl_ = rule_kl;
   leaf_drafter_ = nullptr;
-  const auto n_nodes = static_cast<std::size_t>(tree.n_drafted()) + 1;  // scratch is never viewed
+  // Scratch nodes are never viewed.
+  const auto n_nodes = static_cast<std::size_t>(tree.n_drafted()) + 1;
   notes_.assign(n_nodes, std::numeric_limits<double>::quiet_NaN());
   path_.reserve(n_nodes);
   if (targets_.size() < n_nodes) {
     targets_.resize(n_nodes);
     raw_targets_.resize(n_nodes);
     leaf_drafts_.resize(n_nodes);
-    // Which nodes the walk will come to, and when for the first time, nobody knows.
+    // Allocated now, since any node may be viewed for the first time in any round.
     const std::size_t most =
-        transform_->most_tokens(static_cast<std::size_t>(output.logits.vocabulary_size()));
+        transform_->max_support(static_cast<std::size_t>(output.logits.vocabulary_size()));
     for (Cached& cached : targets_) cached.distribution.reserve(most);
   }
   for (Cached& cached : targets_) cached.known = false;
@@ -86,8 +88,8 @@ LogitsViews::LeafDraft& LogitsViews::leaf_draft(int node) {
 }
 
 const Distribution* LogitsViews::draft(int node) {
-  const int law = tree_->node(node).draft_prob;
-  if (law != kNoDistribution) return &tree_->distribution(law);
+  const int dist = tree_->node(node).draft_prob;
+  if (dist != kNoDistribution) return &tree_->distribution(dist);
   const LeafDraft& leaf = leaf_draft(node);
   return leaf.known ? &leaf.draft_prob : nullptr;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The distributions at the nodes of one stream's draft tree, computed from logits when first asked
 // for.
 #ifndef OUTRIDER_SPECULATE_LOGITS_VIEWS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What rules and acceptances may read: probabilities, never a model.
 #ifndef OUTRIDER_SPECULATE_NODE_VIEWS_H_
 #define OUTRIDER_SPECULATE_NODE_VIEWS_H_

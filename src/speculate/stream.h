@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of one text in the decode loop, and what is kept of it after it has ended.
 #ifndef OUTRIDER_SPECULATE_STREAM_H_
 #define OUTRIDER_SPECULATE_STREAM_H_
@@ -12,7 +13,7 @@
 #include "model/language_model.h"
 #include "sampling/chance.h"
 #include "sampling/transform.h"
-#include "speculate/acceptance.h"
+#include "speculate/acceptances/acceptance.h"
 #include "speculate/draft_tree.h"
 #include "speculate/drafter.h"
 #include "speculate/logits_views.h"

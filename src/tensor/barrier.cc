@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/barrier.h"
 
 namespace outrider {
 namespace {
 
-// Looks at a time between looks at the clock, which take as long as one or two.
+// Polls between readings of the clock, which take as long as one or two polls.
 constexpr int kLooks = 32;
 
 void pause() {
@@ -19,7 +20,7 @@ void pause() {
 bool Barrier::arrive(int n_threads) {
   if (n_arrived_.fetch_add(1, std::memory_order_acq_rel) != n_threads - 1) return false;
   n_arrived_.store(0, std::memory_order_relaxed);  // published by round_
-  // Sequentially consistent, so that it is seen before notify_all asks who sleeps.
+  // Sequentially consistent, so that it is visible before notify_all looks for sleeping threads.
   round_.fetch_add(1);
   round_.notify_all();
   return true;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The barrier at which the threads of a team wait for each other.
 #ifndef OUTRIDER_TENSOR_BARRIER_H_
 #define OUTRIDER_TENSOR_BARRIER_H_

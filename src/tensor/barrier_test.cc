@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/barrier.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each thread reads, behind the barrier, what its neighbour wrote before it, whether those who wait
-// look or sleep.
+// After the barrier each thread reads what its neighbour wrote before it, whether waiting threads
+// poll or sleep.
 TEST(Barrier, PublishesWrites) {
   for (const std::chrono::nanoseconds patience :
        {std::chrono::nanoseconds(Barrier::kPatience), 0ns}) {
@@ -41,8 +42,8 @@ TEST(Barrier, PublishesWrites) {
   }
 }
 
-// Who waits does what there is to do until there is nothing more, but nothing where it is to leave
-// its processor at once.
+// A waiting thread does the offered work until there is none, but nothing if it must leave its
+// processor at once.
 TEST(Barrier, WaitsWithSomethingToDo) {
   for (const std::chrono::nanoseconds patience :
        {std::chrono::nanoseconds(Barrier::kPatience), 0ns}) {
@@ -58,7 +59,7 @@ TEST(Barrier, WaitsWithSomethingToDo) {
   }
 }
 
-// However much there is to do, it goes on when all have come.
+// However much work is offered, it continues once all have arrived.
 TEST(Barrier, EndsWhatIsDoneMeanwhile) {
   Barrier barrier;
   std::atomic<bool> busy = false;
@@ -72,7 +73,7 @@ TEST(Barrier, EndsWhatIsDoneMeanwhile) {
   barrier.wait(2);
 }
 
-// Who waits much longer than patience lasts sleeps, and is woken.
+// A thread that waits much longer than the patience sleeps and is woken.
 TEST(Barrier, WakesWhoSleeps) {
   Barrier barrier;
   std::jthread early([&] { barrier.wait(2); });

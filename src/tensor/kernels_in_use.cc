@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/kernels_in_use.h"
 
 #include <cstdlib>
@@ -29,7 +30,7 @@ const kernels::KernelTable& choose_kernels(std::string_view name) {
     if (forced != nullptr) wanted = forced;
   }
   if (wanted.empty()) return kernels::best_table();
-  // A name with a zero byte in it would be cut short at the comparison.
+  // A name with a zero byte would be truncated in the comparison.
   const bool whole = wanted.find('\0') == std::string::npos;
   const kernels::KernelTable* table = whole ? kernels::find_table(wanted.c_str()) : nullptr;
   if (table == nullptr) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The default kernel table of a process.
 #ifndef OUTRIDER_TENSOR_KERNELS_IN_USE_H_
 #define OUTRIDER_TENSOR_KERNELS_IN_USE_H_

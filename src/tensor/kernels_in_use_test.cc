@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/kernels_in_use.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Sets OUTRIDER_KERNELS for one test, what was there before afterwards.
+// Sets OUTRIDER_KERNELS for one test and restores it afterwards.
 class Forced {
  public:
   explicit Forced(const char* value) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/matrix.h"
 
 #include <fmt/format.h>
@@ -17,32 +18,31 @@ using kernels::groups_of;
 using kernels::kGroup;
 using kernels::kTileColumns;
 
-// The least that a thread takes of a matrix at once, unless an even share is less: several
-// microseconds of streaming, beside which taking it (one exchange with another core's cache) is
-// little. But for each thread's first part, a part's first block, which nobody has called for, is a
-// third of it where many rows are multiplied; 24 and 48 KB were no quicker.
-constexpr std::int64_t kLeastPartBytes = 96 * 1024;
+// The least part of a matrix that a thread takes at once, unless an even share is less: several
+// microseconds of streaming, compared with which taking it (one exchange with another core's cache)
+// is cheap. Except for each thread's first part, a part's first block is not prefetched; with many
+// rows it is a third of the part. 24 and 48 KB were no faster.
+constexpr std::int64_t kMinPartBytes = 96 * 1024;
 
-// Tiles that kernels take side by side, each in a stream of its own: those that are left over of a
-// part come in one stream.
+// Tiles that kernels process in parallel streams; a part's remaining tiles come in one stream.
 constexpr std::int64_t kTogether = 4;
-// Where a thread has so many times as many, parts are whole multiples of them. Of fewer an even
-// share matters more.
+// If a thread has kManyTogether times as many, parts are whole multiples of kTogether. With fewer,
+// an even share matters more.
 constexpr std::int64_t kManyTogether = 8;
 
-// What a thread calls for of its first part at most: half of the smallest second caches. (A gap
+// The most that a thread prefetches of its first part: half of the smallest L2 caches. (A gap
 // between two products lasts 2 to 5 us, in which a core reads 50 to 130 KB.)
-constexpr std::int64_t kMostAheadBytes = 128 * 1024;
+constexpr std::int64_t kMaxAheadBytes = 128 * 1024;
 
-// A weight that is no number must show in the logits, not vanish in a rounding: its whole group
-// gets a scale that is none.
+// A NaN weight must show in the logits and not vanish by rounding: its whole group gets a NaN
+// scale.
 constexpr std::uint16_t kNanScale = 0x7e00;
 
 bool has_nan(std::span<const float> values) {
   return std::any_of(values.begin(), values.end(), [](float value) { return std::isnan(value); });
 }
 
-// value rounded half to even, held within low..high; NaN gives low.
+// value rounded half to even and clamped to low..high; NaN gives low.
 int round_within(float value, int low, int high) {
   const float rounded = std::nearbyint(value);
   if (!(rounded > static_cast<float>(low))) return low;
@@ -83,7 +83,7 @@ void quantize_group_int4(std::span<const float> values, std::uint8_t* out, std::
   if (has_nan(values)) scale = kNanScale;
 }
 
-// The numbers of row `index` of n_rows, of a vector that has as many for each.
+// The numbers of row `index` of n_rows, in a vector with equally many per row.
 template <class Number>
 const Number* part_of(const std::vector<Number>& numbers, int index, int n_rows) {
   return numbers.data() +
@@ -105,7 +105,7 @@ const void* values_of(const WeightRows& rows, WeightKind kind, int index, int n_
   }
 }
 
-// The n_rows rows of `rows`, sixteen at most, as the packer takes them; null past n_rows.
+// The rows of `rows`, at most sixteen, in the packer's form; null past n_rows.
 kernels::TileSource tile_source(const WeightRows& rows, WeightKind kind, int n_rows, int k) {
   kernels::TileSource source{};
   source.k = k;
@@ -162,7 +162,7 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
   }
 }
 
-InputForms InputForms::of(WeightKind kind, const KernelTable& table) {
+ActivationForms ActivationForms::of(WeightKind kind, const KernelTable& table) {
   const kernels::ActivationForm reads = table.format(kind).reads;
   const bool halves = reads == kernels::ActivationForm::block_halves;
   return {.quantized = reads == kernels::ActivationForm::int8,
@@ -171,7 +171,7 @@ InputForms InputForms::of(WeightKind kind, const KernelTable& table) {
           .rounded = reads == kernels::ActivationForm::bf16};
 }
 
-InputForms& InputForms::operator|=(const InputForms& other) {
+ActivationForms& ActivationForms::operator|=(const ActivationForms& other) {
   quantized |= other.quantized;
   blocks |= other.blocks;
   halves |= other.halves;
@@ -179,16 +179,16 @@ InputForms& InputForms::operator|=(const InputForms& other) {
   return *this;
 }
 
-void Activations::resize(int n_rows, int k, const InputForms& forms, Reads reads) {
+void Activations::resize(int n_rows, int k, const ActivationForms& forms, Reads reads) {
   const auto grow = [](auto& vector, std::size_t n) {
     if (vector.size() < n) vector.resize(n);
   };
   n_rows_ = n_rows;
   k_ = k;
-  // A product of n rows reads row_slots(n) of them, which is at most n and 15.
+  // A product of n rows reads row_slots(n) of them, at most n + 15.
   slots_ = kernels::row_slots(reads == Reads::any_rows ? n_rows + 15 : n_rows);
   forms_ = forms;
-  // What no matrix in blocks can read.
+  // No matrix in blocks can read it.
   if (k % kernels::kBlock != 0) forms_.blocks = false;
   grow(x_, static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(k));
   const std::size_t groups = static_cast<std::size_t>(slots_) * groups_of(k);
@@ -209,11 +209,11 @@ void Activations::resize(int n_rows, int k, const InputForms& forms, Reads reads
   if (forms.rounded) grow(rounded_, groups * kGroup);
 }
 
-void Activations::finish_row(const KernelTable& table, int index) {
-  finish_part(table, index, 0, k_);
+void Activations::quantize_row(const KernelTable& table, int index) {
+  quantize_part(table, index, 0, k_);
 }
 
-void Activations::finish_part(const KernelTable& table, int index, int first, int n) {
+void Activations::quantize_part(const KernelTable& table, int index, int first, int n) {
   const std::size_t place = static_cast<std::size_t>(first / kGroup) * slots_ + index;
   const float* x = row(index) + first;
   if (forms_.quantized) {
@@ -243,10 +243,10 @@ void Activations::finish_part(const KernelTable& table, int index, int first, in
 Matrix::Matrix(const WeightReader& reader, const KernelTable& table) : table_(&table) {
   const std::int64_t n_rows = reader.n_rows();
   const std::int64_t k = reader.k();
-  // Within int with room to round up to whole tiles and groups.
-  constexpr std::int64_t kMost = INT_MAX - 64;
-  if (n_rows < 1 || k < 1 || n_rows > kMost || k > kMost) {
-    throw Error("pack matrix", "shape", fmt::format("between 1 and {} rows and columns", kMost),
+  // Fits into int even when rounded up to whole tiles and groups.
+  constexpr std::int64_t kMax = INT_MAX - 64;
+  if (n_rows < 1 || k < 1 || n_rows > kMax || k > kMax) {
+    throw Error("pack matrix", "shape", fmt::format("between 1 and {} rows and columns", kMax),
                 fmt::format("{} x {}", n_rows, k));
   }
   kind_ = reader.kind();
@@ -326,7 +326,7 @@ void Matrix::pack_tiles(const WeightReader& reader, const Range& tiles, WeightRo
 
 kernels::MatmulArgs Matrix::arguments(const Activations& x, const Range& rows, float* y,
                                       std::size_t y_stride) const {
-  // Forms that x does not have stay empty.
+  // Forms that x lacks stay empty.
   const auto from = [&rows](const auto& numbers, std::size_t of_row) {
     return numbers.empty() ? nullptr
                            : numbers.data() + static_cast<std::size_t>(rows.begin) * of_row;
@@ -360,7 +360,7 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
                       std::size_t y_stride) const {
   kernels::MatmulArgs args = arguments(x, {0, x.n_rows_}, y, y_stride);
   const Parts parts = parts_for(team);
-  team.deal(parts.n, parts.least, [&](const Range& part) {
+  team.parallel_for_dynamic(parts.n, parts.least, [&](const Range& part) {
     args.first_tile = static_cast<int>(part.begin * parts.n_tiles);
     args.n_tiles =
         static_cast<int>(std::min(part.end * parts.n_tiles, n_tiles())) - args.first_tile;
@@ -378,30 +378,30 @@ void Matrix::multiply_part(const Activations& x, const Range& rows, const Range&
 
 std::int64_t Matrix::n_groups() const { return (n_tiles() + kTogether - 1) / kTogether; }
 
-std::int64_t Matrix::least_groups() const {
-  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes(), kTogether);
+std::int64_t Matrix::min_groups() const {
+  const std::int64_t least = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
   return (least + kTogether - 1) / kTogether;
 }
 
-void Matrix::comes_next(const Team& team) const {
+void Matrix::set_prefetch(const Team& team) const {
   const Parts parts = parts_for(team);
   const Range part = team.first_part(parts.n, parts.least);
   const auto bytes_before = [&](std::int64_t group) {
     return std::min(group * parts.n_tiles, n_tiles()) * tile_bytes();
   };
   const std::int64_t begin = bytes_before(part.begin);
-  const std::int64_t n_bytes = std::min(bytes_before(part.end) - begin, kMostAheadBytes);
-  team.reads_next(tiles_.get() + begin, static_cast<std::size_t>(n_bytes));
+  const std::int64_t n_bytes = std::min(bytes_before(part.end) - begin, kMaxAheadBytes);
+  team.set_prefetch(tiles_.get() + begin, static_cast<std::size_t>(n_bytes));
 }
 
 std::int64_t Matrix::n_tiles() const { return (n_columns_ + kTileColumns - 1) / kTileColumns; }
 
 Matrix::Parts Matrix::parts_for(const Team& team) const {
-  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes(), kTogether);
+  const std::int64_t least = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
   if (n_tiles() < kManyTogether * kTogether * team.size()) {
     return {.n = n_tiles(), .n_tiles = 1, .least = least};
   }
-  return {.n = n_groups(), .n_tiles = kTogether, .least = least_groups()};
+  return {.n = n_groups(), .n_tiles = kTogether, .least = min_groups()};
 }
 
 }  // namespace outrider

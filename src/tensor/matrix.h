@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A weight matrix, packed for one kernel table, and the products with it.
 #ifndef OUTRIDER_TENSOR_MATRIX_H_
 #define OUTRIDER_TENSOR_MATRIX_H_
@@ -9,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "base/pooled_memory.h"
+#include "base/memory/pooled_memory.h"
 #include "kernels/table.h"
 #include "tensor/team.h"
 
@@ -54,15 +55,15 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
                       WeightKind kind, WeightRows& rows);
 
 // The input forms that matrices read besides plain floats.
-struct InputForms {
+struct ActivationForms {
   bool quantized = false;  // quantised weights with scales of groups
   bool blocks = false;     // the same with scales of blocks
   bool halves = false;     // the same with sums of half groups
   bool rounded = false;    // bf16 weights, if the table multiplies bf16 by bf16
 
   // The forms that a matrix of that kind reads with that table.
-  static InputForms of(WeightKind kind, const KernelTable& table);
-  InputForms& operator|=(const InputForms& other);
+  static ActivationForms of(WeightKind kind, const KernelTable& table);
+  ActivationForms& operator|=(const ActivationForms& other);
   bool any() const { return quantized || blocks || rounded; }
 };
 
@@ -73,7 +74,7 @@ class Activations {
   // Allocates n_rows rows of k floats and those forms. Called by one thread, outside the team's
   // work. any_rows: products may begin at any row, not only at the first.
   enum class Reads { all_rows, any_rows };
-  void resize(int n_rows, int k, const InputForms& forms, Reads reads = Reads::all_rows);
+  void resize(int n_rows, int k, const ActivationForms& forms, Reads reads = Reads::all_rows);
   float* row(int index) { return x_.data() + static_cast<std::size_t>(index) * k_; }
   const float* row(int index) const { return x_.data() + static_cast<std::size_t>(index) * k_; }
   int n_rows() const { return n_rows_; }
@@ -81,17 +82,17 @@ class Activations {
   // Elements that share a scale in one of the forms.
   int unit() const { return forms_.blocks ? kernels::kBlock : kernels::kGroup; }
   // Converts one finished row to the other forms.
-  void finish_row(const KernelTable& table, int index);
+  void quantize_row(const KernelTable& table, int index);
   // Converts a part of it: n elements from `first` on, a multiple of unit(), up to another multiple
   // or to the end of the row. Several threads may share a row in this way.
-  void finish_part(const KernelTable& table, int index, int first, int n);
+  void quantize_part(const KernelTable& table, int index, int first, int n);
 
  private:
   friend class Matrix;
   int n_rows_ = 0;
   int k_ = 0;
   int slots_ = 0;  // kernels::row_slots(n_rows_)
-  InputForms forms_;
+  ActivationForms forms_;
   std::vector<float> x_;
   std::vector<std::int8_t> q_;  // this and the following: (groups, slots, ...), kernels/table.h
   std::vector<float> scales_;
@@ -115,7 +116,7 @@ class Matrix {
   // A matrix that is described but not packed; no product with it is possible. Copies of it in
   // memory, placed_at(), are packed tile by tile.
   static Matrix in_file(std::shared_ptr<const WeightReader> reader, const KernelTable& table);
-  bool is_in_file() const { return tiles_ == nullptr; }
+  bool is_in_file() const { return tiles_ == nullptr && reader_ != nullptr; }
   // These rows (outputs) of such a matrix, packed; reads nothing of the others.
   Matrix pack_rows(const Range& rows, int n_threads) const;
   // The same matrix in packed_bytes() of memory, aligned to a cache line, with no tile packed yet.
@@ -129,10 +130,16 @@ class Matrix {
   int k() const { return k_; }
   WeightKind kind() const { return kind_; }
   std::size_t packed_bytes() const { return n_bytes_; }
-  // Its tiles, of a matrix that is not in_file: of int8 and int4 the same for every kernel table.
-  std::span<const std::byte> packed() const { return {tiles_.get(), n_bytes_}; }
+  // Its tiles, unless it is in_file; for int8 and int4 they are the same for every kernel table.
+  // Empty once released.
+  std::span<const std::byte> packed() const {
+    return {tiles_.get(), tiles_ == nullptr ? std::size_t{0} : n_bytes_};
+  }
+  // Frees the memory of its tiles, for a matrix that only a device uses from then on: no product
+  // with it is possible on the host.
+  void release() { tiles_ = nullptr; }
   // The forms of its inputs that a product with it reads.
-  InputForms reads() const { return InputForms::of(kind_, *table_); }
+  ActivationForms reads() const { return ActivationForms::of(kind_, *table_); }
 
   // y (x.n_rows(), n_columns()), rows y_stride apart, = x W^T. Tiles are divided among the team; a
   // thread that has finished its part takes tiles of others. The rows of x must be finished (a
@@ -144,18 +151,19 @@ class Matrix {
                      std::size_t y_stride) const;
   // The number of groups of tiles, and the least that a thread takes at once.
   std::int64_t n_groups() const;
-  std::int64_t least_groups() const;
+  std::int64_t min_groups() const;
 
   // Announces that the team's next product is with this matrix: threads that wait at a barrier may
   // prefetch its weights.
-  void comes_next(const Team& team) const;
+  void set_prefetch(const Team& team) const;
 
  private:
   // Describes only; throws Error on a shape that cannot be packed.
   Matrix(const WeightReader& reader, const KernelTable& table);
   void pack_tiles(const WeightReader& reader, const Range& tiles, WeightRows& rows) const;
   std::int64_t tile_bytes() const { return static_cast<std::int64_t>(n_bytes_) / n_tiles(); }
-  // How work is divided (Team::deal): n groups of n_tiles tiles, at least `least` at once.
+  // How work is divided (Team::parallel_for_dynamic): n groups of n_tiles tiles, at least `least`
+  // at once.
   struct Parts {
     std::int64_t n;
     std::int64_t n_tiles;
@@ -191,15 +199,17 @@ void multiply_each(const Team& team, std::size_t n, const ProductOf& product) {
   if (n == 0) return;
   const Matrix& first = *product(0).matrix;
   const std::int64_t n_groups = first.n_groups();
-  team.deal(static_cast<std::int64_t>(n) * n_groups, first.least_groups(), [&](const Range& part) {
-    for (std::int64_t at = part.begin; at < part.end;) {
-      const std::int64_t begin = at / n_groups * n_groups;
-      const std::int64_t end = std::min(part.end, begin + n_groups);
-      const PartialProduct its = product(static_cast<std::size_t>(at / n_groups));
-      its.matrix->multiply_part(*its.x, its.rows, {at - begin, end - begin}, its.y, its.y_stride);
-      at = end;
-    }
-  });
+  team.parallel_for_dynamic(
+      static_cast<std::int64_t>(n) * n_groups, first.min_groups(), [&](const Range& part) {
+        for (std::int64_t at = part.begin; at < part.end;) {
+          const std::int64_t begin = at / n_groups * n_groups;
+          const std::int64_t end = std::min(part.end, begin + n_groups);
+          const PartialProduct its = product(static_cast<std::size_t>(at / n_groups));
+          its.matrix->multiply_part(*its.x, its.rows, {at - begin, end - begin}, its.y,
+                                    its.y_stride);
+          at = end;
+        }
+      });
 }
 
 }  // namespace outrider

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/matrix.h"
 
 #include <gtest/gtest.h>
@@ -13,16 +14,16 @@
 #include "base/float16.h"
 #include "kernels/dispatch.h"
 #include "outrider/error.h"
-#include "tests/support/float_weight_reader.h"
 #include "tests/support/kernel_tables.h"
+#include "tests/support/models/float_weight_reader.h"
 #include "tests/support/near.h"
 
 namespace outrider {
 namespace {
 
-using test_support::FloatWeightReader;
-using test_support::near;
-using test_support::product_tolerance;
+using test::FloatWeightReader;
+using test::near;
+using test::product_tolerance;
 
 constexpr WeightKind kKinds[] = {WeightKind::f32, WeightKind::bf16, WeightKind::int8,
                                  WeightKind::int4};
@@ -40,14 +41,14 @@ bool is_quantized(WeightKind kind) { return kind == WeightKind::int8 || kind == 
 std::vector<float> multiply(const Matrix& matrix, const KernelTable& table,
                             const std::vector<float>& x, int n_rows, int n_threads) {
   Activations inputs;
-  inputs.resize(n_rows, matrix.k(), InputForms::of(matrix.kind(), table));
+  inputs.resize(n_rows, matrix.k(), ActivationForms::of(matrix.kind(), table));
   std::vector<float> y(static_cast<std::size_t>(n_rows) * matrix.n_columns(), -1.0F);
   run_team(n_threads, [&](const Team& team) {
     const Range rows = team.share(n_rows);
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
       std::memcpy(inputs.row(static_cast<int>(row)), x.data() + row * matrix.k(),
                   static_cast<std::size_t>(matrix.k()) * sizeof(float));
-      inputs.finish_row(table, static_cast<int>(row));
+      inputs.quantize_row(table, static_cast<int>(row));
     }
     team.barrier();
     matrix.multiply(team, inputs, y.data(), static_cast<std::size_t>(matrix.n_columns()));
@@ -55,7 +56,7 @@ std::vector<float> multiply(const Matrix& matrix, const KernelTable& table,
   return y;
 }
 
-// The weight that the rows stand for, in double.
+// The weight that the rows represent, in double.
 double weight_at(const WeightRows& rows, WeightKind kind, std::int64_t row, int i, int k) {
   const auto at = static_cast<std::size_t>(row * k + i);
   const auto group = static_cast<std::size_t>(row * kernels::groups_of(k) + i / kernels::kGroup);
@@ -75,9 +76,9 @@ double weight_at(const WeightRows& rows, WeightKind kind, std::int64_t row, int 
   return NAN;
 }
 
-// Product of the whole way (quantising inputs and weights included) against the double product of
-// the unrounded inputs with the stored weights, within what rounding x to int8 may do: half a step,
-// largest / 254, per element.
+// Compares the whole computation (quantising inputs and weights included) with the double product
+// of the unrounded inputs and the stored weights. The tolerance is that of rounding x to int8: half
+// a step, largest / 254, per element.
 TEST(Matrix, MultipliesWithinRounding) {
   constexpr int kRows = 5;
   constexpr int kColumns = 37;
@@ -102,7 +103,7 @@ TEST(Matrix, MultipliesWithinRounding) {
           const float* inputs = x.data() + row * kDepth;
           expected += weight * inputs[i];
           magnitudes += std::fabs(weight * inputs[i]);
-          if (InputForms::of(kind, table).rounded) {
+          if (ActivationForms::of(kind, table).rounded) {
             input_rounding += std::fabs(weight * inputs[i]) * 0x1p-9;
           }
           if (is_quantized(kind)) {
@@ -114,8 +115,8 @@ TEST(Matrix, MultipliesWithinRounding) {
             input_rounding += std::fabs(weight) * largest / 254 * (1 + 1e-5);
           }
         }
-        // int4 sums terms with its minimum of either sign: their magnitudes are bounded by the
-        // weight's range, 16 steps, which a factor of 32 covers with room.
+        // int4 sums terms with a minimum of either sign. Their magnitudes are bounded by the
+        // weight's range of 16 steps; a factor of 32 covers that.
         const double tolerance = product_tolerance(kDepth + 3, 32 * magnitudes) + input_rounding;
         EXPECT_TRUE(near(y[static_cast<std::size_t>(row * kColumns + column)], expected, tolerance))
             << "kind " << static_cast<int>(kind) << " row " << row << " column " << column;
@@ -148,14 +149,14 @@ TEST(Matrix, GivesTheSameBitsForAnyNumberOfThreadsAndRows) {
   }
 }
 
-// Products that begin at any row, each with a matrix of its own, have the bits of whole ones.
+// Products that begin at any row, each with its own matrix, have the bits of whole ones.
 TEST(Matrix, MultipliesPartsOfTheRowsByMatricesOfTheirOwn) {
   constexpr int kColumns = 150;  // ten tiles, the last one ragged: three groups
   constexpr int kDepth = 75;
   constexpr Range kRanges[] = {{0, 1}, {1, 8}, {8, 9}, {9, 26}, {26, 59}, {59, 60}};
   constexpr int kRows = 60;
   const std::vector<float> x = random_floats(std::size_t{kRows} * kDepth, 31);
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     for (const WeightKind kind : kKinds) {
       SCOPED_TRACE(name + " " + kernels::name_of(kind));
       std::vector<Matrix> matrices;
@@ -168,10 +169,11 @@ TEST(Matrix, MultipliesPartsOfTheRowsByMatricesOfTheirOwn) {
       }
       for (const int n_threads : {1, 2}) {
         Activations inputs;
-        inputs.resize(kRows, kDepth, InputForms::of(kind, *table), Activations::Reads::any_rows);
+        inputs.resize(kRows, kDepth, ActivationForms::of(kind, *table),
+                      Activations::Reads::any_rows);
         for (int row = 0; row < kRows; ++row) {
           std::copy_n(x.data() + row * kDepth, kDepth, inputs.row(row));
-          inputs.finish_row(*table, row);
+          inputs.quantize_row(*table, row);
         }
         std::vector<float> y(std::size_t{kRows} * kColumns, -1.0F);
         run_team(n_threads, [&](const Team& team) {
@@ -195,7 +197,7 @@ TEST(Matrix, MultipliesPartsOfTheRowsByMatricesOfTheirOwn) {
   }
 }
 
-TEST(Matrix, PacksBigOnesToo) {  // the huge-page branch: more than 8 MB
+TEST(Matrix, PacksBigOnesToo) {  // the code path with huge pages: more than 8 MB
   constexpr int kDepth = 1024;
   constexpr int kColumns = 2100;
   const std::vector<float> w = random_floats(std::size_t{kColumns} * kDepth, 5);
@@ -276,7 +278,7 @@ TEST(QuantizeWeights, RoundsEachGroupAsDocumented) {
   EXPECT_EQ(rows.scales[1], to_f16(0.1F).bits);
   EXPECT_EQ(rows.int4[32], 15);
   EXPECT_EQ(rows.int4[33], 0);
-  EXPECT_EQ(rows.int4[34], 8);  // 7.5 up to a rounding of the scale: f16(0.1) is below 0.1
+  EXPECT_EQ(rows.int4[34], 8);  // 7.5 except for the rounding of the scale: f16(0.1) is below 0.1
 }
 
 TEST(QuantizeWeights, ZeroScaleGivesZeros) {
@@ -296,19 +298,19 @@ TEST(Activations, PartsOfARowMakeTheWhole) {
   constexpr int kRows = 3;
   constexpr int kColumns = 20;
   constexpr int kDepth = 172;                       // its last group is shorter
-  constexpr int kBorders[] = {0, 32, 128, kDepth};  // of parts
+  constexpr int kBorders[] = {0, 32, 128, kDepth};  // first columns of the parts
   const std::vector<float> w = random_floats(std::size_t{kColumns} * kDepth, 1);
   const std::vector<float> x = random_floats(std::size_t{kRows} * kDepth, 2);
   const KernelTable& table = kernels::best_table();
   for (const WeightKind kind : kKinds) {
     const Matrix matrix = Matrix::pack(FloatWeightReader(w, kDepth, kind), table, 1);
     Activations inputs;
-    inputs.resize(kRows, kDepth, InputForms::of(kind, table));
+    inputs.resize(kRows, kDepth, ActivationForms::of(kind, table));
     for (int row = 0; row < kRows; ++row) {
       std::copy_n(x.data() + row * kDepth, kDepth, inputs.row(row));
       for (int part = 2; part >= 0; --part) {
         const int first = kBorders[part];
-        inputs.finish_part(table, row, first, kBorders[part + 1] - first);
+        inputs.quantize_part(table, row, first, kBorders[part + 1] - first);
       }
     }
     std::vector<float> y(std::size_t{kRows} * kColumns, -1.0F);
@@ -317,7 +319,7 @@ TEST(Activations, PartsOfARowMakeTheWhole) {
   }
 }
 
-// Activations hold rows of different depths one after the other without stale quantised tails.
+// Activations may hold rows of different depths in turn, without stale quantised tails.
 TEST(Activations, CanBeReusedForOtherShapes) {
   const KernelTable& table = kernels::best_table();
   const std::vector<float> w = random_floats(16 * 33, 7);
@@ -327,7 +329,7 @@ TEST(Activations, CanBeReusedForOtherShapes) {
     inputs.resize(2, 33, {.quantized = true});
     for (int row = 0; row < 2; ++row) {
       std::memcpy(inputs.row(row), x.data() + row * 33, 33 * sizeof(float));
-      inputs.finish_row(table, row);
+      inputs.quantize_row(table, row);
     }
     std::vector<float> y(2 * 16);
     run_team(1, [&](const Team& team) { matrix.multiply(team, inputs, y.data(), 16); });
@@ -338,7 +340,7 @@ TEST(Activations, CanBeReusedForOtherShapes) {
   used.resize(3, 64, {.quantized = true});
   for (int row = 0; row < 3; ++row) {
     std::fill_n(used.row(row), 64, 100.0F);
-    used.finish_row(table, row);
+    used.quantize_row(table, row);
   }
   EXPECT_EQ(product(used), product(fresh));
 }

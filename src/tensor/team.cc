@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/team.h"
 
 #include <omp.h>
@@ -15,14 +16,14 @@
 namespace outrider {
 namespace {
 
-// The default float environment for as long as it lives, what was there before afterwards.
+// Sets the default float environment during its lifetime and restores the previous one.
 class DefaultFloats {
  public:
   DefaultFloats(const DefaultFloats&) = delete;
   DefaultFloats& operator=(const DefaultFloats&) = delete;
 #if defined(__x86_64__)
-  // 0x1f80: all exceptions masked, round to nearest, neither flush to zero nor subnormals read as
-  // zero: what a process starts with, but libraries built with fast-math change it.
+  // 0x1f80: all exceptions masked, round to nearest, no flushing of subnormals. This is a process's
+  // default, but libraries built with fast-math change it.
   DefaultFloats() : before_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
   ~DefaultFloats() { _mm_setcsr(before_); }
 
@@ -46,8 +47,8 @@ class DefaultFloats {
 #endif
 };
 
-// None where threads share processors, since who looks on keeps out whoever is waited for, and none
-// where the user wants it so, as OpenMP reads it.
+// No polling if threads share processors, since a polling thread would keep out the one that it
+// waits for; and none if the user asks for that, by OpenMP's variable.
 std::chrono::nanoseconds patience_of(int n_threads) {
   static const int n_processors = omp_get_num_procs();
   static const bool is_passive = [] {
@@ -60,47 +61,47 @@ std::chrono::nanoseconds patience_of(int n_threads) {
 
 }  // namespace
 
-Range Deals::next(std::int64_t deal, std::int64_t n_taken, std::int64_t n, std::int64_t least,
-                  int n_threads) {
-  std::atomic<std::int64_t>& dealt = slots_[static_cast<std::size_t>(deal) % slots_.size()].dealt;
-  std::int64_t seen = dealt.load(std::memory_order_relaxed);
+Range WorkCounters::next(std::int64_t loop, std::int64_t n_taken, std::int64_t n,
+                         std::int64_t least, int n_threads) {
+  std::atomic<std::int64_t>& taken = slots_[static_cast<std::size_t>(loop) % slots_.size()].taken;
+  std::int64_t seen = taken.load(std::memory_order_relaxed);
   while (true) {
-    const std::int64_t whose = seen >> kDealtBits;
-    if (whose > deal) return {};
-    const std::int64_t begin = whose == deal ? seen - (deal << kDealtBits) : n_taken;
+    const std::int64_t whose = seen >> kTakenBits;
+    if (whose > loop) return {};
+    const std::int64_t begin = whose == loop ? seen - (loop << kTakenBits) : n_taken;
     if (begin >= n) return {};
     const std::int64_t part = std::max(least, (n - begin) / (2 * n_threads));
     const std::int64_t end = std::min(n, begin + part);
-    if (dealt.compare_exchange_weak(seen, (deal << kDealtBits) + end, std::memory_order_relaxed)) {
+    if (taken.compare_exchange_weak(seen, (loop << kTakenBits) + end, std::memory_order_relaxed)) {
       return {begin, end};
     }
   }
 }
 
-bool Team::call_ahead() const {
-  constexpr int kLines = 4;  // between two looks whether all have come
+bool Team::prefetch_some() const {
+  constexpr int kLines = 4;  // between two checks whether all have arrived
   constexpr std::size_t kLineBytes = 64;
   for (int line = 0; line < kLines; ++line) {
     if (ahead_ >= ahead_end_) return false;
-    __builtin_prefetch(ahead_, 0, 2);  // into the second cache: kernels/products.h says why
+    __builtin_prefetch(ahead_, 0, 2);  // into L2: kernels/products.h says why
     ahead_ += kLineBytes;
   }
   return true;
 }
 
 void run_team(int n_threads, const std::function<void(const Team&)>& body) {
-  TeamRoom room{.deals = {}, .barrier = Barrier(patience_of(n_threads))};
-  // GCC's OpenMP allocates a team of one for every such region, and keeps larger ones.
+  TeamShared shared{.counters = {}, .barrier = Barrier(patience_of(n_threads))};
+  // GCC's OpenMP allocates a new team of one for every such region, and keeps larger ones.
   if (n_threads == 1) {
     const DefaultFloats floats;
-    body(Team(0, 1, &room));
+    body(Team(0, 1, &shared));
     return;
   }
 #pragma omp parallel num_threads(n_threads)
   {
     const DefaultFloats floats;
-    // Asked, not assumed: OpenMP may give fewer threads than it is asked for.
-    body(Team(omp_get_thread_num(), omp_get_num_threads(), &room));
+    // Queried, since OpenMP may provide fewer threads than requested.
+    body(Team(omp_get_thread_num(), omp_get_num_threads(), &shared));
   }
 }
 

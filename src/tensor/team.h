@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The threads of one pass. A pass is written once, as a function that every thread of the team runs
 // (single program, multiple data). Each op does this thread's share; the author places barriers
 // between an op and the ops that read what all threads wrote.
@@ -21,33 +22,33 @@ struct Range {
 };
 
 // Progress counters of the last few dynamically divided loops of a team.
-class Deals {
+class WorkCounters {
  public:
-  // The next part of [n_taken, n) in the team's loop number `deal` (all threads count alike): half
+  // The next part of [n_taken, n) in the team's loop number `loop` (all threads count alike): half
   // of an even share of what is left, but at least `least`. Empty once nothing is left.
-  Range next(std::int64_t deal, std::int64_t n_taken, std::int64_t n, std::int64_t least,
+  Range next(std::int64_t loop, std::int64_t n_taken, std::int64_t n, std::int64_t least,
              int n_threads);
 
  private:
   // A loop's number and, in the low bits, how much of it is taken. A thread leaves a loop only when
   // all of it is taken, so a slot reused by a later loop means that nothing is left.
-  static constexpr int kDealtBits = 32;
+  static constexpr int kTakenBits = 32;
   struct alignas(64) Slot {
-    std::atomic<std::int64_t> dealt{0};
+    std::atomic<std::int64_t> taken{0};
   };
   std::array<Slot, 8> slots_;
 };
 
 // State shared by the threads of a team.
-struct TeamRoom {
-  Deals deals;
+struct TeamShared {
+  WorkCounters counters;
   Barrier barrier;
 };
 
 // One thread's view of its team. Valid only inside run_team.
 class Team {
  public:
-  Team(int index, int size, TeamRoom* room) : index_(index), size_(size), room_(room) {}
+  Team(int index, int size, TeamShared* shared) : index_(index), size_(size), shared_(shared) {}
   int index() const { return index_; }
   int size() const { return size_; }
 
@@ -60,14 +61,14 @@ class Team {
   // work(part) for each part of this thread. All threads must call it, in the same order as other
   // such loops.
   template <typename Work>
-  void deal(std::int64_t n, std::int64_t least, const Work& work) const {
-    ++n_deals_;
+  void parallel_for_dynamic(std::int64_t n, std::int64_t least, const Work& work) const {
+    ++n_loops_;
     Range part = first_part(n, least);
     if (part.begin < part.end) work(part);
     if (size_ == 1) return;
     const std::int64_t n_taken = std::min(n, size_ * first_size(n, least));
     while (true) {
-      part = room_->deals.next(n_deals_, n_taken, n, least, size_);
+      part = shared_->counters.next(n_loops_, n_taken, n, least, size_);
       if (part.begin >= part.end) return;
       work(part);
     }
@@ -80,15 +81,15 @@ class Team {
   }
 
   // Waits for all threads; what they wrote before is visible after. All threads must call it. A
-  // waiting thread prefetches what it will read next (reads_next).
+  // waiting thread prefetches what it will read next (set_prefetch).
   void barrier() const {
-    if (size_ > 1) room_->barrier.wait(size_, [this] { return call_ahead(); });
+    if (size_ > 1) shared_->barrier.wait(size_, [this] { return prefetch_some(); });
   }
 
   // Announces n_bytes at `from`, constant data that this thread reads from memory after one of the
   // next barriers. Otherwise memory would be idle while threads do the little work between two
   // products.
-  void reads_next(const std::byte* from, std::size_t n_bytes) const {
+  void set_prefetch(const std::byte* from, std::size_t n_bytes) const {
     if (from + n_bytes == ahead_end_) return;  // announced before; its prefetch goes on
     ahead_ = from;
     ahead_end_ = from + n_bytes;
@@ -105,12 +106,12 @@ class Team {
   }
 
   // Prefetches some more lines of what this thread reads next. False: there are none.
-  bool call_ahead() const;
+  bool prefetch_some() const;
 
   int index_;
   int size_;
-  TeamRoom* room_;
-  mutable std::int64_t n_deals_ = 0;          // this thread's own count
+  TeamShared* shared_;
+  mutable std::int64_t n_loops_ = 0;          // this thread's own count
   mutable const std::byte* ahead_ = nullptr;  // announced and not prefetched yet
   mutable const std::byte* ahead_end_ = nullptr;
 };

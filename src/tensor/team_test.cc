@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tensor/team.h"
 
 #include <gtest/gtest.h>
@@ -33,22 +34,22 @@ TEST(Team, SharesCoverEverythingOnceAndEvenly) {
   }
 }
 
-// Every deal of many, without barriers between them, covers everything once, in parts no smaller
-// than asked or an even share but for the last, each thread's first part first.
-TEST(Team, DealsCoverEverythingOnce) {
-  constexpr int kDeals = 300;
+// Each of many loops, without barriers between them, covers everything once. Parts are no smaller
+// than asked or an even share, except the last; each thread's first part comes first.
+TEST(Team, DynamicLoopsCoverEverythingOnce) {
+  constexpr int kLoops = 300;
   for (const int size : {1, 2, 3, 7}) {
     for (const std::int64_t n : {0, 1, 5, 100}) {
       for (const std::int64_t least : {1, 3, 200}) {
-        std::vector<std::vector<std::atomic<int>>> seen(kDeals);
-        for (auto& deal : seen) deal = std::vector<std::atomic<int>>(static_cast<std::size_t>(n));
+        std::vector<std::vector<std::atomic<int>>> seen(kLoops);
+        for (auto& loop : seen) loop = std::vector<std::atomic<int>>(static_cast<std::size_t>(n));
         std::atomic<int> too_small = 0;
         std::atomic<int> others_first = 0;
         run_team(size, [&](const Team& team) {
           const Range first = team.first_part(n, least);
           for (auto& cells : seen) {
             bool begun = first.begin == first.end;
-            team.deal(n, least, [&](const Range& part) {
+            team.parallel_for_dynamic(n, least, [&](const Range& part) {
               if (!begun && (part.begin != first.begin || part.end != first.end)) ++others_first;
               begun = true;
               const std::int64_t fewest = std::min(least, (n + size - 1) / size);
@@ -70,8 +71,8 @@ TEST(Team, DealsCoverEverythingOnce) {
   }
 }
 
-// First parts are three quarters of even shares where these are larger than the least part, and
-// never more than an even share: whoever is slow keeps nobody waiting with more than that.
+// First parts are three quarters of even shares, if these exceed the least part, and never more
+// than an even share: a slow thread delays the others by no more than that.
 TEST(Team, FirstPartsAreThreeQuartersOfEvenShares) {
   const auto first_part = [](int index, std::int64_t n, std::int64_t least) {
     const Range part = Team(index, 4, nullptr).first_part(n, least);
@@ -85,8 +86,8 @@ TEST(Team, FirstPartsAreThreeQuartersOfEvenShares) {
   EXPECT_EQ(first_part(3, 2, 15), std::pair(2L, 2L));
 }
 
-// Each thread reads, after the barrier, what its neighbour wrote before it, many times over.
-// before(team, round): what else it does before the barrier.
+// After the barrier each thread reads what its neighbour wrote before it, many times. before(team,
+// round): what else it does before the barrier.
 template <class Before>
 void expect_barriers_to_publish_writes(const Before& before) {
   constexpr int kRounds = 200;
@@ -110,12 +111,12 @@ TEST(Team, BarrierPublishesWrites) {
   expect_barriers_to_publish_writes([](const Team&, int) {});
 }
 
-// Calling for what is read next, some of it at each barrier, or more than once, changes nothing.
+// Prefetching some of what is read next at each barrier, or more than once, changes nothing.
 TEST(Team, BarrierPublishesWritesWhileThereIsSomethingToCallFor) {
   const std::vector<std::byte> weights(100'000);
   expect_barriers_to_publish_writes([&](const Team& team, int round) {
-    team.reads_next(weights.data() + 64 * (round / 3),
-                    1000U * static_cast<std::size_t>(team.index()));
+    team.set_prefetch(weights.data() + 64 * (round / 3),
+                      1000U * static_cast<std::size_t>(team.index()));
   });
 }
 
@@ -144,7 +145,7 @@ TEST(Team, EveryThreadHasTheDefaultFloatEnvironment) {
   const unsigned after = _mm_getcsr();
   _mm_setcsr(before);
   EXPECT_EQ(seen, std::vector<unsigned>(4, 0x1f80));
-  // But for the sticky exception flags: the runtime computes with floats when it starts.
+  // Except for the sticky exception flags: the runtime computes with floats when it starts.
   EXPECT_EQ(after & ~0x3fU, kFlushAndRoundUp);
 }
 #elif defined(__aarch64__)

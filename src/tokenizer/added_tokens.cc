@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/added_tokens.h"
 
 #include <algorithm>
 #include <deque>
 #include <numeric>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {
 
-// A text is searched in parts of this size (or the longest token's), each read on for the length of
-// the longest token: what is found in one part stays in the nearest cache.
+// A text is searched in parts of this size (or of the longest token's), each extended by the
+// longest token's length, so that matches of a part stay in L1.
 constexpr std::size_t kPart_bytes = 16384;
 
 bool ends_with_word(std::string_view text) {
@@ -50,8 +51,8 @@ std::int32_t AddedTokens::find_longer(std::int32_t node, char byte, std::uint64_
 }
 
 void AddedTokens::finish() {
-  // Tokens in the order of their reversed spellings: those of a node and all below it stand
-  // together. Of equal ones the first comes first.
+  // Tokens ordered by their reversed spellings: those of a node and of all nodes below it are
+  // contiguous. Among equals the first comes first.
   std::vector<std::int32_t> order(contents_.size());
   std::iota(order.begin(), order.end(), 0);
   const auto content = [&](std::int32_t token) -> const std::string& {
@@ -61,7 +62,7 @@ void AddedTokens::finish() {
     return std::lexicographical_compare(content(a).rbegin(), content(a).rend(), content(b).rbegin(),
                                         content(b).rend());
   });
-  struct Branch {  // of `order`, and how deep its node is
+  struct Branch {  // a range of `order`, and its node's depth
     std::size_t begin, end, depth;
   };
   std::deque<Branch> branches = {{0, order.size(), 0}};
@@ -84,7 +85,7 @@ void AddedTokens::finish() {
       branches.push_back({branch.begin, end, branch.depth + 1});
       branch.begin = end;
       const auto child = static_cast<std::int32_t>(bytes_.size());
-      // What is less deep than this node has its children already.
+      // Nodes with less depth have their children already.
       const std::int32_t shorter = at == 0 ? 0 : find_longer(nodes_[at].shorter, byte, nullptr);
       if (at == 0) roots_[static_cast<unsigned char>(byte)] = child;
       bytes_.push_back(byte);
@@ -100,7 +101,7 @@ void AddedTokens::find_starts(std::string_view text, std::size_t begin, std::siz
   scratch.n_steps += end - begin;
   std::int32_t node = 0;
   for (std::size_t at = end; at > begin;) {
-    // Most bytes of most texts end no token.
+    // In most texts, most bytes end no token.
     while (node == 0) {
       if (at == begin) return;
       node = roots_[static_cast<unsigned char>(text[--at])];
@@ -118,7 +119,7 @@ void AddedTokens::find_starts(std::string_view text, std::size_t begin, std::siz
 void AddedTokens::find_starts_outside(std::string_view text, TextRange part,
                                       std::span<const TextRange> literal, Scratch& scratch) const {
   while (part.begin < part.end) {
-    // The last range with a byte in the part.
+    // The last range with a byte in this part.
     while (!literal.empty() &&
            (literal.back().begin >= part.end ||
             (literal.back().begin == literal.back().end && literal.back().begin >= part.begin))) {
@@ -166,11 +167,11 @@ void AddedTokens::split(std::string_view text, std::span<const TextRange> litera
     for (; !scratch.starts.empty(); scratch.starts.pop_back()) {
       const auto [begin, longest] = scratch.starts.back();
       if (begin >= part_end) break;
-      if (begin < at) continue;  // within the token before
+      if (begin < at) continue;  // begins within the previous token
       const Token& token = tokens_[static_cast<std::size_t>(longest)];
       const TextRange spelling{begin, begin + token.n_bytes};
       at = spelling.end;
-      if (begin < done) continue;  // in white space that the token before took along
+      if (begin < done) continue;  // begins in white space that the previous token has taken
       if (token.single_word &&
           (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(spelling.end)))) {
         continue;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokens that are found in the raw or normalised text before it is cut and merged: special tokens
 // such as "<s>", and tokens added to a vocabulary later. Found from left to right, the longest at
 // each place. (llama.cpp searches the longest token anywhere first. The two differ only if one

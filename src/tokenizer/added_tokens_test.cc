@@ -1,4 +1,5 @@
-// The search for added tokens against its definition, place by place, and how much work it is.
+// SPDX-License-Identifier: Apache-2.0
+// Compares the search for added tokens with its definition at every position, and counts its work.
 #include "tokenizer/added_tokens.h"
 
 #include <gtest/gtest.h>
@@ -7,12 +8,12 @@
 #include <random>
 
 #include "tokenizer/test_tokenizers.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {
 
-using test_tokenizers::Json;
+using test::Json;
 using Spans = std::vector<AddedTokens::Span>;
 
 std::string show(const Spans& spans) {
@@ -28,7 +29,7 @@ std::string show(const Spans& spans) {
   return shown;
 }
 
-// From left to right, at each place the longest token, the first of equal ones.
+// From left to right, takes at each position the longest token, and the first of equal ones.
 Spans split_by_definition(const std::vector<AddedToken>& tokens, std::string_view text,
                           const std::vector<TextRange>& literal) {
   const auto is_literal = [&](std::size_t begin, std::size_t end) {
@@ -89,7 +90,7 @@ AddedTokens finished(const std::vector<AddedToken>& tokens) {
   return added;
 }
 
-// Of few different characters, one of them a blank and one of two bytes.
+// Few different characters, including a blank and one of two bytes.
 std::string random_text(std::mt19937& random, std::size_t n) {
   constexpr std::string_view kCharacters[] = {"a", "b", "c", " ", "\u00e9"};
   std::string text;
@@ -127,7 +128,7 @@ TEST(AddedTokens, FindsWhatTheDefinitionFinds) {
   EXPECT_GT(n_tokens, 5000u);
 }
 
-// A long text is searched by parts; tokens and literal ranges stand over their ends.
+// A long text is searched in parts; tokens and literal ranges cross their boundaries.
 TEST(AddedTokens, FindsTokensOverTheEndsOfParts) {
   std::mt19937 random(2);
   AddedTokens::Scratch scratch;
@@ -152,11 +153,12 @@ TEST(AddedTokens, FindsTokensOverTheEndsOfParts) {
   }
 }
 
-// Bytes read and steps back: each byte is read at most twice, and there is at most one step back
-// for each.
+// Bytes read and backward steps: each byte is read at most twice, with at most one backward step
+// each.
 TEST(AddedTokens, WorkIsLinearInTheText) {
   constexpr std::size_t kBytes = 1000000;
-  std::vector<AddedToken> towers;  // "ab", "aab", ...: every place of "aaa..." begins all of them
+  // "ab", "aab", ...: at every position of "aaa..." all of them begin.
+  std::vector<AddedToken> towers;
   for (int i = 1; i <= 1000; ++i) {
     towers.push_back({.id = i, .content = std::string(static_cast<std::size_t>(i), 'a') + "b"});
   }
@@ -181,11 +183,10 @@ TEST(AddedTokens, WorkIsLinearInTheText) {
   }
 }
 
-// Sixty thousand added tokens of either kind, and a text of all of them: each is found.
+// Sixty thousand added tokens of either kind, and a text with all of them: each is found.
 TEST(AddedTokens, SixtyThousand) {
   constexpr int kTokens = 60000;
-  Json document =
-      test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array());
+  Json document = test::byte_level_document(test::byte_vocabulary(), Json::array());
   document["normalizer"] = {{"type", "Lowercase"}};
   std::string text;
   std::vector<TokenId> expected;
@@ -199,10 +200,10 @@ TEST(AddedTokens, SixtyThousand) {
     expected.push_back(' ');
     expected.push_back(256 + i);
   }
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   EXPECT_TRUE(tokenizer->encode(text, false) == expected);
   EXPECT_TRUE(tokenizer->added_tokens_in(text) == places);
-  // With every other one literal, there are its bytes.
+  // If every other one is literal, its bytes appear instead.
   std::vector<TextRange> literal;
   std::vector<TokenId> ids;
   for (std::size_t i = 0; i < places.size(); ++i) {

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/decoder.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "tokenizer/byte_level.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/byte_level.h"
+#include "tokenizer/texts/normalizer.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {
@@ -21,7 +22,7 @@ class Collect : public DecoderStage {
   std::string* out_;
 };
 
-// A step that needs whole tokens: over fused input it waits for the end.
+// A step that needs whole tokens: for fused input it waits for the end.
 class WholeTokenStage : public DecoderStage {
  public:
   WholeTokenStage(DecoderStage* next, bool fused) : next_(next), fused_(fused) {}
@@ -49,9 +50,9 @@ class WholeTokenStage : public DecoderStage {
   std::string held_;
 };
 
-// Of one token, or of a text where a step before has joined its tokens: replacements that make more
-// of it double it again and again.
-constexpr std::size_t kMostPiece_bytes = std::size_t{1} << 25;
+// Limit for one token, or for a text whose tokens an earlier step has joined: replacements that
+// lengthen it double it again and again.
+constexpr std::size_t kMaxPiece_bytes = std::size_t{1} << 25;
 
 class Replace : public WholeTokenStage {
  public:
@@ -59,7 +60,7 @@ class Replace : public WholeTokenStage {
       : WholeTokenStage(next, fused), step_(step) {}
   void token(std::string_view text) override {
     text_ = text;
-    replace_all(text_, step_.pattern, step_.content, kMostPiece_bytes, scratch_);
+    replace_all(text_, step_.pattern, step_.content, kMaxPiece_bytes, scratch_);
     next()->push(text_);
   }
 
@@ -138,7 +139,7 @@ class Strip : public DecoderStage {
       next_->push(text);
       return;
     }
-    // Hold back as many copies at the end as may have to go.
+    // Holds back as many copies at the end as may have to be removed.
     held_.append(text);
     std::size_t keep = 0;
     while (keep < static_cast<std::size_t>(step_.right) * content.size() &&
@@ -155,7 +156,7 @@ class Strip : public DecoderStage {
   bool fused_;
   DecodeStrip step_;
   int left_;
-  std::string held_;  // only copies of content
+  std::string held_;  // consists of copies of content
 };
 
 class Metaspace : public DecoderStage {
@@ -185,7 +186,7 @@ class Metaspace : public DecoderStage {
   std::string text_;
 };
 
-// Bytes to well-formed text, holding back an unfinished character.
+// Converts bytes to well-formed text, holding back an unfinished character.
 class Repair : public DecoderStage {
  public:
   explicit Repair(DecoderStage* next) : next_(next) {}
@@ -215,7 +216,7 @@ class Repair : public DecoderStage {
   std::string text_;
 };
 
-struct OwnRepair {  // a base, so that it is there before the stage that ends in it
+struct OwnRepair {  // a base, so that it is constructed before the stage that ends in it
   Repair repair;
 };
 
@@ -267,7 +268,8 @@ class SentencePieceStage : public WholeTokenStage {
     marks_ = FirstMark::kStays;
     next()->push(text);
   }
-  // Characters of the run of bytes; what may become one is held back until the run has ended.
+  // Passes on characters of the run of bytes. Bytes that may become a character are held back until
+  // the run ends.
   void pass_on(bool ended) {
     while (!run_.empty()) {
       const Utf8Scan scan = scan_utf8(run_);
@@ -280,7 +282,7 @@ class SentencePieceStage : public WholeTokenStage {
   }
 
   DecodeSentencePiece step_;
-  FirstMark marks_;  // what becomes of the next token's
+  FirstMark marks_;  // for the next token's mark
   std::string run_;
   std::string text_;
 };
@@ -298,7 +300,7 @@ class Suffix : public WholeTokenStage {
  private:
   void pass_on(std::string_view replacement) {
     if (!last_) return;
-    replace_all(*last_, suffix_, replacement, kMostPiece_bytes, scratch_);
+    replace_all(*last_, suffix_, replacement, kMaxPiece_bytes, scratch_);
     next()->push(*last_);
     last_.reset();
   }
@@ -324,7 +326,7 @@ class Join : public DecoderStage {
 
 struct MakeStage {
   DecoderStage* next;
-  bool fused;  // what comes in is stretches of one token
+  bool fused;  // input arrives as parts of one token
   using Made = std::unique_ptr<DecoderStage>;
   Made operator()(const DecodeReplace& s) { return std::make_unique<Replace>(next, fused, s); }
   Made operator()(const DecodeByteFallback&) { return std::make_unique<ByteFallback>(next, fused); }
@@ -384,8 +386,8 @@ std::string Decoder::bytes_of(std::string_view token) const {
   if (has_byte_tokens) {
     if (const std::optional<char> byte = byte_of_token(token)) return {*byte};
   }
-  // Between two letters, so that what is done to the ends of a text is done to them. Where a blank
-  // goes between all tokens, the one behind is the next token's.
+  // Between two letters, so that treatment of a text's ends applies to them only. If a blank goes
+  // between all tokens, the one after belongs to the next token.
   constexpr std::string_view kLetter = "x";
   DecoderRun run = start();
   for (const std::string_view part : {kLetter, token, kLetter}) run.push(part, bytes);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From token spellings back to text: a chain of steps, each of which receives one token at a time
 // and passes on text that is certain. decode() and streaming use the same code, so they cannot
 // differ. Decoder is immutable and thread-safe; a DecoderRun belongs to one thread.
@@ -10,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "tokenizer/pattern.h"
+#include "tokenizer/patterns/pattern.h"
 
 namespace outrider {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/pipeline_tokenizer.h"
 
 #include <algorithm>
@@ -5,9 +6,9 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/text_map.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/byte_level.h"
+#include "tokenizer/texts/text_map.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 
@@ -18,7 +19,7 @@ const std::string& Tokenizer::special_tokens() const {
 
 namespace {
 
-// Positions within a word are 32 bits, and normalising can make a text several times longer.
+// Positions within a word have 32 bits, and normalising can make a text several times longer.
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 28;
 
 std::string_view part_of(std::string_view text, const TextRange& range) {
@@ -132,7 +133,7 @@ std::vector<TokenId> PipelineTokenizer::encode_with_literals(
         continue;
       }
       const bool at_start = raw.range.begin == 0 && span.range.begin == 0;
-      // What rewriting has made of a literal range may spell an added token, too.
+      // The normalised form of a literal range may spell an added token, too.
       const bool without_added = !literal.empty();
       encode_words(part_of(normalized, span.range), at_start, without_added, scratch, ids);
     }

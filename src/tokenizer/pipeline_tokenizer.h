@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one implementation of Tokenizer, for all files: these parts in this order. Immutable,
 // thread-safe.
 //
@@ -14,11 +15,11 @@
 
 #include "outrider/tokenizer.h"
 #include "tokenizer/added_tokens.h"
-#include "tokenizer/bpe.h"
 #include "tokenizer/decoder.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/pre_tokenizer.h"
-#include "tokenizer/unigram.h"
+#include "tokenizer/merging/bpe.h"
+#include "tokenizer/merging/unigram.h"
+#include "tokenizer/patterns/pre_tokenizer.h"
+#include "tokenizer/texts/normalizer.h"
 #include "tokenizer/vocabulary.h"
 
 namespace outrider {

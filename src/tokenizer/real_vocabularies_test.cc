@@ -1,5 +1,6 @@
-// Real vocabularies and the ids their own tokenizers gave. Everything here needs the folder of
-// shared data and is skipped without it.
+// SPDX-License-Identifier: Apache-2.0
+// Real vocabularies and the ids of their own tokenizers. These tests need the folder of shared data
+// and are skipped without it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,16 +8,16 @@
 #include <map>
 #include <sstream>
 
-#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/formats/gguf_vocabulary.h"
 #include "tokenizer/test_tokenizers.h"
 
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
-using test_tokenizers::read_file;
-using test_tokenizers::shared_data;
+using test::Ids;
+using test::Json;
+using test::read_file;
+using test::shared_data;
 namespace fs = std::filesystem;
 
 #define OUTRIDER_NEED(path) \
@@ -27,8 +28,8 @@ struct Case {
   Ids ids;
 };
 
-// NAME.inp: texts with a separator of its own line between them. NAME.out: ids, a line for each
-// text; special tokens were not added.
+// NAME.inp: texts, with a separator line between them. NAME.out: ids, one line per text; special
+// tokens were not added.
 std::vector<Case> ggml_vocab_cases(const std::string& name) {
   const fs::path base = shared_data() / "tokenizers/ggml_vocab" / ("ggml-vocab-" + name + ".gguf");
   const std::string inputs = read_file(base.string() + ".inp");
@@ -55,8 +56,8 @@ void check_cases(const Tokenizer& tokenizer, const std::vector<Case>& cases) {
     SCOPED_TRACE(one.text);
     EXPECT_EQ(tokenizer.encode(one.text, false), one.ids);
     EXPECT_EQ(tokenizer.decode(one.ids), one.text);
-    EXPECT_EQ(test_tokenizers::stream(tokenizer, one.ids), one.text);
-    // Token by token the same, but for a blank that some put before a text.
+    EXPECT_EQ(test::stream(tokenizer, one.ids), one.text);
+    // Token by token the same, except for a blank that some prepend to a text.
     std::string bytes;
     for (const TokenId id : one.ids) bytes += tokenizer.bytes(id);
     if (std::any_of(one.ids.begin(), one.ids.end(),
@@ -67,7 +68,7 @@ void check_cases(const Tokenizer& tokenizer, const std::vector<Case>& cases) {
   }
 }
 
-class GgmlVocabulary : public testing::TestWithParam<const char*> {};
+class GgmlVocabulary : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GgmlVocabulary, EqualsTheGoldens) {
   const std::string name = GetParam();
@@ -77,10 +78,10 @@ TEST_P(GgmlVocabulary, EqualsTheGoldens) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Names, GgmlVocabulary,
-                         testing::Values("gpt-2", "deepseek-llm", "llama-spm", "phi-3"));
+                         ::testing::Values("gpt-2", "deepseek-llm", "llama-spm", "phi-3"));
 
-// A tokenizer.json from tiktoken ranks ("BASE64 RANK" a line). The merge that makes a token is the
-// pair that byte-pair encoding by the ranks below the token's own leaves of it.
+// A tokenizer.json from tiktoken ranks (a line "BASE64 RANK" each). The merge that makes a token is
+// the pair that byte-pair encoding, by the ranks below the token's own, leaves of it.
 Json document_from_ranks(const fs::path& file) {
   std::istringstream lines(read_file(file));
   std::vector<std::string> tokens;
@@ -88,7 +89,7 @@ Json document_from_ranks(const fs::path& file) {
   std::string encoded;
   for (std::size_t rank; lines >> encoded >> rank;) {
     EXPECT_EQ(rank, tokens.size());
-    tokens.push_back(test_tokenizers::from_base64(encoded));
+    tokens.push_back(test::from_base64(encoded));
     ranks.emplace(tokens.back(), rank);
   }
   Json vocab = Json::object();
@@ -118,10 +119,10 @@ Json document_from_ranks(const fs::path& file) {
       parts[best] += parts[best + 1];
       parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(best) + 1);
     }
-    // A token that no chain of merges leads to is left to ignore_merges.
+    // A token to which no chain of merges leads needs ignore_merges.
     if (parts.size() == 2) merges.push_back(Json::array({spell(parts[0]), spell(parts[1])}));
   }
-  return test_tokenizers::byte_level_document(vocab, merges);
+  return test::byte_level_document(vocab, merges);
 }
 
 Json split_and_byte_level(const std::string& pattern) {
@@ -130,10 +131,10 @@ Json split_and_byte_level(const std::string& pattern) {
                                           {"pattern", {{"Regex", pattern}}},
                                           {"behavior", "Isolated"},
                                           {"invert", false}},
-                                         test_tokenizers::byte_level_component(false)})}};
+                                         test::byte_level_component(false)})}};
 }
 
-// The patterns as these models' own files have them.
+// The patterns in these models' own files.
 constexpr const char* kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr const char* kQwen2 =
@@ -145,7 +146,7 @@ TEST(RankVocabulary, Llama3EqualsTheGoldens) {
   Json document = document_from_ranks(file);
   document["pre_tokenizer"] = split_and_byte_level(kLlama3);
   document["model"]["ignore_merges"] = true;
-  check_cases(*test_tokenizers::make(document), ggml_vocab_cases("llama-bpe"));
+  check_cases(*test::make_tokenizer(document), ggml_vocab_cases("llama-bpe"));
 }
 
 TEST(RankVocabulary, QwenEqualsTheGoldens) {
@@ -154,13 +155,13 @@ TEST(RankVocabulary, QwenEqualsTheGoldens) {
   Json document = document_from_ranks(file);
   document["pre_tokenizer"] = split_and_byte_level(kQwen2);
   document["normalizer"] = {{"type", "NFC"}};
-  const auto tokenizer = test_tokenizers::make(document);
+  const auto tokenizer = test::make_tokenizer(document);
   for (const Case& one : ggml_vocab_cases("qwen2")) {
     EXPECT_EQ(tokenizer->encode(one.text, false), one.ids) << one.text;
   }
 }
 
-// vocab.json and merges.txt, the files from before tokenizer.json.
+// vocab.json and merges.txt, the files used before tokenizer.json.
 Json gpt2_document() {
   const fs::path folder = shared_data() / "tokenizers/gpt2";
   std::istringstream lines(read_file(folder / "merges.txt"));
@@ -168,13 +169,12 @@ Json gpt2_document() {
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && !line.starts_with("#version")) merges.push_back(line);
   }
-  return test_tokenizers::byte_level_document(Json::parse(read_file(folder / "vocab.json")),
-                                              merges);
+  return test::byte_level_document(Json::parse(read_file(folder / "vocab.json")), merges);
 }
 
 TEST(RealVocabulary, Gpt2FilesEqualTheGoldens) {
   OUTRIDER_NEED(shared_data() / "tokenizers/gpt2");
-  const auto tokenizer = test_tokenizers::make(gpt2_document());
+  const auto tokenizer = test::make_tokenizer(gpt2_document());
   check_cases(*tokenizer, ggml_vocab_cases("gpt-2"));
   const Json golden =
       Json::parse(read_file(shared_data() / "tokenizers/goldens_text/gpt2_encoded_tokens.json"));
@@ -209,7 +209,8 @@ TEST(RealVocabulary, Llama2ModelFileEqualsTheGoldens) {
   EXPECT_EQ(tokenizer->decode(ids), text);
 }
 
-// T5's vocabulary is not there; from the pieces that the golden names, its ids decode to its text.
+// T5's vocabulary is not available; with the pieces that the golden names, its ids decode to its
+// text.
 TEST(RealVocabulary, T5GoldenDecodes) {
   const fs::path file = shared_data() / "tokenizers/goldens_text/t5_base_encoded.json";
   OUTRIDER_NEED(file);
@@ -227,16 +228,15 @@ TEST(RealVocabulary, T5GoldenDecodes) {
   }
   const Json metaspace = {
       {"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}};
-  const auto tokenizer =
-      test_tokenizers::make({{"added_tokens", added},
-                             {"pre_tokenizer", metaspace},
-                             {"decoder", metaspace},
-                             {"model", {{"type", "Unigram"}, {"vocab", vocab}}}});
+  const auto tokenizer = test::make_tokenizer({{"added_tokens", added},
+                                               {"pre_tokenizer", metaspace},
+                                               {"decoder", metaspace},
+                                               {"model", {{"type", "Unigram"}, {"vocab", vocab}}}});
   EXPECT_EQ(tokenizer->decode(ids, true), golden["decoded_text"].get<std::string>());
 }
 
-// A model and the tokenizer.json that was made of it. SentencePiece drops the blanks at a text's
-// ends, and the components that stand for it do not.
+// A model and the tokenizer.json made from it. SentencePiece drops the blanks at a text's ends; the
+// components that represent it do not.
 TEST(RealVocabulary, T5TypeFromBothFormats) {
   const fs::path folder = shared_data() / "tokenizers/t5_type_legal";
   OUTRIDER_NEED(folder);
@@ -259,7 +259,7 @@ TEST(RealVocabulary, T5TypeFromBothFormats) {
   EXPECT_GT(n_tokens, 100000u);
 }
 
-// The shipped models have both files, of one vocabulary.
+// The shipped models have both files, with one vocabulary.
 TEST(RealVocabulary, ShippedModelsFromBothFormats) {
   for (const char* const name : {"target", "drafter"}) {
     const fs::path folder = fs::path(OUTRIDER_SOURCE_DIR) / "models" / name;
@@ -306,12 +306,12 @@ TEST(RealVocabulary, StoryModelsFromBothFormats) {
       for (const auto& tokenizer : {from_json, from_gguf}) {
         EXPECT_EQ(tokenizer->encode(prompt, true), ids);
         EXPECT_EQ(tokenizer->decode(ids), prompt);
-        EXPECT_EQ(test_tokenizers::stream(*tokenizer, all), tokenizer->decode(all));
+        EXPECT_EQ(test::stream(*tokenizer, all), tokenizer->decode(all));
       }
       EXPECT_EQ(from_json->decode(all), from_gguf->decode(all));
     }
-    // More text than the prompts: a whole book in a language the vocabulary has no pieces for, and
-    // two in English.
+    // More text than the prompts: a whole book in a language for which the vocabulary has no
+    // pieces, and two in English.
     for (const char* const book :
          {"wagahaiwa_nekodearu.txt", "tinyshakespeare.txt", "tinystories_2MiB.txt"}) {
       const std::string text = read_file(shared_data() / "text" / book);

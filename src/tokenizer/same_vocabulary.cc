@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/same_vocabulary.h"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
 VocabularyId vocabulary_id(const Tokenizer& tokenizer) {
   VocabularyId id{.fingerprint = checksum({}), .size = tokenizer.vocabulary_size()};
   for (TokenId token = 0; token < id.size; ++token) {
-    // The byte in front tells a hole from a token spelled as nothing.
+    // The first byte distinguishes an unused id from a token with an empty spelling.
     std::string spelling(1, tokenizer.has(token) ? '\1' : '\0');
     if (tokenizer.has(token)) spelling += tokenizer.piece(token);
     id.fingerprint = checksum(std::as_bytes(std::span(std::string_view(spelling))), id.fingerprint);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the vocabularies of two tokenizers.
 #ifndef OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_
 #define OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/same_vocabulary.h"
 
 #include <gtest/gtest.h>
@@ -7,13 +8,12 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Json;
+using test::Json;
 
 std::unique_ptr<PipelineTokenizer> with_added(const Json& added) {
-  Json document =
-      test_tokenizers::byte_level_document(test_tokenizers::byte_vocabulary(), Json::array());
+  Json document = test::byte_level_document(test::byte_vocabulary(), Json::array());
   document["added_tokens"] = added;
-  return test_tokenizers::make(document);
+  return test::make_tokenizer(document);
 }
 
 Json token(int id, const char* content, bool special) {
@@ -34,9 +34,9 @@ TEST(SameVocabulary, ANumberSaysWhatTheComparisonSays) {
   tokenizers.push_back(with_added(Json::array()));
   tokenizers.push_back(with_added(Json::array({token(256, "ab", false)})));
   tokenizers.push_back(
-      with_added(Json::array({token(256, "ab", true)})));  // the same: specials are not told
+      with_added(Json::array({token(256, "ab", true)})));  // the same: special tokens do not count
   tokenizers.push_back(with_added(Json::array({token(256, "ac", false)})));  // another spelling
-  tokenizers.push_back(with_added(Json::array({token(257, "ab", false)})));  // behind a hole
+  tokenizers.push_back(with_added(Json::array({token(257, "ab", false)})));  // after a hole
   tokenizers.push_back(
       with_added(Json::array({token(256, "abc", false), token(257, "b c", false)})));
   int n_same = 0;
@@ -51,7 +51,7 @@ TEST(SameVocabulary, ANumberSaysWhatTheComparisonSays) {
   EXPECT_LT(n_same, 36);
 }
 
-// Stores that people have made carry it. (From a few lines of Python written from the definition.)
+// Existing datastores contain it. (Computed by a few lines of Python written from the definition.)
 TEST(SameVocabulary, TheNumberStaysWhatItIs) {
   const VocabularyId id = vocabulary_id(*with_added(Json::array({token(256, "<s>", true)})));
   EXPECT_EQ(id.size, 257);

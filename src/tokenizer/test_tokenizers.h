@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by this layer's tests only: reading files, making tokenizers from JSON, and a tokenizer
 // from tiktoken ranks.
 #ifndef OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_
@@ -18,12 +19,12 @@
 #include <vector>
 
 #include "outrider/error.h"
-#include "tokenizer/byte_level.h"
+#include "tokenizer/formats/tokenizer_json.h"
 #include "tokenizer/pipeline_tokenizer.h"
-#include "tokenizer/tokenizer_json.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/byte_level.h"
+#include "tokenizer/texts/utf8.h"
 
-namespace outrider::test_tokenizers {
+namespace outrider::test {
 
 using Json = nlohmann::json;
 using Ids = std::vector<TokenId>;
@@ -36,7 +37,7 @@ inline std::string read_file(const std::filesystem::path& path) {
 
 inline std::filesystem::path shared_data() { return OUTRIDER_SHARED_DATA; }
 
-inline std::unique_ptr<PipelineTokenizer> make(const Json& document) {
+inline std::unique_ptr<PipelineTokenizer> make_tokenizer(const Json& document) {
   return std::make_unique<PipelineTokenizer>(parse_tokenizer_json(document.dump(), "test"));
 }
 
@@ -105,6 +106,6 @@ inline Json byte_level_document(const Json& vocab, const Json& merges) {
           {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}};
 }
 
-}  // namespace outrider::test_tokenizers
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_

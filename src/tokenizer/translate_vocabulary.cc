@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/translate_vocabulary.h"
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 namespace outrider {
 namespace {
 
-// The tokens of a side by what they say. Special ones go by their spelling, behind a byte that no
-// text begins with.
+// The tokens of a side by their text. Special ones are found by spelling, after a byte that begins
+// no text.
 constexpr char kSpecial = '\xff';
 
 std::string meaning_of(const Tokenizer& tokenizer, TokenId id) {
@@ -26,7 +27,7 @@ class Tokens {
  public:
   explicit Tokens(const VocabularySide& side) {
     const int n_tokens = std::min(side.tokenizer->vocabulary_size(), side.n_rows);
-    // Twice: pieces first, then spellings of single bytes where no piece says the same.
+    // Twice: pieces first, then single bytes for which there is no piece.
     for (const bool bytes_now : {false, true}) {
       for (TokenId id = 0; id < n_tokens; ++id) {
         if (!side.tokenizer->has(id)) continue;
@@ -43,7 +44,7 @@ class Tokens {
     const auto at = ids_.find(meaning);
     return at == ids_.end() ? kNoToken : at->second;
   }
-  // Left to right, the longest each time; bytes that nothing spells are left out.
+  // From left to right, the longest each time; bytes without a token are left out.
   std::vector<TokenId> spell(std::string_view bytes) const {
     std::vector<TokenId> spelled;
     while (!bytes.empty()) {
@@ -59,7 +60,7 @@ class Tokens {
     return spelled;
   }
   const std::unordered_map<std::string, TokenId>& ids() const { return ids_; }
-  // Spellings of single bytes that a piece says as well.
+  // Byte tokens for which there is also a piece.
   const std::unordered_map<std::string, TokenId>& spare_bytes() const { return spare_bytes_; }
 
  private:
@@ -68,10 +69,10 @@ class Tokens {
   std::size_t longest_ = 0;
 };
 
-// Reads a stretch of a text as the drafter's tokenizer cuts it.
+// Translates a part of a text, split as by the drafter's tokenizer.
 class Reader {
  public:
-  // special: what the drafter reads for the target's special tokens, where it has such.
+  // special: the drafter's counterparts of the target's special tokens, if any.
   Reader(const VocabularySide& target, const VocabularySide& drafter, Tokens pieces,
          std::vector<std::string> bytes, std::unordered_map<TokenId, TokenId> special)
       : target_(target.tokenizer),
@@ -87,11 +88,11 @@ class Reader {
                   drafter_->bytes(letter.front()).starts_with(' ');
   }
 
-  // Empty where the drafter's tokenizer knows tokens that its matrices do not.
+  // Empty if the drafter's tokenizer has tokens that its matrices lack.
   std::vector<TokenId> operator()(std::span<const TokenId> tokens, bool at_start) const {
     std::vector<TokenId> read;
     std::size_t begin = 0;
-    if (at_start) {  // each side has its own tokens there
+    if (at_start) {  // each side has its own tokens at a text's start
       read = drafter_begin_;
       if (tokens.size() >= target_begin_.size() &&
           std::equal(target_begin_.begin(), target_begin_.end(), tokens.begin())) {
@@ -121,7 +122,7 @@ class Reader {
   }
 
  private:
-  // What a tokenizer puts before a text.
+  // The tokens that a tokenizer prepends to a text.
   static std::vector<TokenId> begin_of(const Tokenizer& tokenizer) {
     std::vector<TokenId> around = tokenizer.encode("", true);
     if (!around.empty() && around.back() == tokenizer.eos_token()) around.pop_back();
@@ -137,8 +138,8 @@ class Reader {
   }
   void add(std::string_view text, bool begins_text, std::vector<TokenId>& read) const {
     if (puts_blank_ && !begins_text) {
-      // The tokenizer would take what stands here for a word of its own: the rest of a word is
-      // spelled, and the blank behind it is the one that the tokenizer puts.
+      // The tokenizer would treat this part as a separate word. So the rest of a word is spelled,
+      // and the blank after it is the one that the tokenizer prepends.
       const std::size_t blank = std::min(text.find(' '), text.size());
       const std::vector<TokenId> spelled = pieces_.spell(text.substr(0, blank));
       read.insert(read.end(), spelled.begin(), spelled.end());
@@ -208,7 +209,7 @@ VocabularyTranslation translate_vocabulary(const VocabularySide& target,
     if (spelled.empty()) spelled = read.spell(bytes[row]);
     if (spelled.empty()) spelled = {blank};
   }
-  // Shared: a function's copies are copies of what it holds.
+  // Shared, since copies of a function copy its contents.
   const auto reader =
       std::make_shared<const Reader>(target, drafter, read, std::move(bytes), std::move(special));
   translation.read = [reader](std::span<const TokenId> tokens, bool at_start) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matches the vocabularies of two tokenizers.
 #ifndef OUTRIDER_TOKENIZER_TRANSLATE_VOCABULARY_H_
 #define OUTRIDER_TOKENIZER_TRANSLATE_VOCABULARY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/translate_vocabulary.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@
 namespace outrider {
 namespace {
 
-using test_tokenizers::Ids;
-using test_tokenizers::Json;
+using test::Ids;
+using test::Json;
 
 Json added(TokenId id, const char* content) {
   return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
@@ -22,22 +23,22 @@ Json added(TokenId id, const char* content) {
 
 // Bytes 0 to 255, "Ġthe" 258, "he" 256, "Ġt" 257, and an end, 259.
 std::shared_ptr<const Tokenizer> byte_level() {
-  Json vocab = test_tokenizers::byte_vocabulary();
+  Json vocab = test::byte_vocabulary();
   vocab["he"] = 256;
   vocab["Ġt"] = 257;
   vocab["Ġthe"] = 258;
-  Json document = test_tokenizers::byte_level_document(vocab, {"h e", "Ġ t", "Ġt he"});
+  Json document = test::byte_level_document(vocab, {"h e", "Ġ t", "Ġt he"});
   document["added_tokens"] = {added(259, "<|end|>")};
-  return test_tokenizers::make(document);
+  return test::make_tokenizer(document);
 }
 
-// In SentencePiece's way: blanks are part of words, one is put before a text, and a few bytes are
-// spelled. Begin, end, and a token that only it has.
+// In SentencePiece's style: blanks are part of words, one is prepended to a text, and a few bytes
+// have tokens. Start, end, and a token that only it has.
 std::shared_ptr<const Tokenizer> pieces() {
   const Json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2},    {"<0x0A>", 3},  {"▁", 4},
                       {"t", 5},     {"h", 6},   {"e", 7},       {"▁t", 8},      {"he", 9},
                       {"▁the", 10}, {"!", 11},  {"<0xC3>", 12}, {"<0xA4>", 13}, {"hee", 14}};
-  return test_tokenizers::make(
+  return test::make_tokenizer(
       {{"version", "1.0"},
        {"added_tokens", {added(0, "<unk>"), added(1, "<s>"), added(2, "</s>")}},
        {"normalizer",
@@ -103,7 +104,7 @@ TEST(TranslateVocabulary, SharesEqualBytesWhateverTheirSpelling) {
   expect_shared(259, 2);  // the end
   EXPECT_EQ(n_shared(translation), 12);
   for (const std::size_t none : {0u, 1u, 14u}) EXPECT_EQ(translation.shared[none], kNoToken);
-  // What nothing spells is read as a blank.
+  // Bytes without a token are translated to a blank.
   EXPECT_EQ(translation.spelled['q'], Ids{4});
 }
 
@@ -112,7 +113,7 @@ TEST(TranslateVocabulary, SpellsTheRestInTheLongestPieces) {
       translate_vocabulary(side(pieces(), 2), side(byte_level(), 259));
   EXPECT_EQ(translation.spelled[14], (Ids{256, 'e'}));  // "hee"
   EXPECT_EQ(translation.spelled[10], Ids{258});
-  EXPECT_EQ(translation.spelled[1], Ids{' '});  // <s> means nothing here
+  EXPECT_EQ(translation.spelled[1], Ids{' '});  // <s> has no counterpart
   EXPECT_EQ(translation.spelled[2], Ids{259});
 }
 
@@ -124,9 +125,9 @@ TEST(TranslateVocabulary, APromptIsReadAsTheDraftersTokenizerCutsIt) {
     return tokenizer.encode(text, false);
   };
   EXPECT_EQ(forth.read(ids(*target, "the hee!"), true), drafter->encode("the hee!", true));
-  // Going on: the blank that the tokenizer puts before a text is the text's own.
+  // In a continuation, the blank that the tokenizer prepends is the text's own.
   EXPECT_EQ(forth.read(ids(*target, " the!"), false), drafter->encode("the!", false));
-  // Within a word its rest is spelled, and then words are cut again.
+  // Within a word its rest is spelled, and then words are split again.
   EXPECT_EQ(forth.read(ids(*target, "hee the!"), false), (Ids{14, 10, 11}));
   const auto back = translate_vocabulary(side(drafter, 2), side(target, 259));
   EXPECT_EQ(back.read(drafter->encode("the hee!", true), true), ids(*target, "the hee!"));
@@ -137,17 +138,17 @@ TEST(TranslateVocabulary, SpecialTokensWithinATextAreRead) {
   const auto target = pieces();
   const auto drafter = byte_level();
   const auto translation = translate_vocabulary(side(target, 2), side(drafter, 259));
-  // An end in mid-text, and a begin that the drafter does not have.
+  // An end in the middle of a text, and a start token that the drafter lacks.
   const Ids text = {1, 10, 2, 1, 10, 11};
   const Ids expected = {258, 259, 258, '!'};
   EXPECT_EQ(translation.read(text, false), expected);
   const Ids end_last = {10, 2};
   EXPECT_EQ(translation.read(end_last, false), (Ids{258, 259}));
-  // Where a text begins the drafter's own begin stands, once.
+  // At a text's start comes the drafter's own start token, once.
   const auto back = translate_vocabulary(side(drafter, 259), side(target, 2));
   const Ids ends = {258, 259, 258};
   EXPECT_EQ(back.read(ends, true),
-            (Ids{1, 4, 10, 2, 10}));  // the text's own blank, and the one put
+            (Ids{1, 4, 10, 2, 10}));  // the text's own blank, and the prepended one
   const auto own = translate_vocabulary(side(target, 2), side(target, 2));
   EXPECT_EQ(own.read(target->encode("the!", true), true), target->encode("the!", true));
 }
@@ -161,12 +162,12 @@ TEST(TranslateVocabulary, ATokenizerOfItsOwnIsSharedWhole) {
   }
 }
 
-// Matrices are often padded beyond the vocabulary, and sometimes smaller.
+// Matrices often have rows beyond the vocabulary, and sometimes fewer.
 TEST(TranslateVocabulary, RowsCount) {
   VocabularySide target = side(byte_level(), 259);
   VocabularySide drafter = side(pieces(), 2);
   target.n_rows = 270;
-  drafter.n_rows = 10;  // "▁the" is beyond
+  drafter.n_rows = 10;  // "▁the" has no row
   const VocabularyTranslation translation = translate_vocabulary(target, drafter);
   EXPECT_EQ(translation.spelled.size(), 270u);
   EXPECT_EQ(translation.spelled[269], Ids{4});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens of a vocabulary: spelling <-> id, and the kind of each. Immutable once built,
 // thread-safe.
 #ifndef OUTRIDER_TOKENIZER_VOCABULARY_H_

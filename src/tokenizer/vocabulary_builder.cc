@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/vocabulary_builder.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds a vocabulary token by token. Not thread-safe.
 #ifndef OUTRIDER_TOKENIZER_VOCABULARY_BUILDER_H_
 #define OUTRIDER_TOKENIZER_VOCABULARY_BUILDER_H_

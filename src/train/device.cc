@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/device.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::string set_training_device(const std::string& name) {
 Products quickest_products() {
   if (training_device().is_cuda()) return Products::bf16;
 #if defined(__x86_64__)
-  // The matrix units' bf16 comes with it too.
+  // Machines with bf16 matrix units have it too.
   return __builtin_cpu_supports("avx512bf16") ? Products::bf16 : Products::full;
 #else
   return Products::full;

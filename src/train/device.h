@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device and threads of training.
 #ifndef OUTRIDER_TRAIN_DEVICE_H_
 #define OUTRIDER_TRAIN_DEVICE_H_
 
 #include <string>
 
-#include "train/products.h"
+#include "train/modules/products.h"
 
 namespace outrider::train {
 

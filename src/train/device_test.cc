@@ -1,5 +1,7 @@
-// What training makes beside its modules is made on the training device. "meta" stands in for one:
-// its tensors have shapes and no values. (Modules move to CUDA devices, not to this one.)
+// SPDX-License-Identifier: Apache-2.0
+// Tensors that training creates besides its modules are created on the training device. "meta"
+// simulates one: its tensors have shapes but no values. (Modules move to CUDA devices, not to this
+// one.)
 #include "train/device.h"
 
 #include <gtest/gtest.h>
@@ -10,11 +12,11 @@
 #include <vector>
 
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "train/batch_tensors.h"
-#include "train/llama_module.h"
-#include "train/target_tensors.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/target_tensors.h"
+#include "train/modules/llama_module.h"
 #include "train/teacher.h"
 #include "train/training_device.h"
 
@@ -63,7 +65,7 @@ TEST_F(OnMeta, BatchesAndWhatGoesWithThemAreMadeThere) {
     EXPECT_TRUE(tensor.is_meta());
     EXPECT_EQ(tensor.scalar_type(), torch::kFloat64);
   }
-  // Steps that are libtorch's operations there are of the types that the fused ones are of.
+  // Steps made of libtorch's operations have the same result types as the fused ones.
   const Tensor narrow = torch::zeros({2, 4, 4}, like.dtype(torch::kBFloat16));
   const Tensor tokens = torch::zeros({2, 4}, like.dtype(torch::kInt64));
   EXPECT_EQ(cross_entropy_rows(narrow, tokens).scalar_type(), torch::kFloat32);
@@ -72,8 +74,8 @@ TEST_F(OnMeta, BatchesAndWhatGoesWithThemAreMadeThere) {
 }
 
 TEST_F(OnMeta, WhatTheTargetSaysIsTakenThere) {
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model({}), directory.path());
   Teacher target(directory.path(), 1);
   const std::vector<int> layers = {1};
   const TargetTensors seen(target, some_batch(), layers, torch::kFloat32);
@@ -91,7 +93,7 @@ TEST(TrainingDevice, ACudaDeviceThatIsNotThereIsRefused) {
   EXPECT_EQ(set_training_device("cpu"), "cpu");
 }
 
-// As the system describes the processor, not the processor itself.
+// By the system's description of the processor, not by the processor itself.
 TEST(TrainingDevice, ProductsAreInBf16WhereTheProcessorHasInstructionsForThem) {
   std::ifstream file("/proc/cpuinfo");
   if (!file) GTEST_SKIP() << "no /proc/cpuinfo here";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/fit_router.h"
 
 #include <fmt/format.h>
@@ -15,10 +16,10 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kLargestLoss = 30;
+constexpr double kLargestLoss = 30;                                    // nats (fit_router.h)
 constexpr std::size_t kWidth = std::tuple_size_v<RouterFeatures> + 1;  // a one for the bias
 
-// softmax of a row of logits, every token of the vocabulary listed.
+// The softmax of a row of logits, with every token of the vocabulary.
 void distribution_of(std::span<const float> logits, Distribution& out) {
   const float largest = *std::max_element(logits.begin(), logits.end());
   out.ids.clear();
@@ -59,11 +60,12 @@ std::vector<RouterSample> collect_router_samples(Teacher& target, Teacher& draft
   Distribution target_prob;
   for (std::int64_t number = first; number < first + n; ++number) {
     const Batch batch = batches.batch(number);
+    // With logits, without features.
     target.run(batch.tokens, batch.n_sequences, true, {});
     drafter.run(batch.tokens, batch.n_sequences, true, {});
     for (int row = 0; row + 1 < batch.n_sequences * batch.length; ++row) {
       const auto next = static_cast<std::size_t>(row) + 1;
-      // The first place of a sequence weighs nothing, so that no row predicts across two of them.
+      // A sequence's first place has weight 0, so no row predicts across two sequences.
       if (batch.weights[next] == 0) continue;
       distribution_of(target.output().logits_row(row), target_prob);
       distribution_of(drafter.output().logits_row(row), draft_prob);
@@ -102,7 +104,7 @@ RouterWeights fit_router(const std::vector<RouterSample>& samples, double price)
       torch::tensor(rows, torch::kFloat64).view({n, static_cast<std::int64_t>(kWidth)});
   const Tensor gain = torch::tensor(gains, torch::kFloat64);
   const Tensor weight = gain.abs();
-  const Tensor right = (gain > 0).to(torch::kFloat64);
+  const Tensor right = (gain > 0).to(torch::kFloat64);  // 1: deferring is the cheaper decision
   const double ridge = 1e-6 * std::max(weight.sum().item<double>(), 1e-300);
   const Tensor identity = torch::eye(static_cast<std::int64_t>(kWidth), torch::kFloat64);
   const auto loss = [&](const Tensor& coefficients) {
@@ -114,7 +116,8 @@ RouterWeights fit_router(const std::vector<RouterSample>& samples, double price)
 
   Tensor coefficients = torch::zeros({static_cast<std::int64_t>(kWidth)}, torch::kFloat64);
   double value = loss(coefficients);
-  // A convex function of seven numbers: Newton needs a dozen steps where it needs them at all.
+  // The loss is convex in these seven coefficients, and Newton's method takes about a dozen steps.
+  // After 100 steps the coefficients are used as they are.
   for (int step = 0; step < 100; ++step) {
     const Tensor prob = torch::sigmoid(x.matmul(coefficients));
     const Tensor gradient = x.t().matmul(weight * (prob - right)) + ridge * coefficients;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits a router to text: it decides at which positions a cascade defers to the target.
 #ifndef OUTRIDER_TRAIN_FIT_ROUTER_H_
 #define OUTRIDER_TRAIN_FIT_ROUTER_H_
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "speculate/rules/router.h"
-#include "train/corpus.h"
+#include "train/batches/corpus.h"
 #include "train/teacher.h"
 
 namespace outrider::train {

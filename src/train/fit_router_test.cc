@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/fit_router.h"
 
 #include <gtest/gtest.h>
@@ -6,13 +7,13 @@
 #include <random>
 
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider::train {
 namespace {
 
-// Positions at which the target is the better one exactly where the drafter is unsure.
+// Positions at which the target is better exactly if the drafter is unsure.
 std::vector<RouterSample> separable(int n) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -67,7 +68,7 @@ TEST(FitRouter, TheBalancedPriceMakesItChoose) {
   EXPECT_EQ(balanced_price({}), 0);
 }
 
-// At the minimum the weighted residuals are orthogonal to every feature, but for the ridge.
+// At the minimum the weighted residuals are orthogonal to every feature, except for the ridge term.
 TEST(FitRouter, StopsAtTheMinimum) {
   std::mt19937_64 random(2);
   std::normal_distribution<double> normal(0, 1);
@@ -121,14 +122,14 @@ class Counting final : public BatchSource {
 };
 
 TEST(FitRouter, SeesBothModelsAtEveryPlace) {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.dim = 32;
   shape.n_heads = 2;
   shape.n_kv_heads = 2;
-  const testing::TinyModel tiny = testing::make_tiny_model(shape);
-  testing::write_hugging_face(tiny, directory.path() / "target");
-  testing::write_hugging_face(testing::with_noise(tiny, 0.5F, 3), directory.path() / "drafter");
+  const test::TinyModel tiny = test::make_tiny_model(shape);
+  test::write_hugging_face(tiny, directory.path() / "target");
+  test::write_hugging_face(test::with_noise(tiny, 0.5F, 3), directory.path() / "drafter");
   Teacher target(directory.path() / "target", 1);
   Teacher drafter(directory.path() / "drafter", 1);
   Counting batches;

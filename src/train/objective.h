@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The objective of a training run: its parameters and its loss. Each objective has a file under
 // objectives/. The header there declares only a function that makes it, and needs no torch.
 #ifndef OUTRIDER_TRAIN_OBJECTIVE_H_
@@ -9,7 +10,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "train/metric.h"
+#include "train/output/metric.h"
 
 namespace outrider::train {
 

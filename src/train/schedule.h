@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The learning rate over a run: a linear warm-up, then half a cosine down.
 #ifndef OUTRIDER_TRAIN_SCHEDULE_H_
 #define OUTRIDER_TRAIN_SCHEDULE_H_

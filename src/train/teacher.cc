@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/teacher.h"
 
 #include <fmt/format.h>
@@ -12,8 +13,8 @@
 namespace outrider::train {
 namespace {
 
-// As it is stored, which is as it will be drafted for. (In f32, bf16 weights took two fifths of a
-// distillation's time: they have no matrix units.)
+// In its stored format, in which it will be drafted for. (In f32, bf16 weights took two fifths of a
+// distillation's time, as there are no matrix units for it.)
 std::unique_ptr<LanguageModel> load_frozen(const std::filesystem::path& path, int n_threads) {
   LoadOptions options;
   options.n_threads = n_threads;
@@ -56,9 +57,9 @@ std::vector<float> Teacher::input_matrix() {
 }
 
 std::vector<float> Teacher::output_matrix() {
-  // The matrix times a unit vector is one of its columns: all other products are zeros. Exactly,
-  // unless it is quantised: the one that its product then reads is off by a rounding.
-  // So many at a time read a large matrix as seldom as a wide pass does.
+  // The matrix times a unit vector is one of its columns, since all other products are zero. This
+  // is exact unless it is quantised: then the one nonzero product has a rounding. With this many at
+  // a time, a large matrix is read as rarely as in a wide pass.
   constexpr std::size_t kColumns = 32;
   const auto dim = static_cast<std::size_t>(config().dim);
   const auto n_rows = static_cast<std::size_t>(config().vocabulary_size);
@@ -70,8 +71,8 @@ std::vector<float> Teacher::output_matrix() {
     units.assign(n * dim, 0);
     for (std::size_t i = 0; i < n; ++i) units[i * dim + first + i] = 1;
     model_->project(units, columns);
-    // Row by row of the matrix: column by column every number would be a cache line of its own,
-    // which for a vocabulary of 49,152 took as long as a step of training.
+    // Row by row of the matrix: column by column, every number would take a cache line. For a
+    // vocabulary of 49,152 that took as long as a training step.
     std::vector<std::span<const float>> values;
     for (std::size_t i = 0; i < n; ++i) values.push_back(columns.logits_row(static_cast<int>(i)));
     for (std::size_t row = 0; row < n_rows; ++row) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frozen target of a training run, run by the engine. Probabilities and features are computed
 // when needed; none are stored.
 #ifndef OUTRIDER_TRAIN_TEACHER_H_

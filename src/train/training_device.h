@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device of training tensors, as a torch type.
 #ifndef OUTRIDER_TRAIN_TRAINING_DEVICE_H_
 #define OUTRIDER_TRAIN_TRAINING_DEVICE_H_

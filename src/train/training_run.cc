@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/training_run.h"
 
 #include <fmt/format.h>
@@ -9,21 +10,21 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/atomic_file.h"
-#include "base/mapped_file.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 #include "outrider/error.h"
-#include "train/checkpoint.h"
-#include "train/corpus.h"
+#include "train/batches/corpus.h"
 #include "train/objective.h"
-#include "train/training_log.h"
+#include "train/output/checkpoint.h"
+#include "train/output/training_log.h"
 
 namespace outrider::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Two groups: matrices decay, vectors do not (Loshchilov and Hutter 2019 decay all; that norms and
-// biases stay out is GPT-2's and everybody's practice since).
+// Two groups: matrices decay, vectors do not. (Loshchilov and Hutter 2019 decay all; leaving out
+// norms and biases has been common since GPT-2.)
 std::unique_ptr<torch::optim::AdamW> make_optimizer(torch::nn::Module& trained,
                                                     const OptimizerOptions& options) {
   std::vector<torch::Tensor> matrices;
@@ -52,7 +53,7 @@ void write_settings(const fs::path& file, const RunSettings& settings) {
   write_file_atomically(file, json.dump(2) + "\n");
 }
 
-// Null for a file that is not there or says nothing.
+// Null for a file that does not exist or is empty.
 nlohmann::json read_settings(const fs::path& file) {
   std::ifstream in(file);
   return nlohmann::json::parse(in, nullptr, false);
@@ -63,8 +64,8 @@ std::optional<std::string> setting_of(const nlohmann::json& json, const std::str
   return json[name].get<std::string>();
 }
 
-// Written on a fresh start, compared on resuming.
-// Returns the learning rate that the run had, where it is another.
+// Written on a fresh start, compared on resuming. Returns the run's earlier learning rate if it
+// differs.
 std::string settle(const fs::path& file, const RunSettings& settings, bool is_there) {
   if (!is_there) {
     write_settings(file, settings);
@@ -82,7 +83,7 @@ std::string settle(const fs::path& file, const RunSettings& settings, bool is_th
                   fmt::format("\"{}\"", value));
     }
   }
-  // What a flag alone adds to the settings was said, too.
+  // Settings added by a flag must also have been given before.
   for (const auto& [name, value] : json.items()) {
     const bool is_said = std::any_of(settings.begin(), settings.end(),
                                      [&](const auto& setting) { return setting.first == name; });
@@ -128,7 +129,7 @@ double clip(const torch::nn::Module& trained, const OptimizerOptions& options) {
   return norm;
 }
 
-// The loss and the gradients of a micro-batch, added to what the parameters have.
+// Adds a micro-batch's gradients to those of the parameters; returns its loss.
 Loss learn(Objective& objective, const RunOptions& options, std::int64_t number) {
   torch::manual_seed(mix(options.seed, static_cast<std::uint64_t>(number), 1));
   Loss loss = objective.loss(number);
@@ -137,8 +138,8 @@ Loss learn(Objective& objective, const RunOptions& options, std::int64_t number)
   return loss;
 }
 
-// A step may leave parameters that no further step can be made from. That shows in the next loss,
-// which comes too late for what is saved before it.
+// A step may leave parameters from which no further step is possible. The next loss would show it,
+// but too late for a checkpoint before it.
 void require_sound(Objective& objective, const RunOptions& options, std::int64_t n_steps_done) {
   for (const torch::Tensor& parameter : objective.trained().parameters()) {
     const auto sum = parameter.detach().to(torch::kFloat64).abs().sum().item<double>();

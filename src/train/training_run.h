@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop: accumulate, clip, step, log, save. A run killed at any moment resumes with the
 // same bits as an uninterrupted run.
 #ifndef OUTRIDER_TRAIN_TRAINING_RUN_H_
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "train/metric.h"
+#include "train/output/metric.h"
 #include "train/schedule.h"
 
 namespace outrider::train {

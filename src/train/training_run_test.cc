@@ -1,4 +1,5 @@
-// The loop: what a stopped run leaves, and what a resumed one makes of it.
+// SPDX-License-Identifier: Apache-2.0
+// The training loop: what a stopped run leaves, and how it is resumed.
 #include "train/training_run.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +45,7 @@ ModelConfig tiny_config() {
   return config;
 }
 
-// A text with a pattern in it: every token is followed by the next but one, mostly.
+// A text with a pattern: most tokens are followed by the one after next.
 std::shared_ptr<BatchSource> batches() {
   std::vector<TokenId> stream;
   std::uint64_t state = 1;
@@ -80,7 +81,7 @@ RunOptions run_options(const fs::path& directory, int n_steps = 24) {
 }
 
 TEST(TrainingRun, LearnsThePattern) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   std::vector<StepReport> reports;
   const auto objective = make_tiny();
   const RunOutcome outcome =
@@ -98,7 +99,7 @@ TEST(TrainingRun, LearnsThePattern) {
 }
 
 TEST(TrainingRun, StoppedAnywhereItGoesOnBitForBit) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   run_training(*make_tiny(), run_options(directory.path() / "whole"), {});
   const std::string whole = bytes_of(directory.path() / "whole" / "model.safetensors");
   ASSERT_FALSE(whole.empty());
@@ -120,7 +121,7 @@ TEST(TrainingRun, StoppedAnywhereItGoesOnBitForBit) {
 }
 
 TEST(TrainingRun, SeedsMatter) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   LmOptions options;
   options.config = tiny_config();
   options.batches = batches();
@@ -133,10 +134,10 @@ TEST(TrainingRun, SeedsMatter) {
 }
 
 TEST(TrainingRun, DoesNotMixRuns) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path(), 3);
   run_training(*make_tiny(), options, {});
-  EXPECT_THROW(run_training(*make_tiny(), options, {}), Error);  // there is a run already
+  EXPECT_THROW(run_training(*make_tiny(), options, {}), Error);  // a run exists already
   options.resume = true;
   options.settings[0].second = "another text";
   try {
@@ -147,9 +148,9 @@ TEST(TrainingRun, DoesNotMixRuns) {
   }
 }
 
-// A flag that was said when the run was begun, and no longer: `train eagle --parallel`, say.
+// A flag that was given when the run began is missing now: `train eagle --parallel`, for example.
 TEST(TrainingRun, DoesNotGoOnWithFewerFlags) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path(), 3);
   options.settings.emplace_back("parallel", "yes");
   run_training(*make_tiny(), options, {});
@@ -165,7 +166,7 @@ TEST(TrainingRun, DoesNotGoOnWithFewerFlags) {
   }
 }
 
-// A loss that breaks at one step.
+// A loss that fails at one step.
 class Breaking final : public Objective {
  public:
   explicit Breaking(std::int64_t at) : at_(at), sound_(make_tiny()) {}
@@ -183,7 +184,7 @@ class Breaking final : public Objective {
 };
 
 TEST(TrainingRun, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   Breaking breaking(2 * 16);  // the seventeenth step; the last checkpoint is after fourteen
   try {
@@ -196,9 +197,9 @@ TEST(TrainingRun, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
   EXPECT_EQ(run_training(*make_tiny(), options, {}).first_step, 14);
 }
 
-// Ten steps of a sound run, then one that ruins the weights.
+// Ten steps of a valid run, then one that ruins the weights.
 TEST(TrainingRun, AStepThatRuinsTheWeightsLeavesTheLastGoodCheckpoint) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   int n_asked = 0;
   run_training(*make_tiny(), options,
@@ -207,13 +208,13 @@ TEST(TrainingRun, AStepThatRuinsTheWeightsLeavesTheLastGoodCheckpoint) {
   const std::string good = bytes_of(checkpoint);
   RunOptions wild = options;
   wild.resume = true;
-  wild.schedule.peak = 1e30;  // the weights stay finite, their squares do not
+  wild.schedule.peak = 1e30;  // the weights stay finite, but their squares overflow
   wild.checkpoint_interval = 1;
   wild.export_interval = 1;
   EXPECT_THROW(run_training(*make_tiny(), wild, {}), Error);
   EXPECT_EQ(bytes_of(checkpoint), good);
   EXPECT_FALSE(fs::exists(directory.path() / "model.safetensors"));
-  // The last step's, too, and the one at which a run is stopped.
+  // Also in the last step, and in the one at which a run is stopped.
   wild.schedule.n_steps = 11;
   EXPECT_THROW(run_training(*make_tiny(), wild, {}), Error);
   wild.schedule.n_steps = 24;
@@ -229,7 +230,7 @@ TEST(TrainingRun, AStepThatRuinsTheWeightsLeavesTheLastGoodCheckpoint) {
 }
 
 TEST(TrainingRun, ALowerRateIsTakenUpAndSaid) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   options.settings.emplace_back(kLearningRate, "0.01");
   int n_asked = 0;
@@ -245,16 +246,16 @@ TEST(TrainingRun, ALowerRateIsTakenUpAndSaid) {
                        }};
   EXPECT_TRUE(run_training(*make_tiny(), options, hooks).finished);
   EXPECT_EQ(said, "0.01 to 0.001");
-  run_training(*make_tiny(), options, hooks);  // it is the run's own rate by now
+  run_training(*make_tiny(), options, hooks);  // it is now the run's own rate
   EXPECT_EQ(said, "0.01 to 0.001");
   options.settings.back().second = "0.5";
-  run_training(*make_tiny(), options, hooks);  // there is no step left to take at it
+  run_training(*make_tiny(), options, hooks);  // no step is left to take at it
   EXPECT_EQ(said, "0.01 to 0.001");
   EXPECT_NE(bytes_of(directory.path() / "training" / "settings.json").find("\"0.001\""),
             std::string::npos);
 }
 
-// Sound, but for what it says of held-out text.
+// Valid, except for its figures on held-out text.
 class Boasting final : public Objective {
  public:
   torch::nn::Module& trained() override { return sound_->trained(); }
@@ -269,7 +270,7 @@ class Boasting final : public Objective {
 };
 
 TEST(TrainingRun, AHeldOutFigureThatIsNoNumberEndsTheRun) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   options.evaluation_interval = 9;
   Boasting boasting;
@@ -284,9 +285,9 @@ TEST(TrainingRun, AHeldOutFigureThatIsNoNumberEndsTheRun) {
   EXPECT_EQ(run_training(*make_tiny(), options, {}).first_step, 7);
 }
 
-// A file-size limit stands in for a full disk: the log and the settings fit, a checkpoint does not.
+// A file-size limit simulates a full disk: the log and the settings fit, a checkpoint does not.
 TEST(TrainingRun, AFullDiskLosesNothing) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
   int n_asked = 0;
   run_training(*make_tiny(), options,
@@ -306,7 +307,7 @@ TEST(TrainingRun, AFullDiskLosesNothing) {
 }
 
 TEST(TrainingRun, ADamagedCheckpointIsOneClearError) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path(), 3);
   run_training(*make_tiny(), options, {});
   const fs::path checkpoint = directory.path() / "training" / "checkpoint.pt";

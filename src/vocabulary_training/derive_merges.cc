@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/derive_merges.h"
 
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derives an ordered list of merges from scored pieces.
 //
 // SentencePiece's byte-pair encoder stores no merges. Any two neighbours whose joined text is a
@@ -17,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/merging/bpe.h"
 #include "vocabulary_training/learn_pieces.h"
 
 namespace outrider {

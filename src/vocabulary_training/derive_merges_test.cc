@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/derive_merges.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {
@@ -17,7 +18,7 @@ using Ids = std::vector<TokenId>;
 using Words = std::vector<std::string>;
 using Deriver = std::function<std::vector<MergeRule>(std::span<const LearntPiece>)>;
 
-// Pieces of text, each of a lower score than the one before.
+// Pieces of text, each with a lower score than the one before.
 std::vector<LearntPiece> ranked(const Words& texts) {
   std::vector<LearntPiece> pieces;
   for (const std::string& text : texts) {
@@ -43,7 +44,7 @@ Words merges_of(const Words& texts) {
 
 TEST(DeriveMerges, EverySplitInPiecesStandsWhereItsPieceDoes) {
   EXPECT_EQ(merges_of({"he", "th", "the", "t", "h", "e"}), (Words{"h e", "t h", "t he", "th e"}));
-  // A piece that is learnt after the whole takes part, too.
+  // A piece learnt after the whole counts as well.
   EXPECT_EQ(merges_of({"he", "the", "th", "t", "h", "e"}), (Words{"h e", "t he", "th e", "t h"}));
   EXPECT_EQ(merges_of({"\xE2\x96\x81\xC3\xBC", "\xE2\x96\x81", "\xC3\xBC"}),
             (Words{"\xE2\x96\x81 \xC3\xBC"}));
@@ -64,8 +65,8 @@ TEST(DeriveMerges, BytesAndSpecialTokensNeverCome) {
   EXPECT_EQ(show(pieces, derive_merges(pieces)), (Words{"s >"}));
 }
 
-// Texts of up to six letters, each made of two others, in any order: harder than what training
-// gives, where a piece comes after its halves and mostly by one split.
+// Texts of up to six letters, each joined from two others, in any order. This is harder than
+// training's results, where a piece comes after its halves and mostly has one split.
 Words random_pieces(std::mt19937& random, unsigned n_letters, std::size_t n_pieces) {
   Words texts;
   for (unsigned letter = 0; letter < n_letters; ++letter) {
@@ -91,9 +92,8 @@ struct Comparison {
   int n_different = 0;
 };
 
-// Vocabularies of two and three letters, where pieces that overlap themselves are the rule, and
-// words of the same letters, by score (as bpe_test.cc holds it against the definition) and by
-// merges.
+// Vocabularies of two and three letters, where most pieces overlap themselves. Words of the same
+// letters are encoded by score (which bpe_test.cc compares with the definition) and by merges.
 Comparison compare(const Deriver& derive) {
   Comparison comparison;
   std::mt19937 random(3);
@@ -130,7 +130,7 @@ TEST(DeriveMerges, MergeAsScoresDo) {
   EXPECT_EQ(comparison.n_different, 0);
 }
 
-// The header's argument: the order among one piece's pairs does not matter.
+// The header's argument: the order of one piece's pairs does not matter.
 TEST(DeriveMerges, APiecesPairsMayStandInAnyOrder) {
   std::mt19937 random(7);
   const Comparison comparison = compare([&random](std::span<const LearntPiece> pieces) {
@@ -147,7 +147,7 @@ TEST(DeriveMerges, APiecesPairsMayStandInAnyOrder) {
   EXPECT_EQ(comparison.n_different, 0);
 }
 
-// What must be caught: a piece with one of its pairs alone, and pairs in the order of their halves.
+// Must be noticed: a piece with just one of its pairs, and pairs in the order of their halves.
 TEST(DeriveMerges, FewerOrMisplacedPairsAreNotEnough) {
   const Comparison one_each = compare([](std::span<const LearntPiece> pieces) {
     std::vector<MergeRule> merges = derive_merges(pieces);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/learn_pieces.h"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ class PartIterator : public sentencepiece::SentenceIterator {
   // NOLINTNEXTLINE(readability-identifier-naming): SentencePiece's
   void Next() override {
     done_ = !lines_->next(part_);
-    // SentencePiece marks unknown characters with U+2585 and would drop a line that has one.
+    // SentencePiece marks unknown characters with U+2585 and would drop a line that contains it.
     constexpr std::string_view kReserved = "\xE2\x96\x85";
     for (std::size_t at = part_.find(kReserved); at != std::string::npos;
          at = part_.find(kReserved, at)) {
@@ -38,7 +39,7 @@ class PartIterator : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-// The number behind `words` in `message`; 0 if there is none.
+// The number after `words` in `message`; 0 if there is none.
 int number_behind(std::string_view message, std::string_view words) {
   const std::size_t at = message.find(words);
   if (at == std::string_view::npos) return 0;
@@ -47,7 +48,7 @@ int number_behind(std::string_view message, std::string_view words) {
   return number;
 }
 
-// SentencePiece reports failed checks with file and line; users want to know what to change.
+// SentencePiece reports failed checks with file and line; users need to know what to change.
 [[noreturn]] void fail(const sentencepiece::util::Status& status, const PieceOptions& options) {
   const std::string_view message = status.message();
   const int size = options.vocabulary_size;
@@ -78,7 +79,7 @@ PieceKind kind_of(const sentencepiece::SentencePieceProcessor& processor, int id
 void require_sentencepiece() {}
 
 LearntPieces learn_pieces(LineSample& lines, const PieceOptions& options) {
-  // What Llama 2's vocabulary was learnt with, as far as its model file tells.
+  // The parameters of Llama 2's vocabulary, as far as its model file tells.
   const std::unordered_map<std::string, std::string> arguments = {
       {"model_type", "bpe"},
       {"vocab_size", std::to_string(options.vocabulary_size)},
@@ -94,8 +95,8 @@ LearntPieces learn_pieces(LineSample& lines, const PieceOptions& options) {
       {"eos_id", "2"},
       {"pad_id", "-1"},
       {"max_sentence_length", std::to_string(LineSample::kLongestPart_bytes)},
-      {"num_threads", "1"},  // so that equal counts are ordered the same way every time
-      {"minloglevel", "3"},  // fatal ones alone
+      {"num_threads", "1"},  // so that ties are always ordered alike
+      {"minloglevel", "3"},  // only fatal errors
   };
   PartIterator iterator(lines);
   LearntPieces learnt;

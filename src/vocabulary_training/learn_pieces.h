@@ -1,4 +1,5 @@
-// SentencePiece's byte-pair trainer behind Outrider's types.
+// SPDX-License-Identifier: Apache-2.0
+// SentencePiece's byte-pair trainer with Outrider's types.
 //
 // No other file includes SentencePiece. In a build without it, learn_pieces() throws
 // (learn_pieces_absent.cc replaces learn_pieces.cc).

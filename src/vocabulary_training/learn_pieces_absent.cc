@@ -1,4 +1,5 @@
-// Stands in for learn_pieces.cc where SentencePiece was not found.
+// SPDX-License-Identifier: Apache-2.0
+// Replaces learn_pieces.cc if SentencePiece was not found.
 #include "outrider/error.h"
 #include "vocabulary_training/learn_pieces.h"
 

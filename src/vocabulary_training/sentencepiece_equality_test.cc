@@ -1,13 +1,14 @@
-// The exported tokenizer against SentencePiece's own encoder and decoder of the same pieces.
+// SPDX-License-Identifier: Apache-2.0
+// Compares the exported tokenizer with SentencePiece's own encoder and decoder for the same pieces.
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
 
 #include <random>
 
 #include "tests/support/temporary_directory.h"
+#include "tokenizer/formats/tokenizer_json.h"
 #include "tokenizer/pipeline_tokenizer.h"
-#include "tokenizer/tokenizer_json.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 #include "vocabulary_training/test_texts.h"
 #include "vocabulary_training/train_vocabulary.h"
 
@@ -30,8 +31,8 @@ struct Pair {
     EXPECT_TRUE(theirs.LoadFromSerializedProto(vocabulary.tokenizer_model).ok());
   }
 
-  // Both encode alike, and both decode back to the text (in which U+2581, the sign for a blank,
-  // cannot be told from one). Returns the number of tokens.
+  // Both encode alike, and both decode to the original text (in which U+2581, the mark of a blank,
+  // is equivalent to one). Returns the number of tokens.
   std::size_t compare(const std::string& text) {
     const Ids ids = ours->encode(text, false);
     Ids expected;
@@ -92,12 +93,12 @@ const std::string kOddTexts[] = {
     "\xE0\xA4\xA8\xE0\xA4\xAE"};
 
 TEST(SentencePieceEquality, OnOddTexts) {
-  const testing::TemporaryDirectory root;
+  const test::TemporaryDirectory root;
   const fs::path file = root.path() / "text";
-  // Runs of blanks and repetitions in the text it learns from, so that pieces of them come about.
-  std::string text = test_texts::made_up_text(300);
+  // The training text has runs of blanks and repetitions, so that pieces of them are learnt.
+  std::string text = test::made_up_text(300);
   for (int line = 0; line < 40; ++line) text += "    ha ha haha ------ aaaa  x   aaaaaaa\n";
-  test_texts::write_file(file, text);
+  test::write_bytes(file, text);
   std::mt19937 random(5);
   for (const int size : {300, 420, 600}) {
     Pair pair(file, {.vocabulary_size = size});
@@ -116,7 +117,7 @@ TEST(SentencePieceEquality, OnOddTexts) {
   }
 }
 
-// Whole texts at once, and line by line: stories, and novels the vocabulary was not learnt from.
+// Whole texts at once, and line by line: stories, and novels that were not used for training.
 TEST(SentencePieceEquality, OnStoriesAndNovels) {
   const fs::path folder = fs::path(OUTRIDER_SHARED_DATA) / "text";
   const fs::path stories = folder / "tinystories_2MiB.txt";
@@ -130,7 +131,7 @@ TEST(SentencePieceEquality, OnStoriesAndNovels) {
     std::size_t n_tokens = 0;
     for (const fs::path& file : files) {
       SCOPED_TRACE(file);
-      std::string text = test_texts::read_file(file).substr(0, 200000);
+      std::string text = test::read_bytes(file).substr(0, 200000);
       text.resize(scan_utf8(text).n_valid);  // the cut may have split a character
       n_tokens += pair.compare(text);
       for (std::size_t at = 0; at < text.size() && !HasFailure();) {

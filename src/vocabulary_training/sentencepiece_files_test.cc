@@ -1,6 +1,7 @@
-// SentencePiece's own model files, as this library reads them, against SentencePiece's encoder and
-// decoder: models trained here, of both kinds and with all that changes texts, on mixtures of odd
-// texts.
+// SPDX-License-Identifier: Apache-2.0
+// SentencePiece's own model files, as read by this library, compared with SentencePiece's encoder
+// and decoder: models trained here, of both kinds and with every text transformation, on mixtures
+// of odd texts.
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
@@ -9,8 +10,8 @@
 #include <unordered_map>
 
 #include "tests/support/temporary_directory.h"
-#include "tokenizer/sentencepiece_parts.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/formats/sentencepiece_parts.h"
+#include "tokenizer/texts/utf8.h"
 #include "vocabulary_training/test_texts.h"
 
 namespace outrider {
@@ -68,8 +69,8 @@ const char* const kOddTexts[] = {
     "<sep><sep>", "<a b>",      "aha haha",     "х у й",      "العربية",
     "<",          "'\"`\\/",    "aaaaaaaaaaaa", "\ufeff",     "é\u0301\u0302"};
 
-// The tokens of a text as one: the sum of their scores and what they spell. Of equal sums one
-// release of SentencePiece takes the one way and another the other (tokenizer/unigram.h).
+// A text's tokens combined: the sum of their scores, and their spelling. Among equal sums, releases
+// of SentencePiece choose differently (tokenizer/merging/unigram.h).
 struct Way {
   double sum = 0;
   std::string spelled;
@@ -100,12 +101,12 @@ void compare(const PipelineTokenizer& ours, const sentencepiece::SentencePiecePr
   if (ids != expected) {
     const Way here = way_of(theirs, ids);
     const Way there = way_of(theirs, expected);
-    // Single precision, sums of some hundreds: 2^-24 of that for each token.
+    // Single precision, sums of some hundreds: 2^-24 of that per token.
     EXPECT_NEAR(here.sum, there.sum, 1e-4 * static_cast<double>(ids.size() + 1));
     EXPECT_EQ(here.spelled, there.spelled) << text;
     ++comparison.n_equal_sums;
   }
-  // Unknown tokens become nothing here, and a sign there.
+  // Unknown tokens become nothing here and a sign there.
   std::erase_if(expected, [&](TokenId id) { return theirs.IsUnknown(id); });
   std::string decoded;
   ASSERT_TRUE(theirs.Decode(expected, &decoded).ok());
@@ -113,11 +114,11 @@ void compare(const PipelineTokenizer& ours, const sentencepiece::SentencePiecePr
 }
 
 TEST(SentencePieceFiles, EqualSentencePiece) {
-  const testing::TemporaryDirectory root;
+  const test::TemporaryDirectory root;
   const fs::path file = root.path() / "text";
-  std::string text = test_texts::made_up_text(300);
+  std::string text = test::made_up_text(300);
   for (int line = 0; line < 40; ++line) text += "    ha ha haha ------ aaaa  x   000 00\n";
-  test_texts::write_file(file, text);
+  test::write_bytes(file, text);
   std::mt19937 random(5);
   for (const std::string kind : {"unigram", "bpe"}) {
     for (const Setting& setting : settings()) {
@@ -140,9 +141,9 @@ TEST(SentencePieceFiles, EqualSentencePiece) {
         compare(ours, theirs, repair_utf8(mixed), comparison);
       }
       EXPECT_GT(comparison.n_tokens, 10000u);
-      // SentencePiece 0.1.97 differs in 49 of 436 at the most, the newest in none.
+      // SentencePiece 0.1.97 differs in at most 49 of 436, the newest in none.
       EXPECT_LE(comparison.n_equal_sums, kind == "bpe" ? 0u : comparison.n_texts / 5);
-      // Ids in any order, as a model may write them.
+      // Ids in any order, as a model may generate them.
       for (int list = 0; list < 300; ++list) {
         Ids ids;
         for (unsigned n = 1 + random() % 12; n > 0; --n) {

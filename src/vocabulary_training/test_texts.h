@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fixtures for the tests of this layer. Only tests include this file.
 #ifndef OUTRIDER_VOCABULARY_TRAINING_TEST_TEXTS_H_
 #define OUTRIDER_VOCABULARY_TRAINING_TEST_TEXTS_H_
@@ -11,13 +12,13 @@
 #include "outrider/error.h"
 #include "vocabulary_training/learn_pieces.h"
 
-namespace outrider::test_texts {
+namespace outrider::test {
 
-inline void write_file(const std::filesystem::path& path, const std::string& bytes) {
+inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-inline std::string read_file(const std::filesystem::path& path) {
+inline std::string read_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -54,6 +55,6 @@ inline std::string why_no_sentencepiece() {
   }
 }
 
-}  // namespace outrider::test_texts
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_VOCABULARY_TRAINING_TEST_TEXTS_H_

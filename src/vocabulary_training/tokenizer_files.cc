@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/tokenizer_files.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {
@@ -62,7 +63,7 @@ Json post_processor(const std::string& begin) {
 }
 
 Json model(std::span<const LearntPiece> pieces, std::span<const MergeRule> merges) {
-  // Each piece is there once: no need for the look-up that an insertion by key would make.
+  // Each piece occurs once, so the look-up of an insertion by key is not needed.
   Json::object_t vocabulary;
   for (std::size_t id = 0; id < pieces.size(); ++id) vocabulary.push_back({pieces[id].text, id});
   const auto text = [pieces](TokenId id) -> const std::string& {
@@ -99,7 +100,7 @@ std::string tokenizer_json(std::span<const LearntPiece> pieces, std::span<const 
 }
 
 std::string tokenizer_config_json(std::span<const LearntPiece> pieces) {
-  // Decoding must give the text back: no blank is to be taken away before a full stop.
+  // Decoding must restore the text: no blank may be removed before a full stop.
   return dump({{"tokenizer_class", "PreTrainedTokenizerFast"},
                {"add_bos_token", true},
                {"unk_token", pieces[kUnknown].text},

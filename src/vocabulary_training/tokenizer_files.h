@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes pieces and merges in the format of Hugging Face's files.
 //
 // Normaliser, decoder and post-processor make fast tokenizers of Llama 2's kind equal to
@@ -10,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/merging/bpe.h"
 #include "vocabulary_training/learn_pieces.h"
 
 namespace outrider {

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/train_vocabulary.h"
 
 #include <utility>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 #include "vocabulary_training/derive_merges.h"
 #include "vocabulary_training/tokenizer_files.h"
 

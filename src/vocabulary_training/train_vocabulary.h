@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Learns a vocabulary from text and writes it as a Hugging Face directory. Only the program links
 // it; the library itself needs no SentencePiece.
 #ifndef OUTRIDER_VOCABULARY_TRAINING_TRAIN_VOCABULARY_H_

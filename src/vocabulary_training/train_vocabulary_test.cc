@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/train_vocabulary.h"
 
 #include <gmock/gmock.h>
@@ -22,12 +23,12 @@ using Ids = std::vector<TokenId>;
 class TrainVocabulary : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string why = test_texts::why_no_sentencepiece(); !why.empty()) {
+    if (const std::string why = test::why_no_sentencepiece(); !why.empty()) {
       GTEST_SKIP() << why;
     }
   }
   fs::path text_file(const std::string& bytes) {
-    test_texts::write_file(root() / "text", bytes);
+    test::write_bytes(root() / "text", bytes);
     return root() / "text";
   }
   const fs::path& root() const { return root_.path(); }
@@ -38,7 +39,7 @@ class TrainVocabulary : public ::testing::Test {
     LineSample lines(text, max_lines, seed);
     return train_vocabulary(lines, options);
   }
-  // Of a UsageError, with its "expected X, got Y".
+  // A UsageError's message, with its "expected X, got Y".
   std::string refusal(const std::string& bytes, const PieceOptions& options) {
     try {
       train(bytes, options);
@@ -49,11 +50,11 @@ class TrainVocabulary : public ::testing::Test {
   }
 
  private:
-  testing::TemporaryDirectory root_;
+  test::TemporaryDirectory root_;
 };
 
 TEST_F(TrainVocabulary, GivesADirectoryThatTheTokenizerReads) {
-  const std::string text = test_texts::made_up_text(400);
+  const std::string text = test::made_up_text(400);
   for (const int size : {300, 450, 600}) {
     const TrainedVocabulary vocabulary = train(text, {.vocabulary_size = size});
     EXPECT_EQ(vocabulary.n_pieces, size);
@@ -74,7 +75,7 @@ TEST_F(TrainVocabulary, GivesADirectoryThatTheTokenizerReads) {
       EXPECT_EQ(ids.front(), 1);
       EXPECT_EQ(tokenizer->decode(ids), odd);
     }
-    // What it learnt is worth something: two bytes a token and more from the largest.
+    // The result is useful: the largest one covers two bytes and more per token.
     if (size == 600) {
       EXPECT_LT(tokenizer->encode(text, false).size() * 2, text.size());
     }
@@ -82,7 +83,7 @@ TEST_F(TrainVocabulary, GivesADirectoryThatTheTokenizerReads) {
 }
 
 TEST_F(TrainVocabulary, TheSameLinesGiveTheSameBytes) {
-  const std::string text = test_texts::made_up_text(300);
+  const std::string text = test::made_up_text(300);
   const auto bytes = [](const TrainedVocabulary& vocabulary) {
     return vocabulary.tokenizer_json + vocabulary.tokenizer_config_json +
            vocabulary.tokenizer_model;
@@ -95,14 +96,14 @@ TEST_F(TrainVocabulary, TheSameLinesGiveTheSameBytes) {
 }
 
 TEST_F(TrainVocabulary, SaysWhichSizesATextAllows) {
-  // Six characters, a blank among them; and the pieces "_c", "_ca", ... that so little text has.
+  // Six characters, including a blank; and the few pieces of such a short text, "_c", "_ca", ...
   const std::string text = "cat act tac\n cob";
   const std::string too_small = refusal(text, {.vocabulary_size = 260});
   EXPECT_THAT(too_small, HasSubstr("at least 265 "));
   const std::string too_large = refusal(text, {.vocabulary_size = 30000});
   EXPECT_THAT(too_large, HasSubstr("at most "));
   const int most = std::stoi(too_large.substr(too_large.find("at most ") + 8));
-  // And the figures are right.
+  // And the numbers are right.
   EXPECT_EQ(train(text, {.vocabulary_size = 265}).n_pieces, 265);
   EXPECT_EQ(train(text, {.vocabulary_size = most}).n_pieces, most);
   EXPECT_THAT(refusal(text, {.vocabulary_size = 264}), HasSubstr("at least"));
@@ -110,7 +111,7 @@ TEST_F(TrainVocabulary, SaysWhichSizesATextAllows) {
 }
 
 TEST_F(TrainVocabulary, CoverageLeavesRareCharactersToBytes) {
-  std::string text = test_texts::made_up_text(300);
+  std::string text = test::made_up_text(300);
   text += "\xE4\xBD\xA0\n";
   const auto has_piece = [](const TrainedVocabulary& vocabulary) {
     return nlohmann::json::parse(vocabulary.tokenizer_json)["model"]["vocab"].contains(
@@ -120,7 +121,7 @@ TEST_F(TrainVocabulary, CoverageLeavesRareCharactersToBytes) {
   EXPECT_FALSE(has_piece(train(text, {.vocabulary_size = 400, .character_coverage = 0.999})));
 }
 
-// SentencePiece drops lines with its own mark of unknown characters, and lines that are too long.
+// SentencePiece drops lines with its mark of unknown characters, and lines that are too long.
 TEST_F(TrainVocabulary, NoLineIsDropped) {
   const auto learns_the_word = [this](const std::string& text) {
     const TrainedVocabulary vocabulary = train(text, {.vocabulary_size = 273});
@@ -181,36 +182,36 @@ std::string directory_refusal(const fs::path& path, const VocabularyDirectory::O
 }
 
 TEST(VocabularyDirectory, IsMadeWithItsParents) {
-  const testing::TemporaryDirectory root;
+  const test::TemporaryDirectory root;
   const fs::path path = root.path() / "a" / "b" / "";
   VocabularyDirectory(path, {}).write(with_contents("x"));
   EXPECT_THAT(names_in(root.path() / "a"), ElementsAre("b"));
   EXPECT_THAT(names_in(path), ElementsAre("tokenizer.json", "tokenizer_config.json"));
-  EXPECT_EQ(test_texts::read_file(path / "tokenizer.json"), "x");
+  EXPECT_EQ(test::read_bytes(path / "tokenizer.json"), "x");
 }
 
 TEST(VocabularyDirectory, OtherFilesInItStay) {
-  const testing::TemporaryDirectory root;
-  test_texts::write_file(root.path() / "config.json", "mine");
+  const test::TemporaryDirectory root;
+  test::write_bytes(root.path() / "config.json", "mine");
   VocabularyDirectory(root.path(), {.keep_model = true}).write(with_contents("x"));
   EXPECT_THAT(names_in(root.path()), ElementsAre("config.json", "tokenizer.json", "tokenizer.model",
                                                  "tokenizer_config.json"));
 }
 
 TEST(VocabularyDirectory, ATokenizerThatIsThereStaysUnlessOverwritten) {
-  const testing::TemporaryDirectory root;
+  const test::TemporaryDirectory root;
   VocabularyDirectory(root.path(), {.keep_model = true}).write(with_contents("old"));
   EXPECT_THAT(directory_refusal(root.path(), {}), HasSubstr("--force"));
-  EXPECT_EQ(test_texts::read_file(root.path() / "tokenizer.json"), "old");
+  EXPECT_EQ(test::read_bytes(root.path() / "tokenizer.json"), "old");
   // The old model would contradict the new vocabulary.
   VocabularyDirectory(root.path(), {.overwrite = true}).write(with_contents("new"));
   EXPECT_THAT(names_in(root.path()), ElementsAre("tokenizer.json", "tokenizer_config.json"));
-  EXPECT_EQ(test_texts::read_file(root.path() / "tokenizer.json"), "new");
+  EXPECT_EQ(test::read_bytes(root.path() / "tokenizer.json"), "new");
 }
 
 TEST(VocabularyDirectory, RefusesBeforehandWhereItCannotWrite) {
-  const testing::TemporaryDirectory root;
-  test_texts::write_file(root.path() / "file", "");
+  const test::TemporaryDirectory root;
+  test::write_bytes(root.path() / "file", "");
   EXPECT_THAT(directory_refusal(root.path() / "file", {}), HasSubstr("Not a directory"));
   EXPECT_THAT(directory_refusal(root.path() / "file" / "below", {}), HasSubstr("Not a directory"));
   EXPECT_THROW(VocabularyDirectory("/proc/nowhere", {}).write(with_contents("x")), Error);
@@ -221,19 +222,19 @@ TEST(VocabularyDirectory, RefusesBeforehandWhereItCannotWrite) {
   }
 }
 
-// Every file can be the one that the disk has no more room for: what was there stays as it was.
+// The disk may become full at any file: existing files stay unchanged.
 TEST(VocabularyDirectory, AFailedWriteLeavesEverythingAsItWas) {
-  const testing::TemporaryDirectory root;
+  const test::TemporaryDirectory root;
   VocabularyDirectory(root.path(), {.keep_model = true}).write(with_contents("old"));
   const VocabularyDirectory directory(root.path(), {.overwrite = true, .keep_model = true});
   for (const char* const name : {"tokenizer_config.json", "tokenizer.model", "tokenizer.json"}) {
-    // A directory in the way of the file in the making stands in for the full disk.
+    // A directory at the place of a partial file simulates the full disk.
     const fs::path obstacle = root.path() / (std::string(name) + ".outrider-partial");
     fs::create_directory(obstacle);
     EXPECT_THROW(directory.write(with_contents("new")), Error);
-    EXPECT_EQ(test_texts::read_file(root.path() / "tokenizer.json"), "old");
-    EXPECT_EQ(test_texts::read_file(root.path() / "tokenizer.model"), "old model");
-    EXPECT_EQ(test_texts::read_file(root.path() / "tokenizer_config.json"), "old config");
+    EXPECT_EQ(test::read_bytes(root.path() / "tokenizer.json"), "old");
+    EXPECT_EQ(test::read_bytes(root.path() / "tokenizer.model"), "old model");
+    EXPECT_EQ(test::read_bytes(root.path() / "tokenizer_config.json"), "old config");
     fs::remove(obstacle);
     EXPECT_EQ(names_in(root.path()).size(), 3U);
   }

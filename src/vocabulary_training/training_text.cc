@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/training_text.h"
 
 #include <fmt/format.h>
@@ -5,7 +6,7 @@
 #include <algorithm>
 
 #include "outrider/error.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/texts/utf8.h"
 
 namespace outrider {
 namespace {
@@ -16,9 +17,9 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-// Takes a part of at most LineSample::kLongestPart_bytes off the front of `rest`. A cut where a run
-// of blanks begins takes the first of them with it: SentencePiece puts a blank before every line it
-// is given, so that the words are those of the whole line.
+// Takes a part of at most LineSample::kLongestPart_bytes from the front of `rest`. A cut at the
+// beginning of a run of blanks takes the first blank with it: SentencePiece prepends a blank to
+// every line, so words are those of the whole line.
 std::string_view take_part(std::string_view& rest) {
   std::size_t end = std::min(rest.size(), LineSample::kLongestPart_bytes);
   std::size_t next = end;
@@ -78,8 +79,8 @@ LineSample::LineSample(const TrainingText& text, std::int64_t max_lines, std::ui
       random_(seed) {}
 
 // Selection sampling (Knuth, The Art of Computer Programming, volume 2, 3.4.2, algorithm S): a line
-// is taken with probability wanted / remaining. The remainder of a 64-bit number is off that by
-// less than one in 2^64 / n_lines.
+// is taken with probability wanted / remaining. The remainder of a 64-bit number deviates from that
+// by less than one in 2^64 / n_lines.
 bool LineSample::next(std::string& part) {
   while (rest_.empty()) {
     if (n_wanted_ == 0 || !text_->next_line(file_, at_, rest_)) return false;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text from which a vocabulary is learnt: the lines of some files.
 #ifndef OUTRIDER_VOCABULARY_TRAINING_TRAINING_TEXT_H_
 #define OUTRIDER_VOCABULARY_TRAINING_TRAINING_TEXT_H_
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 namespace outrider {
 

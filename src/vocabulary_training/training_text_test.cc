@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vocabulary_training/training_text.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@ class TrainingTextTest : public ::testing::Test {
  protected:
   fs::path file(const std::string& name, const std::string& bytes) {
     const fs::path path = directory_.path() / name;
-    test_texts::write_file(path, bytes);
+    test::write_bytes(path, bytes);
     return path;
   }
   static Lines sample(const TrainingText& text, std::int64_t max_lines, std::uint64_t seed) {
@@ -38,7 +39,7 @@ class TrainingTextTest : public ::testing::Test {
     return "";
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(TrainingTextTest, LinesOfAllFilesInOrder) {
@@ -76,8 +77,8 @@ TEST_F(TrainingTextTest, ASampleIsAsManyLinesAsAskedForInTheirOrder) {
     seen.insert(drawn);
   }
   EXPECT_EQ(seen.size(), 50U);
-  // A line is left out of all 50 draws with probability 0.9^50 = 0.5 %: of a hundred lines more
-  // than 90 are seen unless something is badly wrong (the seeds are fixed).
+  // A line is missing from all 50 draws with probability 0.9^50 = 0.5 %. So of a hundred lines more
+  // than 90 are seen, unless something is badly wrong (the seeds are fixed).
   EXPECT_GT(lines.size(), 90U);
   EXPECT_EQ(sample(text, 100, 5), sample(text, 0, 0));
   EXPECT_EQ(sample(text, 1000, 5), sample(text, 0, 0));
@@ -94,7 +95,7 @@ TEST_F(TrainingTextTest, ALongLineIsCutBetweenItsWords) {
 
 TEST_F(TrainingTextTest, AWordLongerThanAPartIsCutBetweenItsCharacters) {
   constexpr std::size_t kLongest = LineSample::kLongestPart_bytes;
-  std::string word;  // characters of three bytes, which do not divide a part's size
+  std::string word;  // three-byte characters, which do not divide a part's size
   while (word.size() < 3 * kLongest) word += "\xE4\xBD\xA0";
   const TrainingText text({file("a", word)});
   const Lines parts = sample(text, 0, 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "outrider/error.h"
 #include "vocabulary_training/train_vocabulary.h"
 
@@ -27,7 +28,7 @@ constexpr const char* kModel = "tokenizer.model";
   throw Error("write tokenizer", path.string(), std::strerror(error));
 }
 
-// A directory in the making beside the one it will be; removed unless moved there.
+// A partial directory beside its final place; removed unless moved there.
 class DirectoryInTheMaking {
  public:
   explicit DirectoryInTheMaking(const fs::path& target) : target_(target), path_(target) {
@@ -59,7 +60,7 @@ VocabularyDirectory::VocabularyDirectory(const fs::path& path, const Options& op
     : path_(fs::absolute(path).lexically_normal()), options_(options) {
   if (!path_.has_filename() && path_.has_relative_path()) path_ = path_.parent_path();
   std::error_code ignored;
-  fs::path existing = path_;  // the nearest that is there
+  fs::path existing = path_;  // the nearest existing directory
   while (!fs::exists(fs::symlink_status(existing, ignored)) && existing.has_relative_path()) {
     existing = existing.parent_path();
   }
@@ -75,7 +76,7 @@ VocabularyDirectory::VocabularyDirectory(const fs::path& path, const Options& op
 }
 
 void VocabularyDirectory::write(const TrainedVocabulary& vocabulary) const {
-  // A directory is a tokenizer from the moment it has a tokenizer.json, so that comes last.
+  // A directory counts as a tokenizer once it has a tokenizer.json, so that is written last.
   std::vector<std::pair<const char*, std::string_view>> files;
   files.emplace_back(kConfig, vocabulary.tokenizer_config_json);
   if (options_.keep_model) files.emplace_back(kModel, vocabulary.tokenizer_model);
@@ -90,7 +91,7 @@ void VocabularyDirectory::write(const TrainedVocabulary& vocabulary) const {
     made.move_to_target();
     return;
   }
-  // First all of them beside their places, so that a full disk leaves everything as it was.
+  // First writes all of them beside their places, so that a full disk leaves everything unchanged.
   std::vector<std::unique_ptr<AtomicFile>> made;
   for (const auto& [name, bytes] : files) {
     made.push_back(std::make_unique<AtomicFile>(path_ / name));

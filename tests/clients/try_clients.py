@@ -1,10 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
 """The official clients of OpenAI and Anthropic against a running server.
 
     python3 tests/clients/try_clients.py http://127.0.0.1:8080 [--key KEY] [--instructed]
 
---instructed: the model follows instructions, and what it says is looked at; else only the form is.
-One line a case; exits with 1 where one fails. scripts/test-clients installs the clients, starts
-servers and runs this.
+--instructed: the model follows instructions, and the contents of its answers are checked; otherwise
+only their format. Prints one line per case; exits with 1 if one fails. scripts/test-clients
+installs the clients, starts servers and runs this.
 """
 import argparse
 import json
@@ -68,7 +69,7 @@ class Cases:
         check(entries, "entries")
         for entry in entries:
             check(entry.logprob <= 0 and len(entry.top_logprobs) == 3, "an entry")
-            # Temperature 0: each is the likeliest there is.
+            # Temperature 0: each is the likeliest token.
             check(math.isclose(entry.logprob, entry.top_logprobs[0].logprob), "the likeliest")
             check(bytes(entry.bytes).decode("utf-8", "replace") == entry.token, "bytes")
         off = self.chat(logprobs=True, top_logprobs=3, max_tokens=12, extra_body={"speculation": False})
@@ -175,7 +176,7 @@ class Cases:
         check(set(json.loads(answer.output_text)) == {"name", "age"}, answer.output_text)
 
     def message(self, **fields):
-        # The client's own signature has no temperature any more.
+        # The client's own signature no longer has a temperature.
         fields = {"max_tokens": 24, "messages": [{"role": "user", "content": "Say hello."}],
                   "extra_body": {"temperature": 0}, **fields}
         return self.anthropic.messages.create(model=self.model, **fields)
@@ -283,7 +284,7 @@ def main():
         try:
             getattr(cases, name)()
             print(f"ok      {name[5:]}")
-        except Exception:  # whatever a client makes of an answer
+        except Exception:  # any error that a client raises
             failed += 1
             print(f"FAILED  {name[5:]}")
             traceback.print_exc(limit=4)

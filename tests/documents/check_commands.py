@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Runs every `outrider` command of the documents in an empty folder, where no model is, and fails for
-each one that ends as a misuse (status 2): an unknown command or flag, a value that cannot be meant.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every `outrider` command of the documents in an empty folder without any model, and fails
+for each one that ends as a misuse (status 2): an unknown command or flag, an invalid value.
 
     tests/documents/check_commands.py --program build-dev/outrider [PAGE...]
 
 Without pages: the README, those of models/ and all of docs/. Commands with `...` or `[` describe a
-form and are left out; so are `devices`, which depends on the machine, and trainers' commands where
-outrider-train was not built. scripts/try-quickstart runs those of the quickstart in earnest.
+form and are left out. So are `devices`, which depends on the machine, and trainers' commands if
+outrider-train was not built. scripts/try-quickstart runs the quickstart's commands with real
+models.
 """
 
 import argparse
@@ -29,7 +31,7 @@ def pages():
 
 
 def commands(page):
-    """(line, words) of each command that can be run as it stands."""
+    """(line, words) of each command that can be run unchanged."""
     text = re.sub(r"\\\n(\s*)", lambda match: " \0" + match[1], page.read_text(encoding="utf-8"))
     number = 1
     for line in text.split("\n"):

@@ -1,6 +1,6 @@
-"""Checks texts by their schemas: lines {"schema": ..., "text": "..."} of standard input.
+"""Validates texts against their schemas: lines {"schema": ..., "text": "..."} of standard input.
 
-Prints the first text that is not valid, and fails. Ends with status 77 where jsonschema is not there.
+Prints the first invalid text, and fails. Exits with status 77 if jsonschema is not installed.
 """
 
 import json
@@ -27,7 +27,7 @@ def check_format(name, text):
     elif name in ("time", "date-time"):
         kind = datetime.time if name == "time" else datetime.datetime
         head, dot, rest = text.partition(".")
-        if dot:  # fractions of three or six digits alone are read by older Pythons
+        if dot:  # older Pythons read only fractions of three or six digits
             digits = len(rest) - len(rest.lstrip("0123456789"))
             assert digits >= 1
             text = head + rest[digits:]
@@ -50,7 +50,7 @@ def check_format(name, text):
     elif name == "uri":
         parts = urllib.parse.urlsplit(text)
         assert parts.scheme and not re.search("[^!-~]|%(?![0-9A-F]{2})", text)
-        parts.port  # raises for what is none
+        parts.port  # raises for an invalid port
     elif name == "duration":
         assert re.fullmatch(r"P(?=.)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+S)?)?)", text)
 
@@ -70,12 +70,12 @@ validators = {}
 n_checked = 0
 for line in sys.stdin:
     case = json.loads(line)
-    # Numbers as they are written: multiples of 0.01 are none as floats.
+    # Numbers as written: multiples of 0.01 are none as floats.
     schema = json.loads(json.dumps(case["schema"]), parse_float=Decimal)
     key = json.dumps(case["schema"])
     if key not in validators:
 
-        def with_null(node):  # `nullable` is not JSON Schema's: said in its words
+        def with_null(node):  # `nullable` is not part of JSON Schema: expressed in its terms
             if isinstance(node, dict):
                 node = {name: with_null(value) for name, value in node.items()}
                 if node.pop("nullable", False) is True:

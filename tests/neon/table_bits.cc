@@ -1,7 +1,8 @@
-// Prints a checksum of what the scalar table makes of fixed numbers, slot by slot. Tests compare
-// the tables of a machine with its scalar one; two machines' lines show that this one agrees, too
-// (scripts/test-neon). The numbers are made of integers alone, so that no library has a say in
-// them.
+// SPDX-License-Identifier: Apache-2.0
+// Prints a checksum of the scalar table's results for fixed numbers, slot by slot. Tests compare a
+// machine's tables with its scalar table; equal lines from two machines show that the scalar tables
+// agree, too (scripts/test-neon). The numbers are made of integers only, so that they do not depend
+// on any library.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "kernels/table.h"
 #include "kernels/tables.h"
 #include "tests/support/kernel_tables.h"
@@ -20,12 +21,12 @@
 namespace outrider::kernels {
 namespace {
 
-using test_support::aligned_bytes;
-using test_support::AlignedBytes;
+using test::aligned_bytes;
+using test::AlignedBytes;
 
 const KernelTable& table = kScalarTable;
 
-// FNV-1a with 64 bits (Fowler, Noll and Vo) of what is added, as its bytes stand.
+// FNV-1a with 64 bits (Fowler, Noll and Vo) over the added values' bytes in memory order.
 class Checksum {
  public:
   template <class Element>
@@ -51,7 +52,7 @@ class Checksum {
   std::uint64_t value_ = 0xcbf29ce484222325U;
 };
 
-// Of sizes from 2^-30 to 2^4, with zeros and subnormals among them.
+// Magnitudes from 2^-30 to 2^4, with zeros and subnormals among them.
 std::vector<float> floats(int n, unsigned seed) {
   std::mt19937 generator(seed);
   std::vector<float> values;
@@ -95,8 +96,8 @@ void print_rows(int n) {
   table.soft_cap(y.data(), n, 3.0F);
   Checksum().add(y).print("soft_cap" + of);
   y = x;
-  table.rotate(y.data(), weight.data(), bias.data(), n / 2);
-  Checksum().add(y).print("rotate" + of);
+  table.apply_rope(y.data(), weight.data(), bias.data(), n / 2);
+  Checksum().add(y).print("apply_rope" + of);
   y = x;
   table.add(y.data(), bias.data(), n);
   Checksum().add(y).print("add" + of);
@@ -120,7 +121,7 @@ void print_rows(int n) {
   Checksum().add(uniforms).print("philox_uniforms" + of);
 }
 
-// A matrix (32, 512) of one kind times three rows.
+// Multiplies a matrix (32, 512) of one kind by three rows.
 void print_product(WeightKind kind, unsigned n_codes) {
   constexpr int kRows = 3;
   constexpr int kColumns = 2 * kTileColumns;
@@ -162,7 +163,7 @@ void print_product(WeightKind kind, unsigned n_codes) {
   Checksum().add(packed, 2 * tile_bytes).print("pack " + name);
 
   const std::vector<float> x = floats(kRows * kDepth, 8);
-  const test_support::PreparedInputs inputs(table, x, kRows, kDepth, 4);
+  const test::PreparedInputs inputs(table, x, kRows, kDepth, 4);
   std::vector<float> y(std::size_t{kRows} * kColumns);
   MatmulArgs args = inputs.args(kRows);
   args.tiles = packed;
@@ -214,7 +215,7 @@ void print_attention(KvKind kind) {
                       .states = states,
                       .n_keys = kKeys,
                       .first_key = 0,
-                      .n_in_place = kKeys,
+                      .n_contiguous = kKeys,
                       .slots = nullptr};
   const void* const chunks[] = {stored, stored + page_bytes};
   AttendArgs args{};

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Drives the page of `outrider serve` in headless Chromium, and takes pictures of it.
 
     python3 tests/page/try_page.py --program build/outrider [--chat MODEL] [--pictures FOLDER]
 
 Serves the shipped pair (no chat template), and with --chat a model that has one. Needs Chromium and
-the Python package playwright; where either is missing it says so and exits with 0 (SKIPPED).
+the Python package playwright; if either is missing it says so and exits with 0 (SKIPPED).
 """
 
 import argparse
@@ -45,7 +46,7 @@ except ImportError:
 
 @contextlib.contextmanager
 def server(program, flags):
-    """The address of a server that runs for as long as the block."""
+    """The address of a server that runs for the duration of the block."""
     process = subprocess.Popen([program, "serve", "--port", "0", *flags], cwd=ROOT,
                                stderr=subprocess.PIPE, text=True)
     try:
@@ -77,7 +78,7 @@ class Page:
         self.tab.goto(address)
 
     def note(self, message):
-        # Answers with an error's status are part of what is tried.
+        # Answers with an error status are among the tested cases.
         if message.type == "error" and "status of 4" not in message.text:
             self.problems.append(message.text)
 
@@ -101,7 +102,8 @@ class Page:
         expect(self.at("#stop")).to_be_disabled(timeout=120_000)
 
     def wait_for_tokens(self, n_tokens):
-        """So many of the last reply. (The page's policy forbids Playwright's own waiting.)"""
+        """Waits for this number of tokens in the last reply. (The page's policy forbids
+        Playwright's own waiting.)"""
         for _ in range(1000):
             if self.at(".turn:last-child .text .token").count() >= n_tokens:
                 return
@@ -113,7 +115,7 @@ class Page:
             self.tab.screenshot(path=self.pictures / f"{name}.png")
 
     def fits(self):
-        """Nothing is wider than the window."""
+        """Checks that nothing is wider than the window."""
         wide = self.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert wide <= 0, f"the page is {wide} pixels wider than the window"
 
@@ -133,7 +135,7 @@ def chunks_of(address, body):
 
 
 def trace_streams(address):
-    """A trace is asked for, adds up, and changes nothing else."""
+    """A trace can be requested, its times add up, and it changes nothing else."""
     for temperature in (0, 1):
         body = {"prompt": "Once upon a time", "max_tokens": 80, "stream": True, "seed": 5,
                 "temperature": temperature, "speculation": {"tree": "widths:3,2,1"}}
@@ -179,7 +181,7 @@ def look_at_heads(address):
 
 
 def continue_texts(browser, address, pictures):
-    """The shipped pair: continuations, trees, rules, errors, keys of the keyboard."""
+    """The shipped pair: continuations, trees, rules, errors, keyboard."""
     page = Page(browser, address, pictures)
     page.ready()
     expect(page.at("#notice")).to_contain_text("no chat template")
@@ -187,7 +189,7 @@ def continue_texts(browser, address, pictures):
     assert page.at("#drafter option").all_inner_texts() == ["model:models/drafter", "suffix"]
     page.picture("wide-light-empty")
 
-    # A reply by a tree, while it comes.
+    # A reply with a tree, while it comes.
     page.set("#shape", "widths:2,2,1,1")
     page.set("#temperature", 0.7)
     page.set("#max-tokens", 400)
@@ -207,7 +209,7 @@ def continue_texts(browser, address, pictures):
     assert re.fullmatch(r"[\d.]+", page.at("#tau").inner_text())
     assert page.at("#tau-plot .line").count() == 1
 
-    # The tokens by the keyboard: round and facts follow.
+    # Tokens selected by keyboard: round and facts follow.
     page.at(".turn.assistant .text").focus()
     page.tab.keyboard.press("Home")
     for _ in range(8):
@@ -216,7 +218,7 @@ def continue_texts(browser, address, pictures):
     assert page.at(".token.selected").count() == 1
     page.picture("wide-light-selected")
 
-    # The text goes on; Esc stops it; Shift+Enter does not send.
+    # The text continues; Esc stops it; Shift+Enter does not send.
     page.at("#message").fill("\nAnd then")
     page.at("#message").press("Shift+Enter")
     assert page.at("#message").input_value() == "\nAnd then\n"
@@ -229,7 +231,7 @@ def continue_texts(browser, address, pictures):
     page.wait_for_end()
     expect(page.at(".reply-facts").last).to_contain_text("stopped")
 
-    # What the server refuses is said in the page, and the message is there again.
+    # A request that the server refuses: the page shows the error, and the message is restored.
     page.set("#rule", "lossy-greedy")
     page.send("One more")
     page.wait_for_end()
@@ -238,7 +240,7 @@ def continue_texts(browser, address, pictures):
     expect(page.at(".turn")).to_have_count(4)
     page.picture("wide-light-error")
 
-    # Cleared while a reply comes: nothing of it is left, and the next one is whole.
+    # Cleared while a reply comes: nothing of it remains, and the next one is complete.
     page.set("#rule", "exact")
     page.at("#clear").click()
     page.send("A long story:")
@@ -251,7 +253,7 @@ def continue_texts(browser, address, pictures):
     expect(page.at(".turn")).to_have_count(2)
     expect(page.at(".reply-facts").last).to_contain_text("20 tokens")
 
-    # Rules follow the drafter; without one there is none.
+    # Rules depend on the drafter; without one there are none.
     page.set("#drafter", "suffix")
     assert page.at("#rule option").all_inner_texts() == ["exact", "typical", "fly"]
     page.set("#shape", "")
@@ -298,7 +300,7 @@ def look_at_sizes(browser, address, pictures):
 
 
 def chat(browser, address, pictures):
-    """A model with a template: turns, a system prompt, the model ends by itself."""
+    """A model with a template: turns, a system prompt, an end chosen by the model."""
     page = Page(browser, address, pictures, scheme="dark")
     page.ready()
     expect(page.at("#notice")).to_be_hidden()
@@ -319,7 +321,7 @@ def chat(browser, address, pictures):
 def ask_for_keys(browser, address, pictures, process):
     page = Page(browser, address, pictures)
     expect(page.at("#key-dialog")).to_be_visible()
-    # Without a key nothing can be asked; the page asks again.
+    # Without a key every request is refused; the page asks again.
     page.tab.keyboard.press("Escape")
     expect(page.at("#key-dialog")).to_be_hidden()
     page.send("Once")
@@ -338,13 +340,13 @@ def ask_for_keys(browser, address, pictures, process):
     page.send("Once")
     page.wait_for_end()
     assert page.at(".text .token").count() == 5
-    # A server that is gone.
+    # A server that has ended.
     process.terminate()
     process.wait()
     page.problems.clear()
     page.send("Twice")
     expect(page.at("#error")).to_contain_text("still running")
-    page.problems.clear()  # the console says so as well
+    page.problems.clear()  # the console reports it as well
     page.close()
 
 
@@ -359,7 +361,7 @@ def main():
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        # As root, as in containers, Chromium has no sandbox.
+        # As root, as in containers, Chromium's sandbox does not work.
         browser = playwright.chromium.launch(executable_path=find_chromium(),
                                              args=["--no-sandbox"])
         with server(program, PAIR) as (address, _):

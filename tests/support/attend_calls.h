@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention calls for tests: a KV cache in scattered pages, the rows that read it, and the tables
 // that implement an arithmetic.
 #ifndef OUTRIDER_TESTS_SUPPORT_ATTEND_CALLS_H_
@@ -10,15 +11,15 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
+#include "kernels/attention/whole_attention.h"
 #include "kernels/table.h"
-#include "kernels/whole_attention.h"
 #include "tests/support/kernel_tables.h"
 
 namespace outrider::kernels {
 namespace {
 
-constexpr int kMostQueries = 9;  // more than one kernel call handles together
+constexpr int kMaxQueries = 9;  // more than one kernel call handles together
 
 // How a table computes with keys and values of some kind.
 struct Arithmetic {
@@ -38,11 +39,11 @@ constexpr Arithmetic kArithmetics[] = {
 
 // Not every test uses it.
 inline bool takes(const Arithmetic& arithmetic, int head_dim) {
-  return head_dim <= kMostRoundedHeadDim || (arithmetic.kv != KvKind::int8 && !arithmetic.pairs);
+  return head_dim <= kMaxRoundedHeadDim || (arithmetic.kv != KvKind::int8 && !arithmetic.pairs);
 }
 
-std::vector<test_support::NamedTable> tables_with(const Arithmetic& arithmetic) {
-  std::vector<test_support::NamedTable> tables = test_support::runnable_tables();
+std::vector<test::NamedTable> tables_with(const Arithmetic& arithmetic) {
+  std::vector<test::NamedTable> tables = test::runnable_tables();
   std::erase_if(tables, [&](const auto& named) { return arithmetic.of(*named.table) == nullptr; });
   return tables;
 }
@@ -74,7 +75,7 @@ class Cache {
         layout{read_by.kv, head_dim},
         n_pages_((n_slots + kChunkKeys - 1) / kChunkKeys),
         memory_(static_cast<std::size_t>(n_pages_) * page_bytes() + kLine, kUnwritten),
-        room_(2 * layout.block_bytes() + kLine, kUnwritten) {
+        scratch_(2 * layout.block_bytes() + kLine, kUnwritten) {
     for (int page = 0; page < n_pages_; ++page) chunks_.push_back(block(page, 0));
   }
 
@@ -109,7 +110,7 @@ class Cache {
     args.chunks = chunks_.data();
     args.keys_at = layout.block_bytes();
     args.values_at = (kHeads + 1) * layout.block_bytes();
-    args.room = on_line(room_);
+    args.scratch = on_line(scratch_);
     return call;
   }
   // A call of one row, complete.
@@ -122,7 +123,7 @@ class Cache {
                  .states = nullptr,
                  .n_keys = n_keys,
                  .first_key = 0,
-                 .n_in_place = n_keys,
+                 .n_contiguous = n_keys,
                  .slots = nullptr}};
     return one;
   }
@@ -172,7 +173,7 @@ class Cache {
 
   int n_pages_;
   std::vector<std::byte> memory_;
-  std::vector<std::byte> room_;
+  std::vector<std::byte> scratch_;
   std::vector<const void*> chunks_;
 };
 
@@ -184,7 +185,7 @@ struct FullCache : Cache {
       : Cache(read_by, head_dim, n) {
     const auto dim = static_cast<std::size_t>(head_dim);
     const std::vector<float> all =
-        test_support::awkward_floats(2 * static_cast<std::size_t>(n) * dim, seed);
+        test::awkward_floats(2 * static_cast<std::size_t>(n) * dim, seed);
     for (int slot = 0; slot < n; ++slot) {
       const auto from =
           all.begin() + static_cast<std::ptrdiff_t>(2 * static_cast<std::size_t>(slot) * dim);
@@ -200,7 +201,7 @@ struct FullCache : Cache {
 const std::vector<float> kOne = {1.0F};
 
 std::vector<float> queries_for(int dim, unsigned seed) {
-  return test_support::awkward_floats(kMostQueries * (static_cast<std::size_t>(dim) + 1), seed);
+  return test::awkward_floats(kMaxQueries * (static_cast<std::size_t>(dim) + 1), seed);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the heap allocations of a test program on all its threads. It replaces the C library's
 // allocation functions for the whole program, so operator new, the OpenMP runtime and other
 // libraries are counted, too. Include it in one file of a program.
@@ -24,7 +25,7 @@
 #define OUTRIDER_COUNTS_ALLOCATIONS 0
 #endif
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline constexpr bool kCountsAllocations = OUTRIDER_COUNTS_ALLOCATIONS != 0;
 inline constexpr const char* kWhyNotCounted =
@@ -32,7 +33,7 @@ inline constexpr const char* kWhyNotCounted =
 
 inline std::atomic<long> n_allocations{0};
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #if OUTRIDER_COUNTS_ALLOCATIONS
 
@@ -44,27 +45,27 @@ void* __libc_realloc(void* memory, std::size_t size) noexcept;
 void* __libc_memalign(std::size_t alignment, std::size_t size) noexcept;
 
 void* malloc(std::size_t size) noexcept {
-  ++outrider::testing::n_allocations;
+  ++outrider::test::n_allocations;
   return __libc_malloc(size);
 }
 void* calloc(std::size_t n, std::size_t size) noexcept {
-  ++outrider::testing::n_allocations;
+  ++outrider::test::n_allocations;
   return __libc_calloc(n, size);
 }
 void* realloc(void* memory, std::size_t size) noexcept {
-  ++outrider::testing::n_allocations;
+  ++outrider::test::n_allocations;
   return __libc_realloc(memory, size);
 }
 void* memalign(std::size_t alignment, std::size_t size) noexcept {
-  ++outrider::testing::n_allocations;
+  ++outrider::test::n_allocations;
   return __libc_memalign(alignment, size);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-  ++outrider::testing::n_allocations;
+  ++outrider::test::n_allocations;
   return __libc_memalign(alignment, size);
 }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexcept {
-  ++outrider::testing::n_allocations;
+  ++outrider::test::n_allocations;
   void* got = __libc_memalign(alignment, size);
   if (got == nullptr) return ENOMEM;
   *memory = got;

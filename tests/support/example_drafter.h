@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The example of docs/drafters.md, which a test keeps equal to it from the namespace on.
 #ifndef OUTRIDER_TESTS_SUPPORT_EXAMPLE_DRAFTER_H_
 #define OUTRIDER_TESTS_SUPPORT_EXAMPLE_DRAFTER_H_
@@ -8,8 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "speculate/drafter_plan.h"
-#include "speculate/drafters/index_drafter.h"
+#include "speculate/drafters/lookup/index_drafter.h"
+#include "speculate/registry/drafter_plan.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -61,7 +62,7 @@ class LastTimeDrafter final : public IndexDrafter {
 // "last-time[:length=K]". The registry refuses keys that its description does not have.
 inline DrafterPlan read_last_time_drafter(const Spec& spec) {
   spec.require_no_value();
-  const int length = spec.integer("length", 1, kMostDraftNodes).value_or(4);
+  const int length = spec.integer("length", 1, kMaxDraftNodes).value_or(4);
   return {.traits = {}, .shape = chain_shape(length), .make = [length](const DrafterMaterials&) {
             return std::make_unique<LastTimeDrafter>(length);
           }};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares gradients with central differences. In doubles the error is about h^2 times third
 // derivatives plus eps / h times the loss; h is 1e-5. The caller derives the tolerance from that.
 #ifndef OUTRIDER_TESTS_SUPPORT_GRADIENT_DIFFERENCES_H_
@@ -13,7 +14,7 @@
 
 #include "tests/support/near.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Entries of a parameter that are far apart and irregularly placed in its rows.
 inline std::vector<std::int64_t> scattered_entries(const torch::Tensor& parameter, int n) {
@@ -49,12 +50,12 @@ inline void expect_gradient_is_difference(const torch::Tensor& parameter,
     values[entry] = before - kStep;
     const double below = loss().item<double>();
     values[entry] = before;
-    EXPECT_TRUE(test_support::near(gradient[entry].item<double>(), (above - below) / (2 * kStep),
-                                   tolerance))
+    EXPECT_TRUE(
+        test::near(gradient[entry].item<double>(), (above - below) / (2 * kStep), tolerance))
         << name << "[" << entry << "]";
   }
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_GRADIENT_DIFFERENCES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/http_client.h"
 
 #include <poll.h>
@@ -10,7 +11,7 @@
 #include <boost/beast/http.hpp>
 #include <stdexcept>
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 namespace asio = boost::asio;
@@ -49,7 +50,7 @@ struct HttpClient::State {
     stream.socket().set_option(tcp::no_delay(true));
   }
 
-  // Begins an operation that calls back with an error first, and waits for it.
+  // Starts an operation whose callback gets an error first, and waits for it.
   template <typename Begin>
   error_code run(const Begin& begin, std::chrono::milliseconds time) {
     error_code result;
@@ -71,8 +72,8 @@ struct HttpClient::State {
   asio::io_context context;
   beast::tcp_stream stream;
   beast::flat_buffer buffer;
-  std::unique_ptr<Parser> parser;  // of the stream under way
-  std::size_t n_taken = 0;         // bytes of its body
+  std::unique_ptr<Parser> parser;  // of the current stream
+  std::size_t n_taken = 0;         // bytes of its body that were read
 };
 
 namespace {
@@ -213,4 +214,4 @@ void HttpClient::reset() {
   state_->stream.close();
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

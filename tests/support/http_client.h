@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small synchronous HTTP/1.1 client for tests of the server. It receives whole responses or
 // streams event by event, sends bytes that are not HTTP, and closes the connection at any time.
 #ifndef OUTRIDER_TESTS_SUPPORT_HTTP_CLIENT_H_
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
@@ -65,6 +66,6 @@ class HttpClient {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_HTTP_CLIENT_H_

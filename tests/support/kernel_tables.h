@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel tables for tests of kernels, and inputs for them.
 #ifndef OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_
 #define OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_
@@ -17,7 +18,7 @@
 #include "tests/support/nightly.h"
 #include "tests/support/tile_emulator.h"
 
-namespace outrider::test_support {
+namespace outrider::test {
 
 struct NamedTable {
   std::string name;
@@ -77,16 +78,25 @@ inline std::vector<NamedTable> runnable_tables() {
   return tables;
 }
 
-// Tables for proofs of whole models. At night every table. Otherwise the plain one, the fastest,
-// and emulated tiles, whose products take rows in other blocks. The tests of src/kernels always
-// compare each table with the plain one, and a model uses all tables through the same code.
+// Tables for proofs of whole models: the plain one and the fastest; in nightly runs every table.
+// The tests of src/kernels always compare each table with the plain one, and a model uses all
+// tables through the same code.
 inline std::vector<NamedTable> tables_of_the_day() {
   std::vector<NamedTable> tables = runnable_tables();
-  if (testing::nightly()) return tables;
+  if (test::nightly()) return tables;
   std::erase_if(tables, [](const NamedTable& one) {
-    return one.name != "scalar" && one.name != "amx emulated" &&
-           one.table != &kernels::best_table();
+    return one.name != "scalar" && one.table != &kernels::best_table();
   });
+  return tables;
+}
+
+// Emulated tiles, which are too slow for every proof in normal runs: a suite adds a part of its
+// parameters with them. Their products divide rows into other blocks than the other tables' do.
+// Empty in nightly runs, where tables_of_the_day() has them, and on processors with real tiles.
+inline std::vector<NamedTable> emulated_tiles_of_the_day() {
+  std::vector<NamedTable> tables = runnable_tables();
+  std::erase_if(
+      tables, [](const NamedTable& one) { return test::nightly() || one.name != "amx emulated"; });
   return tables;
 }
 
@@ -131,6 +141,6 @@ inline AlignedBytes aligned_bytes(std::size_t n_bytes) {
   return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(64, n_bytes)));
 }
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_

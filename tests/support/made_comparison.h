@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison of methods whose results can be computed by hand.
 #ifndef OUTRIDER_TESTS_SUPPORT_MADE_COMPARISON_H_
 #define OUTRIDER_TESTS_SUPPORT_MADE_COMPARISON_H_
 
 #include "outrider/method_report.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Plain decoding: a tenth of a second for each token.
 inline MethodSample plain_sample(int n_tokens) {
@@ -71,6 +72,6 @@ inline MethodComparison made_comparison() {
   return comparison;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MADE_COMPARISON_H_

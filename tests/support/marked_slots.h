@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cache slots marked with numbers, so that tests can tell which slot's keys and values are where.
 // For caches in f32.
 #ifndef OUTRIDER_TESTS_SUPPORT_MARKED_SLOTS_H_
@@ -10,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "model/cache/kv_sequence.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Fills a slot's keys and values, of every head in every layer, with a number.
 inline void mark(const KvSequence& sequence, int slot, float number) {
@@ -69,9 +70,9 @@ inline float number_at(const KvSequence& sequence, int slot, int layer) {
 // The slots that a pending node attends to, in order of position.
 inline std::vector<int> slots_read(const KvSequence& sequence, int node) {
   std::vector<int> slots(static_cast<std::size_t>(sequence.n_kept() + sequence.depth(node) + 1));
-  const auto n_in_place = static_cast<std::size_t>(sequence.n_in_place(node));
-  for (std::size_t slot = 0; slot < n_in_place; ++slot) slots[slot] = static_cast<int>(slot);
-  sequence.others(node, std::span(slots).subspan(n_in_place));
+  const auto n_contiguous = static_cast<std::size_t>(sequence.n_contiguous(node));
+  for (std::size_t slot = 0; slot < n_contiguous; ++slot) slots[slot] = static_cast<int>(slot);
+  sequence.scattered_slots(node, std::span(slots).subspan(n_contiguous));
   return slots;
 }
 
@@ -84,7 +85,7 @@ inline std::vector<const void*> chunks(const KvSequence& sequence, int layer) {
 
 // Adds pending nodes with these parents, marked with first, first + 1 and so on.
 inline void add(KvSequence& sequence, const std::vector<int>& parents, float first) {
-  sequence.reserve(static_cast<int>(parents.size()));
+  sequence.ensure_slots(static_cast<int>(parents.size()));
   for (const int parent : parents) {
     sequence.append(parent);
     mark(sequence, sequence.n_kept() + sequence.n_pending() - 1, first++);
@@ -100,6 +101,6 @@ inline void add_kept(KvSequence& sequence, int n, float first) {
   }
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_MARKED_SLOTS_H_

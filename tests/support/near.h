@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The comparison of floating-point numbers in all of the project's tests. It fails closed: every
 // result other than a finite number within the tolerance of a finite number is a failure. That
 // includes a NaN or an infinity on any side and a negative or non-finite tolerance. The tolerance
@@ -11,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-namespace outrider::test_support {
+namespace outrider::test {
 
 inline ::testing::AssertionResult near(double actual, double expected, double tolerance) {
   // Written so that a NaN anywhere makes the condition false.
@@ -43,6 +44,6 @@ inline double ulps_between(float actual, double expected) {
   return std::fabs(actual - expected) / spacing;
 }
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_NEAR_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A source whose batches are all the same.
 #ifndef OUTRIDER_TESTS_SUPPORT_ONE_BATCH_H_
 #define OUTRIDER_TESTS_SUPPORT_ONE_BATCH_H_
@@ -5,9 +6,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "train/corpus.h"
+#include "train/batches/corpus.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class OneBatch final : public train::BatchSource {
  public:
@@ -20,6 +21,6 @@ class OneBatch final : public train::BatchSource {
   train::Batch batch_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_ONE_BATCH_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of inputs, prepared by a kernel table for products with quantised weights.
 #ifndef OUTRIDER_TESTS_SUPPORT_PREPARED_INPUTS_H_
 #define OUTRIDER_TESTS_SUPPORT_PREPARED_INPUTS_H_
@@ -9,7 +10,7 @@
 
 #include "kernels/table.h"
 
-namespace outrider::test_support {
+namespace outrider::test {
 
 // x (n_rows, k) in groups, and also in blocks if k is a multiple of the block. Slots beyond n_rows
 // hold numbers that must not affect results.
@@ -81,6 +82,6 @@ struct PreparedInputs {
   }
 };
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_PREPARED_INPUTS_H_

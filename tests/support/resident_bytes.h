@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a mapped file is in this process's memory.
 #ifndef OUTRIDER_TESTS_SUPPORT_RESIDENT_BYTES_H_
 #define OUTRIDER_TESTS_SUPPORT_RESIDENT_BYTES_H_
@@ -9,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // The sum over all mappings of the file, as reported by Linux; nullopt on other systems or if no
 // mapping has the file's name.
@@ -33,6 +34,6 @@ inline std::optional<std::size_t> resident_bytes(const std::filesystem::path& fi
   return n_bytes;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_RESIDENT_BYTES_H_

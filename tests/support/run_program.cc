@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/run_program.h"
 
 #include <fcntl.h>
@@ -15,12 +16,12 @@
 
 #include "tests/support/temporary_directory.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Both ends of a pipe; ends still open are closed at the end.
+// Both ends of a pipe; the destructor closes ends that are still open.
 struct Pipe {
   int read = -1;
   int write = -1;
@@ -40,7 +41,7 @@ struct Pipe {
   }
 };
 
-// Appends what is there; closes the descriptor at its end.
+// Appends the available bytes; closes the descriptor at end of file.
 void drain(int& descriptor, std::string& text) {
   std::array<char, 4096> bytes{};
   const ssize_t n_read = ::read(descriptor, bytes.data(), bytes.size());
@@ -51,8 +52,8 @@ void drain(int& descriptor, std::string& text) {
   }
 }
 
-// What programs keep for their next run is none of the user's: a folder of this process alone, for
-// programs that tests run in other ways, too.
+// Programs must not write to the user's cache folder: this process has a folder of its own, also
+// for programs that tests start in other ways.
 const bool kHasCacheFolder = [] {
   static const TemporaryDirectory cache;
   return ::setenv("XDG_CACHE_HOME", cache.path().c_str(), /*overwrite=*/0) == 0;
@@ -74,7 +75,7 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramI
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
-    // Only calls that are safe between fork and exec in a program with threads.
+    // Only calls that are async-signal-safe between fork and exec in a program with threads.
     ::dup2(in.read, STDIN_FILENO);
     ::dup2(err.write, STDERR_FILENO);
     if (input.close_output_at_start) {
@@ -90,7 +91,7 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramI
   Pipe::close(in.read);
   Pipe::close(out.write);
   Pipe::close(err.write);
-  std::signal(SIGPIPE, SIG_IGN);  // a program that reads no input must not end the test
+  std::signal(SIGPIPE, SIG_IGN);  // A program that reads no input must not end the test.
 
   ProgramRun run;
   std::string_view unsent = input.standard_input;
@@ -127,4 +128,4 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramI
   return run;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test

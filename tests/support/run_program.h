@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the built program as a shell would: arguments in, exit status and both output streams out.
 #ifndef OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
 #define OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 struct ProgramRun {
   int status = -1;  // exit status; 128 + number after a signal, as in shells
@@ -29,6 +30,6 @@ struct ProgramInput {
 // cannot be started.
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input = {});
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_

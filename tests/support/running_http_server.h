@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HttpServer on a separate thread, with limits short enough for tests.
 #ifndef OUTRIDER_TESTS_SUPPORT_RUNNING_HTTP_SERVER_H_
 #define OUTRIDER_TESTS_SUPPORT_RUNNING_HTTP_SERVER_H_
@@ -11,7 +12,7 @@
 
 #include "server/http/http_server.h"
 
-namespace outrider::testing {
+namespace outrider::test {
 
 inline server::HttpLimits short_limits() {
   using std::chrono::milliseconds;
@@ -66,6 +67,6 @@ inline bool becomes_true(const std::function<bool()>& condition) {
   return false;
 }
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_RUNNING_HTTP_SERVER_H_

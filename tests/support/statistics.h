@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of randomness, with their tail probabilities.
 #ifndef OUTRIDER_TESTS_SUPPORT_STATISTICS_H_
 #define OUTRIDER_TESTS_SUPPORT_STATISTICS_H_
@@ -8,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 // Kolmogorov-Smirnov: the largest distance of the empirical distribution of `values` from the
 // uniform one on (0, 1), times sqrt(n). It exceeds x with probability about 2 exp(-2 x^2). Sorts
@@ -144,6 +145,6 @@ class Correlation {
   double n_ = 0, sum_x_ = 0, sum_y_ = 0, sum_xx_ = 0, sum_yy_ = 0, sum_xy_ = 0;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_STATISTICS_H_

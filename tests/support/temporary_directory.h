@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A directory that is removed with the object.
 #ifndef OUTRIDER_TESTS_SUPPORT_TEMPORARY_DIRECTORY_H_
 #define OUTRIDER_TESTS_SUPPORT_TEMPORARY_DIRECTORY_H_
@@ -9,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace outrider::testing {
+namespace outrider::test {
 
 class TemporaryDirectory {
  public:
@@ -30,6 +31,6 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-}  // namespace outrider::testing
+}  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_TEMPORARY_DIRECTORY_H_

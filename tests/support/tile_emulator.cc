@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/tile_emulator.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -12,17 +13,17 @@
 #include <cstring>
 #include <limits>
 
-namespace outrider::test_support {
+namespace outrider::test {
 namespace {
 
 constexpr int kTiles = 8;
-constexpr int kMostRows = 16;
-constexpr int kMostRowBytes = 64;
+constexpr int kMaxRows = 16;
+constexpr int kMaxRowBytes = 64;
 
 struct Tile {
   int rows = 0;
   int row_bytes = 0;
-  std::uint8_t bytes[kMostRows][kMostRowBytes] = {};
+  std::uint8_t bytes[kMaxRows][kMaxRowBytes] = {};
 
   template <class Element>
   Element at(int row, int index) const {
@@ -39,14 +40,14 @@ struct Tile {
   void clear() { std::memset(bytes, 0, sizeof bytes); }
 };
 
-// What a processor keeps for a thread.
+// The state that a processor keeps per thread.
 struct TileState {
   bool configured = false;
   Tile tiles[kTiles];
 };
 thread_local TileState state;
 
-// All that a handler may do: no formatting, no locks, no heap.
+// A signal handler may do no more: no formatting, no locks, no heap.
 [[noreturn]] void fault(const char* why) {
   const auto say = [](const char* text) {
     [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
@@ -74,7 +75,7 @@ void load_config(const std::uint8_t* config) {
   if (config[0] == 0) return;
   require(config[0] == 1, "LDTILECFG: a palette other than 0 and 1");
   for (int i = 1; i < 16; ++i) require(config[i] == 0, "LDTILECFG: bytes 1 to 15 are not zero");
-  for (int i = 0; i < kMostRows; ++i) {
+  for (int i = 0; i < kMaxRows; ++i) {
     std::uint16_t row_bytes;
     std::memcpy(&row_bytes, config + 16 + 2 * i, sizeof row_bytes);
     const std::uint8_t rows = config[48 + i];
@@ -82,7 +83,7 @@ void load_config(const std::uint8_t* config) {
       require(row_bytes == 0 && rows == 0, "LDTILECFG: a shape for a register above 7");
       continue;
     }
-    require(row_bytes <= kMostRowBytes && rows <= kMostRows, "LDTILECFG: a tile is too large");
+    require(row_bytes <= kMaxRowBytes && rows <= kMaxRows, "LDTILECFG: a tile is too large");
     require((row_bytes == 0) == (rows == 0), "LDTILECFG: rows without bytes, or bytes without");
     state.tiles[i].rows = rows;
     state.tiles[i].row_bytes = row_bytes;
@@ -90,7 +91,7 @@ void load_config(const std::uint8_t* config) {
   state.configured = true;
 }
 
-// Subnormal numbers count for zero, whatever the environment says.
+// Subnormal numbers count as zero, whatever the floating-point environment is.
 float flushed(float value) {
   return std::fabs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0F, value) : value;
 }
@@ -101,7 +102,7 @@ float from_bf16(std::uint16_t bits) {
   return flushed(value);
 }
 
-// Shapes of sums (M, N), inputs (M, K), weights (K, N), K and N in units of four bytes.
+// Shapes of sums (M, N), inputs (M, K), weights (K, N); K and N in units of four bytes.
 void check_product(const Tile& sums, const Tile& inputs, const Tile& weights) {
   require(&sums != &inputs && &sums != &weights && &inputs != &weights,
           "a product with a register twice");
@@ -128,7 +129,7 @@ void multiply_bytes(Tile& sums, const Tile& inputs, const Tile& weights) {
   }
 }
 
-// Even and odd elements of k by themselves, then both, then what was there.
+// Even and odd elements of k separately, then their sum, then the old value is added.
 void multiply_bf16(Tile& sums, const Tile& inputs, const Tile& weights) {
   check_product(sums, inputs, weights);
   for (int m = 0; m < sums.rows; ++m) {
@@ -147,7 +148,7 @@ void multiply_bf16(Tile& sums, const Tile& inputs, const Tile& weights) {
   }
 }
 
-// One instruction in VEX's long form, with what its operands come to.
+// One instruction in VEX's long form, with its decoded operands.
 class Instruction {
  public:
   Instruction(const std::uint8_t* at, const greg_t* registers)
@@ -184,7 +185,7 @@ class Instruction {
     return registers_[kOrder[number]];
   }
 
-  // In an address with an index the index is the distance between rows.
+  // In an address with an index register, the index is the distance between rows.
   void read_address() {
     std::int64_t base = 0;
     bool has_base = true;
@@ -299,7 +300,8 @@ void on_unknown_instruction(int, siginfo_t*, void* context) {
   const auto* at = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
   const Instruction instruction(at, registers);
   if (!carry_out(instruction)) {
-    signal(SIGILL, SIG_DFL);  // not ours: comes again, and ends the process
+    // Not an instruction of ours: the signal comes again and ends the process.
+    signal(SIGILL, SIG_DFL);
     return;
   }
   registers[REG_RIP] += static_cast<greg_t>(instruction.length());
@@ -317,12 +319,12 @@ bool emulate_tiles() {
   return kInstalled;
 }
 
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #else
 
-namespace outrider::test_support {
+namespace outrider::test {
 bool emulate_tiles() { return false; }
-}  // namespace outrider::test_support
+}  // namespace outrider::test
 
 #endif

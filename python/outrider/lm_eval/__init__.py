@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outrider as a model of EleutherAI's lm-evaluation-harness (PyPI's `lm-eval`).
 
     python -m outrider.lm_eval --model outrider --model_args pretrained=MODEL,weights=f32 --tasks NAME
 
-runs the harness' own command with the model "outrider" registered; so does, in a program,
+runs the harness' own command with the model "outrider" registered. In a program, call
 `outrider.lm_eval.register()` before lm_eval.simple_evaluate(model="outrider", ...).
 """
 
@@ -12,9 +13,9 @@ __all__ = ["OutriderLM", "register"]
 
 
 def register() -> None:
-    """Makes "outrider" a model that the harness knows. It is imported when it is first asked for.
+    """Makes "outrider" a model that the harness knows. It is imported at its first use.
 
-    Throws Error where lm-eval is not installed."""
+    Throws Error if lm-eval is not installed."""
     try:
         from lm_eval.api.registry import model_registry
     except ImportError as error:

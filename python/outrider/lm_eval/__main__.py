@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The harness' command, with "outrider" among its models."""
 
 import sys

@@ -1,4 +1,5 @@
-"""The harness' model class. What is asked, and how texts become tokens, follows its own HFLM, so that
+# SPDX-License-Identifier: Apache-2.0
+"""The harness' model class. Requests and tokenization follow the harness' own HFLM, so that the
 figures of the two can be compared."""
 
 from typing import Dict, List, Optional, Tuple
@@ -11,15 +12,15 @@ from tqdm import tqdm
 import outrider
 from outrider.lm_eval.scoring import Scored, of_decoder, of_encoder_decoder, score
 
-# transformers' own, for tasks that sample and do not say.
+# The default of transformers, for tasks that sample without setting it.
 _DEFAULT_TOP_K = 50
 
-# With batch_size "auto": as many as `outrider serve` decodes at a time. Of 8 and 32 texts at a time, 32
-# had 1.15 times the tokens a second with a model of half a billion weights; a small one gained nothing
-# from 8 texts on (docs/serve.md).
+# With batch_size "auto": the number of texts that `outrider serve` decodes at a time. In comparison
+# to 8 texts at a time, 32 gave 1.15 times the tokens per second with a model of half a billion
+# weights; a small model gained nothing beyond 8 texts (docs/serve.md).
 _AUTO_BATCH = 32
 
-# HFLM's own, where neither the task nor the user says.
+# The default of HFLM, if neither the task nor the user sets one.
 _DEFAULT_NEW_TOKENS = 256
 
 
@@ -27,12 +28,12 @@ class OutriderLM(TemplateLM):
     """An outrider.Model in the harness.
 
     pretrained: a path, as for outrider.Model, or an outrider.Model; weights, kv, threads, kernels,
-    kv_memory: its options. drafter, rule, tree, verify: of texts that are generated; with the rule
-    "exact" they decide nothing but the speed. max_length: tokens of context (the model's).
-    max_gen_toks: where a task does not say. add_bos_token: whether texts get the tokenizer's special
-    tokens (None: as the tokenizer has it). prefix_token_id: what stands before a text without context
-    (bos, or else eos). batch_size: texts that share passes; "auto": 32. seed: of sampling. device is
-    for other models: passes run on the processor.
+    kv_memory: its options. drafter, rule, tree, verify: for generated texts; with the rule "exact"
+    they change only the speed. max_length: tokens of context (default: the model's). max_gen_toks:
+    the limit if a task sets none. add_bos_token: whether texts get the tokenizer's special tokens
+    (None: the tokenizer's default). prefix_token_id: the token before a text without context (bos,
+    or else eos). batch_size: texts that share passes; "auto": 32. seed: for sampling. device is for
+    other models: passes run on the processor.
     """
 
     def __init__(self, pretrained, drafter: str = "none", rule: str = "exact", tree: str = "", verify: str = "exact",
@@ -41,7 +42,7 @@ class OutriderLM(TemplateLM):
                  max_batch_size: Optional[int] = None, device: Optional[str] = None,
                  add_bos_token: Optional[bool] = None, prefix_token_id: Optional[int] = None, seed: int = 0):
         super().__init__()
-        del device  # the harness says "cuda:0" where nobody asks for one
+        del device  # the harness passes "cuda:0" by default
         self.model = pretrained if isinstance(pretrained, outrider.Model) else outrider.Model(
             pretrained, weights=weights, kv=kv, threads=int(threads), kernels=kernels, kv_memory=int(kv_memory))
         self.generator = outrider.Generator(self.model, drafter=drafter, rule=rule, tree=tree, verify=verify)
@@ -112,7 +113,7 @@ class OutriderLM(TemplateLM):
 
     def generate_until(self, requests, disable_tqdm: bool = False) -> List[str]:
         answers: List[Optional[str]] = [None] * len(requests)
-        # Texts that share passes are sampled alike.
+        # Texts that share passes have the same sampling parameters.
         groups: Dict[str, List[int]] = {}
         for number, request in enumerate(requests):
             groups.setdefault(repr(sorted(request.args[1].items(), key=repr)), []).append(number)
@@ -143,19 +144,19 @@ class OutriderLM(TemplateLM):
                                  f"got {n_new}")
         results = self.generator.generate([context[-most:] for context in contexts], sampling, max_tokens=n_new,
                                           seed=seeds, stop=until)
-        # The ids' text by themselves, as HFLM decodes them: Result.text may begin with a blank.
+        # The text of these ids alone, as HFLM decodes them: Result.text may begin with a blank.
         return [postprocess_generated_text(self.tokenizer.decode(result.ids), stop=until, think_end_token=None)
                 for result in results]
 
     def chat_template(self, chat_template=False) -> Optional[str]:
-        # It is stored with the results, and tells caches apart.
+        # It is stored with the results and distinguishes caches.
         return f"{self._name}: the model's own" if chat_template else None
 
     def apply_chat_template(self, chat_history, add_generation_prompt: bool = True) -> str:
         text = self.tokenizer.chat_template(chat_history, add_generation_prompt=add_generation_prompt)
         if add_generation_prompt:
             return text
-        # The last message is to be gone on with: nothing of what ends a turn may stand behind it.
+        # The last message is to be continued: the tokens that end a turn must not follow it.
         last = chat_history[-1]["content"].strip()
         end = text.rfind(last)
         if end < 0:
@@ -169,7 +170,7 @@ class OutriderLM(TemplateLM):
 
 
 def _sampling(left: dict):
-    """SamplingParams of what a task wants. UsageError: something that would be ignored."""
+    """The SamplingParams of a task's settings. UsageError: a setting that would be ignored."""
     samples = bool(left.pop("do_sample", False))
     fields = {"temperature": float(left.pop("temperature", 0.0) or 0.0), "top_k": left.pop("top_k", None),
               "top_p": left.pop("top_p", None), "min_p": left.pop("min_p", None)}

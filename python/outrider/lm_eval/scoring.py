@@ -1,4 +1,5 @@
-"""Log-likelihoods of continuations, in batches of texts. Knows nothing of the harness."""
+# SPDX-License-Identifier: Apache-2.0
+"""Log-likelihoods of continuations, in batches of texts. Independent of the harness."""
 
 from dataclasses import dataclass
 from typing import Callable, Dict, Iterator, List, Sequence, Tuple
@@ -10,15 +11,15 @@ from outrider import Error
 
 @dataclass(frozen=True)
 class Scored:
-    """A text that the model reads, and the tokens that it is asked about."""
+    """A text that the model reads, and the tokens to score."""
 
-    encoder_ids: Tuple[int, ...]   # of an encoder-decoder; else empty
-    ids: Tuple[int, ...]           # what is read; row i of the logits says which token follows ids[:i + 1]
-    continuation: Tuple[int, ...]  # the last len(continuation) rows are of these tokens
+    encoder_ids: Tuple[int, ...]   # for an encoder-decoder; otherwise empty
+    ids: Tuple[int, ...]           # the input; row i of the logits predicts the token after ids[:i + 1]
+    continuation: Tuple[int, ...]  # the last len(continuation) rows predict these tokens
 
 
 def of_decoder(context: Sequence[int], continuation: Sequence[int], most: int) -> Scored:
-    """The last `most` tokens of what stands before the continuation's last one are read. Error: the
+    """The model reads the last `most` tokens before the last token of the continuation. Error: the
     continuation alone is longer, or empty."""
     if not 1 <= len(continuation) <= most or not context:
         raise Error(f"[lm_eval] continuation: expected 1 to {most} tokens behind a context, "
@@ -34,11 +35,11 @@ def of_encoder_decoder(context: Sequence[int], continuation: Sequence[int], star
 
 def score(texts: Sequence[Scored], batch_size: int, logits: Callable[..., List[numpy.ndarray]],
           on_done: Callable[[int], None] = lambda n: None) -> List[Tuple[float, bool]]:
-    """(log-likelihood in nats, whether each token is the likeliest at its place) for each text.
+    """For each text, (log-likelihood in nats, whether each token is the likeliest at its place).
 
-    logits(ids, encoder_ids, first): the rows behind the tokens from `first` on of each of a list of
-    texts, float32 (n, vocabulary). Texts that read the same tokens are run once. on_done gets how
-    many texts a batch has answered.
+    logits(ids, encoder_ids, first): for each of a list of texts, the rows after the tokens from
+    `first` on, float32 (n, vocabulary). Texts with the same input are run once. on_done gets the
+    number of texts that a batch has answered.
     """
     groups: Dict[tuple, List[int]] = {}
     for number, text in enumerate(texts):
@@ -60,8 +61,8 @@ def _first_row(text: Scored) -> int:
 
 
 def _batches(texts, groups, size) -> Iterator[List[List[int]]]:
-    # Texts of a batch share `first`: alike ones side by side, or rows are kept that nobody asked for.
-    # The longest come first: what does not fit into memory shows at once.
+    # Texts of a batch share `first`: texts with similar values are batched together, so that few
+    # unneeded rows are kept. The longest come first, so that a shortage of memory shows at once.
     ordered = sorted(groups.values(), key=lambda members: (-min(_first_row(texts[number]) for number in members),
                                                            -len(texts[members[0]].ids)))
     for begin in range(0, len(ordered), size):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replicas and batch generation on a Ray cluster (https://ray.io; PyPI's `ray`).
 
 serve_app: an OpenAI server of several replicas, for Ray Serve (pip install 'ray[serve]').
@@ -18,7 +19,7 @@ __all__ = ["MapResult", "map_prompts", "read_answers", "serve_app"]
 
 
 def __getattr__(name):
-    # Not before it is asked for: workers and the router's process need one part each.
+    # Loaded on first access: workers and the router's process need one part each.
     if name not in _PLACES:
         raise AttributeError(f"module 'outrider.ray' has no attribute '{name}'")
     value = getattr(importlib.import_module(_PLACES[name]), name)

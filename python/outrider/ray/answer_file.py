@@ -1,16 +1,18 @@
-"""The folder that `map_prompts` writes: each prompt's answer once, whatever is killed when.
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that `map_prompts` writes. It holds each prompt's answer once, whichever process is
+killed at whatever time.
 
     DIR/answers.jsonl   one JSON object a line, in the order in which answers came
     DIR/job.json        what the answers were asked with
     DIR/lock            who writes: held by flock(2) as long as the writer lives
 
-One process writes: the one that holds the lock, which the kernel takes back when that process dies,
-however it dies. Workers hand their answers to it and never write, so that a worker which outlives
-its driver has nowhere to write to. A batch is one append, followed by fsync(2); a batch that was cut
-off in its middle leaves whole lines, which count, and at most one broken line at the end, which is
-cut off when the folder is next opened. A key that is there is never written again.
+Only the process that holds the lock writes; the kernel releases the lock when that process dies,
+however it dies. Workers send their answers to it and never write, so that a worker which outlives
+its driver cannot write anywhere. A batch is one append, followed by fsync(2). An interrupted batch
+leaves whole lines, which count, and at most one broken line at the end, which is removed when the
+folder is next opened. A key that has an answer is never written again.
 
-The folder has to be on a file system where flock works (NFS from version 4 on, local ones).
+The folder must be on a file system with a working flock (local ones, NFS from version 4 on).
 """
 
 import fcntl
@@ -33,14 +35,14 @@ class Item(NamedTuple):
 
 
 def hash_of(prompt) -> str:
-    """Hex digits that tell prompts apart: a resumed job finds out by them that a key's prompt changed."""
+    """A hash in hex digits: it shows a resumed job that the prompt of a key has changed."""
     text = prompt if isinstance(prompt, str) else json.dumps([int(token) for token in prompt])
     kind = "text" if isinstance(prompt, str) else "ids"
     return hashlib.sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def read_answers(folder) -> Iterator[dict]:
-    """All answers of a folder, while a job writes there, too. A broken last line is left out."""
+    """All answers of a folder, even while a job writes there. A broken last line is left out."""
     file = Path(folder) / "answers.jsonl"
     if file.exists():
         for record, _ in _read_lines(file):
@@ -48,7 +50,8 @@ def read_answers(folder) -> Iterator[dict]:
 
 
 def _read_lines(file: Path) -> Iterator[Tuple[dict, int]]:
-    """(record, where its line ends) for each whole line. Error: a broken line with others behind it."""
+    """(record, offset of the end of its line) for each whole line. Error: a broken line that is not
+    the last."""
     end = 0
     broken = 0
     with open(file, "rb") as lines:
@@ -82,7 +85,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _write_whole(file: Path, data: bytes) -> None:
-    """All of it or nothing, on the disk when this returns."""
+    """Writes all of it or nothing; it is on the disk when this returns."""
     partial = file.with_name(file.name + ".outrider-partial")
     with open(partial, "wb") as out:
         out.write(data)
@@ -95,8 +98,9 @@ def _write_whole(file: Path, data: bytes) -> None:
 class AnswerFile:
     """The folder, opened for writing. A context manager; not thread-safe.
 
-    settings: what decides the answers' texts, as JSON would have it. A folder that has answers by
-    others is refused (UsageError), and so is one that another living process writes to (Error).
+    settings: everything that decides the answers' texts, as JSON. A folder with answers for other
+    settings is refused (UsageError), and so is a folder to which another living process writes
+    (Error).
     """
 
     def __init__(self, folder, settings: Mapping):
@@ -105,7 +109,8 @@ class AnswerFile:
         self._answers = self.folder / "answers.jsonl"
         self._hashes: Dict[str, str] = {}
         self._file = None
-        # Python's descriptors are not inherited by programs that are started: the lock is ours alone.
+        # Python's descriptors are not inherited by child processes: only this process holds the
+        # lock.
         self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._take_lock()
@@ -130,7 +135,7 @@ class AnswerFile:
         has_answers = next(read_answers(self.folder), None) is not None
         if has_answers and not file.exists():
             raise Error(f"[map_prompts] {self.folder}: answers.jsonl without job.json")
-        if not has_answers:  # the settings of a job that has not answered anything bind nobody
+        if not has_answers:  # the settings of a job without answers are not binding
             _write_whole(file, (json.dumps(wanted, indent=1, sort_keys=True) + "\n").encode())
             return
         try:
@@ -158,7 +163,7 @@ class AnswerFile:
         return len(self._hashes)
 
     def unanswered(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Those of `items` that have no answer. UsageError: a key that comes twice, or that was answered
+        """The `items` without an answer. UsageError: a key that comes twice, or that was answered
         for another prompt."""
         seen = set()
         for item in items:
@@ -172,7 +177,7 @@ class AnswerFile:
                 raise UsageError(f"[map_prompts] dataset: key {item.key!r} was answered for another prompt")
 
     def append(self, records: List[dict]) -> int:
-        """Writes a batch; how many of it were new. On the disk when this returns."""
+        """Writes a batch and returns how many of its answers were new. On the disk when this returns."""
         if self._file is None:
             raise Error(f"[map_prompts] {self.folder}: closed")
         new: Dict[str, dict] = {}
@@ -187,7 +192,7 @@ class AnswerFile:
                 self._write_all(data[at:at + (1 << 20)])
             os.fsync(self._file)
         except OSError:
-            # A full disk: no half a line stays in front of what a later batch appends.
+            # After a full disk: no partial line may remain before a later batch.
             os.ftruncate(self._file, end)
             raise
         for key, record in new.items():

@@ -1,4 +1,5 @@
-"""Answers to many prompts, by workers on a Ray cluster; each prompt's once, across crashes."""
+# SPDX-License-Identifier: Apache-2.0
+"""Answers to many prompts, by workers on a Ray cluster; each prompt is answered once, even after crashes."""
 
 import hashlib
 import json
@@ -15,18 +16,18 @@ from outrider.ray.dispatch import WorkerLost, batched, collect
 
 @dataclass(frozen=True)
 class MapResult:
-    """What a call of map_prompts did."""
+    """The result of a call of map_prompts."""
 
-    file: Path         # answers.jsonl: all answers, of earlier calls, too
+    file: Path         # answers.jsonl: all answers, including those of earlier calls
     n_answered: int    # by this call
-    n_before: int      # that were there when it began
-    n_errors: int      # of this call's answers: those that are an error (a prompt that is too long, say)
+    n_before: int      # answers that existed when it began
+    n_errors: int      # answers of this call that are an error (for example, a prompt that is too long)
     n_lost: int        # workers that died meanwhile
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the answers, and is the same when a job is resumed. All of it is JSON."""
+    """Everything that decides the answers and is the same when a job is resumed. All of it is JSON."""
 
     model: str
     drafter: str = "none"
@@ -45,7 +46,8 @@ class Settings:
     add_special: bool = True
 
     def as_json(self) -> dict:
-        """Throws UsageError for settings that no model could take. A worker checks the rest (Worker.answer)."""
+        """Throws UsageError for settings that no model could accept. A worker checks the rest
+        (Worker.answer)."""
         unknown = set(self.sampling) - {name for name in dir(SamplingParams) if not name.startswith("_")}
         if unknown:
             raise UsageError(f"[map_prompts] sampling: expected fields of SamplingParams, got {', '.join(sorted(unknown))}")
@@ -60,13 +62,13 @@ class Settings:
 
 
 def seed_of(seed: int, key: str) -> int:
-    """A key's own seed: its answer does not depend on which worker and which batch it falls to."""
+    """The seed of a key: the answer does not depend on the worker or the batch."""
     digest = hashlib.sha256(f"{seed}\0{key}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
 
 
 def read_items(dataset, key: Optional[str], prompt: str) -> Iterator[Item]:
-    """The prompts of whatever map_prompts takes as a dataset."""
+    """The prompts of any value that map_prompts accepts as a dataset."""
     rows: Iterable
     if isinstance(dataset, (str, os.PathLike)):
         rows = _lines(Path(dataset))
@@ -108,7 +110,7 @@ def _item(row, number: int, key: Optional[str], prompt: str) -> Item:
     return Item(name, content)
 
 
-_MOST_ID = 2**31 - 1  # ids are integers of 32 bits with a sign (outrider/types.h)
+_MOST_ID = 2**31 - 1  # ids are signed 32-bit integers (outrider/types.h)
 
 
 def _ids(content, name: str) -> list:
@@ -133,7 +135,7 @@ def _is_text(text: str) -> bool:
 
 
 class Worker:
-    """One process of a job: a model, and a generator on it, from its first batch on."""
+    """One process of a job: from its first batch on, it has a model and a generator."""
 
     def __init__(self, settings: Mapping, threads: int):
         self._settings = Settings(**settings)
@@ -141,8 +143,8 @@ class Worker:
         self._generator = None
 
     def answer(self, batch: Sequence[Item]) -> list:
-        """A record for each item, in their order. What cannot be run with any prompt, such as settings
-        out of their range, is raised as an Error, and is no prompt's answer."""
+        """A record for each item, in their order. Errors that every prompt would give, such as
+        settings out of range, are raised as an Error; they are not recorded as answers."""
         import outrider
 
         if self._generator is None:
@@ -151,7 +153,7 @@ class Worker:
         try:
             return [self._record(item, result) for item, result in zip(items, self._generate(items))]
         except outrider.Error:
-            # One of them cannot be run: which one shows by itself.
+            # One of them cannot be run: running them one by one shows which.
             return [self._answer_alone(item) for item in items]
 
     def _begin(self) -> None:
@@ -169,7 +171,8 @@ class Worker:
         self._generator = generator
 
     def _check(self, generator) -> None:
-        """Raises what the settings bring about whatever the prompt is: here, an id of every vocabulary."""
+        """Raises the errors that the settings cause for every prompt: the test prompt is an id of
+        every vocabulary."""
         with generator.stream([0], self._sampling(), seed=0, **self._options()) as stream:
             next(stream, None)
 
@@ -215,10 +218,10 @@ class RayPool:
 
         self._ray = ray
         self._arguments = (dict(settings), threads)
-        # Workers share processors: those that wait must not spin. Read when the engine is loaded, which is
-        # before the actor is made.
+        # Workers share processors, so that waiting threads must not spin. The variable is read when
+        # the engine is loaded, before the actor is made.
         environment = {"OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "passive")}
-        # Lost ones are replaced here, where their batches are counted, and not by Ray.
+        # Lost workers are replaced here, where their batches are counted, and not by Ray.
         self._actor = ray.remote(Worker).options(**{"num_cpus": threads, "max_restarts": 0,
                                                     "runtime_env": {"env_vars": environment}, **options})
         self._workers = [self._actor.remote(*self._arguments) for _ in range(n_workers)]
@@ -238,10 +241,11 @@ class RayPool:
             return self._ray.get(ticket)
         except errors.RayTaskError as error:
             if isinstance(error.cause, Error):
-                raise error.cause from None  # without the worker's traceback: it says what is wrong
+                raise error.cause from None  # without the worker's traceback: the message suffices
             raise
         except errors.ActorDiedError as error:
-            # An actor whose constructor threw is "dead", too: that is no loss, it would be so again.
+            # An actor whose constructor raised is "dead", too. That is not a loss: a new one would
+            # fail again.
             if "creation task" in str(error) or "__init__" in str(error):
                 raise
             raise WorkerLost(str(error)) from error
@@ -250,7 +254,7 @@ class RayPool:
             raise WorkerLost(str(error)) from error
 
     def replace(self, worker: int) -> None:
-        # One that cannot be reached may live on: its answers go nowhere.
+        # An unreachable worker may live on; its answers are discarded.
         self._ray.kill(self._workers[worker], no_restart=True)
         self._workers[worker] = self._actor.remote(*self._arguments)
 
@@ -269,27 +273,28 @@ def map_prompts(dataset, model, *, out, drafter: str = "none", rule: str = "exac
                 on_batch: Optional[Callable[[int], None]] = None) -> MapResult:
     """Answers every prompt of `dataset` once, and writes the answers to the folder `out`.
 
-    dataset: a ray.data.Dataset; a JSONL file; a mapping of keys to prompts; or an iterable of rows,
-    which are mappings or prompts alone. A prompt (column `prompt`) is a text or a list of token ids.
-    A row's key is its column `key`; without that argument, its column "key" if it has one, else its
-    number. Keys are compared as texts, and each may come once.
+    dataset: a ray.data.Dataset; a JSONL file; a mapping from keys to prompts; or an iterable of
+    rows, which are mappings or plain prompts. A prompt (column `prompt`) is a text or a list of
+    token ids. A row's key is its column `key`; without that argument, its column "key" if it has
+    one, otherwise its number. Keys are compared as texts, and each may come once.
 
     out: a folder that this process can write and lock. answers.jsonl gets a line for each prompt:
-    key, prompt, prompt_hash, and text, ids (generated ones) and finish_reason; or, for a prompt that
-    cannot be run (it is too long, say), "error". What is wrong with the settings is raised, and nobody's
-    answer. Called again after whatever stopped it, with the same dataset and
-    settings, it answers what is missing. Other settings than the folder was begun with, and a key
-    that was answered for another prompt, are a UsageError.
+    key, prompt, prompt_hash, and text, ids (generated ones) and finish_reason; or "error" for a
+    prompt that cannot be run (for example, too long). Errors in the settings are raised and not
+    recorded as answers. Called again after an interruption with the same dataset and settings, it
+    answers the missing prompts. A UsageError is raised for settings other than the folder's, and
+    for a key that was answered for another prompt.
 
     model, drafter, rule, ...: as in outrider.Model and outrider.Generator; `model` is a path that
-    all machines of the cluster have. sampling: SamplingParams' fields by their names. A prompt's
-    seed is made of `seed` and its key: answers depend neither on batches nor on workers.
+    exists on all machines of the cluster. sampling: the fields of SamplingParams by name. A
+    prompt's seed is derived from `seed` and its key: answers depend neither on batches nor on
+    workers.
 
-    workers: how many processes, each with `threads` threads and as many of Ray's CPUs (None: as many
-    as the cluster's CPUs hold). batch: prompts that a worker decodes side by side. A worker that
-    dies is replaced and its batch given out again, `attempts` times in all, then it is an Error.
-    actor_options: further options of the actors, such as resources. on_batch is called with the
-    number of answers there are, after each batch.
+    workers: the number of processes, each with `threads` threads and as many of Ray's CPUs (None:
+    as many as the cluster's CPUs allow). batch: prompts that a worker decodes at the same time. A
+    dead worker is replaced and its batch assigned again, up to `attempts` times in all; after that
+    an Error is raised. actor_options: further options of the actors, such as resources. on_batch is
+    called after each batch with the number of answers so far.
 
     Needs `ray`; starts or joins a cluster if that has not been done. Call it from one thread.
     """

@@ -1,6 +1,7 @@
-"""Batches handed out to workers that may die, and each answer taken once.
+# SPDX-License-Identifier: Apache-2.0
+"""Assigns batches to workers that may die, and commits each answer once.
 
-Knows neither Ray nor files: `pool` and `commit` are given (see `collect`).
+Independent of Ray and of files: `pool` and `commit` are arguments (see `collect`).
 """
 
 import itertools
@@ -11,25 +12,25 @@ from outrider import Error
 
 
 class WorkerLost(Exception):
-    """A worker died, or its machine can no longer be reached, before it answered."""
+    """A worker died, or its machine became unreachable, before it answered."""
 
 
 class Pool(Protocol):
-    """Workers, by numbers from 0."""
+    """Workers, numbered from 0."""
 
     def __len__(self) -> int: ...
 
     def submit(self, worker: int, batch: list):
-        """Begins; returns a ticket that can be hashed."""
+        """Starts a batch; returns a hashable ticket."""
 
     def wait(self, tickets: list):
-        """One of the tickets whose batch is answered or lost."""
+        """Waits for one of the tickets whose batch is answered or lost, and returns it."""
 
     def result(self, ticket) -> list:
-        """Its answers. WorkerLost: there are none and never will be."""
+        """The answers of a ticket. WorkerLost: there are none and never will be."""
 
     def replace(self, worker: int) -> None:
-        """A new worker in the place of one that is lost."""
+        """Puts a new worker in the place of a lost one."""
 
 
 class _Task(NamedTuple):
@@ -38,17 +39,17 @@ class _Task(NamedTuple):
 
 
 def batched(items: Iterable, size: int) -> Iterator[List]:
-    """Lists of `size` items each, the last one of what is left."""
+    """Lists of `size` items each; the last one may be shorter."""
     source = iter(items)
     while batch := list(itertools.islice(source, size)):
         yield batch
 
 
 def collect(batches: Iterable[list], pool: Pool, commit: Callable[[list], None], *, attempts: int = 3) -> int:
-    """Runs all batches, each worker one at a time, and commits the answers as they come.
+    """Runs all batches, one at a time per worker, and commits the answers as they come.
 
-    A batch whose worker is lost is given out again, `attempts` times in all; a batch that lost every
-    one of them is an Error, behind which what was committed stays. Returns how many workers were lost.
+    The batch of a lost worker is assigned again, up to `attempts` times in all. A batch that is
+    lost every time is an Error; answers committed before stay. Returns how many workers were lost.
     """
     waiting = iter(batches)
     again: deque = deque()

@@ -1,7 +1,8 @@
-"""A stream of server-sent events that is passed on, and how it ends where its sender dies.
+# SPDX-License-Identifier: Apache-2.0
+"""A forwarded stream of server-sent events, and its end if the sender dies.
 
-Clients get whole events alone. A stream that stops before its last event ends in an error event in
-the form of the interface it belongs to; nothing of it is sent again. Knows neither Ray nor HTTP.
+Clients get whole events only. If a stream stops before its last event, the caller sends the event of
+error_event() instead of the rest. This module imports neither Ray nor HTTP.
 """
 
 import json
@@ -10,15 +11,18 @@ from typing import List
 
 
 class EventStream:
-    """Cuts bytes into events, and knows whether the last of them has come. For one stream."""
+    """Splits one stream's bytes into events, and knows whether the last event has come."""
 
+    # path: of the request, with or without a query. It tells the interface: OpenAI's completions, chat
+    # or responses, or Anthropic's messages.
     def __init__(self, path: str):
         self._path = path
         self._held = b""
         self._last = b""
 
     def push(self, data: bytes) -> bytes:
-        """The events that are whole now, as they came."""
+        """The events that are now complete, unchanged. An event ends with two newlines, as outrider's
+        server writes them."""
         self._held += data
         end = self._held.rfind(b"\n\n")
         if end < 0:
@@ -28,8 +32,10 @@ class EventStream:
         return whole
 
     def is_finished(self) -> bool:
-        """Whether what came ends in the interface's last event, or in an error of the server's own."""
+        """Whether the stream so far ends with the interface's last event, or with an error of the
+        server's own."""
         name, data = _fields(self._last)
+        # The server writes the key "error" first, without blanks.
         if name == "error" or data.startswith('{"error"'):
             return True
         if _is(self._path, "/v1/messages"):
@@ -39,7 +45,7 @@ class EventStream:
         return data == "[DONE]"
 
     def error_event(self, message: str) -> bytes:
-        """What a client gets in the place of the rest."""
+        """The event that a client gets in place of the rest."""
         if _is(self._path, "/v1/messages"):
             return _event({"type": "error", "error": {"type": "api_error", "message": message}}, "error")
         if _is(self._path, "/v1/responses"):
@@ -50,7 +56,8 @@ class EventStream:
 
 
 def error_body(path: str, status: int, message: str) -> dict:
-    """An error in the form of the interface that `path` belongs to."""
+    """An error in the format of the interface to which `path` belongs. status: of HTTP, which decides
+    the error's type."""
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": "overloaded_error" if status in (429, 503) else "api_error",
                                            "message": message}}
@@ -67,6 +74,7 @@ def _event(data: dict, name: str = "") -> bytes:
     return f"{head}data: {json.dumps(data)}\n\n".encode()
 
 
+# An event's name and its data; lines of data are joined.
 def _fields(event: bytes):
     name = ""
     data: List[str] = []

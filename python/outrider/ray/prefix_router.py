@@ -1,7 +1,8 @@
-"""Ray Serve's choice of a replica, by what a prompt begins with (see prompt_key).
+# SPDX-License-Identifier: Apache-2.0
+"""Ray Serve's choice of a replica by the beginning of a prompt (see prompt_key).
 
 Ray's own prefix-aware router keeps a tree of all prompts in one actor, which every request asks
-twice; it belongs to ray.serve.llm. Here a key is hashed where the request arrives.
+twice; it belongs to ray.serve.llm. Here each router hashes a key locally.
 """
 
 from dataclasses import dataclass
@@ -25,14 +26,14 @@ class Asked:
 
 
 class PrefixRouter(RequestRouter):
-    """Ranks replicas for a request's key; the next one is asked where one's queue is full."""
+    """Ranks replicas for a request's key; if a replica's queue is full, the next one is asked."""
 
     async def choose_replicas(self, candidate_replicas: List[RunningReplica],
                               pending_request: Optional[PendingRequest] = None) -> List[List[RunningReplica]]:
         asked = next((argument for argument in pending_request.args if isinstance(argument, Asked)),
                      None) if pending_request is not None else None
         if pending_request is not None:
-            # All replicas are among those returned: wait before they are asked once more.
+            # All replicas are among those returned: wait before they are asked again.
             pending_request.routing_context.should_backoff = True
         by_name = {replica.replica_id.to_full_id_str(): replica for replica in candidate_replicas}
         running = {name: self.replica_queue_len_cache.get(replica.replica_id) or 0

@@ -1,12 +1,14 @@
-"""Which replica a prompt goes to: the one whose KV cache has what it begins with.
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses the replica for a prompt: the one whose KV cache has the prompt's beginning.
 
-Prompts that begin alike have the same key. Replicas are ranked for a key by rendezvous hashing
-(Thaler and Ravishankar, 1998): every router ranks alike without asking another, and when a replica
-goes, only its own keys move. A replica that has more than its share of the requests that run is
-passed over, as in consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018),
-so that a beginning which all requests share does not leave the other replicas idle.
+Prompts with the same beginning have the same key. Replicas are ranked for a key by rendezvous
+hashing (Thaler and Ravishankar, 1998): every router computes the same ranking without
+communication, and if a replica goes, only its own keys move. A replica with more than its share of
+the running requests is skipped, as in consistent hashing with bounded loads (Mirrokni, Thorup and
+Zadimoghaddam, 2018). A beginning which all requests share therefore does not leave the other
+replicas idle.
 
-Pure functions; nothing here knows Ray.
+Pure functions, independent of Ray.
 """
 
 import hashlib
@@ -14,25 +16,26 @@ import json
 import math
 from typing import List, Mapping, Sequence
 
-# A replica takes a request for its key while it has at most so many times its share of all. Simulated
-# (in_turn, 16 requests running a replica, 200 beginnings): the share of requests that go to their own
-# replica, and the mean load of the fullest one as a multiple of its share.
+# A replica accepts a request for its key while it has at most this multiple of its share of all
+# requests. Simulated (in_turn, 16 running requests per replica, 200 beginnings): the share of
+# requests that go to their own replica, and the mean load of the fullest replica as a multiple of
+# its share.
 #
 #                                            1.0          1.1          1.25         1.5          2            no bound
 #   4 replicas, beginnings equally frequent  0.26  1.00   0.83  1.11   0.93  1.18   0.99  1.28   1.00  1.31   1.00  1.31
 #   8 replicas, the i-th one 1/i as often    0.13  1.00   0.59  1.12   0.72  1.25   0.84  1.47   0.94  1.85   1.00  2.31
 #   8 replicas, half of all begin alike      0.13  1.00   0.40  1.12   0.47  1.25   0.55  1.50   0.65  1.99   1.00  4.62
 #
-# The bound is what the fullest replica has in the last two rows. 1.25 costs the first row little.
+# In the last two rows the fullest replica reaches the bound. 1.25 costs the first row little.
 MOST_OF_SHARE = 1.25
 
-# 128 bits: of 2^32 different beginnings, two have the same key with a probability of 2^-65.
+# 128 bits: among 2^32 different beginnings, two have the same key with a probability of 2^-65.
 _KEY_DIGITS = 32
 
 
 def key_of(body: bytes, n_bytes: int) -> str:
-    """The key of a request by the first n_bytes of its prompt or its messages, tools included, as the
-    model's template would place them before these. Bodies without either have a key by themselves."""
+    """The key of a request: a hash of the first n_bytes of its prompt, or of its tools and messages
+    in the order of the model's template. Bodies without either have a common key of their own."""
     return hashlib.sha256(_beginning(body, n_bytes)).hexdigest()[:_KEY_DIGITS]
 
 
@@ -55,7 +58,8 @@ def _beginning(body: bytes, n_bytes: int) -> bytes:
 
 
 def _text_of(part) -> bytes:
-    # A list's opening bracket and a text's quotes are part of it: what matters is that beginnings agree.
+    # A list's opening bracket and a text's quotes are included: only equality of beginnings
+    # matters.
     text = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
@@ -66,11 +70,11 @@ def ranked(key: str, replicas: Sequence[str]) -> List[str]:
 
 
 def in_turn(key: str, running: Mapping[str, int], attempt: int = 0) -> List[str]:
-    """The replicas in the order in which they are to be asked.
+    """The replicas in the order in which to ask them.
 
-    running: of each replica, the requests that it has. Those with more than their share come behind
-    the others, the least loaded of them first. attempt: how often the request was tried before; each
-    time the order begins one further.
+    running: the number of requests of each replica. Replicas with more than their share come after
+    the others, the least loaded first. attempt: how often the request was tried before; each time
+    the order starts one position later.
     """
     names = ranked(key, list(running))
     if not names:

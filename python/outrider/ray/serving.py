@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`outrider serve` as replicas of a Ray Serve application, behind one address."""
 
 import asyncio
@@ -22,73 +23,76 @@ from outrider.server_process import CLOSE_SECONDS, Server
 
 _log = logging.getLogger("ray.serve")
 
-# Of one hop; the next one has its own (RFC 9110, 7.6.1). Bodies come decoded and are measured anew.
+# Headers of one hop; the next hop has its own (RFC 9110, 7.6.1). Bodies are decoded, and their
+# length is computed anew.
 _HOP_HEADERS = {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
                 "transfer-encoding", "upgrade", "host", "content-length", "expect", "accept-encoding"}
 
-# Parts of a stream wait so long for further ones: each costs a message between processes, and a
-# screen shows 60 pictures a second.
+# How long parts of a stream are collected into one message: each message between processes has a
+# cost, and a screen shows 60 frames per second.
 _GATHER_SECONDS = 1 / 60
 
-# Statuses of a replica that another one may not have: it is full, or it drains.
+# Statuses of a replica that another replica may not have: it is full, or it drains.
 _ELSEWHERE = (429, 503)
 
 _ATTEMPTS_HEADER = "x-outrider-attempts"
 
-# The texts that `outrider serve` decodes at a time, and the requests that wait in it, unless it is
-# told otherwise.
+# The default number of texts that `outrider serve` decodes at a time, and of requests that wait in
+# it.
 _PARALLEL = 32
 _QUEUE = 256
 
-# The first pause between attempts; each further one is twice as long. A full replica ends one of 32
-# texts of 256 tokens, 20 ms apart (docs/serve.md, 64 clients), every 0.16 s.
+# The first pause between attempts; each further pause is twice as long. A full replica ends one of
+# 32 texts of 256 tokens, 20 ms apart (docs/serve.md, 64 clients), every 0.16 s.
 _PAUSE_SECONDS = 0.16
-# Four attempts have pauses of 1.1 s together: after that the client is told to come again in a second,
-# the least that the header can say.
+# The pauses of four attempts add up to 1.1 s. After that the client is told to retry in a second,
+# the smallest value of the header.
 _ATTEMPTS = 4
 _RETRY_AFTER = {"retry-after": "1"}
 
-# A page of the KV cache, the least that prompts share, holds 64 tokens, and English text has 3.4 to 3.7
-# bytes a token (measured: the novel Botchan, by two vocabularies of 32,000 tokens): 220 to 240 bytes.
+# Prompts share at least a page of the KV cache, which holds 64 tokens. English text has 3.4 to 3.7
+# bytes per token (measured: the novel Botchan, with two vocabularies of 32,000 tokens): 220 to 240
+# bytes.
 _PREFIX_BYTES = 256
 
-# Ray looks for dead replicas so often, and starts others. A dead one's share of requests takes a second
-# attempt meanwhile. Its own 10 s would be longer than a small model takes to load.
+# How often Ray looks for dead replicas, which it replaces. Until then a dead replica's share of
+# requests takes a second attempt. Ray's default of 10 s would be longer than a small model takes to
+# load.
 _HEALTH_SECONDS = 2
 
-# What `outrider serve` takes (docs/serve.md).
+# The limit of `outrider serve` (docs/serve.md).
 _MOST_BODY_BYTES = 8 << 20
 
-# Ray's own, of num_replicas="auto".
+# Ray's default for num_replicas="auto".
 _AUTO_REPLICAS = 100
 
 
 @dataclass
 class Head:
-    """What a replica's answer begins with; bytes follow."""
+    """The head of a replica's answer; bytes follow."""
 
     status: int
     headers: Dict[str, str]
 
 
 class ReplicaFailed(Exception):
-    """The server behind a replica did not give its answer to the end."""
+    """The server of a replica did not complete its answer."""
 
 
 class Replica:
-    """One server, and the requests that pass through to it."""
+    """One server, and the requests forwarded to it."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]):
         import aiohttp
 
         self._aiohttp = aiohttp
         self._session: Optional[aiohttp.ClientSession] = None
-        # One failure instead of two: without its server the replica ends, and Ray starts another.
+        # One failure instead of two: a replica without its server ends, and Ray starts another.
         self._server = Server(["--host", "127.0.0.1", "--port", "0", *arguments], environment=environment,
                               on_line=_log.info, on_death=lambda status: os._exit(1))
 
     def process_ids(self) -> List[int]:
-        """The replica's own, and its server's. For tests that kill them."""
+        """The ids of the replica and its server. For tests that kill them."""
         return [os.getpid(), self._server.pid]
 
     def check_health(self) -> None:
@@ -96,14 +100,15 @@ class Replica:
             raise RuntimeError("the server has ended")
 
     async def answer(self, asked: Asked) -> AsyncIterator:
-        """Head, then the body's bytes as they come."""
+        """The head, then the body's bytes as they come."""
         if self._session is None:
             self._session = self._aiohttp.ClientSession(
-                # A connection for each request: one that was kept may be closed by the server just then.
+                # A connection for each request: a kept connection may be closed by the server at
+                # that moment.
                 auto_decompress=False, connector=self._aiohttp.TCPConnector(limit=0, force_close=True),
                 timeout=self._aiohttp.ClientTimeout(total=None))
         try:
-            # When the caller goes away this generator is cancelled, the connection closed, and the
+            # If the caller goes away this generator is cancelled, the connection is closed, and the
             # server ends the text.
             async with self._session.request(asked.method, self._server.url + asked.path, headers=asked.headers,
                                              data=asked.body or None) as answer:
@@ -125,14 +130,14 @@ class Replica:
 
 
 class Ingress:
-    """Takes requests, and gives each to the replica that its prompt belongs to; to another one where
-    that fails before a byte of the answer has been passed on."""
+    """Forwards each request to the replica to which its prompt belongs. If that fails before a byte
+    of the answer has been forwarded, another replica gets the request."""
 
-    def __init__(self, replicas, prefix_bytes: int, attempts: int, most_body_bytes: int):
+    def __init__(self, replicas, prefix_bytes: int, attempts: int, max_body_bytes: int):
         self._replicas = replicas.options(stream=True)
         self._prefix_bytes = prefix_bytes
         self._attempts = attempts
-        self._most_body_bytes = most_body_bytes
+        self._max_body_bytes = max_body_bytes
 
     async def __call__(self, request: Request) -> Response:
         path = request.url.path
@@ -141,8 +146,8 @@ class Ingress:
         if path == "/metrics":
             return _error(path, 404, "metrics are a single server's: Ray has the replicas' own")
         body = await request.body()
-        if len(body) > self._most_body_bytes:
-            return _error(path, 413, f"body: expected at most {self._most_body_bytes} bytes, got {len(body)}")
+        if len(body) > self._max_body_bytes:
+            return _error(path, 413, f"body: expected at most {self._max_body_bytes} bytes, got {len(body)}")
         asked = Asked(request.method, path + (f"?{request.url.query}" if request.url.query else ""),
                       {name: value for name, value in request.headers.items() if name not in _HOP_HEADERS},
                       body, key_of(body, self._prefix_bytes))
@@ -178,7 +183,7 @@ class Ingress:
         return Response(body, head.status, {**head.headers, _ATTEMPTS_HEADER: str(asked.attempt + 1)})
 
     async def _streamed(self, asked: Asked, head: Head, parts) -> Response:
-        """A stream, from its first event on: until then it can be asked for elsewhere."""
+        """A stream, from its first event on: until then the request can be retried elsewhere."""
         stream = EventStream(asked.path)
         first = b""
         while not first:
@@ -214,34 +219,34 @@ def _error(path: str, status: int, message: str, headers: Optional[Mapping[str, 
 
 def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, threads: int = 1, name: str = "",
               weights: str = "", kv: str = "", parallel: int = _PARALLEL, queue: Optional[int] = None,
-              most_waiting: int = _QUEUE, prefix_bytes: int = _PREFIX_BYTES, attempts: int = _ATTEMPTS,
+              max_waiting: int = _QUEUE, prefix_bytes: int = _PREFIX_BYTES, attempts: int = _ATTEMPTS,
               server_arguments: Sequence[str] = (),
               environment: Optional[Mapping[str, str]] = None, replica_options: Optional[Mapping] = None,
               ingress_options: Optional[Mapping] = None):
     """A Ray Serve application: serve.run(serve_app("MODEL", "suffix", replicas=4, threads=8)).
 
-    Each replica runs `outrider serve` as a child process on a loopback port of its machine, and is a
-    Ray actor with `threads` CPUs; when either is killed the other goes, too, and Ray starts another.
-    The address is Ray Serve's (http://127.0.0.1:8000 unless serve.start says otherwise), with
-    the interfaces of docs/serve.md but for /slots and /metrics, which belong to one server.
+    Each replica runs `outrider serve` as a child process on a loopback port of its machine, and is
+    a Ray actor with `threads` CPUs. If either is killed the other ends, too, and Ray starts
+    another. The address is Ray Serve's (http://127.0.0.1:8000 unless serve.start sets another),
+    with the interfaces of docs/serve.md except /slots and /metrics, which belong to one server.
 
-    Which replica: requests go by the first `prefix_bytes` bytes of their prompt or messages, so that a
-    replica has in its KV cache what a conversation begins with; one that has more than 1.25 times its
-    share of the running requests is passed over.
+    Choice of replica: requests are routed by the first `prefix_bytes` bytes of their prompt or
+    messages, so that a replica has the beginning of a conversation in its KV cache. A replica that
+    has more than 1.25 times its share of the running requests is skipped.
 
-    Failures: a request whose replica dies, is full (429) or drains (503) is asked again of another,
-    `attempts` times in all, as long as nothing of its answer has been sent. A stream that breaks
-    later ends in an error event in the form of its interface; nothing is sent twice. Answers have a
-    header x-outrider-attempts.
+    Failures: if a request's replica dies, is full (429) or drains (503), another replica gets the
+    request, up to `attempts` attempts in all, as long as no part of the answer has been sent. A
+    stream that breaks later ends with an error event in the format of its interface; nothing is
+    sent twice. Answers have a header x-outrider-attempts.
 
-    model, drafter, weights, kv: as `outrider serve` takes them; paths that every machine has. name:
-    what the model is called in answers. parallel, queue: texts that a replica decodes at a time,
-    requests that wait in it (None: as many, since one that waits there cannot move to a replica that
-    becomes free); most_waiting: those that wait before all of them (one more gets 429).
-    server_arguments: further ones of `outrider serve`, such as ("--api-key-file", FILE), but for host
-    and port. environment: of the servers; OMP_WAIT_POLICY is "passive" unless said, since replicas
-    share processors. replica_options, ingress_options: for Ray Serve's deployments, such as
-    autoscaling_config or ray_actor_options.
+    model, drafter, weights, kv: as for `outrider serve`; the paths must exist on every machine.
+    name: the model's name in answers. parallel, queue: texts that a replica decodes at a time, and
+    requests that wait in it (None: as many, since a waiting request cannot move to a replica that
+    becomes free). max_waiting: requests that wait before all of them (one more gets 429).
+    server_arguments: further arguments of `outrider serve`, such as ("--api-key-file", FILE),
+    except host and port. environment: of the servers; OMP_WAIT_POLICY is "passive" by default,
+    since replicas share processors. replica_options, ingress_options: for Ray Serve's deployments,
+    such as autoscaling_config or ray_actor_options.
 
     Throws UsageError. Thread-safe.
     """
@@ -262,10 +267,10 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
         "num_replicas": replicas,
         "ray_actor_options": {"num_cpus": threads},
         "max_ongoing_requests": parallel + queue,
-        "max_queued_requests": most_waiting,
+        "max_queued_requests": max_waiting,
         "request_router_config": RequestRouterConfig(request_router_class=PrefixRouter),
         "health_check_period_s": _HEALTH_SECONDS,
-        # Its requests first, then its server (Replica.__del__).
+        # Its requests end first, then its server (Replica.__del__).
         "graceful_shutdown_timeout_s": 2 * CLOSE_SECONDS,
         **(replica_options or {}),
     }
@@ -273,16 +278,16 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
         del options["num_replicas"]
     replica = serve.deployment(name="OutriderReplica", **options)(Replica).bind(
         [*arguments, *server_arguments], {"OMP_WAIT_POLICY": "passive", **(environment or {})})
-    # The ingress waits for others, nearly always: no processor is set aside for it. One request more than
-    # run and wait is one that gets 429.
-    most_requests = _most_replicas(options) * options["max_ongoing_requests"] + options["max_queued_requests"] + 1
-    ingress = serve.deployment(name="Outrider", **{"max_ongoing_requests": most_requests,
+    # The ingress mostly waits: it reserves no processor. A request beyond the running and waiting
+    # ones gets 429.
+    max_requests = _max_replicas(options) * options["max_ongoing_requests"] + options["max_queued_requests"] + 1
+    ingress = serve.deployment(name="Outrider", **{"max_ongoing_requests": max_requests,
                                                    "ray_actor_options": {"num_cpus": 0},
                                                    **(ingress_options or {})})(Ingress)
     return ingress.bind(replica, prefix_bytes, attempts, _MOST_BODY_BYTES)
 
 
-def _most_replicas(options: Mapping) -> int:
+def _max_replicas(options: Mapping) -> int:
     scaling = options.get("autoscaling_config")
     if scaling is not None:
         most = scaling.get("max_replicas") if isinstance(scaling, Mapping) else scaling.max_replicas

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels compiled for GPUs, which the build writes into the program
 // (cmake/embed_cubins.cmake); none where nvcc was not found.
 #ifndef OUTRIDER_DEVICE_CUDA_CUBINS_H_

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/cuda_device.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "device/cuda/entries.h"
@@ -76,8 +78,8 @@ DeviceFacts facts_of(const Driver& driver, int index) {
                            attribute(driver, device, kAttributeCapabilityMinor));
   require_success(driver, driver.cuDeviceTotalMem_v2(&facts.memory_bytes, device), "list devices",
                   facts.name);
-  facts.most_buffer_bytes = facts.memory_bytes;
-  facts.most_groups = static_cast<std::uint32_t>(attribute(driver, device, kAttributeGridY));
+  facts.max_buffer_bytes = facts.memory_bytes;
+  facts.max_groups = static_cast<std::uint32_t>(attribute(driver, device, kAttributeGridY));
   return facts;
 }
 
@@ -123,6 +125,7 @@ class CudaDevice::Core {
   };
 
   const Driver& driver() const { return driver_; }
+  const std::string& name() const { return name_; }
   CuStream stream() const { return stream_; }
   CuFunction function(std::size_t entry) const { return functions_[entry]; }
 
@@ -130,17 +133,29 @@ class CudaDevice::Core {
     require_success(driver_, result, operation, name_);
   }
 
+  // Of what runs on the device: an error of it is final, for the context is of no use any more.
+  void require_there(CuResult result, const char* operation) {
+    if (result != kSuccess) lost_ = true;
+    if (!lost_) return;
+    throw LostDevice(operation, name_,
+                     result == kSuccess ? "it was lost before" : words_of(driver_, result));
+  }
+  // Thread-safe.
+  bool is_lost() const { return lost_; }
+
   Ticket submit(CuGraphExec program) {
+    require_there(kSuccess, "submit");
     const Current current(*this);
     // Of no step: nothing to do.
-    if (program != nullptr) require(driver_.cuGraphLaunch(program, stream_), "submit");
+    if (program != nullptr) require_there(driver_.cuGraphLaunch(program, stream_), "submit");
     return ++n_submitted_;
   }
   void wait(Ticket ticket) {
+    require_there(kSuccess, "wait");
     if (ticket <= n_ended_) return;
     const Current current(*this);
     const Ticket all = n_submitted_;
-    require(driver_.cuStreamSynchronize(stream_), "wait for device");
+    require_there(driver_.cuStreamSynchronize(stream_), "wait");
     n_ended_ = all;
   }
   void wait_for_all() { wait(n_submitted_); }
@@ -170,6 +185,7 @@ class CudaDevice::Core {
   std::vector<CuFunction> functions_;  // of entries()
   Ticket n_submitted_ = 0;
   Ticket n_ended_ = 0;
+  std::atomic<bool> lost_ = false;
 };
 
 class CudaBuffer : public Buffer {
@@ -177,7 +193,12 @@ class CudaBuffer : public Buffer {
   CudaBuffer(std::shared_ptr<CudaDevice::Core> core, std::size_t n_bytes)
       : Buffer(n_bytes), core_(std::move(core)) {
     const CudaDevice::Core::Current current(*core_);
-    core_->require(core_->driver().cuMemAlloc_v2(&memory_, n_bytes), "allocate");
+    const CuResult result = core_->driver().cuMemAlloc_v2(&memory_, n_bytes);
+    if (result == kOutOfMemory) {
+      throw NoDeviceMemory("allocate", fmt::format("{} bytes of {}", n_bytes, core_->name()),
+                           "out of the device's memory");
+    }
+    core_->require(result, "allocate");
   }
   // What was submitted may use it.
   ~CudaBuffer() override {
@@ -269,10 +290,14 @@ CudaDevice::CudaDevice(const Driver& driver, int index, std::span<const Cubin> c
 
 CudaDevice::~CudaDevice() = default;
 
+std::string CudaDevice::failure() const {
+  return core_->is_lost() ? facts_.name + " was lost" : std::string();
+}
+
 std::unique_ptr<Buffer> CudaDevice::allocate(std::size_t n_bytes) {
-  if (n_bytes == 0 || n_bytes > facts_.most_buffer_bytes) {
+  if (n_bytes == 0 || n_bytes > facts_.max_buffer_bytes) {
     throw Error("allocate", facts_.name,
-                fmt::format("a buffer of 1 to {} bytes", facts_.most_buffer_bytes),
+                fmt::format("a buffer of 1 to {} bytes", facts_.max_buffer_bytes),
                 fmt::format("{}", n_bytes));
   }
   return std::make_unique<CudaBuffer>(core_, n_bytes);
@@ -285,7 +310,7 @@ void CudaDevice::upload(std::span<const std::byte> from, const Range& to) {
   core_->require(core_->driver().cuMemcpyHtoDAsync_v2(pointer_to(to), from.data(), from.size(),
                                                       core_->stream()),
                  "upload");
-  core_->require(core_->driver().cuStreamSynchronize(core_->stream()), "upload");
+  core_->require_there(core_->driver().cuStreamSynchronize(core_->stream()), "upload");
 }
 
 void CudaDevice::download(const Range& from, std::span<std::byte> to) {
@@ -293,7 +318,7 @@ void CudaDevice::download(const Range& from, std::span<std::byte> to) {
   core_->require(
       core_->driver().cuMemcpyDtoHAsync_v2(to.data(), pointer_to(from), to.size(), core_->stream()),
       "download");
-  core_->require(core_->driver().cuStreamSynchronize(core_->stream()), "download");
+  core_->require_there(core_->driver().cuStreamSynchronize(core_->stream()), "download");
 }
 
 std::unique_ptr<Program> CudaDevice::record(std::span<const Step> steps) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device behind NVIDIA's driver API (device.h). One stream; a program is a graph that was
 // captured on it, one launch behind another, so that no barriers are needed.
 #ifndef OUTRIDER_DEVICE_CUDA_CUDA_DEVICE_H_
@@ -28,6 +29,7 @@ class CudaDevice : public Device {
   ~CudaDevice() override;
 
   const DeviceFacts& facts() const override { return facts_; }
+  std::string failure() const override;
   std::unique_ptr<Buffer> allocate(std::size_t n_bytes) override;
   void upload(std::span<const std::byte> from, const Range& to) override;
   void download(const Range& from, std::span<std::byte> to) override;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host code of CUDA devices on the emulated driver: memory, replays, limits, errors. And which
 // cubin a device gets.
 #include "device/cuda/cuda_device.h"
@@ -11,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "device/check.h"
 #include "device/cuda/emulated_driver.h"
 #include "device/cuda/entries.h"
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "device/open_device.h"
-#include "device/row_trials.h"
+#include "device/trials/check.h"
+#include "device/trials/row_trials.h"
 #include "outrider/devices.h"
 #include "outrider/error.h"
 
@@ -108,7 +109,7 @@ TEST_F(EmulatedCuda, RunsAProgramOfNoSteps) {
 }
 
 TEST_F(EmulatedCuda, RefusesWhatADeviceHasNoRoomFor) {
-  for (const std::size_t n_bytes : {std::size_t{0}, device_->facts().most_buffer_bytes + 1}) {
+  for (const std::size_t n_bytes : {std::size_t{0}, device_->facts().max_buffer_bytes + 1}) {
     try {
       device_->allocate(n_bytes);
       FAIL() << n_bytes;

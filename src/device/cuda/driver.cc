@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/driver.h"
 
 #include <dlfcn.h>
@@ -34,12 +35,15 @@ const Driver& nvidia_driver() {
   return driver;
 }
 
-void require_success(const Driver& driver, CuResult result, const char* operation,
-                     const std::string& object) {
-  if (result == kSuccess) return;
+std::string words_of(const Driver& driver, CuResult result) {
   const char* text = nullptr;
   if (driver.cuGetErrorString(result, &text) != kSuccess || text == nullptr) text = "unknown error";
-  throw Error(operation, object, fmt::format("CUDA says: {} ({})", text, result));
+  return fmt::format("CUDA says: {} ({})", text, result);
+}
+
+void require_success(const Driver& driver, CuResult result, const char* operation,
+                     const std::string& object) {
+  if (result != kSuccess) throw Error(operation, object, words_of(driver, result));
 }
 
 }  // namespace outrider::device::cuda

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of NVIDIA's driver that a device needs, as a table: those of libcuda, opened at run
 // time (the program is not linked to it and runs where there is none), or an emulated driver's
 // (emulated_driver.h). Types and numbers are those of the CUDA driver API; its headers are not
@@ -22,6 +23,8 @@ using CuGraph = struct CuGraphObject*;
 using CuGraphExec = struct CuGraphExecObject*;
 
 inline constexpr CuResult kSuccess = 0;
+inline constexpr CuResult kInvalidValue = 1;
+inline constexpr CuResult kOutOfMemory = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kCaptureRelaxed = 2;
 // CUdevice_attribute.
@@ -76,6 +79,9 @@ struct Driver {
 // libcuda of this machine, opened and initialised once for the process and kept. Throws Error where
 // there is none, it lacks a function, or it finds no device.
 const Driver& nvidia_driver();
+
+// What the driver says of a result.
+std::string words_of(const Driver& driver, CuResult result);
 
 // Throws Error unless the result is kSuccess: what was to be done, with what, and the driver's
 // words.

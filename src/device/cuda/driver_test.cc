@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's table against NVIDIA's own header, where there is one: as many arguments of the same
 // sizes, and the same numbers. And what is said where there is no driver.
 #include "device/cuda/driver.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/emulated_block.h"
 
 #include <fmt/format.h>

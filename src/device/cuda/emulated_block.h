@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of CUDA threads on the processor, each thread a fiber: barriers, shuffles, memory of a
 // block. Threads run one after another from barrier to barrier, in an order that is chosen: what a
 // kernel leaves must not depend on it. So a missing barrier shows as a result that differs.

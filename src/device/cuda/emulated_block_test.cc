@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Emulated blocks: what barriers, shuffles and memory of a block do, and what the emulation finds
 // in kernels that are wrong.
 #include "device/cuda/emulated_block.h"

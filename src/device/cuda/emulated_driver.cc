@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/emulated_driver.h"
 
 #include <fmt/format.h>
@@ -51,17 +52,15 @@ struct CuGraphExecObject {
 namespace {
 
 // CUresult.
-constexpr CuResult kInvalidValue = 1;
-constexpr CuResult kOutOfMemory = 2;
 constexpr CuResult kInvalidContext = 201;
 constexpr CuResult kNotFound = 500;
 constexpr CuResult kLaunchFailed = 719;
 constexpr CuResult kCaptureWrong = 901;
 
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 40;
-constexpr unsigned kMostGridX = 0x7fffffffU;
-constexpr unsigned kMostGridYz = 65535;
-constexpr unsigned kMostThreads = 1024;
+constexpr unsigned kMaxGridX = 0x7fffffffU;
+constexpr unsigned kMaxGridYz = 65535;
+constexpr unsigned kMaxThreads = 1024;
 
 thread_local std::vector<CuContext> current_contexts;
 thread_local std::string last_failure;  // of a launch
@@ -113,7 +112,7 @@ CuResult device_name(char* name, int n_bytes, CuDevice device) {
 CuResult device_attribute(int* value, int attribute, CuDevice) {
   switch (attribute) {
     case kAttributeGridY:
-      *value = static_cast<int>(kMostGridYz);
+      *value = static_cast<int>(kMaxGridYz);
       return kSuccess;
     case kAttributeIntegrated:
       *value = 1;
@@ -253,9 +252,9 @@ CuResult destroy_program(CuGraphExec program) {
 CuResult launch(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned, CuStream stream,
                 void** parameters, void**) {
-  const bool is_sound = grid_x >= 1 && grid_x <= kMostGridX && grid_y >= 1 &&
-                        grid_y <= kMostGridYz && grid_z >= 1 && grid_z <= kMostGridYz &&
-                        block_x >= 1 && block_x <= kMostThreads && block_y == 1 && block_z == 1;
+  const bool is_sound = grid_x >= 1 && grid_x <= kMaxGridX && grid_y >= 1 && grid_y <= kMaxGridYz &&
+                        grid_z >= 1 && grid_z <= kMaxGridYz && block_x >= 1 &&
+                        block_x <= kMaxThreads && block_y == 1 && block_z == 1;
   if (!is_sound) return kInvalidValue;
   StepArguments arguments;
   std::memcpy(&arguments, parameters[0], sizeof arguments);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A driver (driver.h) that computes on the processor, by emulated_block.h: its devices differ in
 // the order of their threads. So the same host code runs as for a GPU, and the same kernels,
 // compiled by the C++ compiler. Copies and launches wait in their stream until somebody

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/entries.h"
 
 #include <fmt/format.h>
@@ -7,8 +8,8 @@
 
 namespace outrider::device::cuda {
 
-static_assert(kMostRanges == static_cast<std::uint32_t>(kMostUses));
-static_assert(kMostWords == kMostNumbers);
+static_assert(kMaxRanges == static_cast<std::uint32_t>(kMaxUses));
+static_assert(kMaxWords == kMaxNumbers);
 static_assert(kChunk == static_cast<std::uint32_t>(kernels::kChunkKeys));
 static_assert(kSplit == static_cast<std::uint32_t>(kernels::kSplitKeys));
 static_assert(kColumns == static_cast<std::uint32_t>(kernels::kTileColumns));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of the compiled image (kernels/entries.cuh), as hosts see them.
 #ifndef OUTRIDER_DEVICE_CUDA_ENTRIES_H_
 #define OUTRIDER_DEVICE_CUDA_ENTRIES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A function on a stack of its own, which gives the processor back where it likes and goes on from
 // there: a thread of an emulated block (emulated_block.h). The sanitizers are told of it.
 #ifndef OUTRIDER_DEVICE_CUDA_FIBER_H_

@@ -1,4 +1,6 @@
-// Arithmetic of Vulkan devices against the processor's, bit by bit, in every way that it is done.
+// SPDX-License-Identifier: Apache-2.0
+// Compares the arithmetic of Vulkan devices with the processor's, bit by bit, for every way of
+// computing it.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -6,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "device/trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/test_devices.h"
 
 namespace outrider::device {

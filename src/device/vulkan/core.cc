@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/vulkan/core.h"
 
 namespace outrider::device {
@@ -59,7 +60,14 @@ VulkanCore::~VulkanCore() {
   vk_.vkDestroyDevice(handle_, nullptr);
 }
 
+// After a driver has reported that the device is lost, its later calls may seem to succeed.
+void VulkanCore::require_there(VkResult result, const char* operation) const {
+  if (result == VK_ERROR_DEVICE_LOST) lost_ = true;
+  require_success(lost_ ? VK_ERROR_DEVICE_LOST : result, operation, physical_.facts.name);
+}
+
 Ticket VulkanCore::submit(VkCommandBuffer commands) {
+  require_there(VK_SUCCESS, "submit");
   const Ticket ticket = n_submitted_ + 1;
   VkTimelineSemaphoreSubmitInfo values{};
   values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
@@ -72,8 +80,7 @@ Ticket VulkanCore::submit(VkCommandBuffer commands) {
   info.pCommandBuffers = &commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &ended_;
-  require_success(vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE), "submit",
-                  physical_.facts.name);
+  require_there(vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE), "submit");
   n_submitted_ = ticket;
   return ticket;
 }
@@ -87,9 +94,7 @@ VkResult VulkanCore::wait_until(Ticket ticket) const noexcept {
   return vk_.vkWaitSemaphores(handle_, &info, UINT64_MAX);
 }
 
-void VulkanCore::wait(Ticket ticket) const {
-  require_success(wait_until(ticket), "wait", physical_.facts.name);
-}
+void VulkanCore::wait(Ticket ticket) const { require_there(wait_until(ticket), "wait"); }
 
 void VulkanCore::wait_quietly(Ticket ticket) const noexcept { wait_until(ticket); }
 

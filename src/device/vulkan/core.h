@@ -1,8 +1,10 @@
-// A logical device of Vulkan and its one queue, which all that was made of it keeps alive; and
-// handles that destroy what they hold.
+// SPDX-License-Identifier: Apache-2.0
+// A logical device of Vulkan with its one queue, kept alive by everything made from it; and handles
+// that destroy their objects.
 #ifndef OUTRIDER_DEVICE_VULKAN_CORE_H_
 #define OUTRIDER_DEVICE_VULKAN_CORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -15,7 +17,7 @@ namespace outrider::device {
 
 class VulkanCore {
  public:
-  // uses_dots: where the device has such an instruction.
+  // uses_dots: whether to use the dot-product instruction, if the device has it.
   VulkanCore(std::shared_ptr<VulkanInstance> instance, const PhysicalDevice& physical,
              bool uses_dots);
   ~VulkanCore();
@@ -27,28 +29,32 @@ class VulkanCore {
   const PhysicalDevice& physical() const { return physical_; }
   const VulkanInstance& instance() const { return *instance_; }
 
-  // Behind all that was submitted before.
+  // Submits after everything submitted before. This and wait() throw LostDevice if the device is
+  // lost.
   Ticket submit(VkCommandBuffer commands);
-  // Throws Error where the device is lost.
   void wait(Ticket ticket) const;
   void wait_for_all() const { wait(n_submitted_); }
-  // For destructors: what went wrong is said by the next wait.
+  // For destructors: the next wait reports errors.
   void wait_quietly(Ticket ticket) const noexcept;
   Ticket last_ticket() const { return n_submitted_; }
+  // Thread-safe; a lost device stays lost.
+  bool is_lost() const { return lost_; }
 
  private:
   VkResult wait_until(Ticket ticket) const noexcept;
+  void require_there(VkResult result, const char* operation) const;
 
   std::shared_ptr<VulkanInstance> instance_;
   PhysicalDevice physical_;
   VkDevice handle_ = VK_NULL_HANDLE;
   DeviceFunctions vk_;
   VkQueue queue_ = VK_NULL_HANDLE;
-  VkSemaphore ended_ = VK_NULL_HANDLE;  // counts submissions that have
+  VkSemaphore ended_ = VK_NULL_HANDLE;  // counts the submissions that have ended
   Ticket n_submitted_ = 0;
+  mutable std::atomic<bool> lost_ = false;
 };
 
-// A handle of a device and what destroys it.
+// A device's handle and the function that destroys it.
 template <class Handle>
 class Owned {
  public:
@@ -68,7 +74,7 @@ class Owned {
   }
 
   Handle get() const { return handle_; }
-  // For functions that create one. It must be empty.
+  // For functions that create one. The handle must be empty.
   Handle* out() { return &handle_; }
 
  private:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/vulkan/float_modes.h"
 
 #include <cstddef>
@@ -5,7 +6,7 @@
 namespace outrider::device {
 namespace {
 
-// Of the SPIR-V specification: numbers of instructions, capabilities and execution modes.
+// From the SPIR-V specification: numbers of instructions, capabilities and execution modes.
 constexpr std::uint32_t kMagic = 0x07230203;
 constexpr std::size_t kHeaderWords = 5;
 constexpr std::uint32_t kOpEntryPoint = 15;
@@ -23,11 +24,11 @@ constexpr Mode kRoundingModeRte = {4467, 4462};
 
 std::uint32_t first_word(std::uint32_t op, std::uint32_t n_words) { return n_words << 16 | op; }
 
-// What one pass over the module finds.
+// The result of one pass over the module.
 struct Places {
   std::size_t behind_capabilities = 0;
   std::size_t behind_entry_point = 0;
-  std::uint32_t entry_point = 0;  // its function
+  std::uint32_t entry_point = 0;  // the id of its function
   bool has_double = false;
 };
 
@@ -85,7 +86,7 @@ std::vector<std::uint32_t> with_float_modes(std::span<const std::uint32_t> modul
   additions.add(kSignedZeroInfNanPreserve, modes.keeps_infinities,
                 wide && double_modes.keeps_infinities);
   additions.add(kRoundingModeRte, modes.rounds_to_even, wide && double_modes.rounds_to_even);
-  // The later place first: the earlier one stays where it is.
+  // Inserts at the later place first, so that the earlier one does not move.
   const auto insert = [&](std::size_t at, const std::vector<std::uint32_t>& words) {
     code.insert(code.begin() + static_cast<std::ptrdiff_t>(at), words.begin(), words.end());
   };

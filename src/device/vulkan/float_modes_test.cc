@@ -1,4 +1,5 @@
-// What is written into a module's words, and where.
+// SPDX-License-Identifier: Apache-2.0
+// What is inserted into a module's words, and where.
 #include "device/vulkan/float_modes.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +20,7 @@ constexpr std::uint32_t op(std::uint32_t number, std::uint32_t n_words) {
   return n_words << 16 | number;
 }
 
-// Header, capabilities, an entry point (function 4, named "main") and what stands behind it.
+// Header, capabilities, an entry point (function 4, named "main") and what follows it.
 Words module_with(const Words& capabilities, const Words& modes, const Words& capabilities_behind) {
   Words words = {0x07230203, 0x00010500, 0, 100, 0};
   for (const std::uint32_t capability : capabilities) {
@@ -63,7 +64,7 @@ TEST(FloatModes, LeaveAloneWhatIsNoModule) {
   cut.pop_back();
   EXPECT_EQ(with_float_modes(cut, kAll, kAll), cut);
   Words endless = module_with({1}, {}, {});
-  endless[5] = 17;  // an instruction of no words
+  endless[5] = 17;  // an instruction of length 0
   EXPECT_EQ(with_float_modes(endless, kAll, kAll), endless);
 }
 

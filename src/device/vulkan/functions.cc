@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/vulkan/functions.h"
 
 #include <dlfcn.h>
@@ -36,6 +37,7 @@ const char* words_of(VkResult result) {
     case VK_ERROR_OUT_OF_HOST_MEMORY:
       return "out of the machine's memory";
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+    case VK_ERROR_OUT_OF_POOL_MEMORY:
       return "out of the device's memory";
     case VK_ERROR_DEVICE_LOST:
       return "the device was lost (its driver gave up on it)";
@@ -85,10 +87,21 @@ DeviceFunctions device_functions(const InstanceFunctions& instance, VkDevice dev
 
 void require_success(VkResult result, const char* operation, const std::string& object) {
   if (result == VK_SUCCESS) return;
-  const char* const words = words_of(result);
-  throw Error(operation, object,
-              words != nullptr ? std::string(words)
-                               : fmt::format("Vulkan gave the error {}", static_cast<int>(result)));
+  const char* const known = words_of(result);
+  const std::string words = known != nullptr
+                                ? std::string(known)
+                                : fmt::format("Vulkan gave the error {}", static_cast<int>(result));
+  switch (result) {
+    case VK_ERROR_DEVICE_LOST:
+      throw LostDevice(operation, object, words);
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+    case VK_ERROR_OUT_OF_POOL_MEMORY:
+    case VK_ERROR_TOO_MANY_OBJECTS:
+      throw NoDeviceMemory(operation, object, words);
+    default:
+      throw Error(operation, object, words);
+  }
 }
 
 }  // namespace outrider::device

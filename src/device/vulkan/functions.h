@@ -1,5 +1,5 @@
-// The Vulkan loader, opened when it is first needed: the program is not linked to it and runs where
-// there is none.
+// SPDX-License-Identifier: Apache-2.0
+// The Vulkan loader, opened when first needed: the program is not linked to it and runs without it.
 #ifndef OUTRIDER_DEVICE_VULKAN_FUNCTIONS_H_
 #define OUTRIDER_DEVICE_VULKAN_FUNCTIONS_H_
 
@@ -13,7 +13,7 @@ namespace outrider::device {
 // Members have the names that Vulkan gives the functions.
 // NOLINTBEGIN(readability-identifier-naming)
 
-// Of the loader itself, before there is an instance; all null where there is no loader.
+// Functions of the loader itself, needed before an instance; all null without a loader.
 struct LoaderFunctions {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
   PFN_vkCreateInstance vkCreateInstance = nullptr;
@@ -21,7 +21,7 @@ struct LoaderFunctions {
   PFN_vkEnumerateInstanceLayerProperties vkEnumerateInstanceLayerProperties = nullptr;
 };
 
-// The loader of this machine, opened once for the process and kept.
+// This machine's loader, opened once per process and kept.
 const LoaderFunctions& loader_functions();
 
 #define OUTRIDER_INSTANCE_FUNCTIONS(F)        \
@@ -38,7 +38,7 @@ const LoaderFunctions& loader_functions();
 struct InstanceFunctions {
 #define OUTRIDER_DECLARE(name) PFN_##name name = nullptr;
   OUTRIDER_INSTANCE_FUNCTIONS(OUTRIDER_DECLARE)
-  // Of VK_EXT_debug_utils; null without it.
+  // From VK_EXT_debug_utils; null without it.
   PFN_vkCreateDebugUtilsMessengerEXT vkCreateDebugUtilsMessengerEXT = nullptr;
   PFN_vkDestroyDebugUtilsMessengerEXT vkDestroyDebugUtilsMessengerEXT = nullptr;
 };
@@ -92,7 +92,8 @@ struct DeviceFunctions {
 
 DeviceFunctions device_functions(const InstanceFunctions& instance, VkDevice device);
 
-// Throws Error unless the result is VK_SUCCESS: what was to be done, with what.
+// Throws Error unless the result is VK_SUCCESS; the message names the operation and its object.
+// Throws LostDevice or NoDeviceMemory for these results.
 void require_success(VkResult result, const char* operation, const std::string& object);
 
 }  // namespace outrider::device

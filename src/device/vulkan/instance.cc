@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/vulkan/instance.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@ namespace outrider::device {
 namespace {
 
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
-constexpr std::uint32_t kLeastVersion = VK_API_VERSION_1_2;  // timeline semaphores, float controls
+constexpr std::uint32_t kMinVersion = VK_API_VERSION_1_2;  // timeline semaphores, float controls
 
 std::string version_text(std::uint32_t version) {
   return fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version),
@@ -44,7 +45,7 @@ bool has_extension(const InstanceFunctions& vk, VkPhysicalDevice device, const c
   });
 }
 
-// The family of queues for computing; the one that does not draw, where there is one.
+// The queue family for compute; one without graphics, if there is one.
 std::optional<std::uint32_t> queue_family_of(const InstanceFunctions& vk, VkPhysicalDevice device) {
   std::uint32_t n = 0;
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, nullptr);
@@ -118,18 +119,18 @@ PhysicalDevice describe(const InstanceFunctions& vk, VkPhysicalDevice handle) {
       fmt::format("{}{}{}, Vulkan {}", driver.driverName, driver.driverInfo[0] != '\0' ? " " : "",
                   driver.driverInfo, version_text(main.apiVersion));
   device.facts.memory_bytes = largest_heap(vk, handle);
-  device.most_allocation_bytes = allocations.maxMemoryAllocationSize;
-  device.facts.most_buffer_bytes =
+  device.max_allocation_bytes = allocations.maxMemoryAllocationSize;
+  device.facts.max_buffer_bytes =
       std::min<std::size_t>(main.limits.maxStorageBufferRange, allocations.maxMemoryAllocationSize);
-  device.facts.most_groups = *std::min_element(std::begin(main.limits.maxComputeWorkGroupCount),
-                                               std::end(main.limits.maxComputeWorkGroupCount));
-  if (main.apiVersion < kLeastVersion) {
-    device.refused = fmt::format("expected Vulkan {} or newer, got {}", version_text(kLeastVersion),
+  device.facts.max_groups = *std::min_element(std::begin(main.limits.maxComputeWorkGroupCount),
+                                              std::end(main.limits.maxComputeWorkGroupCount));
+  if (main.apiVersion < kMinVersion) {
+    device.refused = fmt::format("expected Vulkan {} or newer, got {}", version_text(kMinVersion),
                                  version_text(main.apiVersion));
     return device;
   }
-  if (main.limits.maxPerStageDescriptorStorageBuffers < kMostUses) {
-    device.refused = fmt::format("expected kernels with {} buffers, got at most {}", kMostUses,
+  if (main.limits.maxPerStageDescriptorStorageBuffers < kMaxUses) {
+    device.refused = fmt::format("expected kernels with {} buffers, got at most {}", kMaxUses,
                                  main.limits.maxPerStageDescriptorStorageBuffers);
     return device;
   }

@@ -1,4 +1,5 @@
-// Vulkan as this machine has it: its drivers' devices, and what each offers that is used here.
+// SPDX-License-Identifier: Apache-2.0
+// Vulkan on this machine: its drivers' devices, and those of their features that are used here.
 #ifndef OUTRIDER_DEVICE_VULKAN_INSTANCE_H_
 #define OUTRIDER_DEVICE_VULKAN_INSTANCE_H_
 
@@ -12,13 +13,13 @@
 
 namespace outrider::device {
 
-// What a device offers beside what Vulkan 1.2 asks of all.
+// A device's features beyond those that Vulkan 1.2 requires.
 struct VulkanMeans {
   bool has_double = false;
-  bool has_dots = false;       // sums of products of bytes in one instruction
-  bool dots_are_core = false;  // else by VK_KHR_shader_integer_dot_product
-  FloatModes modes;            // that a shader may ask for, of 32-bit floats
-  FloatModes double_modes;     // of 64-bit ones
+  bool has_dots = false;       // sums of byte products in one instruction
+  bool dots_are_core = false;  // otherwise by VK_KHR_shader_integer_dot_product
+  FloatModes modes;            // that a shader may require for 32-bit floats
+  FloatModes double_modes;     // for 64-bit floats
 };
 
 struct PhysicalDevice {
@@ -27,15 +28,15 @@ struct PhysicalDevice {
   std::uint32_t api_version = 0;
   VulkanMeans means;
   std::uint32_t queue_family = 0;
-  VkDeviceSize most_allocation_bytes = 0;
+  VkDeviceSize max_allocation_bytes = 0;
   std::string refused;  // why it cannot be used; empty if it can
 };
 
-// An instance of Vulkan and its devices. Shared by what was made of it.
+// A Vulkan instance and its devices. Shared by everything made from it.
 class VulkanInstance {
  public:
-  // validates: with Khronos' validation layer, whose messages are kept. Throws Error where there is
-  // no loader, no driver, or no such layer.
+  // validates: with Khronos' validation layer, whose messages are kept. Throws Error without a
+  // loader, a driver, or that layer.
   static std::shared_ptr<VulkanInstance> create(bool validates = false);
   ~VulkanInstance();
   VulkanInstance(const VulkanInstance&) = delete;

@@ -1,4 +1,5 @@
-// Kernels of Vulkan devices against the scalar table, byte by byte, in every tier.
+// SPDX-License-Identifier: Apache-2.0
+// Compares kernels of Vulkan devices with the scalar table, byte by byte, in every tier.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -6,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "device/attend_trial.h"
-#include "device/cache_trials.h"
-#include "device/row_trials.h"
-#include "device/trials.h"
+#include "device/trials/attend_trial.h"
+#include "device/trials/cache_trials.h"
+#include "device/trials/row_trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/test_devices.h"
 
 namespace outrider::device {
@@ -27,9 +28,13 @@ constexpr Tier kTiers[] = {
     {"Integers", {.uses_dots = false, .uses_double = false, .uses_native_arithmetic = false}},
 };
 
-// All at once, one row more and less than go together, and programs recorded for more than come.
+// A single row, one row more and less than are processed together, and programs recorded for more
+// rows.
 constexpr TrialRows kRows[] = {{1, 1},   {2, 2},  {3, 4}, {4, 4},   {5, 8},   {8, 8},  {9, 16},
                                {16, 16}, {1, 64}, {0, 8}, {17, 32}, {33, 64}, {64, 64}};
+
+// Of these, for kernels in which rows have nothing in common.
+constexpr TrialRows kFewRows[] = {{1, 1}, {5, 8}, {0, 2}, {17, 32}};
 
 class VulkanKernels : public ::testing::TestWithParam<Tier> {
  protected:
@@ -73,16 +78,27 @@ TEST_P(VulkanKernels, MultiplyByInt4) {
   }
 }
 
+// Products with a matrix that is split over several ranges.
+TEST_P(VulkanKernels, MultiplyByPartsOfAMatrix) {
+  for (const TrialRows& rows : kFewRows) {
+    for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
+      for (const int n_columns : {17, 32, 75}) {
+        expect_same_bits(product_parts_trial(kind, rows, n_columns, 100, 13), rows);
+      }
+    }
+  }
+}
+
 TEST_P(VulkanKernels, NormaliseRows) {
   for (const TrialRows& rows : kRows) {
     for (const int n : {1, 15, 16, 17, 64, 333}) expect_same_bits(norm_trial(rows, n, 13), rows);
   }
 }
 
-TEST_P(VulkanKernels, RotateHeads) {
+TEST_P(VulkanKernels, AppliesRopeToHeads) {
   for (const TrialRows& rows : kRows) {
     for (const int half : {1, 5, 32, 64}) {
-      expect_same_bits(rotate_trial(rows, 3, half, static_cast<std::uint32_t>(half)), rows);
+      expect_same_bits(apply_rope_trial(rows, 3, half, static_cast<std::uint32_t>(half)), rows);
     }
   }
 }
@@ -118,25 +134,62 @@ TEST_P(VulkanKernels, AddScaleAndCopyRows) {
   }
 }
 
-// Tokens that share words of the cache, from page to page.
+TEST_P(VulkanKernels, LayerNorm) {
+  for (const TrialRows& rows : kFewRows) {
+    for (const int n : {1, 15, 16, 17, 64, 300}) {
+      expect_same_bits(layer_norm_trial(rows, n, true, 27), rows);
+      expect_same_bits(layer_norm_trial(rows, n, false, 28), rows);
+    }
+  }
+}
+
+TEST_P(VulkanKernels, CapAndActivateRows) {
+  for (const TrialRows& rows : kFewRows) {
+    for (const int n : {5, 64, 300}) {
+      for (const float cap : {0.3F, 2.0F, 30.0F}) {
+        expect_same_bits(cap_trial(rows, n, cap, 29), rows);
+      }
+      for (const GateActivation activation :
+           {GateActivation::silu, GateActivation::gelu_tanh, GateActivation::gelu_erf}) {
+        expect_same_bits(gate_trial(rows, n, 30, activation), rows);
+        expect_same_bits(activate_trial(rows, n, activation, 31), rows);
+      }
+    }
+  }
+}
+
+// Parts of rows that are whole, short, or the only one.
+TEST_P(VulkanKernels, FindTheLargestOfRows) {
+  for (const TrialRows& rows : kFewRows) {
+    for (const int n : {1, 63, 65, 300, 2048, 2049, 5000}) {
+      expect_same_bits(best_trial(rows, n, static_cast<std::uint32_t>(n)), rows);
+    }
+  }
+}
+
+// Tokens that share words of the cache, across pages.
 TEST_P(VulkanKernels, StoreAndMoveKeysAndValues) {
   for (const kernels::KvKind kv :
        {kernels::KvKind::f32, kernels::KvKind::bf16, kernels::KvKind::int8}) {
     for (const auto& [n_kv_heads, head_dim] :
          {std::pair(1, 1), std::pair(2, 18), std::pair(3, 64), std::pair(1, 150)}) {
       const CacheShape shape = {.kv = kv, .n_kv_heads = n_kv_heads, .head_dim = head_dim};
+      CacheShape part = shape;  // the middle third of the heads
+      part.first_head = n_kv_heads;
+      part.heads_of_row = 3 * n_kv_heads;
       for (const TrialRows& rows : {TrialRows{1, 1}, TrialRows{5, 8}, TrialRows{0, 2},
                                     TrialRows{64, 64}, TrialRows{33, 64}}) {
         SCOPED_TRACE(head_dim);
         expect_same_bits(store_trial(shape, rows, false, 23), rows);
         expect_same_bits(store_trial(shape, rows, true, 24), rows);
+        expect_same_bits(store_trial(part, rows, true, 26), rows);
         expect_same_bits(move_trial(shape, rows, 25), rows);
       }
     }
   }
 }
 
-// Whole chunks and splits and parts of them, windows, nodes of trees, heads of odd widths.
+// Whole and partial chunks and splits, windows, nodes of trees, heads of odd widths.
 TEST_P(VulkanKernels, Attend) {
   const AttendTrialShape kShapes[] = {
       {.n_heads = 1, .n_kv_heads = 1, .head_dim = 16, .n_keys = 1},
@@ -148,6 +201,15 @@ TEST_P(VulkanKernels, Attend) {
       {.n_heads = 2, .n_kv_heads = 1, .head_dim = 24, .n_keys = 2100, .window = 1040},
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 90, .has_infinities = true},
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100, .has_infinities = true},
+      {.n_heads = 6, .n_kv_heads = 3, .head_dim = 20, .n_keys = 1100, .n_parts = 3},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 40, .n_keys = 1100, .window = 90, .softcap = 3},
+      {.n_heads = 2,
+       .n_kv_heads = 2,
+       .head_dim = 16,
+       .n_keys = 70,
+       .n_of_tree = 5,
+       .softcap = 0.3F},
+      {.n_heads = 4, .n_kv_heads = 4, .head_dim = 40, .n_keys = 90, .n_of_tree = 9, .n_parts = 2},
   };
   for (const kernels::KvKind kv :
        {kernels::KvKind::f32, kernels::KvKind::bf16, kernels::KvKind::int8}) {

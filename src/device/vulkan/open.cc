@@ -1,7 +1,8 @@
-// Which arithmetic of its driver a device is used with.
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the arithmetic with which a device is used.
 #include <utility>
 
-#include "device/check.h"
+#include "device/trials/check.h"
 #include "device/vulkan/vulkan_device.h"
 
 namespace outrider::device {

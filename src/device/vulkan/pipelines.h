@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled kernels of a Vulkan device, each made when it is first recorded.
 #ifndef OUTRIDER_DEVICE_VULKAN_PIPELINES_H_
 #define OUTRIDER_DEVICE_VULKAN_PIPELINES_H_
@@ -12,7 +13,7 @@
 
 namespace outrider::device {
 
-// How a device does what Vulkan leaves drivers some freedom in (shaders/arithmetic.glsl).
+// How a device computes operations that Vulkan does not fully define (shaders/arithmetic.glsl).
 enum class FusedWay : std::uint32_t { natively, by_double, by_integers };
 struct ArithmeticWays {
   FusedWay fused = FusedWay::by_integers;
@@ -31,7 +32,7 @@ class Pipelines {
   Pipelines(std::shared_ptr<VulkanCore> core, const ArithmeticWays& ways);
 
   const ArithmeticWays& ways() const { return ways_; }
-  // Throws Error where the driver does not take the kernel.
+  // Throws Error if the driver refuses the kernel.
   const Pipeline& of(const Step& step);
 
  private:

@@ -1,4 +1,5 @@
-// The compiled shaders, which the build writes into the program (cmake/embed_shaders.cmake).
+// SPDX-License-Identifier: Apache-2.0
+// The compiled shaders, which the build embeds (cmake/embed_shaders.cmake).
 #ifndef OUTRIDER_DEVICE_VULKAN_SHADER_CODE_H_
 #define OUTRIDER_DEVICE_VULKAN_SHADER_CODE_H_
 

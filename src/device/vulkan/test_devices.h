@@ -1,5 +1,6 @@
-// The Vulkan device that tests run on: the one that OUTRIDER_TEST_VULKAN names by its number, else
-// a software device. A GPU is taken only where it is named, so that tests do the same everywhere.
+// SPDX-License-Identifier: Apache-2.0
+// The Vulkan device for tests: the one whose number is in OUTRIDER_TEST_VULKAN, otherwise a
+// software device. A GPU must be named, so that tests do the same everywhere.
 #ifndef OUTRIDER_DEVICE_VULKAN_TEST_DEVICES_H_
 #define OUTRIDER_DEVICE_VULKAN_TEST_DEVICES_H_
 
@@ -18,7 +19,7 @@ struct FoundTestDevice {
   std::string why_none;
 };
 
-// Looked for once; validates: with the validation layer.
+// Searched for once; validates: with the validation layer.
 inline FoundTestDevice find_test_device(bool validates = false) {
   FoundTestDevice found;
   try {
@@ -48,7 +49,7 @@ inline const FoundTestDevice& the_test_device() {
 
 inline const std::string& why_no_test_device() { return the_test_device().why_none; }
 
-// Null where there is none.
+// Null if there is none.
 inline std::unique_ptr<VulkanDevice> test_device(const VulkanChoice& choice = {}) {
   const FoundTestDevice& found = the_test_device();
   if (!found.why_none.empty()) return nullptr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "device/vulkan/vulkan_device.h"
 
 #include <fmt/format.h>
@@ -18,8 +19,8 @@ constexpr VkMemoryPropertyFlags kSeen =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr VkMemoryPropertyFlags kOwn = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
 
-// Of the buffer between the processor and a device whose memory it does not see: so large that what
-// starting a copy costs does not count, and no large part of any memory.
+// The size of the staging buffer for a device whose memory the processor cannot map: large enough
+// that starting a copy costs little, and a small part of any memory.
 constexpr std::size_t kStageBytes = std::size_t{8} << 20;
 
 std::optional<std::uint32_t> memory_type(const VulkanCore& core, std::uint32_t allowed,
@@ -42,7 +43,7 @@ void add_barrier(const VulkanCore& core, VkCommandBuffer commands, VkPipelineSta
   core.vk().vkCmdPipelineBarrier(commands, before, behind, 0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
 
-// A command buffer that goes back to its pool.
+// A command buffer that returns to its pool.
 class Commands {
  public:
   Commands(const VulkanCore& core, VkCommandPool pool) : core_(core), pool_(pool) {
@@ -80,7 +81,7 @@ class Commands {
 
 class VulkanBuffer : public Buffer {
  public:
-  // wanted: what its memory must be, and sees: that the processor is to see it.
+  // wanted: the memory's required properties; sees: whether the processor maps it.
   VulkanBuffer(std::shared_ptr<VulkanCore> core, std::size_t n_bytes, VkMemoryPropertyFlags wanted)
       : Buffer(n_bytes),
         core_(std::move(core)),
@@ -115,17 +116,17 @@ class VulkanBuffer : public Buffer {
       seen_ = static_cast<std::byte*>(seen);
     }
   }
-  // What was submitted may use it.
+  // Submitted commands may still use it.
   ~VulkanBuffer() override { core_->wait_quietly(core_->last_ticket()); }
 
   VkBuffer handle() const { return buffer_.get(); }
-  // Where the processor sees it; null: nowhere.
+  // The processor's mapping; null if there is none.
   std::byte* seen() const { return seen_; }
 
  private:
   std::shared_ptr<VulkanCore> core_;
   Owned<VkDeviceMemory> memory_;
-  Owned<VkBuffer> buffer_;  // ends before its memory
+  Owned<VkBuffer> buffer_;  // destroyed before its memory
   std::byte* seen_ = nullptr;
 };
 
@@ -236,7 +237,7 @@ class VulkanProgram : public Program {
 
 }  // namespace
 
-// Copies through a buffer that the processor sees.
+// Copies through the staging buffer.
 class VulkanDevice::Transfer {
  public:
   Transfer(std::shared_ptr<VulkanCore> core, VkCommandPool pool)
@@ -324,13 +325,17 @@ void VulkanDevice::use(const ArithmeticWays& ways) {
                   ways.roots_natively ? "root of the driver" : "root by integers");
 }
 
+std::string VulkanDevice::failure() const {
+  return core_->is_lost() ? facts_.name + " was lost (its driver gave up on it)" : std::string();
+}
+
 std::unique_ptr<Buffer> VulkanDevice::allocate(std::size_t n_bytes) {
-  if (n_bytes == 0 || n_bytes > facts_.most_buffer_bytes) {
+  if (n_bytes == 0 || n_bytes > facts_.max_buffer_bytes) {
     throw Error("allocate", facts_.name,
-                fmt::format("a buffer of 1 to {} bytes", facts_.most_buffer_bytes),
+                fmt::format("a buffer of 1 to {} bytes", facts_.max_buffer_bytes),
                 fmt::format("{}", n_bytes));
   }
-  // Of such devices all memory is the processor's, too.
+  // On such devices all memory is also the processor's.
   const bool shared = facts_.kind == DeviceKind::integrated || facts_.kind == DeviceKind::software;
   const VkMemoryPropertyFlags wanted = shared && choice_.sees_memory ? kOwn | kSeen : kOwn;
   return std::make_unique<VulkanBuffer>(core_, n_bytes, wanted);

@@ -1,5 +1,6 @@
-// A device behind Vulkan 1.2 (device.h). Its memory is the device's own; where the processor sees
-// that, uploads and downloads are copies by the processor, else they go through a buffer of its.
+// SPDX-License-Identifier: Apache-2.0
+// A Vulkan 1.2 device (device.h). Buffers are in the device's own memory. If the processor can map
+// it, uploads and downloads are plain copies; otherwise they use a staging buffer.
 #ifndef OUTRIDER_DEVICE_VULKAN_VULKAN_DEVICE_H_
 #define OUTRIDER_DEVICE_VULKAN_VULKAN_DEVICE_H_
 
@@ -12,23 +13,24 @@
 
 namespace outrider::device {
 
-// What a device is used with, where it is not to be all that it has.
+// Restrictions on the features to use.
 struct VulkanChoice {
   bool uses_dots = true;
   bool uses_double = true;
   bool uses_native_arithmetic = true;
-  bool sees_memory = true;  // the processor's copies
+  bool sees_memory = true;  // allows the processor's copies
 };
 
 class VulkanDevice : public Device {
  public:
-  // The index-th device of the instance, with all arithmetic made of integers: open_vulkan finds
-  // out what else may be used. Throws Error where it cannot be opened.
+  // The index-th device of the instance, with all arithmetic by integers: open_vulkan finds out
+  // what else may be used. Throws Error if it cannot be opened.
   VulkanDevice(std::shared_ptr<VulkanInstance> instance, std::size_t index,
                const VulkanChoice& choice);
   ~VulkanDevice() override;
 
   const DeviceFacts& facts() const override { return facts_; }
+  std::string failure() const override;
   std::unique_ptr<Buffer> allocate(std::size_t n_bytes) override;
   void upload(std::span<const std::byte> from, const Range& to) override;
   void download(const Range& from, std::span<std::byte> to) override;
@@ -38,7 +40,7 @@ class VulkanDevice : public Device {
 
   const VulkanMeans& means() const { return core_->physical().means; }
   const ArithmeticWays& ways() const { return pipelines_->ways(); }
-  // Of programs recorded from now on.
+  // For programs recorded from now on.
   void use(const ArithmeticWays& ways);
 
  private:
@@ -48,12 +50,12 @@ class VulkanDevice : public Device {
   VulkanChoice choice_;
   DeviceFacts facts_;
   Owned<VkCommandPool> commands_;
-  std::shared_ptr<Pipelines> pipelines_;  // programs keep those they were recorded with
+  std::shared_ptr<Pipelines> pipelines_;  // programs keep those that they were recorded with
   std::unique_ptr<Transfer> transfer_;
 };
 
-// Opens a device and tries which arithmetic of its own gives the known answers: the rest is made of
-// what does. DeviceFacts::tier says what came of it.
+// Opens a device and tests which of its native operations give the known answers; the others are
+// computed from integers or doubles. DeviceFacts::tier describes the result.
 std::unique_ptr<VulkanDevice> open_vulkan(std::shared_ptr<VulkanInstance> instance,
                                           std::size_t index, const VulkanChoice& choice = {});
 

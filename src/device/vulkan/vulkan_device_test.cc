@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Vulkan runtime: memory, replays, barriers, limits, the validation layer, and the shaders'
 // code.
 #include "device/vulkan/vulkan_device.h"
@@ -16,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "device/check.h"
-#include "device/host_device.h"
-#include "device/row_trials.h"
-#include "device/trials.h"
+#include "device/host/host_device.h"
+#include "device/trials/check.h"
+#include "device/trials/row_trials.h"
+#include "device/trials/trials.h"
 #include "device/vulkan/shader_code.h"
 #include "device/vulkan/test_devices.h"
 #include "outrider/error.h"
@@ -58,11 +59,11 @@ TEST_F(VulkanRuntime, PassesItsCheck) {
   }
 }
 
-// Whatever the processor sees of a device's memory.
+// With any part of the device's memory mapped.
 TEST_F(VulkanRuntime, CarriesBytesThereAndBack) {
   for (const bool sees_memory : {true, false}) {
     const auto device = test_device({.sees_memory = sees_memory});
-    std::vector<std::uint32_t> words(std::size_t{5} << 20);  // more than go through at once
+    std::vector<std::uint32_t> words(std::size_t{5} << 20);  // more than one copy holds
     std::iota(words.begin(), words.end(), 7U);
     const auto buffer = device->allocate(words.size() * sizeof(std::uint32_t));
     device->upload(std::as_bytes(std::span(words)), whole(*buffer));
@@ -79,7 +80,7 @@ TEST_F(VulkanRuntime, CarriesBytesThereAndBack) {
   }
 }
 
-// Each step reads what the one before wrote; the program is run again on what it left.
+// Each step reads the previous one's output; the program is run again on its results.
 TEST_F(VulkanRuntime, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
   constexpr int kNumbers = 1000;
   constexpr int kSteps = 30;
@@ -103,11 +104,11 @@ TEST_F(VulkanRuntime, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
   EXPECT_THAT(held(*device_, *x), Each(100.0F + kSteps));
 }
 
-// A program is recorded for eight rows; how many there are is said before each run.
+// A program is recorded for eight rows; each run sets the actual number.
 TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
-  constexpr int kMost = 8;
+  constexpr int kMax = 8;
   constexpr std::uint32_t kWidth = 96;
-  Trial trial = gate_trial({kMost, kMost}, kWidth, 5);
+  Trial trial = gate_trial({kMax, kMax}, kWidth, 5);
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<Range> ranges;
   for (const TrialBuffer& buffer : trial.buffers) {
@@ -116,7 +117,7 @@ TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
   }
   const auto program = device_->record(trial.steps(ranges));
   for (const int n : {3, 8, 0, 1}) {
-    trial.buffers[0] = gate_trial({n, kMost}, kWidth, 5).buffers[0];
+    trial.buffers[0] = gate_trial({n, kMax}, kWidth, 5).buffers[0];
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       device_->upload(trial.buffers[i].bytes, ranges[i]);
     }
@@ -133,7 +134,7 @@ TEST_F(VulkanRuntime, RunsAProgramWithAnyNumberOfRows) {
 }
 
 TEST_F(VulkanRuntime, RefusesWhatADeviceHasNoRoomFor) {
-  const std::size_t most = device_->facts().most_buffer_bytes;
+  const std::size_t most = device_->facts().max_buffer_bytes;
   for (const std::size_t n_bytes : {std::size_t{0}, most + 1, SIZE_MAX}) {
     try {
       device_->allocate(n_bytes);
@@ -178,7 +179,7 @@ TEST(VulkanValidation, LayerHasNothingToSay) {
   EXPECT_THAT(found.instance->messages(), IsEmpty());
 }
 
-// The layer is there and heard: an allocation that Vulkan forbids is a message.
+// The layer is installed and reports: an allocation that Vulkan forbids gives a message.
 TEST(VulkanValidation, LayerIsHeard) {
   if (!has_validation_layer()) GTEST_SKIP() << "no validation layer (scripts/install-deps gpu)";
   const FoundTestDevice found = find_test_device(true);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/bleu.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 #include <limits>
 
 #include "eval/metrics/ngrams.h"
-#include "eval/words.h"
+#include "eval/metrics/words.h"
 
 namespace outrider::eval {
 namespace {
@@ -25,19 +26,19 @@ void replace_all(std::u32string& text, std::u32string_view what, std::u32string_
 bool is_digit(char32_t c) { return c >= U'0' && c <= U'9'; }
 bool is_stop(char32_t c) { return c == U'.' || c == U','; }
 
-// ASCII punctuation but for the apostrophe, comma, hyphen and full stop.
+// ASCII punctuation except apostrophe, comma, hyphen and full stop.
 bool is_always_apart(char32_t c) {
   return (c >= U'{' && c <= U'~') || (c >= U'[' && c <= U'`') || (c >= U'!' && c <= U'&') ||
          (c >= U'(' && c <= U'+') || (c >= U':' && c <= U'@') || c == U'/';
 }
 
-struct Spaces {  // to be put around and between two neighbours
+struct Spaces {  // spaces to insert around and between two neighbours
   bool before;
   bool between;
   bool after;
 };
 
-// One substitution of two neighbours, from left to right without overlap.
+// Substitutes pairs of neighbours from left to right, without overlap.
 template <typename Matches>
 std::u32string separate_pairs(const std::u32string& text, const Spaces& spaces, Matches matches) {
   std::u32string out;
@@ -76,7 +77,7 @@ std::vector<std::u32string> tokenize_13a(std::string_view text) {
     }
   }
   apart += U' ';
-  // A full stop or comma leaves its neighbours unless digits stand on both sides; a hyphen leaves
+  // A full stop or comma is separated unless digits are on both sides; a hyphen is separated from
   // the digit before it.
   apart =
       separate_pairs(apart, {.before = false, .between = true, .after = true},
@@ -99,7 +100,7 @@ std::vector<double> Bleu::count(const Judged& judged) const {
 
   std::vector<double> counts(n_counts(), 0.0);
   for (int n = 1; n <= kMaxOrder; ++n) {
-    // Of each n-gram as many count as the reference that has it most often has.
+    // Each n-gram counts at most as often as in the reference that has it most often.
     std::map<Words, int> allowed;
     for (const Words& reference : references) {
       for (const auto& entry : ngrams(reference, n)) {
@@ -133,7 +134,7 @@ std::vector<double> Bleu::scores(std::span<const double> sums) const {
   double log_precisions = 0;
   double smoothing = 1;
   for (std::size_t n = 0; n < kMaxOrder; ++n) {
-    // Texts too short for any n-gram of this order: there is no precision.
+    // A text too short for any n-gram of this order has no precision.
     if (totals[n] == 0) return {0};
     if (matches[n] == 0) smoothing *= 2;
     const double matched = matches[n] == 0 ? 1 / smoothing : matches[n];

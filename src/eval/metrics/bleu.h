@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLEU (Papineni, Roukos, Ward, Zhu, "BLEU: a method for automatic evaluation of machine
 // translation", ACL 2002), with the choices that sacreBLEU makes by default (Post, "A call for
 // clarity in reporting BLEU scores", WMT 2018): mteval's 13a tokenisation, case kept, n-grams up to
@@ -9,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/metric.h"
+#include "eval/metrics/metric.h"
 
 namespace outrider::eval {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/chrf.h"
 
 #include <fmt/format.h>
@@ -6,7 +7,7 @@
 #include <utility>
 
 #include "eval/metrics/ngrams.h"
-#include "eval/words.h"
+#include "eval/metrics/words.h"
 
 namespace outrider::eval {
 namespace {
@@ -23,7 +24,7 @@ std::u32string without_space(std::string_view text) {
 double score_of(std::span<const double> counts) {
   double precision = 0;
   double recall = 0;
-  int n_orders = 0;  // those of which text and reference have n-grams
+  int n_orders = 0;  // orders for which text and reference have n-grams
   for (std::size_t n = 0; n < kMaxOrder; ++n) {
     const double in_text = counts[3 * n];
     const double in_reference = counts[3 * n + 1];
@@ -50,8 +51,8 @@ std::vector<double> Chrf::count(const Judged& judged) const {
       const auto n_of = [n](const std::u32string& characters) {
         return std::max(0, static_cast<int>(characters.size()) - n + 1);
       };
-      // Where the reference is too short to have any n-gram of this order, the text's do not count
-      // against it.
+      // If the reference is too short for n-grams of this order, the text's do not count against
+      // it.
       counts.push_back(n_of(reference) == 0 ? 0 : n_of(text));
       counts.push_back(n_of(reference));
       counts.push_back(n_common(ngrams(text, n), ngrams(reference, n)));

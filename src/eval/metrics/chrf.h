@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // chrF (Popović, "chrF: character n-gram F-score for automatic MT evaluation", WMT 2015) as
 // sacreBLEU computes it by default: characters without white space, n-grams up to six, no words,
 // recall weighing twice precision (beta 2).
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/metric.h"
+#include "eval/metrics/metric.h"
 
 namespace outrider::eval {
 

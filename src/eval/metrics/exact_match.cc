@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/exact_match.h"
 
 #include <algorithm>
 #include <map>
 
 #include "eval/metrics/ngrams.h"
-#include "eval/words.h"
+#include "eval/metrics/words.h"
 
 namespace outrider::eval {
 namespace {
@@ -17,7 +18,7 @@ bool is_ascii_punctuation(char32_t c) {
 }
 
 double f1_of(const Words& answer, const Words& reference) {
-  // Where one of them says nothing, only nothing is right.
+  // If one of them is empty, only an empty one is right.
   if (answer.empty() || reference.empty()) return answer == reference ? 1 : 0;
   const double common = n_common(ngrams(answer, 1), ngrams(reference, 1));
   return 2 * common / static_cast<double>(answer.size() + reference.size());
@@ -28,8 +29,8 @@ double f1_of(const Words& answer, const Words& reference) {
 std::vector<std::u32string> normalize_answer(std::string_view answer) {
   std::u32string text = lower_case(characters(answer));
   text.erase(std::remove_if(text.begin(), text.end(), is_ascii_punctuation), text.end());
-  // Articles go wherever they stand between characters that belong to no word; the space they leave
-  // ends what stood before.
+  // Articles are removed wherever they are between non-word characters; the space they leave ends
+  // the word before.
   std::u32string kept;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at;
@@ -54,7 +55,7 @@ ExactMatch::ExactMatch(std::string_view no_answer) : no_answer_(normalize_answer
 std::vector<double> ExactMatch::count(const Judged& judged) const {
   Words answer = normalize_answer(judged.texts.front());
   if (answer == no_answer_) answer.clear();
-  // A reference of articles and punctuation alone is none (SQuAD 2.0's own program drops it).
+  // A reference of only articles and punctuation is ignored (as in SQuAD 2.0's program).
   std::vector<Words> references;
   for (const std::string& given : judged.references) {
     Words reference = normalize_answer(given);

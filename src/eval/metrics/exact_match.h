@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact match and F1 of short answers with SQuAD's normalisation (Rajpurkar, Zhang, Lopyrev, Liang,
 // "SQuAD: 100,000+ questions for machine comprehension of text", EMNLP 2016, and the evaluation
 // program of SQuAD 2.0; Rajpurkar, Jia, Liang, ACL 2018): lower case, no ASCII punctuation, no
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/metric.h"
+#include "eval/metrics/metric.h"
 
 namespace outrider::eval {
 

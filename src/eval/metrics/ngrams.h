@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counted n-grams of a sequence.
 #ifndef OUTRIDER_EVAL_METRICS_NGRAMS_H_
 #define OUTRIDER_EVAL_METRICS_NGRAMS_H_

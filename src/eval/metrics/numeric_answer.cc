@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/numeric_answer.h"
 
 #include <cstddef>
@@ -11,26 +12,26 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 struct Number {
   std::string canonical;
-  std::size_t end;  // behind it
+  std::size_t end;  // after it
 };
 
 bool digit_at(std::string_view text, std::size_t at) {
   return at < text.size() && is_digit(text[at]);
 }
 
-// Three digits and no fourth: what follows a separator of thousands.
+// Exactly three digits: what follows a thousands separator.
 bool group_at(std::string_view text, std::size_t at) {
   return digit_at(text, at) && digit_at(text, at + 1) && digit_at(text, at + 2) &&
          !digit_at(text, at + 3);
 }
 
-// Whether a number or a name may end here, from which a minus behind it subtracts.
+// Whether a number or a name may end here, so that a minus after it subtracts.
 bool ends_operand(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ')' || c == ']' ||
          c == '.' || (c & 0x80) != 0;
 }
 
-// Where the minus that ends before text[at] begins, a hyphen or U+2212; `at` if there is none.
+// The beginning of the minus that ends before text[at], a hyphen or U+2212; `at` if there is none.
 std::size_t sign_before(std::string_view text, std::size_t at) {
   for (const std::string_view sign : {"-", "\u2212"}) {
     if (text.substr(0, at).ends_with(sign)) return at - sign.size();
@@ -38,9 +39,9 @@ std::size_t sign_before(std::string_view text, std::size_t at) {
   return at;
 }
 
-// The number that begins at text[at], which is a digit, or a point before one.
+// The number that begins at text[at], a digit or a point before one.
 Number read_number(std::string_view text, std::size_t at) {
-  // A sign counts where nothing stands before it that it could subtract from.
+  // A sign counts if there is nothing before it from which it could subtract.
   const bool dollar = at > 0 && text[at - 1] == '$';
   const std::size_t before = at - (dollar ? 1 : 0);
   const std::size_t sign = sign_before(text, before);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether an answer ends in the correct number, as for GSM8K and similar tasks (Cobbe et al.,
 // "Training verifiers to solve math word problems", 2021).
 #ifndef OUTRIDER_EVAL_METRICS_NUMERIC_ANSWER_H_
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/metric.h"
+#include "eval/metrics/metric.h"
 
 namespace outrider::eval {
 

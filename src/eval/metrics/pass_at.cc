@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/pass_at.h"
 
 #include <fmt/format.h>
@@ -21,8 +22,8 @@ std::string_view code_of(std::string_view answer) {
   if (fence == std::string_view::npos) return answer;
   const std::size_t line_end = answer.find('\n', fence);
   if (line_end == std::string_view::npos) return answer.substr(0, fence);
-  // Of an odd number one stands alone: the end of a block that the prompt began, if text stands
-  // before it and no language behind it.
+  // With an odd number of fences, one ends the block that the prompt began, if text precedes it and
+  // no language follows it.
   int n_fences = 0;
   for (std::size_t at = fence; at != std::string_view::npos;
        at = answer.find(kFence, at + kFence.size())) {

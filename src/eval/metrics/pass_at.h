@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pass@k: how often a program is correct within k attempts (Chen et al., "Evaluating large language
 // models trained on code", 2021, section 2.1).
 #ifndef OUTRIDER_EVAL_METRICS_PASS_AT_H_
@@ -8,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/item.h"
-#include "eval/metric.h"
-#include "eval/python_runner.h"
+#include "eval/metrics/metric.h"
+#include "eval/tasks/item.h"
+#include "eval/tasks/python_runner.h"
 
 namespace outrider::eval {
 

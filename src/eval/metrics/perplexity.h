@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Perplexity: exp of the mean of -log prob over tokens.
 #ifndef OUTRIDER_EVAL_METRICS_PERPLEXITY_H_
 #define OUTRIDER_EVAL_METRICS_PERPLEXITY_H_
@@ -6,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/metric.h"
+#include "eval/metrics/metric.h"
 
 namespace outrider::eval {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eval/metrics/rouge.h"
 
 #include <fmt/format.h>
@@ -6,7 +7,7 @@
 #include <map>
 
 #include "eval/metrics/ngrams.h"
-#include "eval/words.h"
+#include "eval/metrics/words.h"
 
 namespace outrider::eval {
 namespace {
@@ -37,7 +38,8 @@ double rouge_n(const Words& text, const Words& reference, int n) {
 }
 
 int longest_common_subsequence(const Words& one, const Words& other) {
-  std::vector<int> lengths(other.size() + 1, 0);  // of one's first words and other's first j
+  // For the first words of one and the first j of the other.
+  std::vector<int> lengths(other.size() + 1, 0);
   for (const std::u32string& word : one) {
     int diagonal = 0;
     for (std::size_t j = 1; j <= other.size(); ++j) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ROUGE-1, ROUGE-2 and ROUGE-L (Lin, "ROUGE: a package for automatic evaluation of summaries",
 // 2004) as F-scores, computed as Google's rouge-score package does without a stemmer. Words are
 // runs of a-z and 0-9 after lower case; ROUGE-L uses the longest common subsequence of the whole
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/metric.h"
+#include "eval/metrics/metric.h"
 
 namespace outrider::eval {
 

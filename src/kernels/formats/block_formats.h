@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formats of quantised weights: codes (codes.h) with scales (scales.h). A new format is a line
 // here, in table.h (WeightKind and its name), and in pack.cc, avx512_vnni.cc and neon_i8mm.cc,
 // which instantiate.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of the codes of a group of quantised weights (16 columns times 32 elements) in a tile,
 // and their conversion to bytes. A row of a tile holds one quad of each column (layout.h).
 //
@@ -10,9 +11,9 @@
 //   kBytes       of a group, of all columns
 //   quad<B>(p, quad)   the bytes of quad 0..7 of the columns whose bytes begin at p
 //   quad_at<B, kAt>(p, quad)   for upper bits: the same, shifted up by kAt bits
-//   kSigned      whether these bytes are signed; if not, they are at most kMost, and the weight is
+//   kSigned      whether these bytes are signed; if not, they are at most kMax, and the weight is
 //                the byte - kOffset
-//   kMostSize    of |weight|
+//   kMaxSize     of |weight|
 //   put(p, quad, place, code)   sets a code in a cleared group; place: column * 4 + element of the
 //                quad
 //   code(weight) for tests and for values that are no stored code
@@ -43,9 +44,9 @@ template <class B>
 struct WholeBytes {
   static constexpr std::size_t kBytes = std::size_t{kQuads} * kRowBytes;
   static constexpr bool kSigned = true;
-  static constexpr int kMost = 255;
+  static constexpr int kMax = 255;
   static constexpr int kOffset = 0;
-  static constexpr int kMostSize = 128;
+  static constexpr int kMaxSize = 128;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
@@ -59,9 +60,9 @@ template <int kTheOffset>
 struct FourBits {
   static constexpr std::size_t kBytes = std::size_t{kQuads} / 2 * kRowBytes;
   static constexpr bool kSigned = false;
-  static constexpr int kMost = 15;
+  static constexpr int kMax = 15;
   static constexpr int kOffset = kTheOffset;
-  static constexpr int kMostSize = kMost - kOffset > kOffset ? kMost - kOffset : kOffset;
+  static constexpr int kMaxSize = kMax - kOffset > kOffset ? kMax - kOffset : kOffset;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
@@ -79,9 +80,9 @@ template <int kTheOffset>
 struct TwoBits {
   static constexpr std::size_t kBytes = std::size_t{kQuads} / 4 * kRowBytes;
   static constexpr bool kSigned = false;
-  static constexpr int kMost = 3;
+  static constexpr int kMax = 3;
   static constexpr int kOffset = kTheOffset;
-  static constexpr int kMostSize = kMost - kOffset > kOffset ? kMost - kOffset : kOffset;
+  static constexpr int kMaxSize = kMax - kOffset > kOffset ? kMax - kOffset : kOffset;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
@@ -115,9 +116,9 @@ template <class Low, class High, int kLowBits, int kBits, int kTheOffset>
 struct TwoPlanes {
   static constexpr std::size_t kBytes = Low::kBytes + High::kBytes;
   static constexpr bool kSigned = false;
-  static constexpr int kMost = (1 << kBits) - 1;
+  static constexpr int kMax = (1 << kBits) - 1;
   static constexpr int kOffset = kTheOffset;
-  static constexpr int kMostSize = kMost - kOffset > kOffset ? kMost - kOffset : kOffset;
+  static constexpr int kMaxSize = kMax - kOffset > kOffset ? kMax - kOffset : kOffset;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
@@ -142,9 +143,9 @@ template <class Table>
 struct TableOfSixteen {
   static constexpr std::size_t kBytes = FourBits<0>::kBytes;
   static constexpr bool kSigned = true;
-  static constexpr int kMost = 255;
+  static constexpr int kMax = 255;
   static constexpr int kOffset = 0;
-  static constexpr int kMostSize = 128;
+  static constexpr int kMaxSize = 128;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scales of quantised weights: their layout in a tile, and how they turn the exact integer dot
 // products of a group into floats. Each fixes an order of float operations, the same on every
 // table. x_scale, x_sum (of the group's quantised inputs) and x_scaled_sum = x_sum * x_scale belong
@@ -126,17 +127,17 @@ struct F32Scale {
 // float(I) is rounded once, to nearest even. |I| is below 2^31: 256 * 32 * 127 * 128 for q6_k. Each
 // of these offers:
 //   kParts        dot products for each group: 1 of all 32 elements, 2 of 16 each
-//   kMostScale    of |s|
+//   kMaxScale     of |s|
 //   kMinimums     whether there are any
 //   scale<V>(of_group, part), minimum<V>(of_group, part)   s and m of the columns, as floats
 //   block_scale<V>(of_block), block_minimum<V>(of_block)   d and e
 // and the layout: kSigned, whether s is signed; s of all parts first, then m.
 
-template <int kTheParts, bool kTheSigned, int kTheMostScale, bool kTheMinimums>
+template <int kTheParts, bool kTheSigned, int kTheMaxScale, bool kTheMinimums>
 struct BlockScales {
   static constexpr int kParts = kTheParts;
   static constexpr bool kSigned = kTheSigned;
-  static constexpr int kMostScale = kTheMostScale;
+  static constexpr int kMaxScale = kTheMaxScale;
   static constexpr bool kMinimums = kTheMinimums;
   static constexpr std::size_t kMinimumsAt = kParts * kByteOfEach;
   static constexpr std::size_t kGroupBytes = (kMinimums ? 2 : 1) * kMinimumsAt;

@@ -1,4 +1,5 @@
-// Predicted passes beside measured ones.
+// SPDX-License-Identifier: Apache-2.0
+// Compares predicted passes with measured ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace outrider {
 namespace {
 
-// The memory is read as far as the model's weights go, by the device's own measurement.
+// Memory bandwidth is measured by the device's own measurement, over the model's weights.
 constexpr std::int64_t kNoReading = 4096;
 
 double predicted_seconds(const ModelShape& shape, int rows, int context, const Device& device) {
@@ -24,7 +25,7 @@ double predicted_seconds(const ModelShape& shape, int rows, int context, const D
       .total();
 }
 
-// What a data sheet would say of a measured device.
+// The figures that a data sheet would give for a measured device.
 Device data_sheet_of(const Device& device) {
   Device sheet;
   sheet.name = device.name;
@@ -34,8 +35,8 @@ Device data_sheet_of(const Device& device) {
   return sheet;
 }
 
-// The two figures of attention, out of passes over `narrow` and `wide` rows behind one context:
-// what the rest of each leaves of it is kv_elements / a + ops / b, two equations for a and b.
+// Two figures of attention, from passes of `narrow` and `wide` rows with one context. The time that
+// the other work leaves is kv_elements / a + ops / b: two equations for a and b.
 void calibrate_attention(const ModelShape& shape, CheckedPass& narrow, CheckedPass& wide,
                          Device& device) {
   Device without = device;
@@ -56,7 +57,7 @@ void calibrate_attention(const ModelShape& shape, CheckedPass& narrow, CheckedPa
   const double determinant = kv_narrow * ops_wide - kv_wide * ops_narrow;
   double seconds_per_kv = (left_narrow * ops_wide - left_wide * ops_narrow) / determinant;
   double seconds_per_op = (left_wide * kv_narrow - left_narrow * kv_wide) / determinant;
-  // Times that noise makes negative: the wide pass then says it all.
+  // If noise makes it negative, the wide pass alone decides.
   if (seconds_per_kv < 0) {
     seconds_per_kv = 0;
     seconds_per_op = left_wide / ops_wide;
@@ -64,8 +65,8 @@ void calibrate_attention(const ModelShape& shape, CheckedPass& narrow, CheckedPa
     seconds_per_op = 0;
     seconds_per_kv = left_wide / kv_wide;
   }
-  // Infinite where a pass took no more than its rest: attention is then free, as far as can be
-  // told. (max makes 0 of -0, whose inverse would be negative.)
+  // Infinite if a pass took no more than its other work: then attention is free as far as
+  // measurable. (max turns -0 into 0, whose inverse would be negative.)
   device.attention_ops_per_second = 1 / std::max(0.0, seconds_per_op);
   device.kv_elements_per_second = 1 / std::max(0.0, seconds_per_kv);
   narrow.calibrated = wide.calibrated = true;
@@ -117,7 +118,7 @@ PlanCheck check_plan(const Model& model, const CheckOptions& options) {
   PlanCheck check;
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     pass_options.context = contexts[i];
-    // Called between all that is timed: there the device is measured in turn with the passes.
+    // Called between timed passes: there the device is measured in turn.
     pass_options.progress = [&](std::string_view step, double share) {
       if (options.progress) {
         options.progress(fmt::format("context {}, {}", contexts[i], step),

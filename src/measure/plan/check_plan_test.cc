@@ -1,5 +1,6 @@
-// The formula beside measured passes: counts and shape of what comes back. Times of a model this
-// small on a shared machine mean nothing.
+// SPDX-License-Identifier: Apache-2.0
+// Compares the formula with measured passes: counts and structure of the result. Times of a model
+// this small on a shared machine mean nothing.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -43,7 +44,7 @@ TEST(CheckPlan, PredictsEveryPassThatItMeasures) {
   }
 }
 
-// Passes over one row are measured beside any, so that attention has its two passes.
+// Passes of one row are always measured too, so attention has its two passes.
 TEST(CheckPlan, TakesAttentionFromTwoPasses) {
   const auto model = Model::load(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models" / "drafter",
                                  {.threads = 1});
@@ -56,7 +57,7 @@ TEST(CheckPlan, TakesAttentionFromTwoPasses) {
   EXPECT_EQ(check.passes[0].rows, 1);
   EXPECT_TRUE(check.passes[0].calibrated);
   EXPECT_TRUE(check.passes[1].calibrated);
-  // Infinite where noise leaves nothing for it, never negative.
+  // Infinite if noise leaves nothing for it, never negative.
   EXPECT_GT(check.device.attention_ops_per_second, 0);
   EXPECT_GT(check.device.kv_elements_per_second, 0);
 }

@@ -1,7 +1,8 @@
-// Devices by their vendors' data sheets: dense figures, where a sheet gives those of sparse
-// products their half. Every line names the sheet. The figures were compared with what PyTorch
-// (torch/_inductor/analysis/device_info.py, torchtitan/tools/utils.py) takes from the same sheet,
-// where it has the device, and a second table that names it. Times to launch a pass are in none.
+// SPDX-License-Identifier: Apache-2.0
+// Devices by their vendors' data sheets. Figures are for dense products; if a sheet gives sparse
+// ones, half of these. Every line names the sheet. The figures were compared with PyTorch's from
+// the same sheets (torch/_inductor/analysis/device_info.py, torchtitan/tools/utils.py), where these
+// have the device, and with a second table that names it. No sheet has the time to launch a pass.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/plan/measured_device.h"
 
 #include <fmt/format.h>
@@ -18,9 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sample repeats until this much time is gone, as passes do (pass_costs.cc).
+// A sample repeats until this time has passed, as for passes (pass_costs.cc).
 constexpr double kShortestSample_seconds = 0.05;
-// Elements of k that a kind's blocks share (src/kernels/formats).
+// Elements of k per block of a format (src/kernels/formats).
 int block_of(WeightKind kind) {
   switch (kind) {
     case WeightKind::q2_k:
@@ -37,9 +38,9 @@ int block_of(WeightKind kind) {
 
 int whole_blocks(int k, int block) { return (k + block - 1) / block * block; }
 
-// Rows of the measurement of rows' work: enough for every thread of a small machine.
+// Rows when measuring the work per row: enough for every thread of a small machine.
 constexpr int kRowsOfWork = 16;
-// So many times before threads meet: in a pass they have met already when this work begins.
+// Repetitions before threads meet: in a pass they have met already when this work begins.
 constexpr int kTurnsOfWork = 64;
 
 double seconds_since(Clock::time_point begin) {
@@ -56,7 +57,7 @@ WeightKind kind_named(std::string_view name) {
 void fill(Activations& x, const KernelTable& table) {
   for (int row = 0; row < x.n_rows(); ++row) {
     for (int i = 0; i < x.k(); ++i) x.row(row)[i] = static_cast<float>((i * 7 + row) % 31) - 15;
-    x.finish_row(table, row);
+    x.quantize_row(table, row);
   }
 }
 
@@ -101,13 +102,13 @@ void MeasuredDevice::measure_next() {
   next_ = (next_ + 1) % kFigures;
 }
 
-InputForms MeasuredDevice::forms() const {
-  InputForms forms;
+ActivationForms MeasuredDevice::forms() const {
+  ActivationForms forms;
   for (const Kind& kind : kinds_) forms |= kind.matrices.front().reads();
   return forms;
 }
 
-// All weights once or several times, each kind's share of the time by itself.
+// Reads all weights once or several times, and times each format separately.
 void MeasuredDevice::measure_products(std::size_t timed) {
   const int n_rows = kTimedRows[timed];
   std::vector<Activations> narrow(kinds_.size());
@@ -144,8 +145,8 @@ void MeasuredDevice::measure_products(std::size_t timed) {
   }
 }
 
-// One layer's, of kRowsOfWork rows shared out over the threads: two norms, two sums, the gate, and
-// the forms of all that products read.
+// One layer's work for kRowsOfWork rows divided among threads: two norms, two sums, the gate, and
+// the forms that products read.
 double MeasuredDevice::row_elements_per_second() const {
   ModelShape layer = shape_;
   layer.n_layers = 1;
@@ -158,12 +159,12 @@ double MeasuredDevice::row_elements_per_second() const {
   wide.resize(kRowsOfWork, layer.hidden_dim, forms());
   for (Activations* const x : {&narrow, &heads, &wide}) fill(*x, table_);
   const std::vector<float> ones(static_cast<std::size_t>(layer.dim), 1);
-  // A turn that leaves lengths alone: numbers that shrink would become subnormal.
+  // A rotation that keeps lengths: shrinking numbers would become subnormal.
   const std::vector<float> cosines(static_cast<std::size_t>(layer.head_dim), 0.6F);
   const std::vector<float> sines(static_cast<std::size_t>(layer.head_dim), 0.8F);
   std::vector<float> up(static_cast<std::size_t>(layer.hidden_dim) * kRowsOfWork, 0.5F);
   constexpr float kEpsilon = 1e-5F;
-  constexpr double kSample_seconds = 0.01;  // thousands of turns; a sample comes in every round
+  constexpr double kSample_seconds = 0.01;  // thousands of repetitions; each round takes a sample
   const auto begin = Clock::now();
   double n_done = 0;
   for (double seconds = 0; seconds < kSample_seconds; seconds = seconds_since(begin)) {
@@ -175,17 +176,17 @@ double MeasuredDevice::row_elements_per_second() const {
         for (int norm = 0; norm < 2; ++norm) {
           table_.rms_norm(narrow.row(at), ones.data(), layer.dim, kEpsilon, narrow.row(at));
           table_.add(narrow.row(at), ones.data(), layer.dim);
-          narrow.finish_row(table_, at);
+          narrow.quantize_row(table_, at);
         }
         for (int head = 0; head < layer.n_heads; ++head) {
-          table_.rotate(heads.row(at) + static_cast<std::ptrdiff_t>(head) * layer.head_dim,
-                        cosines.data(), sines.data(), layer.head_dim / 2);
+          table_.apply_rope(heads.row(at) + static_cast<std::ptrdiff_t>(head) * layer.head_dim,
+                            cosines.data(), sines.data(), layer.head_dim / 2);
         }
-        heads.finish_row(table_, at);
+        heads.quantize_row(table_, at);
         table_.silu_multiply(up.data() + static_cast<std::ptrdiff_t>(at) * layer.hidden_dim,
                              up.data() + static_cast<std::ptrdiff_t>(at) * layer.hidden_dim,
                              layer.hidden_dim, wide.row(at));
-        wide.finish_row(table_, at);
+        wide.quantize_row(table_, at);
       }
     });
     n_done += n_elements * kTurnsOfWork;
@@ -205,7 +206,7 @@ Device MeasuredDevice::device() const {
       device.products.push_back({.type = kernels::name_of(kinds_[i].kind),
                                  .rows = kTimedRows[timed],
                                  .seconds_per_weight = seconds});
-      // The peak: products of the most rows.
+      // The peak: products with the most rows.
       const double ops = 2 * kTimedRows[timed] / seconds;
       double& peak = kinds_[i].kind == WeightKind::f32 || kinds_[i].kind == WeightKind::bf16
                          ? device.bf16_ops_per_second
@@ -213,7 +214,7 @@ Device MeasuredDevice::device() const {
       peak = std::max(peak, ops);
     }
   }
-  // What attention takes the place of, until it is measured.
+  // A placeholder for attention until it is measured.
   if (device.bf16_ops_per_second == 0) device.bf16_ops_per_second = device.int8_ops_per_second;
   return device;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // This machine as a Device: its memory, its products and the work on rows, each measured
 // separately.
 #ifndef OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_
@@ -43,7 +44,7 @@ class MeasuredDevice {
   };
 
   void measure_products(std::size_t timed);
-  InputForms forms() const;
+  ActivationForms forms() const;
   double row_elements_per_second() const;
 
   const KernelTable& table_;

@@ -1,5 +1,6 @@
-// Public shapes. Every line is the model's config.json on huggingface.co, whose repository is
-// named; the numbers were compared with those that LitGPT (litgpt/config.py) or MLC LLM
+// SPDX-License-Identifier: Apache-2.0
+// Public shapes. Every line is from the model's config.json on huggingface.co, whose repository is
+// named. The numbers were compared with those that LitGPT (litgpt/config.py) or MLC LLM
 // (model_preset.py) copy from the same file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,7 +38,7 @@ constexpr PublicShape kShapes[] = {
     {"llama-2-7b", 32, 4096, 32, 32, 128, 11008, 32000, false},
     {"llama-2-13b", 40, 5120, 40, 40, 128, 13824, 32000, false},
     {"llama-2-70b", 80, 8192, 64, 8, 128, 28672, 32000, false},
-    // meta-llama/Llama-3.1-8B, -70B, -405B; Llama-3.3-70B-Instruct has the second one's shape
+    // meta-llama/Llama-3.1-8B, -70B, -405B; Llama-3.3-70B-Instruct has the second shape
     {"llama-3.1-8b", 32, 4096, 32, 8, 128, 14336, 128256, false},
     {"llama-3.1-70b", 80, 8192, 64, 8, 128, 28672, 128256, false},
     {"llama-3.1-405b", 126, 16384, 128, 8, 128, 53248, 128256, false},
@@ -58,11 +59,11 @@ constexpr PublicShape kShapes[] = {
     {"qwen3-0.6b", 28, 1024, 16, 8, 128, 3072, 151936, true},
     {"qwen3-1.7b", 28, 2048, 16, 8, 128, 6144, 151936, true},
     {"qwen3-4b", 36, 2560, 32, 8, 128, 9728, 151936, true},
-    // google/gemma-2-2b, -9b, -27b: every other layer reads a window
+    // google/gemma-2-2b, -9b, -27b: every other layer has a window
     {"gemma-2-2b", 26, 2304, 8, 4, 256, 9216, 256000, true, 0, 0, 13, 4096},
     {"gemma-2-9b", 42, 3584, 16, 8, 256, 14336, 256000, true, 0, 0, 21, 4096},
     {"gemma-2-27b", 46, 4608, 32, 16, 128, 36864, 256000, true, 0, 0, 23, 4096},
-    // google/gemma-3-1b-it: five layers of six
+    // google/gemma-3-1b-it: five of six layers have a window
     {"gemma-3-1b", 26, 1152, 4, 1, 256, 6912, 262144, true, 0, 0, 22, 512},
     // microsoft/Phi-4-mini-instruct (its window is longer than its context)
     {"phi-4-mini", 32, 3072, 24, 8, 128, 8192, 200064, true},
@@ -74,7 +75,7 @@ constexpr PublicShape kShapes[] = {
     {"smollm2-360m", 32, 960, 15, 5, 64, 2560, 49152, true},
 };
 
-// What people call one of them for short.
+// A common short name of a shape.
 struct ShortName {
   const char* name;
   const char* shape;

@@ -1,4 +1,5 @@
-// What a pass costs on paper: the formula of outrider/speed_plan.h.
+// SPDX-License-Identifier: Apache-2.0
+// The predicted cost of a pass: the formula of outrider/speed_plan.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,7 +23,7 @@ namespace {
 
 constexpr const char* kOperation = "plan speed";
 
-// Keys and values, and what rows leave between two ops on a public device, in bf16.
+// Keys, values, and rows stored between ops are bf16 on a public device.
 constexpr double kBytesOfActivation = 2;
 // Logits are floats.
 constexpr double kBytesOfLogit = 4;
@@ -31,7 +32,7 @@ enum class Arithmetic { f32, bf16, fp8, int8 };
 
 struct WeightType {
   std::string_view name;
-  double n_bytes;  // of a weight
+  double n_bytes;  // per weight
   Arithmetic arithmetic;
 };
 
@@ -41,11 +42,11 @@ constexpr std::array<WeightType, 6> kPlainTypes = {{
     {"f16", 2, Arithmetic::bf16},
     {"bf16", 2, Arithmetic::bf16},
     {"fp8", 1, Arithmetic::fp8},
-    // A scale of 16 bits for each group; int4 has a minimum, too (src/kernels/table.h).
+    // A 16-bit scale per group; int4 also has a minimum (src/kernels/table.h).
     {"int8", 1 + 2 / kGroupOfWeights, Arithmetic::int8},
     {"int4", 0.5 + 4 / kGroupOfWeights, Arithmetic::int8},
 }};
-// Their products are of int8 here: inputs are rounded, sums are exact.
+// Their products are int8 here: inputs are rounded, sums are exact.
 constexpr ElementType kBlockTypes[] = {ElementType::q8_0, ElementType::q6_k,   ElementType::q5_k,
                                        ElementType::q5_1, ElementType::q5_0,   ElementType::q4_k,
                                        ElementType::q4_1, ElementType::q4_0,   ElementType::q3_k,
@@ -82,7 +83,7 @@ double peak_of(const Device& device, Arithmetic arithmetic) {
   return device.bf16_ops_per_second;
 }
 
-// Seconds a weight of a pass of so many rows, where the device was measured with that type.
+// Seconds per weight in a pass of n rows, if the device was measured with that type.
 std::optional<double> measured_product(const Device& device, std::string_view type, double n_rows) {
   const ProductRate* below = nullptr;
   const ProductRate* before = nullptr;  // the one below `below`
@@ -99,13 +100,13 @@ std::optional<double> measured_product(const Device& device, std::string_view ty
   }
   if (below == nullptr) return std::nullopt;
   if (before == nullptr) return below->seconds_per_weight * n_rows / below->rows;
-  // More rows than were measured: as the last ones grew.
+  // More rows than measured: extrapolates the last slope.
   const double slope =
       (below->seconds_per_weight - before->seconds_per_weight) / (below->rows - before->rows);
   return below->seconds_per_weight + slope * (n_rows - below->rows);
 }
 
-// Of one kind of work: what is read, and what is computed with it.
+// One kind of work: the bytes read and the operations.
 struct Work {
   double n_bytes = 0;
   double n_ops = 0;
@@ -115,7 +116,7 @@ class PassSum {
  public:
   PassSum(const Device& device, double n_rows) : device_(device), n_rows_(n_rows) {}
 
-  // Weights of one type that are read, and how many of them a row multiplies.
+  // Adds weights of one type: those read, and the number that a row multiplies.
   void add_products(const WeightShare& read, double n_multiplied) {
     const Work work{.n_bytes = read.n_bytes, .n_ops = 2 * n_multiplied * n_rows_};
     sum_.weight_bytes += work.n_bytes;
@@ -134,7 +135,7 @@ class PassSum {
     sum_.cache_bytes += work.n_bytes;
     sum_.attention_ops += work.n_ops;
     if (device_.kv_elements_per_second > 0 && device_.attention_ops_per_second > 0) {
-      // Here keys and values are first brought into the form that is multiplied, then multiplied.
+      // Here keys and values are first converted to the multiplied form, then multiplied.
       sum_.attention += n_kv_elements / device_.kv_elements_per_second +
                         work.n_ops / device_.attention_ops_per_second;
       return;
@@ -210,8 +211,8 @@ std::vector<std::string> known_weights() {
   return names;
 }
 
-// What one row reads and writes between the products, in numbers: two norms and two residual sums a
-// layer, queries, keys and values placed and attention's sums, the gate's three vectors.
+// The numbers that one row reads and writes between products: per layer two norms and two residual
+// sums; queries, keys and values when stored, and attention's sums; the gate's three vectors.
 double row_elements(const ModelShape& shape) {
   const double heads = 2.0 * (shape.n_heads + shape.n_kv_heads) * shape.head_dim;
   const double hidden = 3.0 * shape.hidden_dim * std::max(shape.n_active, 1);
@@ -249,9 +250,9 @@ PassSeconds pass_seconds(const ModelShape& shape, const PassOnPaper& pass, const
     }
   }
 
-  // Tokens before are read once for all rows of a sequence. A row also attends to those of the
-  // draft before it and to itself: of a chain, half of them on average. This machine's kernels
-  // weigh whole chunks, and what is not in every row's reach is read row by row.
+  // Earlier tokens are read once for all rows of a sequence. A row also attends to the draft's
+  // tokens before it and to itself: in a chain, half of them on average. This machine's kernels
+  // compute whole chunks, and read positions that not all rows share row by row.
   const double kv_width = 2.0 * shape.n_kv_heads * shape.head_dim;
   const double before = shape.positions_read(pass.context);
   const double among = static_cast<double>(shape.n_layers) * (pass.rows + 1) / 2;

@@ -1,4 +1,5 @@
-// The formula of passes on paper: cases computed by hand, and what must grow with what.
+// SPDX-License-Identifier: Apache-2.0
+// The formula for passes: cases computed by hand, and monotonicity.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +57,7 @@ TEST(PassSeconds, OneRowByHand) {
   EXPECT_DOUBLE_EQ(pass.weight_bytes, 2 * kWeights);
   EXPECT_DOUBLE_EQ(pass.product_ops, 2 * kWeights);
   EXPECT_DOUBLE_EQ(pass.products, 2 * kWeights / 1e6);
-  // 100 tokens of 64 numbers a layer in two bytes; the row itself is not read from memory.
+  // 100 tokens of 64 two-byte numbers per layer; the row's own are not read from memory.
   EXPECT_DOUBLE_EQ(pass.cache_bytes, 100.0 * 2 * 64 * 2);
   EXPECT_DOUBLE_EQ(pass.attention, pass.cache_bytes / 1e6);
   EXPECT_DOUBLE_EQ(pass.attention_ops, 4.0 * 4 * 16 * (2 * 101));
@@ -69,7 +70,7 @@ TEST(PassSeconds, OneRowByHand) {
 }
 
 TEST(PassSeconds, ManyRowsWaitForArithmetic) {
-  // Products of bf16: 2 n / 1e8 reaches 2 / 1e6 at 100 rows, of int8 in 1.0625 bytes at 106.25.
+  // With bf16 products 2 n / 1e8 reaches 2 / 1e6 at 100 rows; with int8 in 1.0625 bytes at 106.25.
   constexpr double kWeights = 24576 + 49152 + 16384;
   EXPECT_DOUBLE_EQ(of(small_shape(), 100).products, 2 * kWeights / 1e6);
   EXPECT_DOUBLE_EQ(of(small_shape(), 200).products, 2 * kWeights * 200 / 1e8);
@@ -92,7 +93,7 @@ TEST(PassSeconds, GrowsWithAllThatIsAsked) {
   EXPECT_LT(of(shape, 4, 10).total(), of(shape, 4, 10, "", 2).total());
   EXPECT_LT(of(shape, 4, 10, "q4_k").total(), of(shape, 4, 10, "q8_0").total());
   EXPECT_LT(of(shape, 4, 10, "q8_0").total(), of(shape, 4, 10, "bf16").total());
-  // A batch reads weights once, keys and values for each text.
+  // A batch reads weights once, but keys and values for each text.
   const PassSeconds one = of(shape, 4, 10);
   const PassSeconds two = of(shape, 4, 10, "", 2);
   EXPECT_EQ(two.weight_bytes, one.weight_bytes);
@@ -114,10 +115,10 @@ TEST(PassSeconds, ReadsTheExpertsThatRowsTake) {
   shape.n_experts = 8;
   shape.n_active = 2;
   EXPECT_DOUBLE_EQ(expected_experts(shape, 1), 2);
-  // Of two rows, each leaves 3/4 of the experts: 8 (1 - 9/16).
+  // Each of two rows misses 3/4 of the experts: 8 (1 - 9/16).
   EXPECT_DOUBLE_EQ(expected_experts(shape, 2), 3.5);
   EXPECT_NEAR(expected_experts(shape, 100), 8, 1e-9);
-  // A row multiplies two experts of eight, whatever is read.
+  // A row multiplies two of eight experts, however many are read.
   const double dense = 24576 + 16384;
   const double expert = 2 * 3 * 64 * 128;
   const PassSeconds pass = of(shape, 2);
@@ -142,7 +143,7 @@ TEST(PassSeconds, TakesMeasuredProducts) {
   EXPECT_DOUBLE_EQ(products(4), 40);
   EXPECT_DOUBLE_EQ(products(6), 80);
   EXPECT_DOUBLE_EQ(products(8), 120);
-  EXPECT_DOUBLE_EQ(products(9), 140);  // on as it went
+  EXPECT_DOUBLE_EQ(products(9), 140);  // extrapolated
 }
 
 TEST(PassSeconds, RefusesWhatCannotBeMeant) {

@@ -1,4 +1,5 @@
-// What drafts gain on paper: tau by the acceptance, seconds by the formula of passes.
+// SPDX-License-Identifier: Apache-2.0
+// The predicted gain of drafts: tau from the acceptance, seconds from the formula for passes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ void check(const SpeedPlanOptions& options) {
   const std::vector<double>& shares = options.acceptance;
   const bool in_range = std::all_of(shares.begin(), shares.end(),
                                     [](double share) { return share >= 0 && share <= 1; });
-  // Shares as people write them add up to 1 but for rounding.
+  // Shares written by people add up to 1 within rounding.
   constexpr double kRounding = 1e-9;
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   if (shares.empty() || !in_range || sum > 1 + kRounding) {
@@ -45,7 +46,7 @@ class Rounds {
 
   PassSeconds target_pass(int rows) const { return pass_of(target_, rows); }
 
-  // A level of the draft is a pass of the drafter over the nodes of the one before.
+  // A draft level is a pass of the drafter over the nodes of the level before.
   double level_seconds(int rows) const {
     return drafter_ == nullptr ? 0 : pass_of(*drafter_, rows).total();
   }
@@ -81,12 +82,12 @@ class Rounds {
     return best;
   }
 
-  // Planned as `outrider tune tree` does, as if a level cost the drafter one row.
+  // Planned as by `outrider tune tree`, as if a level cost the drafter one row.
   PlannedRound best_tree() const {
     TreeProfile profile;
     profile.accept_by_rank = options_.acceptance;
     profile.level_seconds = level_seconds(1);
-    for (int rows = 1; rows <= kMostPlannedNodes + 1; ++rows) {
+    for (int rows = 1; rows <= kMaxPlannedNodes + 1; ++rows) {
       profile.passes.push_back({.rows = rows, .seconds = target_pass(rows).total()});
     }
     const PlannedDraft draft = plan_tree(profile);

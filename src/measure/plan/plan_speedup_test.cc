@@ -1,4 +1,5 @@
-// What drafts gain on paper, and the tables of shapes and devices it starts from.
+// SPDX-License-Identifier: Apache-2.0
+// The predicted gain of drafts, and the tables of shapes and devices that it uses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@
 namespace outrider {
 namespace {
 
-// A device whose passes cost the same whatever is in them.
+// A device whose passes all cost the same.
 Device flat_device() {
   Device device;
   device.name = "flat";
@@ -43,17 +44,17 @@ TEST(PlanSpeedup, ByHand) {
   SpeedPlanOptions options;
   options.acceptance = {0.5};
   options.length = 2;
-  // All passes take a second: 1.75 tokens in two levels and one pass.
+  // Every pass takes a second: 1.75 tokens in two levels and one pass.
   const SpeedPlan plan = plan_speedup(target, &drafter, flat_device(), options);
   EXPECT_EQ(plan.asked.n_nodes, 2);
   EXPECT_DOUBLE_EQ(plan.asked.tau, 1.75);
   EXPECT_NEAR(plan.asked.draft_seconds, 2, 1e-9);
   EXPECT_NEAR(plan.asked.pass_seconds, 1, 1e-9);
   EXPECT_NEAR(plan.asked.speedup, 1.75 / 3, 1e-9);
-  // No draft pays at the target's own price.
+  // No draft pays if it costs as much as the target.
   EXPECT_EQ(plan.best.n_nodes, 0);
   EXPECT_NEAR(plan.best.speedup, 1, 1e-9);
-  // Free drafts in passes of one price: the longer the better.
+  // Free drafts and passes of equal cost: longer is better.
   const SpeedPlan free = plan_speedup(target, nullptr, flat_device(), options);
   EXPECT_EQ(free.best.n_nodes, kLongestPlannedChain);
   EXPECT_NEAR(free.asked.speedup, 1.75, 1e-9);
@@ -88,7 +89,7 @@ TEST(PlanSpeedup, SharesByRankMakeTrees) {
   const PlannedRound of_tree = plan_speedup(target, nullptr, device, tree).best;
   EXPECT_GE(of_tree.speedup, plan_speedup(target, nullptr, device, chain).best.speedup);
   EXPECT_GT(of_tree.n_nodes, static_cast<int>(of_tree.level_sizes.size()));
-  EXPECT_LE(of_tree.n_nodes, kMostPlannedNodes);
+  EXPECT_LE(of_tree.n_nodes, kMaxPlannedNodes);
 }
 
 TEST(PlanSpeedup, RefusesWhatCannotBeMeant) {
@@ -108,7 +109,7 @@ TEST(PlanSpeedup, RefusesWhatCannotBeMeant) {
   EXPECT_NO_THROW(plan({0.8}, 0));
 }
 
-// Model cards name their sizes; the shapes come to them.
+// Model cards give their sizes; the shapes agree.
 TEST(ModelShapes, HaveTheirNamesParameters) {
   const struct {
     const char* name;
@@ -169,7 +170,7 @@ TEST(Devices, HaveFigures) {
     const Device device = find_device(name);
     EXPECT_EQ(device.name, name);
     EXPECT_FALSE(device.source.empty()) << name;
-    // No memory of today is beyond these; a unit that slipped is.
+    // Today's memory is within these bounds; a wrong unit would not be.
     EXPECT_GT(device.bandwidth_bytes_per_second, 1e11) << name;
     EXPECT_LT(device.bandwidth_bytes_per_second, 1e13) << name;
     EXPECT_GT(device.bf16_ops_per_second, 5e13) << name;
@@ -181,7 +182,7 @@ TEST(Devices, HaveFigures) {
   EXPECT_THROW(find_device("h20000"), UsageError);
 }
 
-// The page's table, whose thousands have commas, and which leaves out what a sheet does not have.
+// The page's table, with commas in thousands, and without figures that a sheet lacks.
 TEST(Devices, StandInTheDocument) {
   std::ifstream file(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "docs" / "plan.md");
   std::map<std::string, std::vector<double>> rows;

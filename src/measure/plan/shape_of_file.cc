@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "measure/plan/shape_of_file.h"
 
 #include <fmt/format.h>
@@ -11,9 +12,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 #include "model/config_section.h"
 #include "model/families/registry.h"
 #include "model/language_model.h"
@@ -57,7 +58,7 @@ ModelShape shape_of(const ModelConfig& config) {
   return shape;
 }
 
-// The plan's formulas know attention alone.
+// The plan's formulas cover attention only.
 void require_attention(const ModelConfig& config, bool has_recurrent_layers) {
   require_decoder(config, kOperation);
   if (config.latent_dim > 0) {
@@ -79,12 +80,12 @@ void set_windows(const std::vector<int>& windows, ModelShape& shape) {
   for (const int window : windows) {
     if (window == 0) continue;
     ++shape.n_window_layers;
-    shape.window = window;  // families have windows of one width
+    shape.window = window;  // all windows of a family are equal
   }
 }
 
-// Whether a tensor belongs to one of the layers. What has higher numbers are modules of multi-token
-// prediction.
+// Whether a tensor belongs to one of the layers. Higher numbers belong to multi-token prediction
+// modules.
 bool is_of_layers(std::string_view name, std::string_view prefix, int n_layers) {
   if (!name.starts_with(prefix)) return false;
   int layer = 0;
@@ -93,7 +94,8 @@ bool is_of_layers(std::string_view name, std::string_view prefix, int n_layers) 
   return error == std::errc() && rest != end && *rest == '.' && layer < n_layers;
 }
 
-// gpt-oss' experts in MXFP4: codes (n, n_rows, n_blocks, 16), two in a byte, and a byte a block.
+// gpt-oss' experts in MXFP4: codes (n, n_rows, n_blocks, 16), two per byte, and a scale byte per
+// block.
 bool add_blocks(const TensorView& tensor, WeightShare& stored) {
   if (tensor.type != ElementType::u8) return false;
   const bool has_codes = tensor.name.ends_with("_blocks");
@@ -104,8 +106,8 @@ bool add_blocks(const TensorView& tensor, WeightShare& stored) {
   return true;
 }
 
-// The matrices of products: those of the layers, experts one by one or stacked, and the output
-// matrix. Biases of experts have two dimensions, GPT-2's old masks four.
+// The matrices of products: those of the layers, experts single or stacked, and the output matrix.
+// Experts' biases have two dimensions, GPT-2's old masks four.
 std::vector<WeightShare> stored_weights(const TensorSource& source, const NamesInFile& names,
                                         const ModelShape& shape) {
   const std::string head = (shape.tied_head ? names.embedding() : names.head()) + ".weight";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of a model, from its files' headers or from the loaded model.
 #ifndef OUTRIDER_MEASURE_PLAN_SHAPE_OF_FILE_H_
 #define OUTRIDER_MEASURE_PLAN_SHAPE_OF_FILE_H_

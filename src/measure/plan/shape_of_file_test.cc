@@ -1,4 +1,5 @@
-// Shapes read from headers are those of the loaded models, family by family and format by format.
+// SPDX-License-Identifier: Apache-2.0
+// Shapes read from headers equal those of the loaded models, for every family and format.
 #include "measure/plan/shape_of_file.h"
 
 #include <gmock/gmock.h>
@@ -9,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "io/safetensors.h"
-#include "io/safetensors_writer.h"
+#include "io/safetensors/safetensors.h"
+#include "io/safetensors/safetensors_writer.h"
 #include "outrider/error.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
@@ -35,8 +36,8 @@ double n_by_sizes(const ModelShape& shape) {
 
 TEST(ShapeOfFile, HasTheMatricesThatAreLoaded) {
   int n_files = 0;
-  for (const std::string& name : testing::golden_names()) {
-    const fs::path directory = testing::golden_directory(name);
+  for (const std::string& name : test::golden_names()) {
+    const fs::path directory = test::golden_directory(name);
     for (const fs::path& path : {directory, directory / "model.gguf"}) {
       if (!fs::exists(path)) continue;
       ++n_files;
@@ -77,7 +78,7 @@ TEST(ShapeOfFile, HasTheMatricesThatAreLoaded) {
         continue;
       }
       const ModelShape shape = shape_of_file(path);
-      const Footprint loaded = testing::load_f32(path)->footprint();
+      const Footprint loaded = test::load_f32(path)->footprint();
       double n_loaded = 0;
       for (const Footprint::Share& share : loaded.shares) {
         n_loaded += static_cast<double>(share.n_weights);
@@ -90,9 +91,9 @@ TEST(ShapeOfFile, HasTheMatricesThatAreLoaded) {
   EXPECT_GT(n_files, 40);
 }
 
-// Codes and scales of MXFP4 are one share, of either format.
+// MXFP4's codes and scales count as one share, in either format.
 TEST(ShapeOfFile, CountsBlocksOfMxfp4) {
-  const fs::path directory = testing::golden_directory("gpt_oss_mxfp4");
+  const fs::path directory = test::golden_directory("gpt_oss_mxfp4");
   for (const fs::path& path : {directory, directory / "model.gguf"}) {
     const ModelShape shape = shape_of_file(path);
     double n_weights = 0;
@@ -105,24 +106,24 @@ TEST(ShapeOfFile, CountsBlocksOfMxfp4) {
   }
 }
 
-// Masks of old GPT-2 checkpoints, modules of multi-token prediction, other modalities.
+// Masks of old GPT-2 checkpoints, multi-token prediction modules, other modalities.
 TEST(ShapeOfFile, LeavesOutWhatNoPassReads) {
-  testing::TinyModel model = testing::make_tiny_model({});
-  const testing::TemporaryDirectory plain;
-  testing::write_hugging_face(model, plain.path());
+  test::TinyModel model = test::make_tiny_model({});
+  const test::TemporaryDirectory plain;
+  test::write_hugging_face(model, plain.path());
   const double n_weights = n_stored(shape_of_file(plain.path()));
   EXPECT_EQ(n_weights, n_by_sizes(shape_of_file(plain.path())));
   model.tensors.push_back({"model.layers.0.attn.bias", {1, 1, 2, 3}, std::vector<float>(6)});
   model.tensors.push_back({"model.layers.2.eh_proj.weight", {2, 3}, std::vector<float>(6)});
   model.tensors.push_back({"model.layers.20.eh_proj.weight", {2, 3}, std::vector<float>(6)});
   model.tensors.push_back({"vision_tower.patch.weight", {2, 3}, std::vector<float>(6)});
-  const testing::TemporaryDirectory more;
-  testing::write_hugging_face(model, more.path());
+  const test::TemporaryDirectory more;
+  test::write_hugging_face(model, more.path());
   EXPECT_EQ(n_stored(shape_of_file(more.path())), n_weights);
 }
 
 TEST(ShapeOfFile, IsTheTextPartOfMore) {
-  const fs::path part = testing::golden_directory("mistral_window");
+  const fs::path part = test::golden_directory("mistral_window");
   const auto source = open_safetensors(part / "model.safetensors");
   std::vector<std::vector<float>> values;
   values.reserve(source->tensors().size());
@@ -133,9 +134,9 @@ TEST(ShapeOfFile, IsTheTextPartOfMore) {
     named.push_back(
         {.name = "language_model." + tensor.name, .shape = tensor.shape, .values = values.back()});
   }
-  const testing::TemporaryDirectory whole;
+  const test::TemporaryDirectory whole;
   write_safetensors(whole.path() / "model.safetensors", named, ElementType::bf16);
-  nlohmann::json text = testing::json_of(part / "config.json");
+  nlohmann::json text = test::json_of(part / "config.json");
   text.erase("architectures");
   nlohmann::json config = {{"architectures", {"Mistral3ForConditionalGeneration"}},
                            {"model_type", "mistral3"},
@@ -152,13 +153,13 @@ TEST(ShapeOfFile, IsTheTextPartOfMore) {
 TEST(ShapeOfFile, RefusesWhatItCannotCount) {
   for (const char* name :
        {"quantised_gptq", "quantised_awq", "quantised_fp8", "quantised_int8", "quantised_packed"}) {
-    EXPECT_THAT([&] { shape_of_file(testing::golden_directory(name)); },
+    EXPECT_THAT([&] { shape_of_file(test::golden_directory(name)); },
                 ThrowsMessage<Error>(HasSubstr("of a float type or one of GGUF's")))
         << name;
   }
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path cut = directory.path() / "cut.gguf";
-  fs::copy_file(testing::golden_directory("llama_plain") / "model.gguf", cut);
+  fs::copy_file(test::golden_directory("llama_plain") / "model.gguf", cut);
   const std::uintmax_t n_bytes = fs::file_size(cut);
   for (const std::uintmax_t left : {n_bytes - 1, n_bytes / 2, std::uintmax_t{100}}) {
     fs::resize_file(cut, left);

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/cache_group.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -72,7 +73,7 @@ std::vector<CacheGroup> make_cache_groups(std::span<const LayerCache> layers,
                   fmt::format("{}, {}, {}, {}", layer.n_heads, layer.head_dim, layer.window,
                               layer.values_in_keys));
     }
-    // A group's first layer tells what all of them keep.
+    // All layers of a group have the shape of its first layer.
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const CacheGroup& it) {
       return layers[static_cast<std::size_t>(it.layers.front())] == layer;
     });

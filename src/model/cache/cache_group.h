@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The groups of a model's layers in the KV cache: what one layer keeps for each token, and which
 // layers share pages.
 //
@@ -23,10 +24,10 @@
 
 namespace outrider {
 
-// Tokens in one page: those that a kernel processes in one step (kernels/kv_layout.h), so that it
-// reads blocks with one stride and a context has few pages. The cost is half a page of empty slots
-// for each sequence and one copied page for each fork. With 1.1 billion parameters in bf16, half a
-// page is 0.7 MB, less than a thousandth of the weights.
+// Tokens in one page: those that a kernel processes in one step (kernels/attention/kv_layout.h), so
+// that it reads blocks with one stride and a context has few pages. The cost is half a page of
+// empty slots for each sequence and one copied page for each fork. With 1.1 billion parameters in
+// bf16, half a page is 0.7 MB, less than a thousandth of the weights.
 inline constexpr int kPageTokens = kernels::kChunkKeys;
 
 // "f32", "bf16", "int8".
@@ -70,8 +71,8 @@ struct LayerCache {
 };
 
 // Layout of the keys and values of one layer in one page: (2, n_heads) blocks
-// (kernels/kv_layout.h), all keys first, then all values; if keys hold their values, (n_heads).
-// Offsets in bytes from the start of the layer.
+// (kernels/attention/kv_layout.h), all keys first, then all values; if keys hold their values,
+// (n_heads). Offsets in bytes from the start of the layer.
 struct KvShape {
   int n_heads = 0;
   int head_dim = 0;

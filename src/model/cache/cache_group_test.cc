@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/cache_group.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ TEST(CacheGroups, EqualLayersAreOneGroup) {
   EXPECT_GE(groups[0].page_bytes(), 2u * 2 * 2 * 8 * 2 * 64);
 }
 
-// What keys hold takes no room again.
+// Values that are a part of the keys take no further memory.
 TEST(CacheGroups, KeysThatHoldValuesHaveNoBlocksOfValues) {
   const std::vector<LayerCache> layers = {{.n_heads = 1, .head_dim = 28},
                                           {.n_heads = 1, .head_dim = 28, .values_in_keys = 20},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layout of the state and inputs of a layer with a gated delta rule or of Mamba-2. For Mamba-2, key
 // heads are groups, queries are C, keys B, values x, and beta is the step length.
 //

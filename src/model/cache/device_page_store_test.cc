@@ -1,5 +1,6 @@
-// Pages in a device's memory against pages in the machine's: the same bytes after the same moves,
-// and a clear end where the device has no room.
+// SPDX-License-Identifier: Apache-2.0
+// Compares pages in a device's memory with pages in host memory: the same bytes after the same
+// moves, and a clear error if the device's memory is full.
 #include "model/cache/device_page_store.h"
 
 #include <gmock/gmock.h>
@@ -10,9 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/host/host_device.h"
 #include "model/cache/host_page_store.h"
 #include "outrider/error.h"
+#include "tests/support/watched_device.h"
 
 namespace outrider {
 namespace {
@@ -27,18 +29,24 @@ std::vector<CacheGroup> two_groups(KvKind kind) {
   return make_cache_groups(layers, kind);
 }
 
-// Two stores that hold the same.
+// A device with this limit for one allocation; 0: none.
+std::shared_ptr<device::Device> allowing(std::size_t max_bytes) {
+  return std::make_shared<test::WatchedDevice>(std::make_shared<device::HostDevice>(), max_bytes);
+}
+
+// Two stores with equal contents.
 struct Stores {
-  explicit Stores(KvKind kind)
+  // max_pages: of a layer of the first group, as the device's limit for one allocation; 0: none.
+  explicit Stores(KvKind kind, std::size_t max_pages = 0)
       : groups(two_groups(kind)),
         here(groups),
-        there(std::make_shared<device::HostDevice>(), groups) {}
+        there(allowing(max_pages * groups[0].shape.layer_bytes()), groups) {}
 
   void provide(PageId page, int group) {
     here.provide(page, group);
     there.provide(page, group);
     std::vector<std::byte> bytes(here.page_bytes(group));
-    // Floats of a middle size, whatever the bytes are read as.
+    // Floats of moderate size in every type that reads the bytes.
     for (std::byte& one : bytes) one = static_cast<std::byte>(0x3c + random() % 4);
     here.write_page(group, page, bytes);
     there.write_page(group, page, bytes);
@@ -57,16 +65,18 @@ struct Stores {
   DevicePageStore there;
 };
 
-TEST(DevicePageStore, HasTheBytesOfTheMachinesStore) {
+class DevicePageStores : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(DevicePageStores, HaveTheBytesOfTheMachinesStore) {
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
-    Stores stores(kind);
-    // More pages than the first ones, so that buffers grow with something in them.
+    Stores stores(kind, GetParam());
+    // More pages than the first allocation holds, so that buffers grow when they have contents.
     for (PageId page = 0; page < 40; ++page) stores.provide(page, page % 2);
     for (PageId page = 0; page < 40; ++page) stores.expect_same(page, page % 2, kPageTokens);
     for (const int n : {0, 1, 3, 17, 64}) {
       stores.here.copy_first_slots(0, 2, 4, n);
       stores.there.copy_first_slots(0, 2, 4, n);
-      stores.expect_same(4, 0, n);  // what stands behind them is nobody's
+      stores.expect_same(4, 0, n);  // the slots after them are unused
       stores.here.copy_first_slots(1, 3, 5, n);
       stores.there.copy_first_slots(1, 3, 5, n);
       stores.expect_same(5, 1, n);
@@ -76,7 +86,7 @@ TEST(DevicePageStore, HasTheBytesOfTheMachinesStore) {
     for (int page = 0; page < 40; ++page) (void)pool.acquire(page % 2);
     PageTable table(pool, 0);
     for (std::size_t i = 0; i < 10; ++i) table.put(i, static_cast<PageId>(4 * i));
-    // More than go together, towards the beginning, as a kept path's.
+    // More moves than one submission holds, towards the beginning, as for a kept path.
     std::vector<SlotMove> moves;
     int from = 61;
     for (int to = 60; moves.size() < 300; ++to) {
@@ -92,25 +102,18 @@ TEST(DevicePageStore, HasTheBytesOfTheMachinesStore) {
   }
 }
 
-// A device that allows so little for one allocation.
-class SmallDevice final : public device::HostDevice {
- public:
-  explicit SmallDevice(std::size_t most_bytes) : facts_(HostDevice::facts()) {
-    facts_.most_buffer_bytes = most_bytes;
-  }
-  const device::DeviceFacts& facts() const override { return facts_; }
-
- private:
-  device::DeviceFacts facts_;
-};
+// All pages in one buffer; heads split once there are more than 16 pages; heads split from the
+// first page on.
+INSTANTIATE_TEST_SUITE_P(Allowing, DevicePageStores, ::testing::Values(0, 18, 12));
 
 TEST(DevicePageStore, SaysHowManyTokensADeviceHolds) {
   const std::vector<CacheGroup> groups = two_groups(KvKind::f32);
-  const std::size_t n_most = 20;
-  DevicePageStore store(std::make_shared<SmallDevice>(n_most * groups[0].shape.layer_bytes() + 64),
-                        groups);
+  const std::size_t n_max = 20;  // of each head
+  DevicePageStore store(allowing(n_max * groups[0].shape.layer_bytes() / 2 + 64), groups);
   std::vector<std::byte> bytes(store.page_bytes(0), std::byte{0x3f});
-  for (std::size_t page = 0; page < n_most; ++page) store.provide(static_cast<PageId>(page), 0);
+  for (std::size_t page = 0; page < n_max; ++page) store.provide(static_cast<PageId>(page), 0);
+  EXPECT_EQ(store.layer(0, 0).size(), 2U);
+  EXPECT_EQ(store.part_shape(0, 1).first_head, 1);
   store.write_page(0, 19, bytes);
   try {
     store.provide(20, 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reserving memory in vectors that grow by a little at a time.
 #ifndef OUTRIDER_MODEL_CACHE_GROW_AHEAD_H_
 #define OUTRIDER_MODEL_CACHE_GROW_AHEAD_H_

@@ -1,19 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/host_page_store.h"
 
 #include <algorithm>
 
-#include "base/big_memory.h"
-#include "kernels/kv_layout.h"
+#include "base/memory/big_memory.h"
+#include "kernels/attention/kv_layout.h"
 #include "model/cache/grow_ahead.h"
 
 namespace outrider {
 namespace {
 
-// The most that is asked for at once: several huge pages, of which no more than the last one stands
-// half empty.
-constexpr std::size_t kMostAtOnce_bytes = std::size_t{16} << 20;
+// The largest allocation: several huge pages, of which at most the last one is partly unused.
+constexpr std::size_t kMaxAtOnce_bytes = std::size_t{16} << 20;
 
-// use(byte offset of a head's block, layout) for the keys and the values of every head of a layer.
+// Calls use(byte offset of a head's block, layout) for the keys and the values of every head of a
+// layer.
 template <typename UseKeys, typename UseValues>
 void for_blocks(const KvShape& shape, const UseKeys& use_keys, const UseValues& use_values) {
   const kernels::KvLayout layout{shape.kind, shape.head_dim};
@@ -50,7 +51,7 @@ void HostPageStore::provide(PageId page, int group) {
 }
 
 void HostPageStore::extend(Group& group) {
-  const std::size_t most = std::max<std::size_t>(kMostAtOnce_bytes / group.page_bytes, 1);
+  const std::size_t most = std::max<std::size_t>(kMaxAtOnce_bytes / group.page_bytes, 1);
   const std::size_t n = std::clamp<std::size_t>(group.n_pages, 1, most);
   reserve_ahead(memory_, memory_.size() + 1);
   memory_.push_back(allocate_pooled_memory(n * group.page_bytes));

@@ -1,10 +1,12 @@
-// The bytes of pages, in this machine's memory.
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of pages in this machine's memory.
 //
-// Memory is asked for in pieces of several pages: as many pages again as the group has, up to 16
-// MiB, so that short contexts take little. All lie in huge pages (base/pooled_memory.h).
+// Memory is allocated in pieces of several pages: as many pages again as the group has, up to 16
+// MiB, so that short contexts take little. All pieces are in huge pages
+// (base/memory/pooled_memory.h).
 //
-// Bytes of different slots may be read and written from many threads while no member runs that is
-// not const.
+// Bytes of different slots may be read and written from many threads while no member function runs
+// that is not const.
 #ifndef OUTRIDER_MODEL_CACHE_HOST_PAGE_STORE_H_
 #define OUTRIDER_MODEL_CACHE_HOST_PAGE_STORE_H_
 
@@ -12,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "base/pooled_memory.h"
+#include "base/memory/pooled_memory.h"
 #include "model/cache/cache_group.h"
 #include "model/cache/page_store.h"
 
@@ -22,10 +24,10 @@ class HostPageStore final : public PageStore {
  public:
   explicit HostPageStore(std::span<const CacheGroup> groups);
 
-  // Whole cache lines.
+  // In whole cache lines.
   void provide(PageId page, int group) override;
-  // Goes back to the system, but for its parts of system pages that it shares with its neighbours.
-  // Its address stays.
+  // Returns the memory to the system, except for parts of system pages that are shared with
+  // neighbours. The address stays.
   void give_back(PageId page, int group) override;
   void copy_first_slots(int group, PageId from, PageId to, int n) override;
   void read_first_slots(int group, PageId from, int n, std::span<std::byte> out) const override;
@@ -42,8 +44,8 @@ class HostPageStore final : public PageStore {
     int n_layers;
     KvShape shape;
     std::size_t page_bytes;
-    std::size_t n_pages = 0;      // provided
-    std::byte* unused = nullptr;  // in its last piece of memory, pages that nobody has asked for
+    std::size_t n_pages = 0;      // provided so far
+    std::byte* unused = nullptr;  // pages in its last piece of memory that were not yet provided
     std::size_t n_unused = 0;
   };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/host_page_store.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention/kv_layout.h"
 
 namespace outrider {
 namespace {
@@ -23,7 +24,7 @@ std::vector<CacheGroup> three_groups(KvKind kind) {
 }
 
 TEST(HostPageStore, PagesLieApartInWholeCacheLines) {
-  // Of 98,304 and of 56 million bytes: many to what is asked for at once, and more than that.
+  // Pages of 98,304 and of 56 million bytes: many per allocation, and larger than one.
   for (const std::size_t n_layers : {std::size_t{3}, std::size_t{1700}}) {
     const std::vector<LayerCache> layers(n_layers, {.n_heads = 2, .head_dim = 21});
     const std::vector<CacheGroup> groups = make_cache_groups(layers, KvKind::f32);
@@ -34,9 +35,9 @@ TEST(HostPageStore, PagesLieApartInWholeCacheLines) {
       store.provide(page, 0);
       pages.push_back(store.bytes(page));
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pages.back()) % 64, 0u);
-      // The memory checkers see whether it is there.
+      // Memory checkers report a write to missing memory.
       pages.back()[0] = pages.back()[groups[0].page_bytes() - 1] = std::byte{1};
-      store.provide(page, 0);  // has some
+      store.provide(page, 0);  // does nothing: it has memory
       EXPECT_EQ(store.bytes(page), pages.back());
     }
     std::sort(pages.begin(), pages.end());
@@ -57,18 +58,18 @@ TEST(HostPageStore, GivesMemoryBack) {
     std::memset(store.bytes(page), 7, n_bytes);
   }
   store.give_back(1, 0);
-  store.give_back(9, 0);  // has none
+  store.give_back(9, 0);  // does nothing: it has no memory
   const auto count = [&](int page, int value) {
     return static_cast<std::size_t>(
         std::count(store.bytes(page), store.bytes(page) + n_bytes, std::byte(value)));
   };
   EXPECT_EQ(count(0, 7), n_bytes);
   EXPECT_EQ(count(2, 7), n_bytes);
-  EXPECT_GT(count(1, 0), n_bytes - 2 * (std::size_t{64} << 10));  // whole system pages
+  EXPECT_GT(count(1, 0), n_bytes - 2 * (std::size_t{64} << 10));  // frees whole system pages
 }
 #endif
 
-// One byte of every element of a slot's keys and values, and its scales, made from what it is.
+// Writes one byte of each element of a slot's keys and values, and its scales, from a given number.
 class SlotBytes {
  public:
   SlotBytes(const CacheGroup& group, std::byte* page) : group_(&group), page_(page) {}
@@ -96,7 +97,7 @@ class SlotBytes {
     for (std::size_t layer = 0; layer < group_->layers.size(); ++layer) {
       for (int head = 0; head < shape.n_heads; ++head) {
         std::byte* keys = begin + shape.keys_at(head);
-        // Of keys that hold their values, there is nothing else.
+        // If values are a part of the keys, there are only keys.
         std::byte* values =
             begin + (shape.has_values() ? shape.values_at(head) : shape.keys_at(head));
         const int salt = 100 * static_cast<int>(layer) + 50 * head;

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/kv_cache.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "kernels/dispatch.h"
 #include "model/cache/grow_ahead.h"
@@ -22,19 +24,20 @@ std::vector<std::size_t> page_bytes(std::span<const CacheGroup> groups) {
 
 }  // namespace
 
-KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t most_bytes,
-                 const MakePageStore& make_store)
+KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t max_bytes,
+                 const MakePageStore& make_store, std::string limit)
     : groups_(make_cache_groups(layers, kind)),
       places_(layers.size()),
       replay_({.table = kernels::compiled_tables().front(), .n_threads = 1}),
-      pool_(page_bytes(groups_), most_bytes),
+      pool_(page_bytes(groups_), max_bytes),
+      limit_(std::move(limit)),
       store_(make_store ? make_store(groups_) : std::make_unique<HostPageStore>(groups_)),
       n_needed_(groups_.size(), 1) {
   if (!pool_.fits(n_needed_)) {
     throw UsageError(
-        "make KV cache", "--kv-memory",
+        "make KV cache", limit_,
         fmt::format("at least {} bytes (for {} tokens)", pool_.bytes_of(n_needed_), kPageTokens),
-        fmt::format("{}", most_bytes));
+        fmt::format("{}", max_bytes));
   }
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     const CacheKind kind = groups_[group].kind;
@@ -77,32 +80,34 @@ std::size_t KvCache::input_bytes() const {
 
 void KvCache::own(std::span<const SlotRange> ranges, std::string_view operation) {
   find_steps(ranges);
+  std::size_t n_done = 0;
   try {
     acquire_pages(operation);
-  } catch (...) {
-    undo();
-    throw;
-  }
-  for (const Step& step : steps_) {
-    if (step.shared != kNoPage) {
-      store_->copy_first_slots(step.table->group(), step.shared, step.page, step.n_copied);
+    for (const Step& step : steps_) {
+      if (step.shared != kNoPage) {  // a device may have too little memory for the copy, or be lost
+        store_->copy_first_slots(step.table->group(), step.shared, step.page, step.n_copied);
+      }
+      step.table->put(step.index, step.page);
+      ++n_done;
     }
-    step.table->put(step.index, step.page);
+  } catch (...) {
+    undo(n_done);
+    throw;
   }
 }
 
-// A page that two of the tables share is copied once: the use of a page that is going to be copied
-// ends here, so that its last user finds it unshared.
+// If two of the tables share a page, it is copied once. The reference to a page that will be copied
+// is released here, so that the last user finds it unshared.
 void KvCache::find_steps(std::span<const SlotRange> ranges) {
   steps_.clear();
   std::fill(n_needed_.begin(), n_needed_.end(), 0);
-  std::size_t n_most = 0;
+  std::size_t n_max = 0;
   for (const SlotRange& range : ranges) {
     const std::size_t n_pages = range.table->pages_for(range.end);
     range.table->reserve(n_pages);
-    n_most += n_pages - static_cast<std::size_t>(range.begin / range.table->page_slots());
+    n_max += n_pages - static_cast<std::size_t>(range.begin / range.table->page_slots());
   }
-  reserve_ahead(steps_, n_most);
+  reserve_ahead(steps_, n_max);
   for (const SlotRange& range : ranges) {
     PageTable& table = *range.table;
     const int page_slots = table.page_slots();
@@ -135,7 +140,7 @@ void KvCache::acquire_pages(std::string_view operation) {
   if (!pool_.fits(n_needed_)) {
     const std::size_t n_more = pool_.bytes_of(n_needed_);
     throw Error(operation, "KV cache",
-                fmt::format("at most {} bytes (--kv-memory)", pool_.most_bytes()),
+                fmt::format("at most {} bytes ({})", pool_.max_bytes(), limit_),
                 fmt::format("{}: {} in use and {} more", pool_.used_bytes() + n_more,
                             pool_.used_bytes(), n_more));
   }
@@ -167,8 +172,8 @@ PageId KvCache::acquire(int group) {
   return page;
 }
 
-void KvCache::undo() {
-  for (const Step& step : steps_) {
+void KvCache::undo(std::size_t n_done) {
+  for (const Step& step : std::span(steps_).subspan(n_done)) {
     if (step.page != kNoPage) pool_.release(step.page);
     if (step.shared != kNoPage) pool_.share(step.shared);
   }

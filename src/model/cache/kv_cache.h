@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The KV cache of one model: its groups of layers, their pages and the pages' bytes. All sequences
 // (kv_sequence.h) of the model share it.
 //
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,11 +30,14 @@ struct SlotRange {
 
 class KvCache {
  public:
-  // layers: one entry for each layer of the model. most_bytes: of all pages together. Throws Error
-  // on layers that cannot be, UsageError where most_bytes does not hold a page of every group.
-  // make_store: of the pages' bytes; empty: in this machine's memory.
+  // layers: one entry for each layer of the model. max_bytes: of all pages together. Throws Error
+  // for impossible layers, and UsageError if max_bytes is too small for a page of every group.
+  // make_store: creates the store of the pages' bytes; empty: in this machine's memory. limit: the
+  // name of max_bytes in messages.
+  static constexpr const char* kLimit = "--kv-memory";
   KvCache(std::span<const LayerCache> layers, kernels::KvKind kind,
-          std::size_t most_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {});
+          std::size_t max_bytes = PagePool::kUnbounded, const MakePageStore& make_store = {},
+          std::string limit = kLimit);
 
   std::span<const CacheGroup> groups() const { return groups_; }
   const KvShape& shape(int layer) const { return group_of(layer).shape; }
@@ -75,8 +80,8 @@ class KvCache {
 
   // Makes these slots of the tables writable: adds new pages after the last one, and copies the
   // used slots of shared pages. All or nothing: throws Error (with the operation and what was
-  // needed) if the budget does not hold them, or std::bad_alloc; nothing has changed then. No two
-  // ranges may be of one table.
+  // needed) if the budget does not hold them, std::bad_alloc, or what the store throws; no slot in
+  // use has changed then. No two ranges may be of one table.
   void own(std::span<const SlotRange> ranges, std::string_view operation);
   // A page of the group with one user and undefined contents; kNoPage if the budget or the system's
   // memory does not hold it. Does not throw.
@@ -102,13 +107,14 @@ class KvCache {
   void find_steps(std::span<const SlotRange> ranges);
   void acquire_pages(std::string_view operation);
   PageId acquire(int group);
-  void undo();
+  void undo(std::size_t n_done);  // of the steps
 
   std::vector<CacheGroup> groups_;
   std::vector<LayerPlace> places_;  // (n_layers)
   int state_group_ = -1;
   Replay replay_;
   PagePool pool_;
+  std::string limit_;  // the name of the pool's limit in messages
   std::unique_ptr<PageStore> store_;
 
   // Reused from call to call.

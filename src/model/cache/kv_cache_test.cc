@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/kv_cache.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ TEST(KvCache, RefusesLessMemoryThanAPageOfEveryGroup) {
   }
 }
 
-// Memory goes from one group to the other and back, and is never more than the budget.
+// Memory moves from one group to the other and back, and never exceeds the budget.
 TEST(KvCache, GroupsTakeEachOthersMemory) {
   const std::vector<LayerCache> layers = {kWindow, kFull};
   const std::size_t least = KvCache(layers, kernels::KvKind::f32).token_bytes() * kPageTokens;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/kv_sequence.h"
 
 #include <fmt/format.h>
@@ -13,11 +14,11 @@
 namespace outrider {
 namespace {
 
-// Pending nodes that a sequence has at once, as growths count them (Stream::growth): those of a
-// pass, as many of a drafter in the same cache, and a page more.
-constexpr int kMostPending = 2 * kPrefillRows + kPageTokens;
+// The most pending nodes of a sequence, as growths count them (Stream::growth): those of a pass, as
+// many of a drafter with the same cache, and one page more.
+constexpr int kMaxPending = 2 * kPrefillRows + kPageTokens;
 
-// The first position that queries from position n on read, by a window.
+// The first position that queries from position n on read within a window.
 int first_read(int n, int window) { return std::max(n - window + 1, 0); }
 
 }  // namespace
@@ -55,12 +56,12 @@ void KvSequence::finish_encoder() {
   }
 }
 
-void KvSequence::reserve(int n_new) {
+void KvSequence::ensure_slots(int n_new) {
   const Reservation reservation{this, n_new};
-  reserve({&reservation, 1});
+  ensure_slots({&reservation, 1});
 }
 
-void KvSequence::reserve(std::span<const Reservation> reservations) {
+void KvSequence::ensure_slots(std::span<const Reservation> reservations) {
   if (reservations.empty()) return;
   KvCache& cache = *reservations.front().sequence->cache_;
   std::vector<SlotRange>& ranges = cache.ranges();
@@ -115,7 +116,7 @@ bool KvSequence::fit(KvCache& cache, std::span<const SequenceGrowth> growths) {
       add(*encoder, 0, static_cast<int>(encoder->input_.size()));
     }
     if (!sequence.recurrent_) continue;
-    sequence.recurrent_->count_pages(sequence.n_pending(), std::min(growth.n_tokens, kMostPending),
+    sequence.recurrent_->count_pages(sequence.n_pending(), std::min(growth.n_tokens, kMaxPending),
                                      n_needed);
     n_snapshot_bytes += sequence.recurrent_->snapshot_bytes();
   }
@@ -146,6 +147,9 @@ void KvSequence::keep(std::span<const int> path) {
   if (!ranges.empty()) {
     const Reservation self{this, 0};
     own(*cache_, {&self, 1}, "keep");
+    for (const PageTable& table : tables_) {  // before any moves: all or none
+      if (fills(table)) cache_->store().prepare_moves(table.group());
+    }
     for (const PageTable& table : tables_) {
       if (fills(table)) cache_->store().move_slots(table, moves);
     }
@@ -163,8 +167,8 @@ int KvSequence::rewind(int n_tokens) {
   if (recurrent_) n_tokens = recurrent_->reachable(n_tokens, n_kept());
   const std::span<const CacheGroup> groups = cache_->groups();
   for (std::size_t group = 0; group < tables_.size(); ++group) {
-    // Pages in front are gone for good, and so is the place for whatever stood in them: where too
-    // few are left behind them, no position before n_tokens would do either, but the beginning.
+    // Dropped pages are lost for good, and so are the positions stored in them. If too few
+    // positions remain before n_tokens, no earlier position works either, except the beginning.
     const int first_slot = tables_[group].first_slot();
     if (first_slot > 0 && first_read(n_tokens, groups[group].window) < first_slot) n_tokens = 0;
   }
@@ -189,8 +193,8 @@ std::unique_ptr<Sequence> KvSequence::fork() const {
   return copy;
 }
 
-// Gives up the pages behind the kept tokens, where no token stands, and those that no query from
-// here on reads, nor one from kRewindTokens before.
+// Frees the unused pages after the kept tokens, and those that no query reads from kRewindTokens
+// before the end on.
 void KvSequence::drop_unread_pages() {
   const std::span<const CacheGroup> groups = cache_->groups();
   for (std::size_t group = 0; group < tables_.size(); ++group) {
@@ -203,7 +207,7 @@ void KvSequence::drop_unread_pages() {
 
 namespace {
 
-// What stands before the pages.
+// Precedes the pages in a saved sequence.
 struct SavedHead {
   std::int32_t n_kept = 0;
   std::int32_t prompt_length = 0;
@@ -211,8 +215,8 @@ struct SavedHead {
 
 }  // namespace
 
-// A head; for each group with keys its number of pages that are gone, and its pages; what recurrent
-// layers keep.
+// Writes a header; per group with keys the number of dropped pages and then the pages; and the
+// state of recurrent layers.
 void KvSequence::save(const ByteSink& write) const {
   if (encoder_ != nullptr) {
     throw Error("save sequence", "model", "a decoder", "one with an encoder");
@@ -254,7 +258,7 @@ void KvSequence::load(int n_tokens, const ByteSource& read) {
     const CacheGroup& group = cache_->groups()[static_cast<std::size_t>(table.group())];
     std::int32_t n_gone = 0;
     read(bytes_of(n_gone));
-    // As many as a window leaves behind, one that was rewound fewer.
+    // At most as many as a window drops; fewer after a rewind.
     const int most =
         group.kind == CacheKind::full ? 0 : first_read(head.n_kept, group.window) / kPageTokens;
     if (n_gone < 0 || n_gone > most) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One sequence of a model: the tree of its tokens, a page table for each group of layers with keys,
 // and the state of recurrent layers (recurrent_part.h).
 //
@@ -101,31 +102,31 @@ class KvSequence final : public Sequence {
   // std::bad_alloc.
   void expect(int n_slots);
   // Ensures that n_new further slots have unshared pages and that append() will not allocate. No
-  // visible change. Throws Error where the cache's memory is used up, or std::bad_alloc; nothing
-  // has changed then.
-  void reserve(int n_new);
+  // visible change. Throws Error if the cache's memory is used up, or std::bad_alloc; nothing has
+  // changed then.
+  void ensure_slots(int n_new);
   // The same for several different sequences of one cache: for all or for none.
   struct Reservation {
     KvSequence* sequence;
     int n_new;
   };
-  static void reserve(std::span<const Reservation> reservations);
-  // Whether reserve() would find memory for these sequences, all of this cache. Passes must run at
-  // most kPrefillRows rows of one sequence, so no more pending nodes have inputs at a time. The
-  // answer may be a needless no in two cases. First, if two sequences share their last page and
+  static void ensure_slots(std::span<const Reservation> reservations);
+  // Whether ensure_slots() would find memory for these sequences, all of this cache. Passes must
+  // run at most kPrefillRows rows of one sequence, so no more pending nodes have inputs at a time.
+  // The answer may be a needless no in two cases. First, if two sequences share their last page and
   // there is one page less than both need. Second, for a sequence with recurrent layers after a
-  // rewind: its state is in a snapshot's page, which counts as one to copy, although reserve() may
-  // release the snapshot.
+  // rewind: its state is in a snapshot's page, which counts as one to copy, although ensure_slots()
+  // may release the snapshot.
   static bool fit(KvCache& cache, std::span<const SequenceGrowth> growths);
-  // Adds a pending node in the next slot. parent: -1 or a pending node's index. Call reserve()
+  // Adds a pending node in the next slot. parent: -1 or a pending node's index. Call ensure_slots()
   // first.
   void append(int parent) { tree_.append(parent); }
 
   // As in TokenTree.
   int parent(int node) const { return tree_.parent(node); }
   int depth(int node) const { return tree_.depth(node); }
-  int n_in_place(int node) const { return tree_.n_in_place(node); }
-  void others(int node, std::span<int> slots) const { tree_.others(node, slots); }
+  int n_contiguous(int node) const { return tree_.n_contiguous(node); }
+  void scattered_slots(int node, std::span<int> slots) const { tree_.scattered_slots(node, slots); }
 
   // The layout of a layer in one page of its group.
   const KvShape& shape(int layer) const { return cache_->shape(layer); }
@@ -141,8 +142,8 @@ class KvSequence final : public Sequence {
   void chunks(int layer, std::span<const void*> chunks) const;
   std::size_t n_pages(int layer) const { return table_of(layer).n_pages(); }
   PageId page(int layer, std::size_t index) const { return table_of(layer).page(index); }
-  // Whether its last n_tokens kept tokens, or all where there are fewer, have their pages there:
-  // rewind() may leave a few less than a window.
+  // Whether the pages of its last n_tokens kept tokens are present (of all tokens, if there are
+  // fewer): rewind() may leave a few less than a window.
   bool holds_last(int n_tokens, int layer) const {
     return table_of(layer).first_slot() <= std::max(n_kept() - n_tokens, 0);
   }

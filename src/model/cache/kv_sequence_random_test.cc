@@ -1,5 +1,6 @@
-// Random sequences of one small cache beside what they should be: maps from positions to numbers,
-// copied whole at every fork.
+// SPDX-License-Identifier: Apache-2.0
+// Random operations on sequences of one small cache, compared with a model: maps from positions to
+// numbers, copied at every fork.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +22,7 @@ struct Node {
   int parent;
 };
 
-// What a sequence should hold. (n_groups) of each: the kept positions that are left, and the pages
-// that are gone.
+// The expected contents. (n_groups) of each: the kept positions that remain, and the dropped pages.
 struct Expected {
   std::vector<std::map<int, float>> there;
   std::vector<std::set<int>> gone;
@@ -32,7 +32,7 @@ struct Expected {
   void drop_unread(const std::vector<int>& windows) {
     for (std::size_t group = 0; group < windows.size(); ++group) {
       if (windows[group] == 0) continue;
-      // Page by page, while no position of it is read from n_kept - kRewindTokens on.
+      // Drops each page with no position that is read from n_kept - kRewindTokens on.
       for (int page = 0; (page + 1) * kPageTokens <= n_kept - kRewindTokens - windows[group] + 1;
            ++page) {
         gone[group].insert(page);
@@ -42,7 +42,7 @@ struct Expected {
   }
   bool can_stand_at(int n, const std::vector<int>& windows) const {
     for (std::size_t group = 0; group < windows.size(); ++group) {
-      if (gone[group].contains(n / kPageTokens)) return false;  // no place for what comes next
+      if (gone[group].contains(n / kPageTokens)) return false;  // the next token has no place
       if (windows[group] == 0) continue;
       for (int at = std::max(n - windows[group] + 1, 0); at < n; ++at) {
         if (!there[group].contains(at)) return false;
@@ -60,8 +60,8 @@ struct Pair {
 
 class RandomSequences {
  public:
-  RandomSequences(unsigned seed, const std::vector<LayerCache>& layers, std::size_t most_bytes)
-      : random_(seed), cache_(std::make_shared<KvCache>(layers, kernels::KvKind::f32, most_bytes)) {
+  RandomSequences(unsigned seed, const std::vector<LayerCache>& layers, std::size_t max_bytes)
+      : random_(seed), cache_(std::make_shared<KvCache>(layers, kernels::KvKind::f32, max_bytes)) {
     for (const CacheGroup& group : cache_->groups()) windows_.push_back(group.window);
     open();
   }
@@ -77,7 +77,7 @@ class RandomSequences {
   int n_refused() const { return n_refused_; }
   int n_restarted() const { return n_restarted_; }
   int n_rewound() const { return n_rewound_; }
-  int n_bare() const { return most_bare_; }
+  int n_bare() const { return max_bare_; }
 
  private:
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
@@ -114,12 +114,12 @@ class RandomSequences {
         fork(any());
         break;
       case 9:
-        if (below(4) > 0) break;  // seldom: sequences have to grow
+        if (below(4) > 0) break;  // rarely, so that sequences grow
         pairs_.erase(pairs_.begin() + below(static_cast<int>(pairs_.size())));
         if (pairs_.empty()) open();
         break;
     }
-    most_bare_ = std::max(most_bare_, cache_->pool().n_bare());
+    max_bare_ = std::max(max_bare_, cache_->pool().n_bare());
   }
 
   void append(Pair& pair, int n, bool tree) {
@@ -132,18 +132,18 @@ class RandomSequences {
     if (!reserves(blocks)) return;
     for (std::size_t i = 0; i < pairs_.size(); ++i) add_nodes(pairs_[i], blocks[i].n_new, true);
   }
-  // A refusal is right only where the pages that are asked for really do not fit: at most those of
-  // the slots and one more, which is copied.
+  // A refusal is right only if the requested pages do not fit: at most those of the slots and one
+  // more for a copy.
   bool reserves(const std::vector<KvSequence::Reservation>& blocks) {
     const std::size_t used = cache_->pool().used_bytes();
     try {
-      KvSequence::reserve(blocks);
+      KvSequence::ensure_slots(blocks);
     } catch (const Error&) {
       ++n_refused_;
       EXPECT_EQ(cache_->pool().used_bytes(), used);
-      int n_most = 0;
-      for (const auto& [sequence, n_new] : blocks) n_most += n_new / kPageTokens + 2;
-      const std::vector<int> most(windows_.size(), n_most);
+      int n_max = 0;
+      for (const auto& [sequence, n_new] : blocks) n_max += n_new / kPageTokens + 2;
+      const std::vector<int> most(windows_.size(), n_max);
       EXPECT_FALSE(cache_->pool().fits(most));
       return false;
     }
@@ -155,7 +155,7 @@ class RandomSequences {
       const int parent = tree ? below(n_pending + 1) - 1 : n_pending - 1;
       next_number_ = next_number_ < 8000 ? next_number_ + 1 : 1;
       pair.real().append(parent);
-      testing::mark(pair.real(), pair.real().n_kept() + n_pending, next_number_);
+      test::mark(pair.real(), pair.real().n_kept() + n_pending, next_number_);
       pair.expected.pending.push_back({next_number_, parent});
     }
   }
@@ -163,7 +163,7 @@ class RandomSequences {
   void keep(Pair& pair) {
     Expected& expected = pair.expected;
     std::vector<int> path;
-    // Rather a late node than an early one: sequences have to grow beyond their windows.
+    // Prefers late nodes, so that sequences grow beyond their windows.
     int node = static_cast<int>(expected.pending.size()) - 1;
     if (node >= 0 && below(3) == 0) node = below(node + 1);
     if (below(20) == 0) node = -1;
@@ -217,7 +217,7 @@ class RandomSequences {
     std::size_t used_bytes = 0;
     for (const Pair& pair : pairs_) {
       for (std::size_t group = 0; group < groups.size(); ++group) {
-        for (const void* page : testing::chunks(pair.real(), groups[group].layers.front())) {
+        for (const void* page : test::chunks(pair.real(), groups[group].layers.front())) {
           if (page != nullptr && pages.insert(page).second) {
             used_bytes += groups[group].page_bytes();
           }
@@ -226,7 +226,7 @@ class RandomSequences {
       }
     }
     ASSERT_EQ(cache_->pool().used_bytes(), used_bytes);
-    ASSERT_LE(cache_->pool().held_bytes(), cache_->pool().most_bytes());
+    ASSERT_LE(cache_->pool().held_bytes(), cache_->pool().max_bytes());
   }
 
   void check_group(const Pair& pair, std::size_t group) {
@@ -235,19 +235,19 @@ class RandomSequences {
     ASSERT_EQ(sequence.n_kept(), expected.n_kept);
     ASSERT_EQ(sequence.n_pending(), static_cast<int>(expected.pending.size()));
     for (const int layer : cache_->groups()[group].layers) {
-      const std::vector<const void*> chunks = testing::chunks(sequence, layer);
+      const std::vector<const void*> chunks = test::chunks(sequence, layer);
       const int n_slots = expected.n_kept + static_cast<int>(expected.pending.size());
       ASSERT_GE(static_cast<int>(chunks.size()) * kPageTokens, n_slots);
       const std::map<int, float>& there = expected.there[group];
       for (const auto& [position, number] : there) {
-        ASSERT_EQ(testing::number_at(sequence, position, layer), number);
+        ASSERT_EQ(test::number_at(sequence, position, layer), number);
       }
       for (std::size_t page = 0; page < chunks.size(); ++page) {
         const int first = static_cast<int>(page) * kPageTokens;
         if (first + kPageTokens > expected.n_kept) break;
         ASSERT_EQ(chunks[page] != nullptr, there.contains(first));
       }
-      // Of a long chain some nodes will do.
+      // Checks some nodes of a long chain.
       const std::size_t stride = 1 + expected.pending.size() / 16;
       for (std::size_t node = 0; node < expected.pending.size(); node += stride) {
         check_path(pair, static_cast<int>(node), layer);
@@ -255,19 +255,19 @@ class RandomSequences {
     }
   }
 
-  // A node reads the kept tokens where they stand, its ancestors and itself.
+  // A node reads the kept tokens that remain, its ancestors and itself.
   void check_path(const Pair& pair, int node, int layer) {
     const Expected& expected = pair.expected;
-    std::vector<float> numbers;  // of its path
+    std::vector<float> numbers;  // of the node's path
     for (int at = node; at >= 0; at = expected.pending[static_cast<std::size_t>(at)].parent) {
       numbers.insert(numbers.begin(), expected.pending[static_cast<std::size_t>(at)].number);
     }
-    const std::vector<int> slots = testing::slots_read(pair.real(), node);
+    const std::vector<int> slots = test::slots_read(pair.real(), node);
     ASSERT_EQ(slots.size(), static_cast<std::size_t>(expected.n_kept) + numbers.size());
     for (int at = 0; at < expected.n_kept; ++at) ASSERT_EQ(slots[static_cast<std::size_t>(at)], at);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const int slot = slots[static_cast<std::size_t>(expected.n_kept) + i];
-      ASSERT_EQ(testing::number_at(pair.real(), slot, layer), numbers[i]);
+      ASSERT_EQ(test::number_at(pair.real(), slot, layer), numbers[i]);
     }
   }
 
@@ -279,7 +279,7 @@ class RandomSequences {
   int n_refused_ = 0;
   int n_restarted_ = 0;
   int n_rewound_ = 0;
-  int most_bare_ = 0;
+  int max_bare_ = 0;
 };
 
 TEST(RandomSequences, HoldWhatMapsOfTheirTokensHold) {
@@ -300,12 +300,12 @@ TEST(RandomSequences, HoldWhatMapsOfTheirTokensHold) {
   unsigned seed = 0;
   for (const std::vector<LayerCache>& layers : models) {
     const std::size_t least = KvCache(layers, kernels::KvKind::f32).token_bytes() * kPageTokens;
-    for (const std::size_t most_bytes : {6 * least + 100, 14 * least, PagePool::kUnbounded}) {
+    for (const std::size_t max_bytes : {6 * least + 100, 14 * least, PagePool::kUnbounded}) {
       SCOPED_TRACE(seed);
-      RandomSequences sequences(seed++, layers, most_bytes);
+      RandomSequences sequences(seed++, layers, max_bytes);
       sequences.run(800);
       if (HasFatalFailure()) return;
-      if (most_bytes == PagePool::kUnbounded) {
+      if (max_bytes == PagePool::kUnbounded) {
         EXPECT_EQ(sequences.n_refused(), 0);
       }
       n_refused += sequences.n_refused();
@@ -314,7 +314,7 @@ TEST(RandomSequences, HoldWhatMapsOfTheirTokensHold) {
       n_bare += sequences.n_bare();
     }
   }
-  // All of it happened, often.
+  // Every operation happened often.
   EXPECT_GT(n_refused, 100);
   EXPECT_GT(n_restarted, 20);
   EXPECT_GT(n_rewound, 200);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/kv_sequence.h"
 
 #include <gtest/gtest.h>
@@ -13,25 +14,25 @@
 namespace outrider {
 namespace {
 
-using testing::add;
-using testing::add_kept;
-using testing::chunks;
-using testing::number_at;
-using testing::slots_read;
+using test::add;
+using test::add_kept;
+using test::chunks;
+using test::number_at;
+using test::slots_read;
 
 constexpr LayerCache kFull{.n_heads = 1, .head_dim = 3};
 
 std::shared_ptr<KvCache> make_cache(const std::vector<LayerCache>& layers = {kFull, kFull},
-                                    std::size_t most_bytes = PagePool::kUnbounded) {
-  return std::make_shared<KvCache>(layers, kernels::KvKind::f32, most_bytes);
+                                    std::size_t max_bytes = PagePool::kUnbounded) {
+  return std::make_shared<KvCache>(layers, kernels::KvKind::f32, max_bytes);
 }
 
-// The numbers of the keys that a node attends to, in order.
+// The numbers in the keys that a node attends to, in order.
 std::vector<float> walk(const KvSequence& sequence, int node, int layer) {
   std::vector<float> numbers;
   const std::vector<const void*> pages = chunks(sequence, layer);
   for (const int slot : slots_read(sequence, node)) {
-    numbers.push_back(testing::marked(
+    numbers.push_back(test::marked(
         sequence.shape(layer), pages[static_cast<std::size_t>(slot / kPageTokens)], slot, layer));
   }
   return numbers;
@@ -54,10 +55,10 @@ std::vector<float> range(float first, int n) {
 TEST(KvSequence, GathersAncestorsInOrderOfPosition) {
   KvSequence sequence(make_cache());
   add_kept(sequence, kPageTokens - 2, 0);
-  add(sequence, {-1, -1, 1, 0, 2, 4}, 100);  // over the border of a page
+  add(sequence, {-1, -1, 1, 0, 2, 4}, 100);  // across a page boundary
   EXPECT_EQ(sequence.depth(5), 3);
   for (const int node : {0, 3, 5}) {
-    EXPECT_EQ(sequence.n_in_place(node), kPageTokens - 2 + (node == 5 ? 0 : 1)) << node;
+    EXPECT_EQ(sequence.n_contiguous(node), kPageTokens - 2 + (node == 5 ? 0 : 1)) << node;
   }
   for (int layer = 0; layer < 2; ++layer) {
     std::vector<float> expected = range(0, kPageTokens - 2);
@@ -91,7 +92,7 @@ TEST(KvSequence, ForksShareUntilOneWrites) {
   const auto cache = make_cache();
   PagePool* const pool = &cache->pool();
   auto sequence = std::make_unique<KvSequence>(cache);
-  add_kept(*sequence, 3 * kPageTokens - 8, 0);  // three pages, the last with room for 8
+  add_kept(*sequence, 3 * kPageTokens - 8, 0);  // three pages, the last with 8 free slots
   EXPECT_EQ(pool->n_pages(), 3);
   add(*sequence, {-1, -1, 1}, 100);
   auto fork = sequence->fork();
@@ -99,7 +100,7 @@ TEST(KvSequence, ForksShareUntilOneWrites) {
   EXPECT_EQ(pool->n_pages() - pool->n_free(), 3);  // nothing copied yet
   EXPECT_EQ(copy.n_pending(), 0);
 
-  // The original compacts its tree into a page that the fork still reads.
+  // The original compacts its tree within a page that the fork still reads.
   sequence->keep(std::vector<int>{1, 2});
   EXPECT_EQ(pool->n_pages() - pool->n_free(), 4);
   EXPECT_EQ(kept(copy, 0), range(0, 3 * kPageTokens - 8));
@@ -112,7 +113,7 @@ TEST(KvSequence, ForksShareUntilOneWrites) {
   for (const float number : range(300, 12)) copied.push_back(number);
   EXPECT_EQ(kept(copy, 0), copied);
 
-  // Truncated into shared pages and written again: only its own copy changes.
+  // Truncated into shared pages and written again: only this copy changes.
   copy.truncate(10);
   add_kept(copy, 3, 400);
   EXPECT_EQ(kept(*sequence, 0), expected);
@@ -124,12 +125,12 @@ TEST(KvSequence, ForksShareUntilOneWrites) {
   EXPECT_EQ(pool->n_free(), pool->n_pages());
 }
 
-// Once warm, rounds of drafting, keeping and forking take no new memory.
+// Once warm, rounds of drafting, keeping and forking allocate no new pages.
 TEST(KvSequence, PagesAreUsedAgain) {
   const auto cache = make_cache();
   PagePool* const pool = &cache->pool();
   int n_pages_when_warm = 0;
-  constexpr int kRounds = kPageTokens / 2;  // of three tokens each: a page and a half
+  constexpr int kRounds = kPageTokens / 2;  // three tokens each: a page and a half
   for (int request = 0; request < 20; ++request) {
     KvSequence sequence(cache);
     for (int round = 0; round < kRounds; ++round) {
@@ -148,16 +149,16 @@ TEST(KvSequence, PagesAreTakenAsTheyAreNeeded) {
   KvSequence sequence(cache);
   sequence.expect(100 * kPageTokens);
   EXPECT_EQ(cache->pool().n_pages(), 0);
-  sequence.reserve(kPageTokens);
+  sequence.ensure_slots(kPageTokens);
   EXPECT_EQ(cache->pool().n_used(), 1);
-  sequence.reserve(kPageTokens + 1);
+  sequence.ensure_slots(kPageTokens + 1);
   EXPECT_EQ(cache->pool().n_used(), 2);
   EXPECT_TRUE(sequence.empty());
   sequence.keep({});
   EXPECT_EQ(cache->pool().n_used(), 0);
 }
 
-// A window of 100: pages of 64 go once position n_kept - 64 no longer reads them.
+// A window of 100: a page of 64 is freed once position n_kept - 64 no longer reads it.
 TEST(KvSequence, AWindowGivesItsPagesBack) {
   const auto cache = make_cache({kFull, {.n_heads = 1, .head_dim = 3, .window = 100}});
   KvSequence sequence(cache);
@@ -175,7 +176,8 @@ TEST(KvSequence, AWindowGivesItsPagesBack) {
   for (int slot = kPageTokens; slot < n_last; ++slot) {
     EXPECT_EQ(number_at(sequence, slot, 1), static_cast<float>(slot));
   }
-  // However long it gets, it takes as many pages: what 100 + 64 positions and a page may touch.
+  // At any length it takes the same number of pages: those that 100 + 64 positions and a page may
+  // touch.
   add_kept(sequence, 1000, 0);
   int n_there = 0;
   for (const void* page : chunks(sequence, 1)) n_there += page == nullptr ? 0 : 1;
@@ -187,7 +189,7 @@ TEST(KvSequence, RewindsWhereTheWindowIsThere) {
   const auto cache = make_cache({{.n_heads = 1, .head_dim = 3, .window = 100}, kFull});
   KvSequence sequence(cache);
   add_kept(sequence, 100, 0);
-  EXPECT_EQ(sequence.rewind(3), 3);  // nothing is gone
+  EXPECT_EQ(sequence.rewind(3), 3);  // nothing was dropped
   add_kept(sequence, 497, 3);
   add(sequence, {-1, 0}, 900);
   EXPECT_THROW(sequence.rewind(501), Error);
@@ -220,14 +222,14 @@ TEST(KvSequence, AnExhaustedPoolChangesNothing) {
   add_kept(one, kPageTokens, 0);
   add_kept(two, kPageTokens, 0);
   const auto fork = two.fork();
-  one.reserve(1);
+  one.ensure_slots(1);
   one.keep({});
   const std::size_t used = cache->pool().used_bytes();
   EXPECT_EQ(used, 2 * both);
-  // Two more pages of each group are there: for the first block, but not for both.
+  // Two more pages of each group are free: enough for the first block, but not for both.
   const KvSequence::Reservation blocks[] = {{&one, kPageTokens + 1}, {&two, 1}};
   try {
-    KvSequence::reserve(blocks);
+    KvSequence::ensure_slots(blocks);
     FAIL() << "five pages in the place of four";
   } catch (const Error& error) {
     const std::string what = error.what();
@@ -241,13 +243,13 @@ TEST(KvSequence, AnExhaustedPoolChangesNothing) {
   EXPECT_EQ(cache->pool().used_bytes(), used);
   EXPECT_EQ(one.n_pages(0), 1u);
   EXPECT_EQ(two.n_pages(0), 1u);
-  // With one page less they fit.
+  // With one page less, both fit.
   const KvSequence::Reservation fewer[] = {{&one, kPageTokens}, {&two, 1}};
-  KvSequence::reserve(fewer);
+  KvSequence::ensure_slots(fewer);
   EXPECT_EQ(cache->pool().used_bytes(), 4 * both);
 }
 
-// A fork shares the page in which a path is to be moved.
+// A fork shares the page in which a path would be moved.
 TEST(KvSequence, KeepChangesNothingWhereItsCopyDoesNotFit) {
   const auto cache = make_cache({kFull}, make_cache({kFull})->groups()[0].page_bytes());
   KvSequence sequence(cache);
@@ -259,13 +261,13 @@ TEST(KvSequence, KeepChangesNothingWhereItsCopyDoesNotFit) {
   EXPECT_EQ(sequence.n_kept(), 5);
   EXPECT_EQ(sequence.n_pending(), 3);
   EXPECT_EQ(walk(sequence, 2, 0), (std::vector<float>{0, 1, 2, 3, 4, 101, 102}));
-  EXPECT_THROW(sequence.reserve(1), Error);
+  EXPECT_THROW(sequence.ensure_slots(1), Error);
   fork.reset();
   sequence.keep(path);
   EXPECT_EQ(kept(sequence, 0), (std::vector<float>{0, 1, 2, 3, 4, 101, 102}));
 }
 
-// Two sequences that share a page copy it once, not twice: the last user keeps it.
+// Two sequences that share a page copy it once: the last user keeps it.
 TEST(KvSequence, WritersOfOnePageTakeOneCopyLess) {
   const auto cache = make_cache({kFull}, 2 * make_cache({kFull})->groups()[0].page_bytes());
   KvSequence one(cache);
@@ -273,7 +275,7 @@ TEST(KvSequence, WritersOfOnePageTakeOneCopyLess) {
   const auto fork = one.fork();
   auto& two = dynamic_cast<KvSequence&>(*fork);
   const KvSequence::Reservation blocks[] = {{&one, 1}, {&two, 1}};
-  KvSequence::reserve(blocks);
+  KvSequence::ensure_slots(blocks);
   EXPECT_EQ(cache->pool().n_used(), 2);
   EXPECT_NE(one.layer(0, 0), two.layer(0, 0));
   EXPECT_EQ(kept(one, 0), range(0, 5));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/page_pool.h"
 
 #include "model/cache/grow_ahead.h"
@@ -13,8 +14,8 @@ PageId pop(std::vector<PageId>& pages) {
 
 }  // namespace
 
-PagePool::PagePool(std::span<const std::size_t> page_bytes, std::size_t most_bytes)
-    : most_bytes_(most_bytes) {
+PagePool::PagePool(std::span<const std::size_t> page_bytes, std::size_t max_bytes)
+    : max_bytes_(max_bytes) {
   for (const std::size_t bytes : page_bytes) {
     groups_.push_back({.page_bytes = bytes, .n_pages = 0, .free = {}, .bare = {}});
   }
@@ -30,8 +31,8 @@ std::size_t PagePool::bytes_of(std::span<const int> n_pages) const {
 
 PageId PagePool::evict_for(int group) {
   const Group& wanting = groups_[static_cast<std::size_t>(group)];
-  if (!wanting.free.empty() || wanting.page_bytes <= most_bytes_ - held_bytes_) return kNoPage;
-  if (wanting.page_bytes > most_bytes_ - used_bytes_) return kNoPage;  // it would not help
+  if (!wanting.free.empty() || wanting.page_bytes <= max_bytes_ - held_bytes_) return kNoPage;
+  if (wanting.page_bytes > max_bytes_ - used_bytes_) return kNoPage;  // evicting would not suffice
   for (Group& other : groups_) {
     if (other.free.empty()) continue;
     const PageId page = pop(other.free);
@@ -48,7 +49,7 @@ PageId PagePool::acquire(int group) {
   if (!its.free.empty()) {
     page = pop(its.free);
   } else {
-    if (its.page_bytes > most_bytes_ - held_bytes_) return kNoPage;
+    if (its.page_bytes > max_bytes_ - held_bytes_) return kNoPage;
     if (!its.bare.empty()) {
       page = pop(its.bare);
     } else {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/page_pool.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// What KvCache does: as many pages become bare as have to.
+// As KvCache does: evicts as many pages as needed.
 PageId take(PagePool& pool, int group, std::vector<PageId>* evicted = nullptr) {
   for (PageId page; (page = pool.evict_for(group)) != kNoPage;) {
     if (evicted != nullptr) evicted->push_back(page);
@@ -62,7 +63,7 @@ TEST(PagePool, GroupsShareOneBudget) {
   EXPECT_EQ(pool.held_bytes(), 55u);
   EXPECT_NE(take(pool, 0), kNoPage);
   EXPECT_EQ(take(pool, 0), kNoPage);
-  // Bare pages are used again before new ones are made.
+  // Page ids without memory are reused before new ones are made.
   pool.release(large);
   EXPECT_NE(take(pool, 0, &evicted), kNoPage);
   EXPECT_EQ(evicted.back(), large);
@@ -70,7 +71,7 @@ TEST(PagePool, GroupsShareOneBudget) {
   EXPECT_EQ(pool.held_bytes(), 40u);
 }
 
-// Beside a list of users for every page.
+// Compares with a list of users for every page.
 TEST(PagePool, CountsAsANaiveListDoes) {
   std::mt19937 random(2);
   const auto below = [&](std::size_t n) { return random() % n; };

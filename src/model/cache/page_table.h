@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pages of one sequence in one group: page i holds slots i * page_slots() and on. It holds no
 // bytes.
 //

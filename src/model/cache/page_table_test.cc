@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/page_table.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@ namespace {
 
 class PageTableTest : public ::testing::Test {
  protected:
-  // Three pages and a table of them.
+  // A table with three pages.
   PageTable make_table() {
     PageTable table(pool_, 0);
     table.reserve(3);
@@ -48,7 +49,7 @@ TEST_F(PageTableTest, RemembersPagesThatAreGone) {
   EXPECT_EQ(table.page_of(2 * kPageTokens - 1), kNoPage);
   EXPECT_NE(table.page_of(2 * kPageTokens), kNoPage);
   EXPECT_EQ(pool_.n_free(), 2);
-  // What is gone stays so, and is not given up twice.
+  // Dropped pages stay dropped and are not released twice.
   table.drop_before(0);
   EXPECT_EQ(table.first_slot(), 2 * kPageTokens);
   table.drop_beyond(kPageTokens);

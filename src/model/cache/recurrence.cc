@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/recurrence.h"
 
 #include <algorithm>
@@ -6,7 +7,8 @@
 namespace outrider {
 namespace {
 
-// n channels of a window of n_tokens, (n_tokens, width): the oldest token's make room.
+// Shifts n channels of a window (n_tokens, width) by one token: the oldest is dropped, the inputs
+// become the newest.
 void shift(const float* inputs, int first, int n, int n_tokens, int width, float* window) {
   float* to = window + first;
   for (int token = 1; token < n_tokens; ++token, to += width) std::copy_n(to + width, n, to);
@@ -29,7 +31,7 @@ void shift_key_head(const Replayed& what, int key_head) {
   shift_channels(what, what.shape.key_channel(key_head), what.shape.key_dim);
 }
 
-// step: of a kernel table.
+// step: the kernel table's function.
 void advance_head(const Replayed& what, int head, void (*step)(const kernels::DeltaStep&)) {
   const DeltaShape& shape = what.shape;
   const float* const inputs = what.inputs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Advances the state of a recurrent layer by one token, when a pending node is kept.
 //
 // A pass computes a node from the kept state and the inputs of the node's ancestors; keeping the

@@ -1,6 +1,6 @@
-// States of gated delta rules and of Mamba-2: what keep() makes of accepted nodes against the rule
-// written straight down, bit by bit, over trees, borders of pages, forks, rewindings and any number
-// of threads.
+// SPDX-License-Identifier: Apache-2.0
+// States of gated delta rules and of Mamba-2: compares keep() with a plain implementation of the
+// rule, bit by bit, over trees, page boundaries, forks, rewinds and any number of threads.
 #include "model/cache/recurrence.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr DeltaShape kSmall = {
     .n_taps = 3, .n_key_heads = 2, .n_value_heads = 6, .key_dim = 5, .value_dim = 19};
-// Large enough that several threads replay it.
+// Large enough for several threads to replay it.
 constexpr DeltaShape kLarge = {.n_taps = 4,
                                .n_key_heads = 3,
                                .n_value_heads = 6,
@@ -31,7 +31,7 @@ constexpr DeltaShape kLarge = {.n_taps = 4,
                                .value_dim = 80,
                                .is_tiled = true};
 
-// The rule of the one or the other.
+// The step functions of either rule.
 struct Rule {
   const char* name;
   RecurrentShape (*shape_of)(const DeltaShape& shape);
@@ -44,7 +44,7 @@ std::vector<LayerCache> layers_of(const Rule& rule, const DeltaShape& shape) {
   return {recurrent, {.n_heads = 1, .head_dim = 4}, recurrent};
 }
 
-// What a node's inputs are, by its token: between 0 and 1, so that states stay finite.
+// A node's inputs, by its token: between 0 and 1, so that states stay finite.
 std::vector<float> inputs_of(const DeltaShape& shape, int token, int layer) {
   std::minstd_rand random(static_cast<unsigned>(token * 4 + layer + 1));
   std::vector<float> inputs(static_cast<std::size_t>(shape.input_width()));
@@ -52,7 +52,7 @@ std::vector<float> inputs_of(const DeltaShape& shape, int token, int layer) {
   return inputs;
 }
 
-// The rule, one number after the other.
+// The rule, element by element.
 void step(const Rule& rule, const DeltaShape& shape, const std::vector<float>& inputs,
           std::vector<float>& state) {
   const auto in = [&](int at) { return inputs[static_cast<std::size_t>(at)]; };
@@ -103,11 +103,11 @@ void expect_state(const Rule& rule, const DeltaShape& shape, const Kept& kept) {
   }
 }
 
-// A random tree, or a chain of 100, of which a random path stands.
+// Adds a random tree, or a chain of 100, and keeps a random path.
 void grow(const DeltaShape& shape, std::mt19937& random, int& next_token, Kept& kept) {
   KvSequence& sequence = *kept.sequence;
   const int n_new = random() % 4 == 0 ? 100 : 1 + static_cast<int>(random() % 12);
-  sequence.reserve(n_new);
+  sequence.ensure_slots(n_new);
   std::vector<int> tokens;
   for (int i = 0; i < n_new; ++i) {
     sequence.append(n_new == 100 ? i - 1 : static_cast<int>(random() % (i + 1)) - 1);
@@ -156,7 +156,7 @@ void run_random_texts(const Rule& rule, const DeltaShape& shape, const KvCache::
 }
 
 TEST(StateRecurrence, KeepsWhatTheRuleMakesOfAcceptedNodes) {
-  for (const auto& [name, table] : test_support::runnable_tables()) {
+  for (const auto& [name, table] : test::runnable_tables()) {
     SCOPED_TRACE(name);
     for (const Rule& rule : kRules) {
       run_random_texts(rule, kSmall, {.table = table, .n_threads = 1}, 60);
@@ -165,7 +165,7 @@ TEST(StateRecurrence, KeepsWhatTheRuleMakesOfAcceptedNodes) {
 }
 
 TEST(StateRecurrence, KeepsItOnAnyNumberOfThreads) {
-  const auto tables = test_support::runnable_tables();
+  const auto tables = test::runnable_tables();
   for (const int n_threads : {1, 2, 5}) {
     SCOPED_TRACE(n_threads);
     for (const Rule& rule : kRules) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/recurrent_part.h"
 
 #include <fmt/format.h>
@@ -65,9 +66,9 @@ float* RecurrentPart::state_of(int layer) const {
   return floats_at(cache_->store().bytes(state_.page(0)) + cache_->place(layer).at_bytes);
 }
 
-// Layers and units of them side by side, each of them node by node: a part of a state is read once
-// for all nodes. A pass could fold them in where it reads the state anyway, which would save a
-// reading and a writing of it a round; unmeasured.
+// Threads share layers and their units. Each unit processes all nodes in order, so its part of a
+// state is read once. The next pass could do this when it reads the state, which would save one
+// read and write of it per round; unmeasured.
 void RecurrentPart::replay(std::span<const int> nodes) {
   const CacheGroup& group = cache_->groups()[static_cast<std::size_t>(state_.group())];
   const RecurrentShape& shape = group.recurrent;
@@ -81,9 +82,9 @@ void RecurrentPart::replay(std::span<const int> nodes) {
   const std::int64_t n_floats = n_layers * shape.state_width;
   const int n_that_pay = threads_for(n_floats * static_cast<std::int64_t>(sizeof(float)),
                                      n_floats * static_cast<std::int64_t>(nodes.size()),
-                                     kLeastShare_ns, cache_->replay().n_threads);
-  // One or all: OpenMP's libraries end the threads that a smaller team does not need, and create
-  // them anew for the next pass.
+                                     kMinShare_ns, cache_->replay().n_threads);
+  // One thread or all: OpenMP's libraries end the threads that a smaller team leaves idle, and
+  // create them again for the next pass.
   run_team(n_that_pay == 1 ? 1 : cache_->replay().n_threads,
            [&work, n_units = n_layers * work.n_of_layer](const Team& team) {
              const KernelTable& table = *work.part.cache_->replay().table;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sequence's data of recurrent layers: the state at the last kept token, the inputs of pending
 // nodes, and earlier states for rewind().
 //

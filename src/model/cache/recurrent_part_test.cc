@@ -1,5 +1,6 @@
-// Sequences with recurrent layers under random reservations, keeps, rewindings and forks, with and
-// without enough memory, beside a list of what each one has kept.
+// SPDX-License-Identifier: Apache-2.0
+// Sequences with recurrent layers under random reservations, keeps, rewinds and forks, with and
+// without enough memory, compared with a list of each one's kept tokens.
 #include "model/cache/recurrent_part.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +18,9 @@
 namespace outrider {
 namespace {
 
-// Two convolutions over four tokens of three channels around an attention.
+// Two convolutions over four tokens of three channels, around an attention layer.
 constexpr int kWidth = 3;
-constexpr int kWindow = 3;  // tokens of a state
+constexpr int kWindow = 3;  // tokens held by a state
 
 std::vector<LayerCache> layers() {
   const RecurrentShape shape{.recurrence = Recurrence::convolution,
@@ -28,14 +29,14 @@ std::vector<LayerCache> layers() {
   return {{.recurrent = shape}, {.n_heads = 1, .head_dim = 4}, {.recurrent = shape}};
 }
 
-// What the inputs of a token are, in one layer and channel.
+// A token's input in one layer and channel.
 float input_of(int token, int layer, int channel) {
   return static_cast<float>(token * 16 + layer * 4 + channel);
 }
 
 struct Kept {
   std::unique_ptr<KvSequence> sequence;
-  std::vector<int> tokens;  // kept
+  std::vector<int> tokens;  // the kept ones
 };
 
 void expect_state(const Kept& kept) {
@@ -54,12 +55,12 @@ void expect_state(const Kept& kept) {
   }
 }
 
-// Random trees behind a sequence, and a random path of each.
+// Adds random trees to sequences and keeps a random path of each.
 class RandomTexts {
  public:
-  RandomTexts(unsigned seed, std::size_t most_bytes)
+  RandomTexts(unsigned seed, std::size_t max_bytes)
       : random_(seed),
-        cache_(std::make_shared<KvCache>(layers(), kernels::KvKind::f32, most_bytes)) {
+        cache_(std::make_shared<KvCache>(layers(), kernels::KvKind::f32, max_bytes)) {
     texts_.push_back({std::make_unique<KvSequence>(cache_), {}});
   }
 
@@ -80,7 +81,7 @@ class RandomTexts {
   void expect_states() const {
     for (const Kept& kept : texts_) expect_state(kept);
   }
-  // Nothing is left behind.
+  // All memory is free again.
   void end() {
     texts_.clear();
     EXPECT_EQ(cache_->pool().n_used(), 0);
@@ -97,7 +98,7 @@ class RandomTexts {
     const SequenceGrowth growth{&sequence, n_new};
     const bool fits = KvSequence::fit(*cache_, {&growth, 1});
     try {
-      sequence.reserve(n_new);
+      sequence.ensure_slots(n_new);
     } catch (const Error&) {
       EXPECT_FALSE(fits);
       ++n_refused;
@@ -121,7 +122,7 @@ class RandomTexts {
          node = sequence.parent(node)) {
       path.insert(path.begin(), node);
     }
-    // What fits can be kept, too: fit() counts the copy of a state that a fork shares.
+    // If fit() says yes, keep() works too: fit() counts the copy of a state shared with a fork.
     try {
       sequence.keep(path);
     } catch (const Error&) {
@@ -177,7 +178,7 @@ TEST(RecurrentPart, KeepsThemWhereMemoryIsShort) {
       try {
         texts.step();
       } catch (const Error&) {
-        ++n_refused;  // keep(), which reserve() does not promise behind a fork
+        ++n_refused;  // from keep(): reserve() does not include the copy of a forked state
         break;
       }
       texts.expect_states();
@@ -191,7 +192,7 @@ TEST(RecurrentPart, KeepsThemWhereMemoryIsShort) {
   EXPECT_GT(n_grown, n_refused);
 }
 
-// What pending nodes keep is needed for a pass, not for all of a text that is run in several.
+// Inputs of pending nodes need memory for one pass, not for a long text run in several.
 TEST(RecurrentPart, RoomForALongTextIsRoomForItsPasses) {
   constexpr int kTokens = 2000;
   const KvCache cache(layers(), kernels::KvKind::f32);
@@ -206,7 +207,7 @@ TEST(RecurrentPart, RoomForALongTextIsRoomForItsPasses) {
     if (n_bytes < most) continue;
     while (sequence.n_kept() < kTokens) {
       const int n_rows = std::min(kPrefillRows, kTokens - sequence.n_kept());
-      sequence.reserve(n_rows);
+      sequence.ensure_slots(n_rows);
       std::vector<int> path;
       for (int i = 0; i < n_rows; ++i) {
         sequence.append(i - 1);
@@ -217,14 +218,15 @@ TEST(RecurrentPart, RoomForALongTextIsRoomForItsPasses) {
   }
 }
 
-// Behind a rewinding the state is a snapshot's: fit() counts a copy, reserve() takes the page.
+// After a rewind the state is shared with a snapshot: fit() counts a copy, while reserve() takes
+// the snapshot's page.
 TEST(RecurrentPart, RoomBehindARewindingMayBeMoreThanIsSaid) {
   const KvCache cache(layers(), kernels::KvKind::f32);
   const auto bounded = std::make_shared<KvCache>(
       layers(), kernels::KvKind::f32,
       3 * kPageTokens * cache.token_bytes() + 2 * cache.state_bytes() + 72 * cache.input_bytes());
   KvSequence sequence(bounded);
-  sequence.reserve(70);
+  sequence.ensure_slots(70);
   std::vector<int> path;
   for (int i = 0; i < 70; ++i) {
     sequence.append(i - 1);
@@ -233,12 +235,12 @@ TEST(RecurrentPart, RoomBehindARewindingMayBeMoreThanIsSaid) {
   sequence.keep(path);
   EXPECT_EQ(sequence.rewind(69), 64);
   KvSequence other(bounded);
-  other.reserve(64);
+  other.ensure_slots(64);
   const SequenceGrowth growth{&sequence, 4};
   EXPECT_FALSE(KvSequence::fit(*bounded, {&growth, 1}));
-  sequence.reserve(4);
+  sequence.ensure_slots(4);
   EXPECT_TRUE(KvSequence::fit(*bounded, {&growth, 1}));
-  EXPECT_EQ(sequence.rewind(63), 0);  // the snapshot is gone
+  EXPECT_EQ(sequence.rewind(63), 0);  // the snapshot was dropped
 }
 
 TEST(RecurrentPart, LayersOfOtherShapesAreRefused) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/state_snapshots.h"
 
 #include <algorithm>
@@ -9,15 +10,13 @@
 namespace outrider {
 namespace {
 
-// Powers of two among the borders of the longest context, 2^24 tokens.
-constexpr std::size_t kMostSnapshots = 19;
-static_assert((1 << (kMostSnapshots - 1)) * kPageTokens == 1 << 24);
+// The number of powers of two among the page boundaries of the longest context, 2^24 tokens.
+constexpr std::size_t kMaxSnapshots = 19;
+static_assert((1 << (kMaxSnapshots - 1)) * kPageTokens == 1 << 24);
 
 }  // namespace
 
-StateSnapshots::StateSnapshots(PagePool& pool) : pool_(&pool) {
-  snapshots_.reserve(kMostSnapshots);
-}
+StateSnapshots::StateSnapshots(PagePool& pool) : pool_(&pool) { snapshots_.reserve(kMaxSnapshots); }
 
 StateSnapshots::StateSnapshots(StateSnapshots&& other) noexcept
     : pool_(other.pool_), snapshots_(std::exchange(other.snapshots_, {})) {}

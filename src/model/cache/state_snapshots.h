@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // States of one sequence's recurrent layers at earlier positions, to which the sequence can be
 // rewound. Positions are multiples of kPageTokens tokens. A recurrent layer cannot go back without
 // a snapshot.

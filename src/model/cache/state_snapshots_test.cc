@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/state_snapshots.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/token_tree.h"
 
 #include <fmt/format.h>
@@ -21,14 +22,14 @@ void TokenTree::append(int parent) {
   depths_.push_back(parent < 0 ? 0 : depth(parent) + 1);
 }
 
-int TokenTree::n_in_place(int node) const {
-  // A node is never less than its depth, and where it is its depth, so are its ancestors.
+int TokenTree::n_contiguous(int node) const {
+  // A node's number is at least its depth. If equal, the same holds for its ancestors.
   while (node >= 0 && node != depth(node)) node = parent(node);
   return n_kept_ + node + 1;
 }
 
-void TokenTree::others(int node, std::span<int> slots) const {
-  // The path is found backwards: from the node to its ancestors.
+void TokenTree::scattered_slots(int node, std::span<int> slots) const {
+  // Follows the path backwards, from the node to its ancestors.
   for (std::size_t i = slots.size(); i > 0; --i, node = parent(node)) slots[i - 1] = n_kept_ + node;
 }
 
@@ -48,8 +49,7 @@ std::span<const SlotMove> TokenTree::moves_to_keep(std::span<const int> path) {
                   fmt::format("{}, whose parent is {}", node, parent(node)));
     }
     last = node;
-    // A node never stands before its place in the path. Where it stands in its place, nothing
-    // moves.
+    // A node's number is at least its place in the path. If equal, nothing moves.
     const int place = static_cast<int>(i);
     if (node != place) moves_.push_back({.from = n_kept_ + node, .to = n_kept_ + place});
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens of one sequence as slots: the number of kept tokens, and the tree of pending nodes. It
 // holds no bytes and no layers.
 //
@@ -36,10 +37,10 @@ class TokenTree {
   int depth(int node) const { return depths_[static_cast<std::size_t>(node)]; }
 
   // A pending node attends to the kept tokens, its ancestors and itself: n_kept() + depth + 1
-  // positions. For the first n_in_place() of these, slot and position are the same ...
-  int n_in_place(int node) const;
+  // positions. For the first n_contiguous() of these, slot and position are the same ...
+  int n_contiguous(int node) const;
   // ... and these are the slots of the others, one for each, in order of position.
-  void others(int node, std::span<int> slots) const;
+  void scattered_slots(int node, std::span<int> slots) const;
 
   // The moves that keep(path) needs, to be made in this order: none writes to a slot that a later
   // one reads. They write to the slots from the first move's `to` up to n_kept() + path.size().

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/cache/token_tree.h"
 
 #include <gtest/gtest.h>
@@ -34,11 +35,11 @@ TEST(TokenTree, KnowsWhatANodeAttendsTo) {
   tree.keep(static_cast<int>(tree.moves_to_keep(std::vector<int>{0}).size()) + 1);
   append(tree, {-1, -1, 1, 0, 2, 4});
   EXPECT_EQ(tree.depth(5), 3);
-  EXPECT_EQ(tree.n_in_place(0), 2);
-  EXPECT_EQ(tree.n_in_place(3), 2);
-  EXPECT_EQ(tree.n_in_place(5), 1);
+  EXPECT_EQ(tree.n_contiguous(0), 2);
+  EXPECT_EQ(tree.n_contiguous(3), 2);
+  EXPECT_EQ(tree.n_contiguous(5), 1);
   std::vector<int> slots(4);
-  tree.others(5, slots);
+  tree.scattered_slots(5, slots);
   EXPECT_EQ(slots, (std::vector<int>{2, 3, 5, 6}));
 }
 
@@ -51,7 +52,7 @@ TEST(TokenTree, NothingMovesWhereThePathIsTheFirstNodes) {
   EXPECT_EQ(tree.n_pending(), 0);
 }
 
-// Labels in an array of slots, moved as the tree says, beside lists of labels that need no moves.
+// Labels in an array of slots, moved as the tree says, compared with lists that need no moves.
 TEST(TokenTree, MovesLeaveThePathBehindTheKeptTokens) {
   std::mt19937 random(1);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -116,11 +117,11 @@ TEST(TokenTree, MovesLeaveThePathBehindTheKeptTokens) {
           path.insert(path.begin(), tree.n_kept() + at);
         }
         ASSERT_EQ(tree.depth(node) + 1, static_cast<int>(path.size()));
-        const int n_in_place = tree.n_in_place(node) - tree.n_kept();
+        const int n_contiguous = tree.n_contiguous(node) - tree.n_kept();
         std::vector<int> read;
-        for (int i = 0; i < n_in_place; ++i) read.push_back(tree.n_kept() + i);
+        for (int i = 0; i < n_contiguous; ++i) read.push_back(tree.n_kept() + i);
         std::vector<int> others(path.size() - read.size());
-        tree.others(node, others);
+        tree.scattered_slots(node, others);
         read.insert(read.end(), others.begin(), others.end());
         ASSERT_EQ(read, path);
       }

@@ -1,5 +1,7 @@
-// Every family against Hugging Face transformers (tests/golden/make_family_models.py), its two file
-// forms against one another, its bits against how a row came, and keys that it does not know.
+// SPDX-License-Identifier: Apache-2.0
+// Every family: compared with Hugging Face transformers (tests/golden/make/make_family_models.py),
+// its two file formats with each other, its bits for different ways of computing a row, and unknown
+// keys.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,15 +15,15 @@
 #include <utility>
 #include <vector>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "model/families/registry.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "tests/support/changed_golden.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/identity_model.h"
+#include "tests/support/goldens/changed_golden.h"
+#include "tests/support/goldens/golden_models.h"
 #include "tests/support/kernel_tables.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/identity_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -29,28 +31,29 @@ namespace {
 
 namespace fs = std::filesystem;
 using kernels::KvKind;
-using testing::golden_directory;
-using testing::GoldenModel;
-using testing::json_of;
-using testing::Row;
-using testing::Rows;
+using test::golden_directory;
+using test::GoldenModel;
+using test::json_of;
+using test::Row;
+using test::Rows;
 
 class FamilyGolden : public ::testing::TestWithParam<std::string> {};
 
-// The other engine computes in f32 as well, in other orders: logits of a few units differ by some
-// 1e-5; 2e-4 is far below what a wrong window, base, norm or scale does (the script asserts 1e-2).
+// The other engine also computes in f32, in other orders: logits of a few units differ by about
+// 1e-5. 2e-4 is far below the effect of a wrong window, base, norm or scale (the script asserts
+// 1e-2).
 TEST_P(FamilyGolden, HasTheLogitsOfTransformers) {
   const GoldenModel golden(GetParam());
-  const auto model = testing::load_f32(golden.directory);
+  const auto model = test::load_f32(golden.directory);
   const auto sequence = model->open(
       {.encoder_tokens = golden.encoder_ids, .n_tokens = static_cast<int>(golden.ids.size())});
-  const Rows rows = testing::run_block(*model, *sequence, golden.ids);
+  const Rows rows = test::run_block(*model, *sequence, golden.ids);
   ASSERT_EQ(rows.size(), golden.logits.size());
   double largest = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (std::size_t j = 0; j < rows[i].size(); ++j) {
       const double difference = std::fabs(rows[i][j] - golden.logits[i][j]);
-      if (!(difference <= largest)) largest = difference;  // NaN stays
+      if (!(difference <= largest)) largest = difference;  // NaN is kept
     }
   }
   EXPECT_LE(largest, 2e-4);
@@ -58,7 +61,7 @@ TEST_P(FamilyGolden, HasTheLogitsOfTransformers) {
 
 TEST_P(FamilyGolden, ChoosesTheTokensOfTransformers) {
   const GoldenModel golden(GetParam());
-  const auto model = testing::load_f32(golden.directory);
+  const auto model = test::load_f32(golden.directory);
   std::vector<TokenId> text = golden.ids;
   std::unique_ptr<Sequence> sequence;
   for (std::size_t step = 0; step < golden.greedy.size(); ++step) {
@@ -67,73 +70,78 @@ TEST_P(FamilyGolden, ChoosesTheTokensOfTransformers) {
       sequence = model->open({.encoder_tokens = golden.encoder_ids, .n_tokens = n_tokens});
     }
     const auto n_kept = static_cast<std::size_t>(sequence->n_kept());
-    const Row row =
-        testing::run_and_keep(*model, *sequence, std::span(text).subspan(n_kept)).back();
+    const Row row = test::run_and_keep(*model, *sequence, std::span(text).subspan(n_kept)).back();
     text.push_back(static_cast<TokenId>(std::max_element(row.begin(), row.end()) - row.begin()));
   }
   text.erase(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(golden.ids.size()));
   EXPECT_EQ(text, golden.greedy);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FamilyGolden, ::testing::ValuesIn(testing::golden_names()),
+INSTANTIATE_TEST_SUITE_P(All, FamilyGolden, ::testing::ValuesIn(test::golden_names()),
                          [](const auto& info) { return info.param; });
 
-// The GGUF of the same numbers: permuted rows, folded norms and keys are the family's to know.
+// The GGUF file of the same numbers: the family handles permuted rows, folded norms and other keys.
 class FamilyGguf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FamilyGguf, HasTheBitsOfTheDirectory) {
   const GoldenModel golden(GetParam());
-  const auto file = testing::load_f32(golden.directory / "model.gguf");
-  const auto directory = testing::load_f32(golden.directory);
+  const auto file = test::load_f32(golden.directory / "model.gguf");
+  const auto directory = test::load_f32(golden.directory);
   EXPECT_EQ(file->config().architecture, directory->config().architecture);
   const auto left = file->open({.encoder_tokens = golden.encoder_ids});
   const auto right = directory->open({.encoder_tokens = golden.encoder_ids});
-  testing::expect_same_bits(testing::run_block(*directory, *right, golden.ids), 0,
-                            testing::run_block(*file, *left, golden.ids));
+  test::expect_same_bits(test::run_block(*directory, *right, golden.ids), 0,
+                         test::run_block(*file, *left, golden.ids));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FamilyGguf, ::testing::ValuesIn(testing::golden_names("model.gguf")),
+INSTANTIATE_TEST_SUITE_P(All, FamilyGguf, ::testing::ValuesIn(test::golden_names("model.gguf")),
                          [](const auto& info) { return info.param; });
 
 // Windows, head norms, GELU, caps and two RoPE tables keep the promise: a row's bits do not depend
-// on how it came.
+// on how it was computed.
 class FamilyBits
-    : public ::testing::TestWithParam<std::tuple<std::string, test_support::NamedTable, KvKind>> {};
+    : public ::testing::TestWithParam<std::tuple<std::string, test::NamedTable, KvKind>> {};
 
 TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
   const auto& [name, table, kv] = GetParam();
   const GoldenModel golden(name);
   std::vector<TokenId> tokens = golden.ids;
-  // Far beyond one window, over chunk and page borders.
+  // Far beyond one window, across chunk and page boundaries.
   for (int copy = 0; copy < 2; ++copy) {
     tokens.insert(tokens.end(), golden.ids.begin(), golden.ids.end());
   }
-  const int context = testing::load_f32(golden.directory)->config().context_length;
+  const int context = test::load_f32(golden.directory)->config().context_length;
   tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(context)));
   for (const WeightKind weights : {WeightKind::int8, WeightKind::bf16}) {
-    const auto one = testing::load_on(golden.directory, *table.table, weights, kv, 1);
-    const auto two = testing::load_on(golden.directory, *table.table, weights, kv, 2);
+    const auto one = test::load_on(golden.directory, *table.table, weights, kv, 1);
+    const auto two = test::load_on(golden.directory, *table.table, weights, kv, 2);
     const auto slow = one->open({.encoder_tokens = golden.encoder_ids});
-    const Rows expected = testing::decode_one_by_one(*one, *slow, tokens);
-    ASSERT_FALSE(testing::same_bits(expected[0], expected[1]));
+    const Rows expected = test::decode_one_by_one(*one, *slow, tokens);
+    ASSERT_FALSE(test::same_bits(expected[0], expected[1]));
     const auto fast = two->open({.encoder_tokens = golden.encoder_ids});
-    testing::expect_same_bits(expected, 0, testing::run_block(*two, *fast, tokens));
-    // A tree behind a prefix that ends within a chunk: wrong siblings, then the right path.
+    test::expect_same_bits(expected, 0, test::run_block(*two, *fast, tokens));
+    // A tree after a prefix that ends within a chunk: wrong siblings first, then the right path.
     const auto drafted = two->open({.encoder_tokens = golden.encoder_ids});
     constexpr std::size_t kStart = 75;
-    testing::run_and_keep(*two, *drafted, testing::part(tokens, 0, kStart));
+    test::run_and_keep(*two, *drafted, test::part(tokens, 0, kStart));
     const std::vector<TokenId> nodes = {1, tokens[kStart], 2, tokens[kStart + 1],
                                         tokens[kStart + 2]};
     const std::vector<int> parents = {-1, -1, 0, 1, 3};
-    const Rows rows = testing::run_block(*two, *drafted, nodes, parents);
-    EXPECT_TRUE(testing::same_bits(rows[1], expected[kStart]));
-    EXPECT_TRUE(testing::same_bits(rows[3], expected[kStart + 1]));
-    EXPECT_TRUE(testing::same_bits(rows[4], expected[kStart + 2]));
+    const Rows rows = test::run_block(*two, *drafted, nodes, parents);
+    EXPECT_TRUE(test::same_bits(rows[1], expected[kStart]));
+    EXPECT_TRUE(test::same_bits(rows[3], expected[kStart + 1]));
+    EXPECT_TRUE(test::same_bits(rows[4], expected[kStart + 2]));
     drafted->keep(std::vector<int>{1, 3, 4});
-    testing::expect_same_bits(
-        expected, kStart + 3,
-        testing::run_block(*two, *drafted, testing::part(tokens, kStart + 3, 40)));
+    test::expect_same_bits(expected, kStart + 3,
+                           test::run_block(*two, *drafted, test::part(tokens, kStart + 3, 40)));
   }
+}
+
+std::string case_name(const ::testing::TestParamInfo<FamilyBits::ParamType>& info) {
+  std::string name = fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
+                                 name_of(std::get<2>(info.param)));
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -150,23 +158,24 @@ INSTANTIATE_TEST_SUITE_P(
                           "deepseek_v3_stacked", "glm4_moe_plain", "glm4_moe_air",
                           "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys", "gemma4_moe",
                           "t5_plain", "t5_tied", "t5_far"),
-
-        ::testing::ValuesIn(test_support::tables_of_the_day()),
+        ::testing::ValuesIn(test::tables_of_the_day()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
-    [](const auto& info) {
-      std::string name =
-          fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
-                      name_of(std::get<2>(info.param)));
-      std::replace(name.begin(), name.end(), ' ', '_');
-      return name;
-    });
+    case_name);
 
-// Early files of Phi-3 call longrope "su", or "yarn" with longrope's factors; transformers reads
+INSTANTIATE_TEST_SUITE_P(Tiles, FamilyBits,
+                         ::testing::Combine(::testing::Values("gemma2_capped", "mixtral_window",
+                                                              "deepseek_v3_plain", "gemma4_moe",
+                                                              "t5_plain"),
+                                            ::testing::ValuesIn(test::emulated_tiles_of_the_day()),
+                                            ::testing::Values(KvKind::bf16)),
+                         case_name);
+
+// Early files of Phi-3 name longrope "su", or "yarn" with longrope's factors; transformers reads
 // both.
 TEST(PhiConfig, KnowsLongropeByItsEarlyNames) {
   const GoldenModel golden("phi3_long");
   const auto named = [&](const char* kind) {
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
     nlohmann::json json = json_of(golden.directory / "config.json");
     json["rope_scaling"]["type"] = kind;
@@ -181,13 +190,13 @@ TEST(PhiConfig, KnowsLongropeByItsEarlyNames) {
   }
 }
 
-// Nothing of meaning is ignored in silence: each family names the field it does not know.
+// No meaningful key is silently ignored: each family names the field that it does not know.
 class UnknownField : public ::testing::TestWithParam<std::string> {
  protected:
-  // read_family() of the golden's config.json with one more key.
+  // The error of read_family() for the golden's config.json with one more key.
   static std::string message(const std::string& name, const char* key,
                              const nlohmann::json& value) {
-    return testing::read_changed(name, {{key, value}}).refusal;
+    return test::read_changed(name, {{key, value}}).refusal;
   }
 };
 
@@ -200,7 +209,7 @@ TEST_P(UnknownField, IsNamed) {
     EXPECT_NE(error.find(key), std::string::npos) << error;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
-  EXPECT_EQ(message(GetParam(), "use_alibi", false), "");  // off
+  EXPECT_EQ(message(GetParam(), "use_alibi", false), "");  // switched off
 }
 
 class UnknownRope : public UnknownField {};
@@ -222,7 +231,7 @@ const std::vector<std::string> kOneOfEachWithRope = {
     "deepseek_v3_plain", "kimi_k2_plain",     "glm4_moe_plain",       "glm4_moe_lite_plain"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
-// Without RoPE, or with one of a kind of its own.
+// Without RoPE, or with another kind of it.
 INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField,
                          ::testing::Values("gpt2_plain", "gemma4_shared", "t5_plain",
                                            "nemotron_h_plain", "nemotron_h_moe"),
@@ -230,11 +239,11 @@ INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField,
 INSTANTIATE_TEST_SUITE_P(All, UnknownRope, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 
-// What scales queries is Ministral 3's: another family's file that has it is refused, and one of
-// Ministral 3 that lacks its scaling, which transformers would fill in.
+// Scaled queries belong to Ministral 3. Another family's file with that scale is refused, and so is
+// one of Ministral 3 without it, which transformers would fill in.
 TEST(MinistralConfig, ScalesQueriesOfItsOwnFamily) {
   const auto read_with = [](const std::string& name, const nlohmann::json& rope) {
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     nlohmann::json json = json_of(golden_directory(name) / "config.json");
     json["rope_parameters"] = rope;
     std::ofstream(directory.path() / "config.json") << json.dump();
@@ -268,24 +277,24 @@ TEST(MinistralConfig, ScalesQueriesOfItsOwnFamily) {
   }
 }
 
-// Qwen's windows as transformers reads them: from max_window_layers on, where they are in use.
+// Qwen's windows as transformers reads them: from max_window_layers on, if enabled.
 TEST(QwenConfig, WindowsBeginAtTheirLayer) {
   const auto logits = [](bool used, int first) {
-    return testing::logits_of_changed("qwen2_untied", {{"layer_types", testing::kNoKey},
-                                                       {"use_sliding_window", used},
-                                                       {"sliding_window", 8},
-                                                       {"max_window_layers", first}});
+    return test::logits_of_changed("qwen2_untied", {{"layer_types", test::kNoKey},
+                                                    {"use_sliding_window", used},
+                                                    {"sliding_window", 8},
+                                                    {"max_window_layers", first}});
   };
   const Rows whole = logits(false, 0);
-  testing::expect_same_bits(whole, 0, logits(true, 100));
+  test::expect_same_bits(whole, 0, logits(true, 100));
   const Rows second = logits(true, 1);
   const Rows both = logits(true, -5);
-  EXPECT_TRUE(testing::same_bits(whole[7], both[7]));  // within the window
-  EXPECT_FALSE(testing::same_bits(whole.back(), second.back()));
-  EXPECT_FALSE(testing::same_bits(second.back(), both.back()));
+  EXPECT_TRUE(test::same_bits(whole[7], both[7]));  // within the window
+  EXPECT_FALSE(test::same_bits(whole.back(), second.back()));
+  EXPECT_FALSE(test::same_bits(second.back(), both.back()));
 }
 
-// As above, of GGUF: a metadata entry in place of another one of the same length.
+// The same for GGUF: a metadata entry replaces another one of the same length.
 TEST(UnknownField, IsNamedInGguf) {
   struct Change {
     const char* name;
@@ -346,7 +355,7 @@ TEST(UnknownField, IsNamedInGguf) {
 }
 
 TEST(Families, UnknownOnesAreNamedBesideTheKnownOnes) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   nlohmann::json json = json_of(golden_directory("qwen2_tied") / "config.json");
   json["model_type"] = "hymba";
   std::ofstream(directory.path() / "config.json") << json.dump();
@@ -361,16 +370,15 @@ TEST(Families, UnknownOnesAreNamedBesideTheKnownOnes) {
   }
 }
 
-// One class may stand under several model types; the type decides, and the class alone where there
-// is none.
+// One class may belong to several model types. The type decides; without a type, the class does.
 TEST(Families, AreKnownByTypeAndClassTogether) {
   const auto refusal = [](const char* golden, const nlohmann::json& changes) {
-    return testing::read_changed(golden, changes).refusal;
+    return test::read_changed(golden, changes).refusal;
   };
   EXPECT_EQ(refusal("kimi_k2_plain", nlohmann::json::object()), "");
-  EXPECT_EQ(refusal("kimi_k2_plain", {{"model_type", testing::kNoKey}}), "");
+  EXPECT_EQ(refusal("kimi_k2_plain", {{"model_type", test::kNoKey}}), "");
   EXPECT_EQ(refusal("kimi_k2_plain", {{"model_type", "deepseek_v3"}}), "");
-  EXPECT_EQ(refusal("kimi_k2_plain", {{"architectures", testing::kNoKey}}), "");
+  EXPECT_EQ(refusal("kimi_k2_plain", {{"architectures", test::kNoKey}}), "");
   EXPECT_EQ(
       refusal("kimi_k2_plain", {{"architectures", {"KimiForCausalLM", "DeepseekV3ForCausalLM"}}}),
       "");

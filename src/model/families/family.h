@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A family of decoders: how its configuration is read, the names of its tensors, and the
 // composition of its layers. Each family is a file here and a line in registry.cc.
 #ifndef OUTRIDER_MODEL_FAMILIES_FAMILY_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/granite.h"
 
 #include <fmt/format.h>
@@ -5,8 +6,8 @@
 namespace outrider {
 namespace {
 
-// What the converter leaves in GGUF files of dense Granite 4, which it makes of a hybrid's
-// configuration: the shape of Mamba-2 layers that there are not (their tensors would be refused),
+// Leftovers in GGUF files of dense Granite 4, which the converter makes from a hybrid's
+// configuration: the shape of Mamba-2 layers that do not exist (their tensors would be refused),
 // and the MLP's width under a second name.
 void note_leftovers_of_hybrids(const ConfigSource& source) {
   for (const char* name : {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.inner_size",
@@ -25,7 +26,7 @@ ModelConfig read_granite(const ConfigSource& source) {
 
 float read_multiplier(const ConfigSource& source, const ConfigKey& key, float otherwise) {
   const double value = source.real(key).value_or(otherwise);
-  // Far beyond any there is, and far from where products leave f32's range.
+  // Far beyond real ones; no product leaves f32's range.
   if (!(value >= 1e-6 && value <= 1e6)) source.fail(key, "1e-6 to 1e6", fmt::format("{}", value));
   return static_cast<float>(value);
 }
@@ -39,7 +40,7 @@ bool granite_gguf_has_rope(const ConfigSource& source) {
 GraniteMultipliers read_granite_multipliers(const ConfigSource& source, const ModelConfig& config) {
   return {
       .embedding = read_multiplier(source, {"embedding_multiplier", "embedding_scale"}, 1),
-      // llama.cpp takes 1 / sqrt(head_dim) where a file has no scale.
+      // llama.cpp uses 1 / sqrt(head_dim) if a file has no scale.
       .scores = read_multiplier(source, {"attention_multiplier", "attention.scale"},
                                 source.is_gguf() ? default_attention_scale(config) : 1.0F),
       .residual = read_multiplier(source, {"residual_multiplier", "residual_scale"}, 1),
@@ -57,7 +58,7 @@ std::vector<RopeTable> Granite::ropes() const {
 }
 
 DecoderLayer Granite::load_layer(LayerLoader& from, int) const {
-  // The converter to GGUF permutes query and key rows as a Llama's.
+  // The converter to GGUF permutes query and key rows as for Llama.
   DecoderLayer loaded = load_llama_layer(from, config(), {.interleaved = from.is_gguf()});
   const auto of_rope = static_cast<float>(config().rope.attention_factor);
   loaded.attention.scale = multipliers_.scores * of_rope * of_rope;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Granite 3 and 4, dense (IBM 2024): a Llama with four multipliers, for embeddings, scores,
 // residual branches and logits.
 #ifndef OUTRIDER_MODEL_FAMILIES_GRANITE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/llama.h"
 
 #include <cmath>
@@ -78,7 +79,7 @@ ModelConfig read_llama(const ConfigSource& source) {
 Llama::Llama(const ConfigSource& source) : Family(read_llama(source)) {}
 
 DecoderLayer Llama::load_layer(LayerLoader& from, int) const {
-  // The converter to GGUF permutes this family's query and key rows, and no other family's.
+  // The converter to GGUF permutes query and key rows of this family.
   return load_llama_layer(from, config(), {.interleaved = from.is_gguf()});
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Llama family (Touvron et al. 2023; Dubey et al. 2024): pre-norm decoder with RMSNorm, RoPE,
 // grouped-query attention and SwiGLU. Other pre-norm families and feature heads build on its layer.
 #ifndef OUTRIDER_MODEL_FAMILIES_LLAMA_H_

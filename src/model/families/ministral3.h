@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ministral 3 (Mistral AI 2025): a Mistral whose queries are scaled with the logarithm of their
 // position (Llama 4's scaling), besides yarn. GGUF files of the architecture "mistral3" also
 // include Mistral Small 3's text part, which has neither.

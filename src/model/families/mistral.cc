@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/mistral.h"
 
 #include "model/load/layer_windows.h"
@@ -5,7 +6,7 @@
 namespace outrider {
 namespace {
 
-// transformers' default, where config.json does not name the key; null is no window.
+// transformers' default if config.json lacks the key; null means no window.
 constexpr int kDefaultWindow = 4096;
 
 int read_mistral_window(const ConfigSource& source) {

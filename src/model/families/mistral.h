@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mistral 7B and later (Jiang et al. 2023), NeMo and Small: a Llama whose layers may all have a
 // window. The architecture of their GGUF files is llama.
 #ifndef OUTRIDER_MODEL_FAMILIES_MISTRAL_H_

@@ -1,5 +1,6 @@
-// The tables of docs/models.md are what the registry, the golden models and the readers say: each
-// test renders its own, and fails with the text to write where the document has another one.
+// SPDX-License-Identifier: Apache-2.0
+// The tables of docs/models.md equal what the registry, the golden models and the readers say. Each
+// test renders its table, and on failure shows the text to write.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -17,22 +18,22 @@
 #include <utility>
 #include <vector>
 
-#include "io/block_formats.h"
-#include "io/safetensors.h"
+#include "io/blocks/block_formats.h"
+#include "io/safetensors/safetensors.h"
 #include "model/families/registry.h"
 #include "model/quantised/quantised_matrix.h"
-#include "tests/support/golden_models.h"
+#include "tests/support/goldens/golden_models.h"
 
 namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::golden_directory;
-using testing::golden_names;
-using testing::json_of;
+using test::golden_directory;
+using test::golden_names;
+using test::json_of;
 
-// What people call the models of a family, by its model_type.
+// The common names of a family's models, by model_type.
 const std::map<std::string_view, const char*> kModels = {
     {"llama", "Llama 2, 3, 3.1; SmolLM2 and other models of that form"},
     {"qwen2", "Qwen2, Qwen2.5"},
@@ -66,7 +67,7 @@ const std::map<std::string_view, const char*> kModels = {
     {"t5", "T5, T5 v1.1, Flan-T5 (encoder-decoder)"},
 };
 
-// Between "<!-- name -->" and "<!-- end of name -->".
+// The text between "<!-- name -->" and "<!-- end of name -->".
 std::string in_document(const std::string& name) {
   std::ifstream file(fs::path(OUTRIDER_SOURCE_DIR) / "docs" / "models.md");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -100,7 +101,8 @@ TEST(ModelsDocument, HasTheFamilies) {
     const auto is_same = [&](const FamilyEntry& other) {
       return std::string_view(other.model_type) == family.model_type;
     };
-    if (&*std::find_if(all.begin(), all.end(), is_same) != &family) continue;  // has its row
+    // It has a row already.
+    if (&*std::find_if(all.begin(), all.end(), is_same) != &family) continue;
     std::vector<std::string> architectures;
     for (const FamilyEntry& other : all) {
       if (is_same(other) && other.gguf != nullptr) architectures.emplace_back(other.gguf);
@@ -122,7 +124,7 @@ TEST(ModelsDocument, HasTheFamilies) {
   expect_document("families", table);
 }
 
-// "groups of 32", "each row", ...: what has a scale of its own.
+// "groups of 32", "each row", ...: the unit with a scale of its own.
 std::string scaled(const Quantisation& quantisation, const QuantisedTensors& tensors) {
   if (quantisation.block_rows > 0) {
     return fmt::format("blocks of {} by {}", quantisation.block_rows, quantisation.block_columns);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OLMo 2 (OLMo team 2024): norms of the outputs of attention and the MLP instead of their inputs,
 // and norms of all query and all key heads together before RoPE.
 #ifndef OUTRIDER_MODEL_FAMILIES_OLMO2_H_

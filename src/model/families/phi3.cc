@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/phi3.h"
 
 #include <fmt/format.h>
@@ -7,7 +8,7 @@
 namespace outrider {
 namespace {
 
-// The converter to GGUF writes 0 where there is none.
+// The converter to GGUF writes 0 for no window.
 int read_phi_window(const ConfigSource& source) {
   constexpr ConfigKey kWindow = {"sliding_window", "attention.sliding_window"};
   if (source.is_gguf() && source.whole(kWindow).value_or(0) == 0) return 0;
@@ -15,7 +16,7 @@ int read_phi_window(const ConfigSource& source) {
 }
 
 ModelConfig read_phi3(const ConfigSource& source) {
-  // Phi-4-mini's files name both. What others than 1 mean no model shows.
+  // Phi-4-mini's files have both. No model shows the meaning of values other than 1.
   for (const char* name : {"full_attn_mod", "interpolate_factor"}) {
     const ConfigKey key = {name, nullptr};
     const int value = source.whole(key).value_or(1);
@@ -51,7 +52,7 @@ DecoderLayer Phi3::load_layer(LayerLoader& from, int) const {
   attention.value = rows_of_heads(n_queries + n_keys, n_keys);
   attention.output = from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, Bias::never);
   loaded.before_mlp = load_norm(from, {"post_attention_layernorm", "ffn_norm"}, dim);
-  // GGUF calls both together "up".
+  // GGUF names both together "up".
   const auto half_of_mlp = [&](int first) {
     return from.linear_rows({"mlp.gate_up_proj", "ffn_up"}, 2 * hidden, first, hidden, dim,
                             Bias::never);

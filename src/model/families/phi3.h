@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Phi-3, Phi-3.5, Phi-4 and Phi-4-mini (Abdin et al. 2024): a Llama whose query, key and value rows
 // are stored as one matrix, and so are gate and up. RoPE may rotate a part of each head; models
 // with long contexts use longrope.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/qwen2.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace outrider {
 namespace {
 
-// The first layer with a window where config.json does not say: transformers' default.
+// transformers' default for the first layer with a window.
 constexpr int kDefaultFirstWindowed = 28;
 
 ModelConfig read_qwen2(const ConfigSource& source) {
@@ -22,7 +23,7 @@ std::vector<int> read_qwen_windows(const ConfigSource& source, int n_layers) {
   const bool used = source.flag({"use_sliding_window", nullptr}).value_or(false);
   const int window = used ? read_window(source, {"sliding_window", nullptr}, 4096)
                           : source.whole({"sliding_window", nullptr}).value_or(0);
-  // Where the file does not list its layers: those from max_window_layers on.
+  // If the file does not list its layers: those from max_window_layers on.
   const int first = source.whole({"max_window_layers", nullptr}).value_or(kDefaultFirstWindowed);
   const auto layers = read_layer_windows(source, n_layers, used ? window : 0);
   if (layers) return *layers;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Qwen2 and Qwen2.5 (Yang et al. 2024): a Llama whose query, key and value products have biases, in
 // some checkpoints with sliding windows from some layer on.
 #ifndef OUTRIDER_MODEL_FAMILIES_QWEN2_H_

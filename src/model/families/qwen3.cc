@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/qwen3.h"
 
 #include "model/families/qwen2.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Qwen3, dense (Yang et al. 2025): a Llama with a norm of every query and key head before RoPE.
 #ifndef OUTRIDER_MODEL_FAMILIES_QWEN3_H_
 #define OUTRIDER_MODEL_FAMILIES_QWEN3_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/registry.h"
 
 #include <fmt/format.h>
@@ -11,29 +12,29 @@
 #include <vector>
 
 #include "model/config_section.h"
-#include "model/families/deepseek.h"
-#include "model/families/gemma2.h"
-#include "model/families/gemma3.h"
-#include "model/families/gemma4.h"
-#include "model/families/glm4_moe.h"
-#include "model/families/gpt2.h"
-#include "model/families/gpt_neox.h"
-#include "model/families/gpt_oss.h"
+#include "model/families/experts/deepseek.h"
+#include "model/families/experts/glm4_moe.h"
+#include "model/families/experts/mixtral.h"
+#include "model/families/experts/olmoe.h"
+#include "model/families/experts/qwen3_moe.h"
+#include "model/families/gemma/gemma2.h"
+#include "model/families/gemma/gemma3.h"
+#include "model/families/gemma/gemma4.h"
+#include "model/families/gpt/gpt2.h"
+#include "model/families/gpt/gpt_neox.h"
+#include "model/families/gpt/gpt_oss.h"
 #include "model/families/granite.h"
-#include "model/families/granite_hybrid.h"
-#include "model/families/lfm2.h"
 #include "model/families/llama.h"
 #include "model/families/ministral3.h"
 #include "model/families/mistral.h"
-#include "model/families/mixtral.h"
-#include "model/families/nemotron_h.h"
 #include "model/families/olmo2.h"
-#include "model/families/olmoe.h"
 #include "model/families/phi3.h"
 #include "model/families/qwen2.h"
 #include "model/families/qwen3.h"
-#include "model/families/qwen3_moe.h"
-#include "model/families/qwen_hybrid.h"
+#include "model/families/recurrent/granite_hybrid.h"
+#include "model/families/recurrent/lfm2.h"
+#include "model/families/recurrent/nemotron_h.h"
+#include "model/families/recurrent/qwen_hybrid.h"
 #include "model/families/smollm3.h"
 #include "model/families/t5.h"
 #include "model/load/gguf_config.h"
@@ -51,7 +52,7 @@ std::unique_ptr<const Family> read(const ConfigSource& source) {
   return std::make_unique<Model>(source);
 }
 
-// GGUF files of Mixtral call themselves Llamas.
+// Mixtral's GGUF files name the architecture llama.
 std::unique_ptr<const Family> read_llama(const ConfigSource& source) {
   return is_mixtral(source) ? read<Mixtral>(source) : read<Llama>(source);
 }
@@ -90,7 +91,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"T5ForConditionalGeneration", "t5", "t5", read<T5>},
 };
 
-// Each once, in the order of the table.
+// Each name once, in the table's order.
 std::string names(const char* FamilyEntry::*name) {
   std::vector<std::string_view> all;
   for (const FamilyEntry& family : kFamilies) {
@@ -108,8 +109,8 @@ const FamilyEntry* find(const char* FamilyEntry::*name, std::string_view wanted)
   return found == std::end(kFamilies) ? nullptr : found;
 }
 
-// By model_type, and by the first known of the classes that the file names, which must be the
-// family's; two model types may have one class. Without a model_type, the class alone decides.
+// Found by model_type and by the first known class that the file names, which must be of that
+// family; two model types may share a class. Without a model_type, the class decides.
 const FamilyEntry& entry_of(const ConfigSection& config) {
   const std::string type = config.text_or("model_type", "");
   const FamilyEntry* family = find(&FamilyEntry::model_type, type);
@@ -186,7 +187,7 @@ ModelConfig read_head_config(nlohmann::json json, const std::filesystem::path& f
       read_decoder_config(source, {.architecture = "llama", .has_special_tokens = false});
   config.attention_bias = source.has_bias("attention_bias", nullptr);
   config.mlp_bias = source.has_bias("mlp_bias", nullptr);
-  (void)read_layer_windows(source, config.n_layers, 0);  // all of them full
+  (void)read_layer_windows(source, config.n_layers, 0);  // checks that all are full
   source.refuse_unread();
   return config;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The families that this build supports.
 #ifndef OUTRIDER_MODEL_FAMILIES_REGISTRY_H_
 #define OUTRIDER_MODEL_FAMILIES_REGISTRY_H_
@@ -8,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "base/file_folder.h"
-#include "io/gguf.h"
+#include "base/files/file_folder.h"
+#include "io/gguf/gguf.h"
 #include "model/families/family.h"
 #include "model/load/config_source.h"
 

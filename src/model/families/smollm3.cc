@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/smollm3.h"
 
 #include <fmt/format.h>
@@ -18,8 +19,8 @@ ModelConfig read_smollm3(const ConfigSource& source) {
   return config;
 }
 
-// "no_rope_layers" has a 1 for a layer with RoPE. Without it every fourth layer has none, or each
-// of another interval; GGUF files say neither, and llama.cpp takes every fourth.
+// "no_rope_layers" has a 1 for each layer with RoPE. Without it every fourth layer has none, or as
+// no_rope_layer_interval says. GGUF files have neither, and llama.cpp assumes every fourth.
 std::vector<bool> read_turns(const ConfigSource& source, int n_layers) {
   constexpr ConfigKey kLayers = {"no_rope_layers", nullptr};
   constexpr ConfigKey kInterval = {"no_rope_layer_interval", nullptr};
@@ -28,7 +29,7 @@ std::vector<bool> read_turns(const ConfigSource& source, int n_layers) {
   std::vector<bool> turns;
   turns.reserve(static_cast<std::size_t>(n_layers));
   if (const auto listed = source.wholes(kLayers)) {
-    // transformers allows for more of them than there are layers.
+    // transformers allows more entries than layers.
     if (listed->size() < static_cast<std::size_t>(n_layers)) {
       source.fail(kLayers, fmt::format("{} numbers", n_layers), fmt::format("{}", listed->size()));
     }
@@ -45,7 +46,7 @@ std::vector<bool> read_turns(const ConfigSource& source, int n_layers) {
   return turns;
 }
 
-// A window, where one is in use, is that of the layers without RoPE.
+// A window, if enabled, applies to the layers without RoPE.
 std::vector<int> read_smollm3_windows(const ConfigSource& source, const std::vector<bool>& turns) {
   constexpr ConfigKey kWindow = {"sliding_window", nullptr};
   const bool used = source.flag({"use_sliding_window", nullptr}).value_or(false);
@@ -69,7 +70,7 @@ SmolLm3::SmolLm3(const ConfigSource& source)
 
 DecoderLayer SmolLm3::load_layer(LayerLoader& from, int layer) const {
   const auto at = static_cast<std::size_t>(layer);
-  // The converter to GGUF permutes query and key rows as a Llama's.
+  // The converter to GGUF permutes query and key rows as for Llama.
   DecoderLayer loaded = load_llama_layer(from, config(), {.interleaved = from.is_gguf()});
   loaded.attention.window = windows_[at];
   if (!turns_[at]) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SmolLM3 (Bakouch et al. 2025): a Llama in which some layers have no position embedding (NoPE,
 // Yang et al., arXiv 2501.18795).
 #ifndef OUTRIDER_MODEL_FAMILIES_SMOLLM3_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/t5.h"
 
 #include <fmt/format.h>
@@ -15,8 +16,8 @@
 namespace outrider {
 namespace {
 
-// Distances have no end. What ends is the table of biases: of 128 heads (T5 11B's) the encoder's
-// takes 8 MB then.
+// Distances are unbounded, but the table of biases is not: with 128 heads (T5 11B's) the encoder's
+// takes 8 MB for this context.
 constexpr int kContext_tokens = 8192;
 
 ModelConfig read_t5(const ConfigSource& source) {
@@ -53,7 +54,8 @@ ModelConfig read_t5(const ConfigSource& source) {
   }
   constexpr ConfigKey kHasEncoder = {"is_encoder_decoder", nullptr};
   if (!source.flag(kHasEncoder).value_or(true)) source.fail(kHasEncoder, "true", "false");
-  // How long training texts were, and of training; GGUF's epsilon of norms that it has not.
+  // Keys about the length of training texts and about training; and GGUF's epsilon of norms that T5
+  // lacks.
   (void)source.whole({"n_positions", "context_length"});
   (void)source.real({"dropout_rate", nullptr});
   (void)source.real({"initializer_factor", nullptr});
@@ -61,14 +63,14 @@ ModelConfig read_t5(const ConfigSource& source) {
   return config;
 }
 
-// GGUF files do not say it: gates are there or not.
+// GGUF files do not say it; the gates' tensors are present or not.
 bool read_is_gated(const ConfigSource& source) {
   if (source.is_gguf()) return source.has_bias(nullptr, "dec.blk.0.ffn_gate.weight");
   constexpr ConfigKey kForm = {"feed_forward_proj", nullptr};
   const std::string form = source.text(kForm).value_or("relu");
   if (form != "relu" && form != "gated-gelu") source.fail(kForm, "relu or gated-gelu", form);
   const bool is_gated = form == "gated-gelu";
-  // What transformers makes of it, which it may write beside it.
+  // The value that transformers derives from it and may also write.
   constexpr ConfigKey kActivation = {"dense_act_fn", nullptr};
   const std::string named = is_gated ? "gelu_new" : "relu";
   if (const std::string its = source.text(kActivation).value_or(named); its != named) {
@@ -81,7 +83,7 @@ bool read_is_gated(const ConfigSource& source) {
   return is_gated;
 }
 
-// Files of transformers 5 say it; earlier ones tie the output matrix where it is scaled.
+// Files of transformers 5 have the key. In earlier ones, a tied output matrix is scaled.
 bool read_scales_output(const ConfigSource& source) {
   const bool is_tied = source.is_gguf()
                            ? source.has_tied_head(true)
@@ -98,26 +100,27 @@ RelativeBuckets read_buckets(const ConfigSource& source) {
   if (buckets.n < 4 || buckets.n > 1 << 12 || buckets.n % 2 != 0) {
     source.fail(kBuckets, "even, 4 to 4096", fmt::format("{}", buckets.n));
   }
-  buckets.most_distance = source.whole(kDistance).value_or(buckets.most_distance);
-  if (buckets.most_distance <= buckets.n / 2 || buckets.most_distance > 1 << 24) {
+  buckets.max_distance = source.whole(kDistance).value_or(buckets.max_distance);
+  if (buckets.max_distance <= buckets.n / 2 || buckets.max_distance > 1 << 24) {
     source.fail(kDistance, fmt::format("above {}, half the buckets, at most 2^24", buckets.n / 2),
-                fmt::format("{}", buckets.most_distance));
+                fmt::format("{}", buckets.max_distance));
   }
   return buckets;
 }
 
 }  // namespace
 
-// In f32, as transformers computes it: where a bucket ends, a rounding decides.
+// In f32, as in transformers: rounding decides at a bucket's boundary.
 int bucket_of(int distance, const RelativeBuckets& buckets) {
   const int n = buckets.both_sides ? buckets.n / 2 : buckets.n;
   const int first = buckets.both_sides && distance > 0 ? n : 0;
   const int away = buckets.both_sides ? std::abs(distance) : std::max(-distance, 0);
-  const int n_exact = n / 2;  // one distance each; the others by their logarithm
+  // The first buckets hold one distance each, the others are logarithmic.
+  const int n_exact = n / 2;
   if (away < n_exact) return first + away;
   const float ratio = static_cast<float>(away) / static_cast<float>(n_exact);
   const auto whole =
-      static_cast<float>(portable_log(static_cast<double>(buckets.most_distance) / n_exact));
+      static_cast<float>(portable_log(static_cast<double>(buckets.max_distance) / n_exact));
   const float share = static_cast<float>(portable_log(static_cast<double>(ratio))) / whole;
   const int beyond = static_cast<int>(share * static_cast<float>(n - n_exact));
   return first + std::min(n_exact + beyond, n - 1);
@@ -163,7 +166,7 @@ Attention T5::load_attention(LayerLoader& from, const AttentionNames& names) con
   return attention;
 }
 
-// One number a bucket and head, spread over all distances.
+// Expands one number per bucket and head to all distances.
 std::shared_ptr<const PositionBias> T5::load_position_bias(const LayerLoader& from,
                                                            bool both_sides) const {
   const int n_heads = config().n_heads;
@@ -171,7 +174,7 @@ std::shared_ptr<const PositionBias> T5::load_position_bias(const LayerLoader& fr
       from.stacked_vectors({"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b"},
                            ".weight", buckets_.n, n_heads);
   auto bias = std::make_shared<PositionBias>();
-  if (stored.empty()) return bias;  // the walk that checks
+  if (stored.empty()) return bias;  // in the first run, which only checks
   bias->first = 1 - config().context_length;
   bias->last = both_sides ? config().context_length - 1 : 0;
   RelativeBuckets buckets = buckets_;
@@ -202,7 +205,7 @@ void T5::load_mlp(LayerLoader& from, const MlpNames& names, DecoderLayer& layer)
   }
 }
 
-// A layer's first block. Biases stand in the first layer of a stack.
+// A layer's first block. The first layer of a stack holds the biases.
 DecoderLayer T5::load_self_attention(LayerLoader& from, int layer, bool is_encoder) const {
   DecoderLayer loaded;
   loaded.before_attention = load_norm(from, {"layer.0.layer_norm", "attn_norm"}, config().dim);
@@ -236,7 +239,7 @@ DecoderLayer T5::load_layer(LayerLoader& from, int layer) const {
                                        .value = {"layer.1.EncDecAttention.v", "cross_attn_v"},
                                        .output = {"layer.1.EncDecAttention.o", "cross_attn_o"}});
   loaded.cross.side = CacheSide::cross;
-  // In early files, of no effect.
+  // Without effect, in early files.
   from.ignore({"layer.1.EncDecAttention.relative_attention_bias", "cross_attn_rel_b"});
   loaded.before_mlp = load_norm(from, {"layer.2.layer_norm", "ffn_norm"}, config().dim);
   load_mlp(from,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // T5 (Raffel et al. 2020, arXiv 1910.10683), T5 v1.1 and Flan-T5: an encoder and a decoder of
 // pre-norm layers without biases. Scores are not scaled. They get a bias by distance, in buckets,
 // which all layers of a stack share. The first T5 ties its output matrix and scales that matrix's
@@ -14,9 +15,9 @@ namespace outrider {
 
 // How distances between a key and its query become buckets.
 struct RelativeBuckets {
-  int n = 32;               // even, at least 4
-  int most_distance = 128;  // from there on all are in the last bucket; above n / 2
-  bool both_sides = true;   // half of the buckets for each; false: keys never follow queries
+  int n = 32;              // even, at least 4
+  int max_distance = 128;  // from there on all are in the last bucket; above n / 2
+  bool both_sides = true;  // half of the buckets for each; false: keys never follow queries
 };
 
 // The bucket of a distance, which is above 0 for keys after the query.

@@ -1,5 +1,6 @@
-// T5's buckets, what its encoder reads and keeps, and what is refused. (families_test.cc has its
-// logits, both file forms and trees on every kernel table.)
+// SPDX-License-Identifier: Apache-2.0
+// T5's buckets, what its encoder reads and keeps, and refusals. (families_test.cc tests its logits,
+// both file formats, and trees on every kernel table.)
 #include "model/families/t5.h"
 
 #include <fmt/format.h>
@@ -19,24 +20,24 @@
 
 #include "model/families/registry.h"
 #include "outrider/error.h"
-#include "tests/support/changed_golden.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/identity_model.h"
+#include "tests/support/goldens/changed_golden.h"
+#include "tests/support/goldens/golden_models.h"
 #include "tests/support/kernel_tables.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/identity_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
 namespace {
 
 using kernels::KvKind;
-using testing::golden_directory;
-using testing::GoldenModel;
-using testing::Row;
-using testing::Rows;
+using test::golden_directory;
+using test::GoldenModel;
+using test::Row;
+using test::Rows;
 
-// Where a bucket begins, from -200 to 200, as T5Attention._relative_position_bucket of transformers
-// 5.12.1 has it.
+// The beginnings of buckets from -200 to 200, by T5Attention._relative_position_bucket of
+// transformers 5.12.1.
 using Borders = std::vector<std::pair<int, int>>;  // distance, bucket
 
 Borders borders_of(const RelativeBuckets& buckets) {
@@ -49,38 +50,38 @@ Borders borders_of(const RelativeBuckets& buckets) {
 }
 
 TEST(RelativeBuckets, AreThoseOfTransformers) {
-  EXPECT_EQ(borders_of({.n = 32, .most_distance = 128, .both_sides = true}),
+  EXPECT_EQ(borders_of({.n = 32, .max_distance = 128, .both_sides = true}),
             (Borders{{-200, 15}, {-90, 14}, {-63, 13}, {-45, 12}, {-31, 11}, {-22, 10}, {-15, 9},
                      {-11, 8},   {-7, 7},   {-6, 6},   {-5, 5},   {-4, 4},   {-3, 3},   {-2, 2},
                      {-1, 1},    {0, 0},    {1, 17},   {2, 18},   {3, 19},   {4, 20},   {5, 21},
                      {6, 22},    {7, 23},   {8, 24},   {12, 25},  {16, 26},  {23, 27},  {32, 28},
                      {46, 29},   {64, 30},  {91, 31}}));
-  EXPECT_EQ(borders_of({.n = 32, .most_distance = 128, .both_sides = false}),
+  EXPECT_EQ(borders_of({.n = 32, .max_distance = 128, .both_sides = false}),
             (Borders{{-200, 31}, {-112, 30}, {-98, 29}, {-86, 28}, {-76, 27}, {-66, 26}, {-58, 25},
                      {-51, 24},  {-45, 23},  {-39, 22}, {-34, 21}, {-30, 20}, {-26, 19}, {-23, 18},
                      {-20, 17},  {-18, 16},  {-15, 15}, {-14, 14}, {-13, 13}, {-12, 12}, {-11, 11},
                      {-10, 10},  {-9, 9},    {-8, 8},   {-7, 7},   {-6, 6},   {-5, 5},   {-4, 4},
                      {-3, 3},    {-2, 2},    {-1, 1},   {0, 0}}));
-  EXPECT_EQ(borders_of({.n = 6, .most_distance = 11, .both_sides = true}),
+  EXPECT_EQ(borders_of({.n = 6, .max_distance = 11, .both_sides = true}),
             (Borders{{-200, 2}, {-3, 1}, {0, 0}, {1, 4}, {4, 5}}));
-  EXPECT_EQ(borders_of({.n = 6, .most_distance = 11, .both_sides = false}),
+  EXPECT_EQ(borders_of({.n = 6, .max_distance = 11, .both_sides = false}),
             (Borders{{-200, 5}, {-7, 4}, {-4, 3}, {-2, 2}, {-1, 1}, {0, 0}}));
-  EXPECT_EQ(borders_of({.n = 8, .most_distance = 20, .both_sides = true}),
+  EXPECT_EQ(borders_of({.n = 8, .max_distance = 20, .both_sides = true}),
             (Borders{{-200, 3}, {-6, 2}, {-1, 1}, {0, 0}, {1, 5}, {2, 6}, {7, 7}}));
-  EXPECT_EQ(borders_of({.n = 8, .most_distance = 20, .both_sides = false}),
+  EXPECT_EQ(borders_of({.n = 8, .max_distance = 20, .both_sides = false}),
             (Borders{{-200, 7}, {-13, 6}, {-8, 5}, {-5, 4}, {-3, 3}, {-2, 2}, {-1, 1}, {0, 0}}));
 }
 
-class T5Bits : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, KvKind>> {};
+class T5Bits : public ::testing::TestWithParam<std::tuple<test::NamedTable, KvKind>> {};
 
-// Eight texts of different lengths behind different encoder prompts in one pass, some with a tree
-// of 25 nodes; forks and what is taken back: rows have the bits of one token a pass, alone.
+// Eight texts of different lengths with different encoder prompts in one pass, some with a tree of
+// 25 nodes; forks and rewinds. Rows have the bits of one token per pass, alone.
 TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
   const auto& [table, kv] = GetParam();
   const auto directory = golden_directory("t5_far");
   for (const WeightKind weights : {WeightKind::f32, WeightKind::bf16, WeightKind::int8}) {
-    const auto one = testing::load_on(directory, *table.table, weights, kv, 1);
-    const auto two = testing::load_on(directory, *table.table, weights, kv, 2);
+    const auto one = test::load_on(directory, *table.table, weights, kv, 1);
+    const auto two = test::load_on(directory, *table.table, weights, kv, 2);
     struct Text {
       std::vector<TokenId> encoder, tokens;
       Rows expected;
@@ -92,20 +93,20 @@ TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
     for (std::size_t i = 0; i < texts.size(); ++i) {
       Text& text = texts[i];
       const auto seed = static_cast<unsigned>(i);
-      text.encoder = testing::tokens_without_pattern(1 + 23 * i, 5 + seed, 97);
+      text.encoder = test::tokens_without_pattern(1 + 23 * i, 5 + seed, 97);
       text.n_kept = 11 * i;
-      text.tokens = testing::tokens_without_pattern(text.n_kept + kDepth + 1, 50, 97);
+      text.tokens = test::tokens_without_pattern(text.n_kept + kDepth + 1, 50, 97);
       const auto alone = one->open({.encoder_tokens = text.encoder});
-      text.expected = testing::decode_one_by_one(*one, *alone, text.tokens);
+      text.expected = test::decode_one_by_one(*one, *alone, text.tokens);
       text.sequence = two->open({.encoder_tokens = text.encoder});
       if (text.n_kept > 0) {
-        testing::run_and_keep(*two, *text.sequence, testing::part(text.tokens, 0, text.n_kept));
+        test::run_and_keep(*two, *text.sequence, test::part(text.tokens, 0, text.n_kept));
       }
     }
-    // The same tokens say something else behind another encoder's prompt.
-    ASSERT_FALSE(testing::same_bits(texts[1].expected[0], texts[2].expected[0]));
+    // The same tokens give other logits with another encoder prompt.
+    ASSERT_FALSE(test::same_bits(texts[1].expected[0], texts[2].expected[0]));
 
-    // Of each level a wrong node and the right one, behind the root.
+    // On each level a wrong node and the right one, after the root.
     std::vector<std::vector<TokenId>> nodes(texts.size());
     std::vector<int> parents = {-1};
     for (int level = 0; level < static_cast<int>(kDepth); ++level) {
@@ -125,31 +126,31 @@ TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
     }
     ForwardOutput output;
     two->forward(blocks, {}, output);
-    const Rows rows = testing::rows_of(output);
+    const Rows rows = test::rows_of(output);
     for (std::size_t i = 0; i < texts.size(); ++i) {
       Text& text = texts[i];
-      EXPECT_TRUE(testing::same_bits(rows[25 * i], text.expected[text.n_kept])) << i;
+      EXPECT_TRUE(test::same_bits(rows[25 * i], text.expected[text.n_kept])) << i;
       std::vector<int> path = {0};
       for (std::size_t level = 1; level <= kDepth; ++level) {
         const std::size_t node = 2 * level;
-        EXPECT_TRUE(testing::same_bits(rows[25 * i + node], text.expected[text.n_kept + level]))
+        EXPECT_TRUE(test::same_bits(rows[25 * i + node], text.expected[text.n_kept + level]))
             << "text " << i << ", level " << level;
         path.push_back(static_cast<int>(node));
       }
       text.sequence->keep(path);
       const auto fork = text.sequence->fork();
-      text.sequence.reset();  // the fork has the encoder's keys and values to itself
+      text.sequence.reset();  // the fork is now the only owner of the encoder's keys and values
       const auto n_left = static_cast<int>(text.n_kept + 3);
       fork->truncate(n_left);
-      testing::expect_same_bits(
+      test::expect_same_bits(
           text.expected, text.n_kept + 3,
-          testing::run_block(*two, *fork, testing::part(text.tokens, text.n_kept + 3, 7)));
+          test::run_block(*two, *fork, test::part(text.tokens, text.n_kept + 3, 7)));
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, T5Bits,
-                         ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
+                         ::testing::Combine(::testing::ValuesIn(test::runnable_tables()),
                                             ::testing::Values(KvKind::f32, KvKind::bf16,
                                                               KvKind::int8)),
                          [](const auto& info) {
@@ -159,23 +160,24 @@ INSTANTIATE_TEST_SUITE_P(All, T5Bits,
                            return name;
                          });
 
-// Quantised products are exact, and attention with its biases has one order of sums.
+// Quantised products are exact, and attention with biases has one order of sums.
 TEST(T5AcrossTables, QuantisedModelsHaveOneLogit) {
   const GoldenModel golden("t5_tied");
   for (const KvKind kv : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     Rows expected;
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : test::runnable_tables()) {
       SCOPED_TRACE(name);
-      const auto model = testing::load_on(golden.directory, *table, WeightKind::int8, kv, 1);
+      const auto model = test::load_on(golden.directory, *table, WeightKind::int8, kv, 1);
       const auto sequence = model->open({.encoder_tokens = golden.encoder_ids});
-      const Rows rows = testing::run_block(*model, *sequence, golden.ids);
+      const Rows rows = test::run_block(*model, *sequence, golden.ids);
       if (expected.empty()) expected = rows;
-      testing::expect_same_bits(expected, 0, rows);
+      test::expect_same_bits(expected, 0, rows);
     }
   }
 }
 
-// A page of text for each layer is as large as one of cross keys; the encoder's go when it ran.
+// A text page of each layer is as large as one of cross keys; the encoder's own pages are freed
+// after its run.
 std::unique_ptr<LanguageModel> load_for_pages(const GoldenModel& golden, int n_pages) {
   LoadOptions options{.weights = WeightKind::f32, .kv = KvKind::f32, .n_threads = 1};
   const auto token_bytes = static_cast<std::uint64_t>(
@@ -184,31 +186,31 @@ std::unique_ptr<LanguageModel> load_for_pages(const GoldenModel& golden, int n_p
   return load_model(golden.directory, options);
 }
 
-// What the encoder leaves counts, once for all forks, and is given back with the last of them.
+// The encoder's output counts once for all forks, and is freed with the last of them.
 TEST(T5Memory, HoldsWhatTheEncoderRead) {
   const GoldenModel golden("t5_plain");
   const auto model = load_for_pages(golden, 3);
   const std::vector<TokenId> start = {0};
   const std::vector<TokenId> other(golden.encoder_ids.rbegin(), golden.encoder_ids.rend());
-  const auto alone = testing::load_f32(golden.directory);
-  const Rows rows = testing::run_block(*alone, *alone->open({.encoder_tokens = other}), start);
+  const auto alone = test::load_f32(golden.directory);
+  const Rows rows = test::run_block(*alone, *alone->open({.encoder_tokens = other}), start);
   auto first = model->open({.encoder_tokens = golden.encoder_ids});
   SequenceGrowth growth{.sequence = first.get(), .n_tokens = 1};
   EXPECT_TRUE(model->fits({&growth, 1}));
-  (void)testing::run_and_keep(*model, *first, start);
+  (void)test::run_and_keep(*model, *first, start);
   auto second = model->open({.encoder_tokens = other});
   growth.sequence = second.get();
-  EXPECT_FALSE(model->fits({&growth, 1}));  // two pages are in use, and it takes three
-  EXPECT_THROW(testing::run_block(*model, *second, start), Error);
+  EXPECT_FALSE(model->fits({&growth, 1}));  // two pages are in use, and it needs three
+  EXPECT_THROW(test::run_block(*model, *second, start), Error);
   auto fork = first->fork();
   first.reset();
   EXPECT_FALSE(model->fits({&growth, 1}));
   fork.reset();
   EXPECT_TRUE(model->fits({&growth, 1}));
-  testing::expect_same_bits(rows, 0, testing::run_block(*model, *second, start));
+  test::expect_same_bits(rows, 0, test::run_block(*model, *second, start));
 }
 
-// Once for all texts whose encoder reads the same, too, as long as one of them is there.
+// Texts with the same encoder input share it, as long as one of them exists.
 TEST(T5Memory, TextsWhoseEncoderReadsTheSameShareIt) {
   const GoldenModel golden("t5_plain");
   const auto model = load_for_pages(golden, 3);
@@ -217,8 +219,9 @@ TEST(T5Memory, TextsWhoseEncoderReadsTheSameShareIt) {
   };
   const std::vector<TokenId> start = {0};
   auto first = model->open({.encoder_tokens = golden.encoder_ids});
-  const auto before = model->open({.encoder_tokens = golden.encoder_ids});  // it has not run
-  const Rows rows = testing::run_and_keep(*model, *first, start);
+  // Its encoder has not run.
+  const auto before = model->open({.encoder_tokens = golden.encoder_ids});
+  const Rows rows = test::run_and_keep(*model, *first, start);
   auto behind = model->open({.encoder_tokens = golden.encoder_ids});
   EXPECT_EQ(encoder_of(*before), encoder_of(*first));
   EXPECT_EQ(encoder_of(*behind), encoder_of(*first));
@@ -226,7 +229,7 @@ TEST(T5Memory, TextsWhoseEncoderReadsTheSameShareIt) {
   for (Sequence* sequence : {before.get(), behind.get()}) {
     const SequenceGrowth growth{.sequence = sequence, .n_tokens = 1};
     EXPECT_TRUE(model->fits({&growth, 1}));
-    testing::expect_same_bits(rows, 0, testing::run_block(*model, *sequence, start));
+    test::expect_same_bits(rows, 0, test::run_block(*model, *sequence, start));
   }
   std::vector<TokenId> shorter = golden.encoder_ids;
   shorter.pop_back();
@@ -246,8 +249,8 @@ std::string message_of(const std::function<void()>& act) {
 // generation_config.json's counts, as in Hugging Face's generate(); GGUF has a key of its own.
 TEST(T5, TextsBeginWithTheStartTokenThatTheFilesName) {
   const auto start_of = [](const nlohmann::json& changes, const char* generation) {
-    const testing::TemporaryDirectory directory;
-    testing::write_changed_config("t5_plain", changes, directory.path());
+    const test::TemporaryDirectory directory;
+    test::write_changed_config("t5_plain", changes, directory.path());
     if (generation != nullptr) {
       std::ofstream(directory.path() / "generation_config.json") << generation;
     }
@@ -256,20 +259,20 @@ TEST(T5, TextsBeginWithTheStartTokenThatTheFilesName) {
   EXPECT_EQ(start_of({{"decoder_start_token_id", 5}}, nullptr), 5);
   EXPECT_EQ(start_of({{"decoder_start_token_id", 5}}, R"({"decoder_start_token_id": 7})"), 7);
   EXPECT_EQ(start_of({{"decoder_start_token_id", 5}}, R"({"eos_token_id": 1})"), 5);
-  const nlohmann::json none = {{"decoder_start_token_id", testing::kNoKey}, {"pad_token_id", 3}};
+  const nlohmann::json none = {{"decoder_start_token_id", test::kNoKey}, {"pad_token_id", 3}};
   EXPECT_EQ(start_of(none, nullptr), 3);
   EXPECT_EQ(start_of(none, R"({"decoder_start_token_id": 7})"), 7);
-  EXPECT_NE(testing::read_changed("t5_plain", {{"decoder_start_token_id", -1}})
+  EXPECT_NE(test::read_changed("t5_plain", {{"decoder_start_token_id", -1}})
                 .refusal.find("decoder_start_token_id"),
             std::string::npos);
-  const auto file = testing::load_f32(golden_directory("t5_plain") / "model.gguf");
+  const auto file = test::load_f32(golden_directory("t5_plain") / "model.gguf");
   EXPECT_EQ(file->config().start_token, 0);
   EXPECT_EQ(file->config().end_tokens, std::vector<TokenId>{1});
 }
 
 TEST(T5, RefusesWhatItCannotRead) {
   const GoldenModel golden("t5_plain");
-  const auto model = testing::load_f32(golden.directory);
+  const auto model = test::load_f32(golden.directory);
   EXPECT_NE(message_of([&] { (void)model->open({}); }).find("encoder-decoder"), std::string::npos);
   const std::vector<TokenId> unknown = {97};
   EXPECT_NE(message_of([&] { (void)model->open({.encoder_tokens = unknown}); }).find("97"),
@@ -278,7 +281,7 @@ TEST(T5, RefusesWhatItCannotRead) {
   const auto ignore = [](std::span<const std::byte>) {};
   EXPECT_NE(message_of([&] { model->save(*sequence, ignore); }).find("one with an encoder"),
             std::string::npos);
-  const auto decoder = testing::load_f32(golden_directory("llama_plain"));
+  const auto decoder = test::load_f32(golden_directory("llama_plain"));
   EXPECT_NE(message_of([&] {
               (void)decoder->open({.encoder_tokens = golden.encoder_ids});
             }).find("this model is a decoder"),
@@ -291,7 +294,7 @@ TEST(T5, RefusesWhatItCannotRead) {
                                    std::pair{"is_encoder_decoder", nlohmann::json(false)},
                                    std::pair{"decoder_start_token_id", nlohmann::json(97)},
                                    std::pair{"model_type", nlohmann::json("umt5")}}) {
-    const std::string error = testing::read_changed("t5_plain", {{key, value}}).refusal;
+    const std::string error = test::read_changed("t5_plain", {{key, value}}).refusal;
     EXPECT_NE(error.find(key), std::string::npos) << key << ": " << error;
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/block_head.h"
 
 #include <fmt/format.h>
@@ -6,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/safetensors/safetensors.h"
 #include "model/families/llama.h"
 #include "model/heads/draft_vocabulary.h"
 #include "model/heads/head_weights.h"
@@ -66,8 +67,8 @@ void BlockHead::build_context() {
 
 void BlockHead::build_output() {
   PassBuilder pass(dim());
-  given_ = pass.stream();
-  const op::Normalise::Part read = {given_, nullptr};
+  slot_outputs_ = pass.stream();
+  const op::Normalise::Part read = {slot_outputs_, nullptr};
   pass.spread_logits(pass.join({&read, 1}), parts_.own_output->head.matrix,
                      parts_.own_output->vocabulary, parts_.config.layers.vocabulary_size);
   output_.emplace(pass.take(), parts_.machine);
@@ -90,7 +91,7 @@ double BlockHead::further_slot() const {
 }
 
 void BlockHead::read(std::span<const float> features, std::span<float> states) {
-  fuse_->lay_out_rows(static_cast<int>(states.size()) / dim());
+  fuse_->prepare_rows(static_cast<int>(states.size()) / dim());
   if (states.empty()) return;
   std::copy(features.begin(), features.end(), fuse_->row(features_, 0));
   fuse_->run({});
@@ -99,23 +100,23 @@ void BlockHead::read(std::span<const float> features, std::span<float> states) {
 
 void BlockHead::remember(std::span<const Known> known) {
   const auto width = static_cast<std::size_t>(dim());
-  std::size_t n_most = 0;
-  for (const Known& one : known) n_most = std::max(n_most, one.states.size() / width);
-  tokens_.assign(n_most, 0);  // what stands for a token is its state
+  std::size_t n_max = 0;
+  for (const Known& one : known) n_max = std::max(n_max, one.states.size() / width);
+  tokens_.assign(n_max, 0);  // a token's input is its state, so ids are dummies
   blocks_.clear();
   for (const Known& one : known) {
     blocks_.push_back({.sequence = one.sequence,
                        .tokens = std::span<const TokenId>(tokens_).first(one.states.size() / width),
                        .parents = {}});
   }
-  context_->lay_out(blocks_, {.kind = RowSet::Kind::none});
+  context_->prepare(blocks_, {.kind = RowSet::Kind::none});
   std::int64_t row = 0;
   for (const Known& one : known) {
     std::copy(one.states.begin(), one.states.end(), context_->row(known_, row));
     row += static_cast<std::int64_t>(one.states.size() / width);
   }
   context_->run({});
-  for (auto node = static_cast<int>(chain_.size()); chain_.size() < n_most; ++node) {
+  for (auto node = static_cast<int>(chain_.size()); chain_.size() < n_max; ++node) {
     chain_.push_back(node);
   }
   for (const Known& one : known) {
@@ -123,7 +124,7 @@ void BlockHead::remember(std::span<const Known> known) {
   }
 }
 
-// What the slots read, to embeddings_: each block's anchor and masks.
+// Writes the slots' embeddings to embeddings_: each block's anchor and masks.
 void BlockHead::embed_slots(std::span<const Block> blocks) {
   const auto n_slots = static_cast<std::size_t>(parts_.config.n_slots);
   tokens_.clear();
@@ -142,7 +143,7 @@ void BlockHead::embed_slots(std::span<const Block> blocks) {
   }
 }
 
-void BlockHead::draft(std::span<const Block> blocks, std::span<float> given) {
+void BlockHead::draft(std::span<const Block> blocks, std::span<float> slot_outputs) {
   const auto n_slots = static_cast<std::size_t>(parts_.config.n_slots);
   const auto width = static_cast<std::size_t>(dim());
   embed_slots(blocks);
@@ -152,15 +153,15 @@ void BlockHead::draft(std::span<const Block> blocks, std::span<float> given) {
                        .tokens = std::span<const TokenId>(tokens_).subspan(i * n_slots, n_slots),
                        .parents = {}});
   }
-  block_->lay_out(blocks_, {.kind = RowSet::Kind::none});
+  block_->prepare(blocks_, {.kind = RowSet::Kind::none});
   if (blocks.empty()) return;
   std::copy(embeddings_.begin(), embeddings_.end(), block_->row(slots_, 0));
   outputs_.resize(embeddings_.size());
   const int layer[] = {parts_.config.layers.n_layers};
   block_->run({.feature_layers = layer, .features = outputs_.data()});
-  // Without gives_next, the anchor's slot says nothing.
+  // Without gives_next, the anchor's slot predicts nothing.
   const auto n_drafted = static_cast<std::size_t>(parts_.config.n_drafted());
-  float* to = given.data();
+  float* to = slot_outputs.data();
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const float* const from = outputs_.data() + (i * n_slots + n_slots - n_drafted) * width;
     to = std::copy_n(from, n_drafted * width, to);
@@ -168,17 +169,17 @@ void BlockHead::draft(std::span<const Block> blocks, std::span<float> given) {
   }
 }
 
-void BlockHead::project(std::span<const float> given, ForwardOutput& output) {
+void BlockHead::project(std::span<const float> slot_outputs, ForwardOutput& output) {
   if (!parts_.own_output) {
-    parts_.shared_output->project(given, output);
+    parts_.shared_output->project(slot_outputs, output);
     return;
   }
-  const auto n_rows = static_cast<int>(given.size()) / dim();
-  output_->lay_out_rows(n_rows);
+  const auto n_rows = static_cast<int>(slot_outputs.size()) / dim();
+  output_->prepare_rows(n_rows);
   float* const logits = output.logits.start_pass(n_rows, parts_.config.layers.vocabulary_size);
   output.feature_width = 0;
   if (n_rows == 0) return;
-  std::copy(given.begin(), given.end(), output_->row(given_, 0));
+  std::copy(slot_outputs.begin(), slot_outputs.end(), output_->row(slot_outputs_, 0));
   output_->run({.logits = logits});
 }
 
@@ -198,7 +199,7 @@ DecoderLayer load_layer(WeightLoader& walk, const BlockHeadConfig& config,
   return layer;
 }
 
-// But for the ids of what it drafts from, n_drafted of them.
+// Loads all of it except the ids of the draft vocabulary, which has n_drafted of them.
 MarkovHead::Parts load_markov(WeightLoader& walk, const BlockHeadConfig& config,
                               const std::string& prefix, int n_drafted) {
   using Form = BlockHeadConfig::Markov::Form;
@@ -227,7 +228,7 @@ MarkovHead::Parts load_markov(WeightLoader& walk, const BlockHeadConfig& config,
     parts.confidence.resize(static_cast<std::size_t>(width));
     decode_rows(weight, 0, 1, parts.confidence);
     const std::vector<float> bias = walk.vector(prefix + "confidence_head.proj.bias", 1);
-    parts.confidence_bias = bias.empty() ? 0 : bias.front();  // none before the weights are read
+    parts.confidence_bias = bias.empty() ? 0 : bias.front();  // empty before the weights are read
   }
   return parts;
 }
@@ -285,7 +286,7 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
     if (kind == BlockHeadKind::dspark) {
       read.markov = load_markov(walk, parts.config, prefix, static_cast<int>(vocabulary.size()));
     }
-    // Copies of the target's, and tables of ids.
+    // Copies of the target's matrices, and tables of ids.
     for (const std::string& name : {embedding, output, std::string("d2t"), std::string("t2d")}) {
       walk.ignore(name);
     }
@@ -301,7 +302,7 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
   }
   parts.machine = {.table = weight_options.table,
                    .kv = kv_kind(options, loader.all_f32()),
-                   .most_cache_bytes = most_cache_bytes(options),
+                   .max_cache_bytes = max_cache_bytes(options),
                    .n_threads = weight_options.n_threads};
   if (kind == BlockHeadKind::dspark) {
     weights.markov.vocabulary = vocabulary;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads that draft a block in one pass: a few decoder layers that attend to states computed from
 // the target's hidden states, and to the whole block (DFlash: arXiv 2602.06036, DSpark: arXiv
 // 2607.05147; the forward pass as in z-lab/dflash and DeepSpec).
@@ -16,7 +17,7 @@
 #include "model/language_model.h"
 #include "model/load_model.h"
 #include "model/pass/blocks.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/shared_output.h"
 
 namespace outrider {
@@ -78,12 +79,12 @@ class BlockHead {
     Sequence* sequence = nullptr;
     TokenId anchor = 0;
   };
-  // given (n blocks * n_drafted(), dim): for each block the normed outputs of the slots, in the
-  // order of the tokens that they draft. The sequences are unchanged.
-  void draft(std::span<const Block> blocks, std::span<float> given);
-  // Maps given (n, dim) to output's logits (n, the target's vocabulary size), without a Markov
-  // head's.
-  void project(std::span<const float> given, ForwardOutput& output);
+  // slot_outputs (n blocks * n_drafted(), dim): for each block the normed outputs of the slots, in
+  // the order of the tokens that they draft. The sequences are unchanged.
+  void draft(std::span<const Block> blocks, std::span<float> slot_outputs);
+  // Maps slot_outputs (n, dim) to output's logits (n, the target's vocabulary size), without a
+  // Markov head's.
+  void project(std::span<const float> slot_outputs, ForwardOutput& output);
 
  private:
   void build_fuse();
@@ -94,7 +95,7 @@ class BlockHead {
 
   Parts parts_;
   // Passes; they refer to parts_.
-  Rows features_, state_, known_, slots_, given_;
+  Rows features_, state_, known_, slots_, slot_outputs_;
   std::optional<CpuPass> fuse_;     // hidden states to states
   std::optional<CpuPass> block_;    // slots to their outputs
   std::optional<CpuPass> context_;  // states to keys and values, in block_'s sequences

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/block_head_config.h"
 
 #include <fmt/format.h>
@@ -19,14 +20,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Keys that change nothing: what training and servers note, and what tensors have anyway.
+// Keys without effect: notes for training and servers, and sizes that the tensors have anyway.
 constexpr std::string_view kWithoutMeaning[] = {
     "architectures",       "auto_map",    "draft_vocab_size",   "max_window_layers",
     "model_type",          "num_anchors", "speculators_config", "speculators_version",
     "tie_word_embeddings",
 };
 
-// Keys that Reader looks up at the top, and most of them in dflash_config first.
+// Keys that Reader looks up at the top level, most of them first in dflash_config.
 constexpr std::string_view kRead[] = {
     "aux_hidden_state_layer_ids",
     "block_size",
@@ -56,16 +57,16 @@ constexpr std::string_view kRead[] = {
     "use_swa",
 };
 
-// Keys that are the decoder's, or the file's: nobody looks for them in dflash_config.
+// Keys of the decoder, or of the file, which are not looked up in dflash_config.
 constexpr std::string_view kReadAtTop[] = {
     "dflash_config",          "layer_types",        "sliding_window",
     "speculators_model_type", "target_hidden_size", "transformer_layer_config",
     "use_sliding_window",
 };
 
-// Heads read three to eight hidden states. The bound keeps the width of what is read an int: widths
-// are 2^20 at most (check_config).
-constexpr std::size_t kMostFeatures = 64;
+// Heads read three to eight hidden states. The bound keeps the input's width an int: widths are at
+// most 2^20 (check_config).
+constexpr std::size_t kMaxFeatures = 64;
 
 template <class Keys>
 bool is_among(const Keys& keys, std::string_view key) {
@@ -86,14 +87,15 @@ class Reader {
         own_(top_.section("dflash_config")),
         target_(target) {}
 
-  // What no other head or model has comes first: the error is about what is wrong, then.
+  // Checks first what distinguishes these heads from other heads and models, so that the error
+  // names the real problem.
   BlockHeadConfig read() const {
     BlockHeadConfig config;
     config.kind = kind_;
     config.n_slots = section_of("block_size").whole("block_size");
-    if (config.n_slots < 2 || config.n_slots > kMostBlockSlots) {
+    if (config.n_slots < 2 || config.n_slots > kMaxBlockSlots) {
       section_of("block_size")
-          .fail("block_size", fmt::format("2 to {}", kMostBlockSlots),
+          .fail("block_size", fmt::format("2 to {}", kMaxBlockSlots),
                 fmt::format("{}", config.n_slots));
     }
     config.markov = read_markov();
@@ -125,7 +127,7 @@ class Reader {
   bool flag(const char* key, bool otherwise) const {
     return section_of(key).flag_or(key, otherwise);
   }
-  // The decoder's keys: at the top, or in a section of their own.
+  // The decoder's keys: at the top level, or in a section of their own.
   Json decoder() const {
     if (!is_of_speculators()) return json_;
     const std::string kind = top_.text_or("speculators_model_type", "");
@@ -140,7 +142,7 @@ class Reader {
     return all;
   }
 
-  // Keys that neither a decoder nor a head has are refused there.
+  // Refuses keys that belong to neither a decoder nor a head.
   ModelConfig read_layers() const {
     Json keys = decoder();
     Json kept = keys;
@@ -161,7 +163,7 @@ class Reader {
     return mask;
   }
 
-  // As streams are counted (ForwardRequest).
+  // Numbered like streams (ForwardRequest).
   std::vector<int> read_feature_layers(int n_layers) const {
     const ConfigSection& of_streams = section_of("aux_hidden_state_layer_ids");
     if (const Json* streams = of_streams.find("aux_hidden_state_layer_ids")) {
@@ -176,7 +178,7 @@ class Reader {
       const int layer =
           n_layers == 1
               ? target_.n_layers / 2
-              : static_cast<int>(std::lrint(  // halves to even, as Python's round
+              : static_cast<int>(std::lrint(  // rounds halves to even, like Python's round
                     1 + static_cast<double>(i) * (target_.n_layers - 4) / (n_layers - 1)));
       streams.push_back(layer + 1);
     }
@@ -186,20 +188,20 @@ class Reader {
 
   std::vector<int> read_layer_numbers(const ConfigSection& section, const char* key, int first,
                                       const Json& stored) const {
-    if (!stored.is_array() || stored.empty() || stored.size() > kMostFeatures) {
-      section.fail(key, fmt::format("1 to {} layers", kMostFeatures), ConfigSection::shown(stored));
+    if (!stored.is_array() || stored.empty() || stored.size() > kMaxFeatures) {
+      section.fail(key, fmt::format("1 to {} layers", kMaxFeatures), ConfigSection::shown(stored));
     }
     std::vector<int> streams;
     for (const Json& entry : stored) {
-      // One beyond the target's is refused below, however far.
+      // Clamped to one beyond the target's layers, which is refused below.
       streams.push_back(std::min(section.whole(key, entry), target_.n_layers) + first);
     }
     check_streams(section, key, streams);
     return streams;
   }
 
-  // What stands behind the last layer is normed where our passes leave it, and not where such heads
-  // were trained.
+  // Our passes return the stream after the last layer normalised; such heads were trained on it
+  // without the norm.
   void check_streams(const ConfigSection& section, const char* key,
                      const std::vector<int>& streams) const {
     for (const int stream : streams) {
@@ -209,8 +211,8 @@ class Reader {
     }
   }
 
-  // Whether rows of a block see those before them alone, where the file says so of all layers: in
-  // the order in which vLLM asks (its qwen3_dflash.py, _dflash_layer_causal), then in the other
+  // Whether a block's rows read only those before them, if the file says so for all layers. Looks
+  // first in the order of vLLM (its qwen3_dflash.py, _dflash_layer_causal), then in the other
   // places.
   std::optional<bool> causal() const {
     if (top_.find("is_causal") != nullptr) return top_.flag_or("is_causal", false);
@@ -254,7 +256,7 @@ class Reader {
     const ConfigSection layers(keys, file_.string());
     const std::vector<bool> types = read_sliding(layers, n_layers);
     const bool is_listed = std::find(types.begin(), types.end(), true) != types.end();
-    // Windows that no layer is listed with are all layers', and say nothing of causality.
+    // A window without listed layers applies to all layers and implies nothing about causality.
     const bool all_slide = flag("use_swa", false) && !is_listed;
     if (types.empty() && !all_slide && layers.find("sliding_window") != nullptr &&
         layers.flag_or("use_sliding_window", true)) {
@@ -279,10 +281,10 @@ class Reader {
       section.fail("markov_rank", "absent, or the head to be named dspark:PATH",
                    fmt::format("{}", markov.rank));
     }
-    if (markov.rank < 1 || markov.rank > kMostMarkovRank) {
+    if (markov.rank < 1 || markov.rank > kMaxMarkovRank) {
       section.fail(
           "markov_rank",
-          fmt::format("1 to {} (without one, the head is named dflash:PATH)", kMostMarkovRank),
+          fmt::format("1 to {} (without one, the head is named dflash:PATH)", kMaxMarkovRank),
           section.find("markov_rank") == nullptr ? "no such key" : fmt::format("{}", markov.rank));
     }
     const ConfigSection& form_section = section_of("markov_head_type");
@@ -300,7 +302,7 @@ class Reader {
     return markov;
   }
 
-  // The head is of this very target, as far as its file tells.
+  // Checks that the head is for this target, as far as its file tells.
   void require_target(const ModelConfig& layers) const {
     const auto require = [](const ConfigSection& section, const char* key, int head, int target) {
       if (head == target) return;
@@ -337,8 +339,8 @@ class Reader {
   BlockHeadKind kind_;
   std::filesystem::path file_;
   Json json_;
-  ConfigSection top_;                 // looks into json_
-  std::optional<ConfigSection> own_;  // so does this
+  ConfigSection top_;                 // refers to json_
+  std::optional<ConfigSection> own_;  // refers to it as well
   const ModelConfig& target_;
 };
 

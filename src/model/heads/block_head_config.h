@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The config.json of a block head, in the forms of public heads.
 #ifndef OUTRIDER_MODEL_HEADS_BLOCK_HEAD_CONFIG_H_
 #define OUTRIDER_MODEL_HEADS_BLOCK_HEAD_CONFIG_H_
@@ -52,9 +53,9 @@ struct BlockHeadConfig {
 };
 
 // Limit of a block's slots: published heads have 5 to 16.
-inline constexpr int kMostBlockSlots = 64;
+inline constexpr int kMaxBlockSlots = 64;
 // Limit of a Markov head's rank: published heads have 256 and 512.
-inline constexpr int kMostMarkovRank = 1 << 16;
+inline constexpr int kMaxMarkovRank = 1 << 16;
 
 // Reads config.json of a head of that kind in `directory`, for a target of that shape. Throws Error
 // with file and key for values that are missing, malformed, out of bounds, of another target, or

@@ -1,6 +1,7 @@
-// Heads that draft a block: their forward pass against a program written from the public ones
-// (tests/golden/make_block_heads_golden.py), in every form that their files come in, and that a
-// block's bits depend on nothing but its text.
+// SPDX-License-Identifier: Apache-2.0
+// Heads that draft a block. Compares their forward pass with a program written from the public ones
+// (tests/golden/make/make_block_heads_golden.py), in every file format. A block's bits must depend
+// only on its text.
 #include "model/heads/block_head.h"
 
 #include <gtest/gtest.h>
@@ -21,18 +22,18 @@
 #include "kernels/table.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_heads.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_heads.h"
 
 namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using test_support::near;
-using testing::DflashForm;
-using testing::golden_block_shape;
+using test::DflashForm;
+using test::golden_block_shape;
+using test::near;
 
 const json& golden() {
   static const json kGolden =
@@ -40,13 +41,13 @@ const json& golden() {
   return kGolden;
 }
 
-// What the golden program has of itself, beside the shape.
+// Keys that the golden program adds to the shape.
 constexpr const char* kGoldenKeys =
     R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})";
 
-// The engine computes in f32, the program in f64. Weights are of order one, sums have 24 terms at
-// most, and rows pass three layers of the target and two of the head: what is normed, of order one,
-// and logits, sums of eight of it, differ by less than 1e-5.
+// The engine computes in f32, the program in f64. Weights are of order one, sums have at most 24
+// terms, and rows pass three layers of the target and two of the head. Normalised values of order
+// one, and logits, sums of eight of them, differ by less than 1e-5.
 constexpr double kTolerance = 1e-5;
 
 void expect_near(std::span<const float> values, const json& expected) {
@@ -59,22 +60,22 @@ void expect_near(std::span<const float> values, const json& expected) {
 class BlockHeads : public ::testing::Test {
  protected:
   BlockHeads() {
-    testing::write_hugging_face(testing::golden_target(), directory_.path() / "target");
+    test::write_hugging_face(test::golden_target(), directory_.path() / "target");
     target_ = load_model(directory_.path() / "target", {.n_threads = 1});
   }
 
   fs::path head_path() const { return directory_.path() / "head"; }
 
-  // The golden head, config.json changed further by `patch`.
+  // The golden head with config.json changed by `patch`.
   std::unique_ptr<BlockHead> load(const std::string& patch = "{}", DflashForm form = {}) {
     json config = json::parse(kGoldenKeys);
     if (form.speculators) {
       config = {{"mask_token_id", 21}};
       config["transformer_layer_config"] = {{"rms_norm_eps", 1e-6}};
     }
-    config.update(json::parse(patch), /*merge_objects=*/true);  // nulls stay
+    config.update(json::parse(patch), /*merge_objects=*/true);  // keeps null values
     form.config = config.dump();
-    testing::write_dflash_head(golden_block_shape(), form, head_path());
+    test::write_dflash_head(golden_block_shape(), form, head_path());
     return load_block_head(head_path(), *target_,
                            form.markov.empty() ? BlockHeadKind::dflash : BlockHeadKind::dspark,
                            {.n_threads = 1});
@@ -109,7 +110,7 @@ class BlockHeads : public ::testing::Test {
     return given;
   }
 
-  // Every golden block of a variant: hidden states, logits and drafts.
+  // Compares every golden block of a variant: hidden states, logits and drafts.
   void expect_golden(BlockHead& head, const std::string& variant) {
     for (std::size_t text = 0; text < golden().at("texts").size(); ++text) {
       const auto tokens = golden().at("texts").at(text).get<std::vector<TokenId>>();
@@ -154,7 +155,7 @@ class BlockHeads : public ::testing::Test {
     }
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   std::unique_ptr<LanguageModel> target_;
 };
 
@@ -167,15 +168,14 @@ TEST_F(BlockHeads, DraftAsTheGoldenProgram) {
   expect_golden(*load(R"({"dflash_config": {"causal": true}})"), "causal");
 }
 
-// The anchor's slot, too, where slots give the token behind them.
+// The anchor's slot counts as well if slots predict the token after them.
 TEST_F(BlockHeads, GiveTheNextTokenWhereTheFileSaysSo) {
   const auto head = load(R"({"sample_from_anchor": true})");
   EXPECT_EQ(head->config().n_drafted(), 5);
   expect_golden(*head, "full");
 }
 
-// Where a key may stand, and which one wins where two say different things (vLLM's
-// qwen3_dflash.py).
+// The places of a key, and which one wins if two differ (vLLM's qwen3_dflash.py).
 TEST_F(BlockHeads, ReadTheKeysWhereOthersDo) {
   const std::map<std::string, std::string> variants = {
       {R"({"is_causal": true, "dflash_config": {"causal": false}})", "causal"},
@@ -195,7 +195,7 @@ TEST_F(BlockHeads, ReadTheKeysWhereOthersDo) {
     SCOPED_TRACE(patch);
     expect_golden(*load(patch), variant);
   }
-  // All layers slide, and see all of the block.
+  // All layers have windows and read the whole block.
   const auto all_slide = load(R"({"dflash_config": {"use_swa": true, "swa_window_size": 7}})");
   for (const BlockHeadConfig::Layer& layer : all_slide->config().attention) {
     EXPECT_EQ(layer.window, 7);
@@ -216,7 +216,7 @@ TEST_F(BlockHeads, OtherFormsDraftAsTheGoldenProgram) {
                 "sliding");
 }
 
-// The rows of an output matrix of its own give the tokens that "d2t" names, and no others.
+// The rows of its own output matrix are the tokens that "d2t" names, and no others.
 TEST_F(BlockHeads, DraftFromAVocabularyOfTheirOwn) {
   const std::vector<TokenId> vocabulary = {2, 3, 5, 7, 11, 13, 17, 19};
   const auto head = load("{}", {.speculators = true, .draft_vocabulary = vocabulary});
@@ -279,9 +279,10 @@ TEST_F(BlockHeads, MarkovHeadsFollowTheGoldenChain) {
         std::vector<float> state;
         for (std::size_t slot = 0; slot < chain.at("drafts").size(); ++slot) {
           SCOPED_TRACE("slot " + std::to_string(slot));
-          const MarkovHead::Node node = {.token = token,
-                                         .given = std::span(given).subspan(slot * width, width),
-                                         .state = state};
+          const MarkovHead::Node node = {
+              .token = token,
+              .slot_output = std::span(given).subspan(slot * width, width),
+              .state = state};
           EXPECT_TRUE(near(markov.confidence(node), chain.at("confidences").at(slot), kTolerance));
           std::vector<float> latent(rank);
           std::vector<float> behind(rank);
@@ -306,7 +307,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// However many states came at a time, whatever was drafted before, alone or beside other blocks.
+// For any number of states at a time, after any drafts, alone or beside other blocks.
 TEST_F(BlockHeads, ABlocksBitsDependOnItsTextAlone) {
   for (const char* patch : {"{}", kSliding}) {
     SCOPED_TRACE(patch);
@@ -328,7 +329,7 @@ TEST_F(BlockHeads, ABlocksBitsDependOnItsTextAlone) {
       at_once.push_back(head->open());
       remember(*head, *at_once.back(), states, 0, n);
       EXPECT_TRUE(same_bits(draft(*head, *at_once.back(), tokens[n]), expected.back()));
-      // Taken back to an earlier place, and forth.
+      // Rewound to an earlier place and continued.
       at_once.back()->rewind(static_cast<int>(n) - 1);
       EXPECT_EQ(at_once.back()->n_kept(), static_cast<int>(n) - 1);
       remember(*head, *at_once.back(), states, n - 1, 1);
@@ -343,28 +344,28 @@ TEST_F(BlockHeads, ABlocksBitsDependOnItsTextAlone) {
   }
 }
 
-// Blocks that end before, within and behind the end of an attention's first split
-// (kernels/table.h), and layers that see all, a window, or what was before.
+// Blocks that end before, within and after an attention's first split (kernels/table.h), and layers
+// that read everything, a window, or only earlier tokens.
 TEST(BlockHeadsOfLongTexts, HaveTheSameBitsOnAnyNumberOfThreads) {
-  // Three key-value heads, which one thread takes whole and two or four cannot share evenly; layers
-  // large enough that a pass over a block is shared among four (thread_share.h).
-  testing::TinyShape shape;
+  // Three key-value heads: one thread takes them all, and two or four cannot share them evenly.
+  // Layers are large enough that four threads share a block's pass (thread_share.h).
+  test::TinyShape shape;
   shape.context_length = 4096;
   shape.dim = 40;
   shape.n_heads = 6;
   shape.n_kv_heads = 3;
   shape.head_dim = 18;
   shape.hidden_dim = 240;
-  const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "target");
-  constexpr std::size_t kMost = kernels::kSplitKeys + 32;
-  const std::vector<float> states = testing::chirp("states", {kMost, shape.dim});
+  const test::TemporaryDirectory directory;
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path() / "target");
+  constexpr std::size_t kMax = kernels::kSplitKeys + 32;
+  const std::vector<float> states = test::chirp("states", {kMax, shape.dim});
   const auto width = static_cast<std::size_t>(shape.dim);
   for (const char* attention :
        {R"({"block_size": 16})", R"({"block_size": 16, "is_causal": true})",
         R"({"block_size": 16, "layer_types": ["full_attention", "sliding_attention"],
             "sliding_window": 500, "is_causal": false})"}) {
-    testing::write_dflash_head(shape, {.config = attention}, directory.path() / "head");
+    test::write_dflash_head(shape, {.config = attention}, directory.path() / "head");
     std::vector<std::vector<float>> expected;
     for (const int n_threads : {1, 2, 4}) {
       const LoadOptions options = {.n_threads = n_threads};
@@ -375,7 +376,7 @@ TEST(BlockHeadsOfLongTexts, HaveTheSameBitsOnAnyNumberOfThreads) {
       for (const std::size_t start :
            {kernels::kSplitKeys - 16, kernels::kSplitKeys - 9, kernels::kSplitKeys + 20}) {
         const auto sequence = head->open();
-        // Parts of as many rows as there are threads, more or less.
+        // Parts with about as many rows as there are threads.
         const auto most = static_cast<std::size_t>(300 / n_threads);
         for (std::size_t known = 0; known < start; known += std::min(most, start - known)) {
           const BlockHead::Known part = {.sequence = sequence.get(),
@@ -397,16 +398,16 @@ TEST(BlockHeadsOfLongTexts, HaveTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// The layers that are read where no file says so: those of DFlash's authors, whose round() takes
-// halves to the even one.
+// The layers that are read if the file names none: those of DFlash's authors, whose round() rounds
+// halves to even.
 TEST(BlockHeadConfigs, ReadTheAuthorsLayersWhereNoneAreNamed) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto streams = [&](int n_target_layers, int n_layers) {
-    testing::TinyShape shape = golden_block_shape();
+    test::TinyShape shape = golden_block_shape();
     shape.n_layers = n_target_layers;
     const json patch = {{"num_hidden_layers", n_layers},
                         {"dflash_config", {{"target_layer_ids", nullptr}}}};
-    testing::write_dflash_head(shape, {.config = patch.dump()}, directory.path());
+    test::write_dflash_head(shape, {.config = patch.dump()}, directory.path());
     ModelConfig target;
     target.n_layers = n_target_layers;
     target.dim = shape.dim;

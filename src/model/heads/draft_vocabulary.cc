@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/draft_vocabulary.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ std::vector<TokenId> read_draft_vocabulary(const TensorSource& source, int n_tok
     std::int64_t offset = 0;
     std::memcpy(&offset, offsets->data.data() + static_cast<std::size_t>(i) * sizeof offset,
                 sizeof offset);
-    // Compared before adding: the sum of what a file says may overflow.
+    // Compared before adding: the sum of the file's numbers may overflow.
     if (offset < -i || offset >= n_tokens - i || said[static_cast<std::size_t>(i + offset)]) {
       throw Error(operation, source.description(),
                   fmt::format("d2t to give each draft id another token below {}", n_tokens),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of a head with its own output matrix.
 #ifndef OUTRIDER_MODEL_HEADS_DRAFT_VOCABULARY_H_
 #define OUTRIDER_MODEL_HEADS_DRAFT_VOCABULARY_H_

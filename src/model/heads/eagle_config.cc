@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/eagle_config.h"
 
 #include <fmt/format.h>
@@ -18,15 +19,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Keys of heads that change nothing: what training and servers note, and sizes that the tensors
-// have anyway.
+// Keys of heads without effect: notes for training and servers, and sizes that the tensors have
+// anyway.
 constexpr std::string_view kWithoutMeaning[] = {
-    "bias",  // EAGLE's fc has one where one is stored
+    "bias",  // EAGLE's fc has a bias if one is stored
     "draft_vocab_size",
     "eagle_version",
     "embed_requires_grad",
     "has_lm_head",
-    "max_window_layers",  // of windows, which a decoder's keys say are used
+    "max_window_layers",  // of windows, which the decoder's keys switch on
     "next_layer_regular",
     "num_aux_hidden_states",
     "parallel_draft_heads_num_layers",
@@ -35,14 +36,14 @@ constexpr std::string_view kWithoutMeaning[] = {
     "ttt_steps",
 };
 
-// Heads read three to five hidden states. The bound keeps the width of what is read an int: widths
-// are 2^20 at most (check_config).
-constexpr std::size_t kMostFeatures = 64;
+// Heads read three to five hidden states. The bound keeps the input's width an int: widths are at
+// most 2^20 (check_config).
+constexpr std::size_t kMaxFeatures = 64;
 
-// speculators' name of P-EAGLE.
+// The name of P-EAGLE in speculators' files.
 constexpr std::string_view kParallelKind = "peagle";
 
-// Where files name the mask token.
+// Keys that may name the mask token.
 constexpr const char* kMaskKeys[] = {"ptd_token_id", "mask_token_id", "pard_token"};
 
 // Keys that Reader looks up.
@@ -67,7 +68,7 @@ constexpr std::string_view kRead[] = {
     "transformer_layer_config",
 };
 
-// Keys whose other values would be another head.
+// Keys whose other values would mean another head.
 struct Fixed {
   const char* key;
   bool value;
@@ -119,8 +120,8 @@ class Reader {
     return section_of(key).flag_or(key, otherwise);
   }
 
-  // The decoder's keys, which may stand in a section of their own. Keys that neither a decoder nor
-  // a head has are refused there.
+  // The decoder's keys, which may be in a section of their own. Refuses keys that belong to neither
+  // a decoder nor a head.
   ModelConfig read_layer() const {
     Json decoder = json_;
     for (const auto& [key, value] : json_.items()) {
@@ -151,7 +152,7 @@ class Reader {
   }
 
   std::vector<int> read_feature_layers() const {
-    // What a stored l counts: streams (0), or layers, whose output is stream l + 1.
+    // What a stored number l means: stream l (first = 0), or layer l, whose output is stream l + 1.
     struct Spelling {
       const ConfigSection* section;
       const char* key;
@@ -170,15 +171,15 @@ class Reader {
       if (stored == nullptr || (stored->is_array() && stored->empty())) continue;
       return read_layer_numbers(*section, key, first, *stored);
     }
-    // Where the target has fewer layers, only heads that read them mind (load_eagle_head).
+    // If the target has fewer layers, load_eagle_head refuses heads that read them.
     const int n = target_.n_layers;
     return {2, n / 2, n - 3};
   }
 
   std::vector<int> read_layer_numbers(const ConfigSection& section, const char* key, int first,
                                       const Json& stored) const {
-    // Our own files count what the output matrix reads as stream n. Other programs have the stream
-    // behind the last layer before its norm there, which no pass leaves behind.
+    // In our own files stream n is the input of the output matrix. In other programs' files it is
+    // the stream after the last layer without the norm, which no pass returns.
     const bool ours = std::string_view(key) == "feature_layers";
     const int last = (ours ? target_.n_layers : target_.n_layers - 1) - first;
     const auto fail = [&](std::string_view got) {
@@ -186,8 +187,8 @@ class Reader {
                    got);
     };
     if (!stored.is_array()) fail(ConfigSection::shown(stored));
-    if (stored.size() > kMostFeatures) {
-      section.fail(key, fmt::format("{} layers at most", kMostFeatures),
+    if (stored.size() > kMaxFeatures) {
+      section.fail(key, fmt::format("{} layers at most", kMaxFeatures),
                    fmt::format("{}", stored.size()));
     }
     std::vector<int> layers;
@@ -199,7 +200,7 @@ class Reader {
     return layers;
   }
 
-  // Whether the file calls itself P-EAGLE's, beside a mask token.
+  // Whether the file names P-EAGLE, besides a mask token.
   bool is_parallel() const {
     return flag("parallel_drafting", false) ||
            top_.text_or("speculators_model_type", "") == kParallelKind;
@@ -255,8 +256,8 @@ class Reader {
 
   std::filesystem::path file_;
   Json json_;
-  ConfigSection top_;                   // looks into json_
-  std::optional<ConfigSection> eagle_;  // so does this
+  ConfigSection top_;                   // refers to json_
+  std::optional<ConfigSection> eagle_;  // refers to json_ as well
   const ModelConfig& target_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The config.json of an EAGLE head, in the forms of public heads.
 #ifndef OUTRIDER_MODEL_HEADS_EAGLE_CONFIG_H_
 #define OUTRIDER_MODEL_HEADS_EAGLE_CONFIG_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/eagle_head.h"
 
 #include <fmt/format.h>
@@ -8,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/hub_cache.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/safetensors/safetensors.h"
 #include "model/heads/draft_vocabulary.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/head_weights.h"
@@ -23,10 +24,10 @@ namespace {
 
 constexpr const char* kOperation = "load EAGLE head";
 
-// What a head's directory says, checked against the target.
+// The contents of a head's directory, checked against the target.
 struct HeadFiles {
   EagleConfig config;
-  std::shared_ptr<const TensorSource> source;  // embeddings are read from it
+  std::shared_ptr<const TensorSource> source;  // holds the embeddings
 };
 
 HeadFiles open_head(const std::filesystem::path& path, const ModelConfig& target) {
@@ -92,17 +93,17 @@ class EagleHead final : public LayeredHead {
 struct Eagle3Weights {
   std::vector<DecoderLayer> layers;  // the first one's attention norm is the embedding's
   Linear fc;                         // (dim, hidden states read * dim)
-  // Of what fc reads, one after the other; each a norm over all of it or (dim) for each state.
+  // Norms of fc's input, applied one after the other: each over all of it, or (dim) for each state.
   std::vector<std::vector<Norm>> feature_norms;
   Norm state_norm;                 // (dim)
   Norm head_norm;                  // (dim)
   Linear head;                     // (draft vocabulary, dim)
-  std::vector<float> mask_hidden;  // as fc reads them; empty where the head drafts step by step
+  std::vector<float> mask_hidden;  // as fc reads them; empty if the head drafts step by step
 };
 
 class Eagle3Head final : public LayeredHead {
  public:
-  // The weights but those of the layers, which are among the parts.
+  // All weights but those of the layers, which are in `parts`.
   Eagle3Head(Parts parts, Eagle3Weights weights, EagleConfig config,
              std::vector<TokenId> draft_vocabulary)
       : LayeredHead(std::move(parts)),
@@ -120,7 +121,7 @@ class Eagle3Head final : public LayeredHead {
 
     PassBuilder say(config_.layer.dim);
     say_.read = say.stream();
-    // Where the states that rows give are normed already, they are what the head reads.
+    // If the rows' states are normalised already, the output matrix reads them directly.
     say.spread_logits(say.norm(say.stream(), config_.norm_output ? no_norm_ : weights_.head_norm),
                       weights_.head.matrix, draft_vocabulary_,
                       this->parts().config.vocabulary_size);
@@ -143,13 +144,13 @@ class Eagle3Head final : public LayeredHead {
   }
 
  private:
-  // A pass over rows alone.
+  // A pass over rows without sequences.
   struct RowsPass {
     Rows read, give;
     std::optional<CpuPass> pass;
 
     void run(std::span<const float> rows, int n_rows, const CpuPass::Outputs& outputs) {
-      pass->lay_out_rows(n_rows);
+      pass->prepare_rows(n_rows);
       if (n_rows == 0) return;
       std::copy(rows.begin(), rows.end(), pass->row(read, 0));
       pass->run(outputs);
@@ -174,7 +175,7 @@ class Eagle3Head final : public LayeredHead {
     }
   }
 
-  // features (n, width of fc's input) behind the norms that the head has for them, if any.
+  // features (n, width of fc's input) after the head's norms, if any.
   std::span<const float> normed(std::span<const float> features) {
     if (weights_.feature_norms.empty()) return features;
     normed_.assign(features.begin(), features.end());
@@ -200,15 +201,15 @@ class Eagle3Head final : public LayeredHead {
 
   Eagle3Weights weights_;
   EagleConfig config_;
-  std::vector<TokenId> draft_vocabulary_;  // the target's id of each draft id
+  std::vector<TokenId> draft_vocabulary_;  // the target's id for each draft id
   Norm no_norm_;
-  Mask mask_;                  // where the head has one
-  RowsPass fuse_;              // hidden states to a state
+  Mask mask_;                  // if the head has one
+  RowsPass fuse_;              // hidden states to one state
   RowsPass say_;               // a state to logits
   std::vector<float> normed_;  // hidden states, reused
 };
 
-// What both kinds of head are made of, but the layers.
+// The parts of both kinds of head, without the layers.
 LayeredHead::Parts parts_of(const HeadFiles& files, LanguageModel& target, WeightLoader& loader,
                             const LoadOptions& options) {
   LayeredHead::Parts parts;
@@ -216,7 +217,7 @@ LayeredHead::Parts parts_of(const HeadFiles& files, LanguageModel& target, Weigh
   parts.target = &target;
   parts.machine = {.table = loader.options().table,
                    .kv = kv_kind(options, loader.all_f32()),
-                   .most_cache_bytes = most_cache_bytes(options),
+                   .max_cache_bytes = max_cache_bytes(options),
                    .n_threads = loader.options().n_threads};
   constexpr const char* kEmbedding = "embed_tokens.weight";
   if (loader.has(kEmbedding)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EAGLE heads: a decoder layer on a target's hidden states (Li, Wei, Zhang, Zhang, "EAGLE:
 // Speculative Sampling Requires Rethinking Feature Uncertainty", arXiv 2401.15077; the same,
 // "EAGLE-3", arXiv 2503.01840; "P-EAGLE", arXiv 2602.01469, with several layers).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heads that draft from a target's hidden states: usually one decoder layer, sometimes several. At
 // each position they read a state and the next token, and return the next position's state and
 // logits for the token after it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/gemma4_assistant.h"
 
 #include <fmt/format.h>
@@ -16,9 +17,9 @@
 #include <utility>
 #include <variant>
 
-#include "base/hub_cache.h"
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 #include "model/config_section.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
@@ -34,19 +35,18 @@ namespace {
 constexpr const char* kOperation = "load assistant";
 constexpr const char* kModelType = "gemma4_assistant";
 constexpr std::string_view kGgufArchitecture = "gemma4-assistant";
-// transformers' mask lets a row of a layer with a window of w tokens read the last w + 1 tokens
-// that the target has run, which all stand before the row's own place. Windows here count that
-// place.
+// In a layer with a window of w tokens, transformers' mask lets a row read the last w + 1 tokens
+// that the target has run, all before the row's own place. Windows here include that place.
 constexpr int kBeyondWindow = 2;
 
-// --- what is read of the target ---
+// --- reads of the target ---
 
 struct Lender {
   int layer = -1;
   const Attention* attention = nullptr;
 };
 struct Lenders {
-  Lender windowed, whole;  // of each kind the last layer with keys of its own
+  Lender windowed, whole;  // for each kind, the last layer with keys of its own
 };
 
 Lenders lenders_of(const PassList& list) {
@@ -86,10 +86,10 @@ struct Config {
   int n_read = 0;
 };
 
-// Bounds of state_dim, as check_config has a stream's.
-constexpr int kMostStateDim = 1 << 20;
+// Bounds of state_dim, the same as check_config's for a stream.
+constexpr int kMaxStateDim = 1 << 20;
 
-// llama.cpp's converter leaves the clusters out, so that a row has all tokens.
+// llama.cpp's converter leaves the clusters out, so all tokens have logits.
 Config read_config(const GgufFile& file, const LentLayers& lent) {
   constexpr ConfigKey kStateDim = {nullptr, "embedding_length_out"};
   constexpr ConfigKey kModules = {nullptr, "nextn_predict_layers"};
@@ -102,7 +102,7 @@ Config read_config(const GgufFile& file, const LentLayers& lent) {
   Config config;
   config.family = std::make_unique<Gemma4>(source, lent);
   config.state_dim = source.required_whole(kStateDim);
-  require_range(source, kStateDim, config.state_dim, 1, kMostStateDim);
+  require_range(source, kStateDim, config.state_dim, 1, kMaxStateDim);
   const int n_layers = config.family->config().n_layers;
   if (const int n = source.whole(kModules).value_or(n_layers); n != n_layers) {
     source.fail(kModules, fmt::format("all layers, {}", n_layers), fmt::format("{}", n));
@@ -128,8 +128,8 @@ Config read_config(const std::filesystem::path& file, const LentLayers& lent) {
   layers.refuse_unread();
   json.erase("text_config");
   const JsonConfig whole(json, file);
-  // What files leave out is transformers'.
-  config.state_dim = read_size(whole, {"backbone_hidden_size", nullptr}, 1536, 1, kMostStateDim);
+  // Defaults are transformers'.
+  config.state_dim = read_size(whole, {"backbone_hidden_size", nullptr}, 1536, 1, kMaxStateDim);
   constexpr ConfigKey kTied = {"tie_word_embeddings", nullptr};
   if (!whole.flag(kTied).value_or(true)) {
     whole.fail(kTied, "true (an assistant's output matrix is its embedding)", "false");
@@ -154,7 +154,7 @@ Config read_config(const std::filesystem::path& file, const LentLayers& lent) {
 
 constexpr const char* kOrdering = "masked_embedding.token_ordering";
 
-// Each token once, cluster by cluster.
+// Each token once, ordered by cluster.
 std::vector<TokenId> read_ordering(const TensorSource& source, int n_tokens) {
   const TensorView* const stored = source.find(kOrdering);
   if (stored == nullptr || stored->type != ElementType::i64 ||
@@ -205,7 +205,7 @@ Gemma4Assistant::Parts read_weights(WeightLoader& walk, const Config& config) {
   parts.head = from.linear({"model.embed_tokens", "token_embd"}, family.config().vocabulary_size,
                            dim, Bias::never)
                    .matrix;
-  walk.ignore("lm_head.weight");     // the embedding again, where a file has it
+  walk.ignore("lm_head.weight");     // a copy of the embedding, if the file has one
   walk.ignore("rope_freqs.weight");  // GGUF's configuration of RoPE
   if (config.n_clusters > 0) {
     parts.clusters = Gemma4Assistant::Clusters{
@@ -258,7 +258,7 @@ void Gemma4Assistant::forward(std::span<const KeyReaders> readers, std::span<con
     throw Error("forward", "rows", fmt::format("{} tokens and states of {}", n, n * width),
                 fmt::format("{} and {}", tokens.size(), states.size()));
   }
-  pass_->lay_out_readers(readers);
+  pass_->prepare_readers(readers);
   float* const logits = output.logits.start_pass(n_rows, vocabulary_size());
   output.feature_width = state_dim();
   if (output.features.size() < n * width) output.features.resize(n * width);
@@ -281,7 +281,7 @@ void Gemma4Assistant::keep_best_clusters(const float* scores, std::span<float> l
   const Clusters& clusters = *parts_.clusters;
   order_.resize(static_cast<std::size_t>(clusters.n()));
   std::iota(order_.begin(), order_.end(), 0);
-  const auto score = [scores](int cluster) {  // what is no number comes last
+  const auto score = [scores](int cluster) {  // NaN comes last
     return std::isnan(scores[cluster]) ? -std::numeric_limits<float>::infinity() : scores[cluster];
   };
   std::partial_sort(
@@ -346,7 +346,7 @@ std::unique_ptr<Gemma4Assistant> load_gemma4_assistant(const std::filesystem::pa
   if (!is_file) source = open_safetensors_directory(path);
   WeightOptions weight_options = make_weight_options(options);
   weight_options.names = is_file ? NamingScheme::gguf : NamingScheme::hugging_face;
-  weight_options.table = &writer->table();  // one pass has one
+  weight_options.table = &writer->table();  // a pass has one table
   WeightLoader loader(*source, weight_options);
   Gemma4Assistant::Parts parts =
       loader.run([&](WeightLoader& walk) { return read_weights(walk, config); });

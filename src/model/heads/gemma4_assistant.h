@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The assistants published with Gemma 4, as transformers 5.12.1 runs them
 // (Gemma4AssistantForCausalLM): a few layers without own keys, which read the target's.
 #ifndef OUTRIDER_MODEL_HEADS_GEMMA4_ASSISTANT_H_
@@ -10,11 +11,11 @@
 #include <span>
 #include <vector>
 
-#include "model/families/gemma4.h"
+#include "model/families/gemma/gemma4.h"
 #include "model/language_model.h"
 #include "model/load_model.h"
 #include "model/pass/blocks.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "outrider/types.h"
 
 namespace outrider {
@@ -68,7 +69,7 @@ class Gemma4Assistant {
   // Runs rows after the target's sequences, which are unchanged. tokens (n) and states (n,
   // state_dim) of the readers' rows, one reader after the other. Writes to output their logits (n,
   // vocabulary size) and, as features, the states that they return (n, state_dim). Throws Error on
-  // sizes that do not fit, and as CpuPass::lay_out_readers does.
+  // sizes that do not fit, and as CpuPass::prepare_readers does.
   void forward(std::span<const KeyReaders> readers, std::span<const TokenId> tokens,
                std::span<const float> states, ForwardOutput& output);
 

@@ -1,6 +1,7 @@
-// Assistants of Gemma 4 against transformers (tests/golden/make_assistant_golden.py): what their
-// rows say and give; that rows leave the target's sequence as it is, and see nothing of each other;
-// and files and targets that are refused.
+// SPDX-License-Identifier: Apache-2.0
+// Assistants of Gemma 4 against transformers (tests/golden/make/make_assistant_golden.py): their
+// rows' logits and states. Rows leave the target's sequence unchanged and do not read each other.
+// Unfit files and targets are refused.
 #include "model/heads/gemma4_assistant.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +23,8 @@
 
 #include "kernels/dispatch.h"
 #include "outrider/error.h"
-#include "tests/support/changed_golden.h"
-#include "tests/support/golden_assistants.h"
+#include "tests/support/goldens/changed_golden.h"
+#include "tests/support/goldens/golden_assistants.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/temporary_directory.h"
 
@@ -32,24 +33,24 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::GoldenAssistant;
+using test::GoldenAssistant;
+using test::kNoKey;
+using test::Row;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::kNoKey;
-using testing::Row;
-using testing::Rows;
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 const LoadOptions kF32 = {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2};
 
-// A target that has run a text but for its last token.
+// A target that has run a text except for its last token.
 struct Loaded {
   std::unique_ptr<LanguageModel> target;
   std::unique_ptr<Gemma4Assistant> assistant;
   std::unique_ptr<Sequence> sequence;
-  std::vector<float> states;  // (n, dim): behind each place that was run
+  std::vector<float> states;  // (n, dim): the state after each place that was run
 };
 
-// path: of the assistant; empty: the golden's directory.
+// path: the assistant's; empty: the golden's directory.
 Loaded load(const GoldenAssistant& golden, const LoadOptions& options = kF32,
             const fs::path& path = {}) {
   Loaded loaded;
@@ -68,7 +69,7 @@ Loaded load(const GoldenAssistant& golden, const LoadOptions& options = kF32,
       output.features.begin() +
           static_cast<std::ptrdiff_t>(block.tokens.size() *
                                       static_cast<std::size_t>(output.feature_width)));
-  testing::keep_first(*loaded.sequence, static_cast<int>(golden.n_text) - 1);
+  test::keep_first(*loaded.sequence, static_cast<int>(golden.n_text) - 1);
   return loaded;
 }
 
@@ -82,7 +83,7 @@ Given run(Loaded& loaded, std::span<const TokenId> tokens, std::span<const float
                           .n_rows = static_cast<int>(tokens.size())};
   ForwardOutput output;
   loaded.assistant->forward({&reader, 1}, tokens, states, output);
-  Given given{.logits = testing::rows_of(output), .states = {}};
+  Given given{.logits = test::rows_of(output), .states = {}};
   for (int row = 0; row < reader.n_rows; ++row) {
     const std::span<const float> state = output.feature_row(row);
     given.states.emplace_back(state.begin(), state.end());
@@ -95,7 +96,7 @@ std::span<const float> last_state(const Loaded& loaded) {
       .last(static_cast<std::size_t>(loaded.assistant->state_dim()));
 }
 
-// The golden's rows: each a pass, behind what the one before gave.
+// The golden's rows, one pass each, from the state that the previous one gave.
 Given draft(Loaded& loaded, const GoldenAssistant& golden) {
   Given all;
   const std::span<const float> last = last_state(loaded);
@@ -112,8 +113,8 @@ Given draft(Loaded& loaded, const GoldenAssistant& golden) {
 
 class Gemma4AssistantGolden : public ::testing::TestWithParam<std::string> {};
 
-// As families_test.cc has the bound; the script asserts that mistakes move logits by 0.3 and more.
-// Tokens of clusters that are not read have there what is 1 below the least that is.
+// The bound is that of families_test.cc; the script asserts that mistakes move logits by 0.3 and
+// more. Tokens of clusters that are not read have the least logit minus 1.
 TEST_P(Gemma4AssistantGolden, HasTheLogitsOfTransformers) {
   const GoldenAssistant golden(GetParam());
   Loaded loaded = load(golden);
@@ -132,7 +133,7 @@ TEST_P(Gemma4AssistantGolden, HasTheLogitsOfTransformers) {
         continue;
       }
       const double difference = std::fabs(row[token] - expected[token]);
-      if (!(difference <= largest)) largest = difference;  // NaN stays
+      if (!(difference <= largest)) largest = difference;  // NaN is kept
     }
     EXPECT_LE(largest, 2e-4);
     // Seven of twelve clusters of eight tokens each.
@@ -142,12 +143,12 @@ TEST_P(Gemma4AssistantGolden, HasTheLogitsOfTransformers) {
   }
 }
 
-// On every table: in whatever pass, beside whatever rows, on however many threads; and the target's
-// next pass has the bits that it has without the head.
+// On every table, in any pass, beside any rows, on any number of threads. The target's next pass
+// has the same bits as without the head.
 TEST_P(Gemma4AssistantGolden, RowsAreTheirOwnAndLeaveNothing) {
   const GoldenAssistant golden(GetParam());
   const std::span<const TokenId> next = std::span(golden.tokens).subspan(golden.n_text - 1, 3);
-  for (const test_support::NamedTable& table : test_support::runnable_tables()) {
+  for (const test::NamedTable& table : test::runnable_tables()) {
     for (const WeightKind weights : {WeightKind::int8, WeightKind::bf16}) {
       for (const kernels::KvKind kv : {kernels::KvKind::f32, kernels::KvKind::int8}) {
         SCOPED_TRACE(table.name);
@@ -164,43 +165,42 @@ TEST_P(Gemma4AssistantGolden, RowsAreTheirOwnAndLeaveNothing) {
           states.insert(states.end(), state.begin(), state.end());
         }
         const Given together = run(two, tokens, states);
-        ASSERT_FALSE(testing::same_bits(together.logits[1], together.logits[3]));
+        ASSERT_FALSE(test::same_bits(together.logits[1], together.logits[3]));
         for (std::size_t i = 0; i < tokens.size(); ++i) {
           const Given alone = run(one, std::span(tokens).subspan(i, 1),
                                   std::span<const float>(states).subspan(i * dim, dim));
-          EXPECT_TRUE(testing::same_bits(together.logits[i], alone.logits[0])) << i;
-          EXPECT_TRUE(testing::same_bits(together.states[i], alone.states[0])) << i;
+          EXPECT_TRUE(test::same_bits(together.logits[i], alone.logits[0])) << i;
+          EXPECT_TRUE(test::same_bits(together.states[i], alone.states[0])) << i;
         }
         EXPECT_EQ(two.sequence->n_kept(), static_cast<int>(golden.n_text) - 1);
         EXPECT_EQ(two.sequence->n_pending(), 0);
         const auto plain = two.target->open({});
-        testing::run_and_keep(*two.target, *plain,
-                              std::span(golden.tokens).first(golden.n_text - 1));
-        testing::expect_same_bits(testing::run_block(*two.target, *plain, next), 0,
-                                  testing::run_block(*two.target, *two.sequence, next));
+        test::run_and_keep(*two.target, *plain, std::span(golden.tokens).first(golden.n_text - 1));
+        test::expect_same_bits(test::run_block(*two.target, *plain, next), 0,
+                               test::run_block(*two.target, *two.sequence, next));
       }
     }
   }
 }
 
-// Rejected nodes leave nothing that a row reads: they stand in the same pages for a while.
+// Rows read nothing of rejected nodes, which remain in the same pages for a while.
 TEST_P(Gemma4AssistantGolden, ReadsNothingOfRejectedNodes) {
   const GoldenAssistant golden(GetParam());
   Loaded loaded = load(golden);
   const Given before = draft(loaded, golden);
-  testing::run_block(*loaded.target, *loaded.sequence, std::vector<TokenId>{7, 8, 9});
+  test::run_block(*loaded.target, *loaded.sequence, std::vector<TokenId>{7, 8, 9});
   loaded.sequence->keep({});
   const Given behind = draft(loaded, golden);
-  testing::expect_same_bits(before.logits, 0, behind.logits);
-  testing::expect_same_bits(before.states, 0, behind.states);
+  test::expect_same_bits(before.logits, 0, behind.logits);
+  test::expect_same_bits(before.states, 0, behind.states);
 }
 
-// Sequences of other lengths in one pass.
+// Sequences of different lengths in one pass.
 TEST_P(Gemma4AssistantGolden, ReadsEachTextsOwnKeys) {
   const GoldenAssistant golden(GetParam());
   Loaded loaded = load(golden);
   const auto shorter = loaded.target->open({});
-  testing::run_and_keep(*loaded.target, *shorter, std::span(golden.tokens).first(9));
+  test::run_and_keep(*loaded.target, *shorter, std::span(golden.tokens).first(9));
   const std::vector<TokenId> tokens = {11, 12, 13};
   std::vector<float> states;
   for (int i = 0; i < 3; ++i) {
@@ -211,16 +211,15 @@ TEST_P(Gemma4AssistantGolden, ReadsEachTextsOwnKeys) {
                                 {.sequence = loaded.sequence.get(), .n_rows = 2}};
   ForwardOutput output;
   loaded.assistant->forward(readers, tokens, states, output);
-  const Rows rows = testing::rows_of(output);
+  const Rows rows = test::rows_of(output);
   const Given alone =
       run(loaded, std::span(tokens).subspan(1), std::span(states).subspan(states.size() / 3));
-  testing::expect_same_bits(alone.logits, 0, {rows[1], rows[2]});
+  test::expect_same_bits(alone.logits, 0, {rows[1], rows[2]});
   const Given other = run(loaded, std::span(tokens).first(1), last_state(loaded));
-  EXPECT_FALSE(testing::same_bits(rows[0], other.logits[0]));
+  EXPECT_FALSE(test::same_bits(rows[0], other.logits[0]));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Gemma4AssistantGolden,
-                         ::testing::ValuesIn(testing::golden_assistants()),
+INSTANTIATE_TEST_SUITE_P(All, Gemma4AssistantGolden, ::testing::ValuesIn(test::golden_assistants()),
                          [](const auto& info) { return info.param; });
 
 TEST(Gemma4Assistant, RefusesSequencesThatItCannotRead) {
@@ -240,7 +239,7 @@ TEST(Gemma4Assistant, RefusesSequencesThatItCannotRead) {
   EXPECT_THAT(refusal(nullptr), HasSubstr("a sequence that the target opened, got none"));
   EXPECT_THAT(refusal(other.sequence.get()), HasSubstr("got another model's"));
   EXPECT_THAT(refusal(loaded.target->open({}).get()), HasSubstr("got 0 and 0"));
-  testing::run_block(*loaded.target, *loaded.sequence, std::vector<TokenId>{7, 8});
+  test::run_block(*loaded.target, *loaded.sequence, std::vector<TokenId>{7, 8});
   EXPECT_THAT(refusal(loaded.sequence.get()), HasSubstr("and 2"));
   loaded.sequence->keep({});
   EXPECT_EQ(refusal(loaded.sequence.get()), "");
@@ -253,12 +252,12 @@ TEST(Gemma4Assistant, RefusesSequencesThatItCannotRead) {
       Error);
 }
 
-// The golden's files with config.json changed: of the whole, and of its text_config.
+// The golden's files with config.json changed, at the top level and in its text_config.
 std::string refusal_of(const char* name, const json& changes, const json& of_text = json::object(),
                        const fs::path& target = {}) {
   const GoldenAssistant golden(name);
-  const testing::TemporaryDirectory directory;
-  json config = testing::json_of(golden.folder / "config.json");
+  const test::TemporaryDirectory directory;
+  json config = test::json_of(golden.folder / "config.json");
   const auto change = [](json& of, const json& with) {
     for (const auto& [key, value] : with.items()) {
       if (value == kNoKey) {
@@ -317,26 +316,26 @@ TEST(Gemma4Assistant, RefusesWhatIsNotDone) {
   for (const auto& [changes, of_text, named] : cases) {
     EXPECT_THAT(refusal_of("ordered", changes, of_text), HasSubstr(named)) << changes << of_text;
   }
-  // 0, as the configuration has it before transformers looks at it.
+  // 0 as in the configuration, before transformers computes it.
   EXPECT_EQ(refusal_of("ordered", json::object(), {{"num_kv_shared_layers", 0}}), "");
 }
 
 TEST(Gemma4Assistant, RefusesTargetsThatItDoesNotFit) {
-  EXPECT_THAT(refusal_of("whole", json::object(), json::object(),
-                         testing::golden_directory("gemma4_shared")),
-              HasSubstr("the target's width of 24, got 32"));
-  // Of that width and vocabulary, without a window.
   EXPECT_THAT(
-      refusal_of("whole", json::object(), json::object(), testing::golden_directory("llama_plain")),
+      refusal_of("whole", json::object(), json::object(), test::golden_directory("gemma4_shared")),
+      HasSubstr("the target's width of 24, got 32"));
+  // A target with that width and vocabulary, but without a window.
+  EXPECT_THAT(
+      refusal_of("whole", json::object(), json::object(), test::golden_directory("llama_plain")),
       HasSubstr("layer_types to be of kinds of which the target has a layer, got sliding"));
 }
 
-// A tensor that is missing, and an order of tokens that is none.
+// A missing tensor, and an invalid order of tokens.
 TEST(Gemma4Assistant, RefusesOtherTensors) {
   const GoldenAssistant golden("ordered");
   const auto target = load_model(golden.target, {.n_threads = 1});
   const auto refusal = [&](const auto& change) -> std::string {
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     fs::copy_file(golden.folder / "config.json", directory.path() / "config.json");
     std::ifstream file(golden.folder / "model.safetensors", std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -364,7 +363,7 @@ TEST(Gemma4Assistant, RefusesOtherTensors) {
               HasSubstr("token_ordering of 96 i64 numbers, got none"));
   EXPECT_THAT(refusal(rename("layers.1.mlp.up_proj.weight", "layers.4.mlp.up_proj.weight")),
               HasSubstr("up_proj.weight"));
-  // The first token of the order twice.
+  // The order's first token occurs twice.
   const auto source = open_safetensors(golden.folder / "model.safetensors");
   const TensorView* const order = source->find("masked_embedding.token_ordering");
   ASSERT_NE(order, nullptr);
@@ -377,21 +376,21 @@ TEST(Gemma4Assistant, RefusesOtherTensors) {
               HasSubstr("to name each token below 96 once"));
 }
 
-// A file of llama.cpp's converter has no clusters, so that every token has its logit.
+// A file of llama.cpp's converter has no clusters, so every token has its logit.
 TEST_P(Gemma4AssistantGolden, HasTheBitsOfTheDirectoryFromGguf) {
   const GoldenAssistant golden(GetParam());
   Loaded of_directory = load(golden);
   Loaded of_file = load(golden, kF32, golden.folder / "model.gguf");
   const Given left = draft(of_directory, golden);
   const Given right = draft(of_file, golden);
-  testing::expect_same_bits(left.states, 0, right.states);
+  test::expect_same_bits(left.states, 0, right.states);
   for (std::size_t i = 0; i < left.logits.size(); ++i) {
     Row masked = right.logits[i];
     for (std::size_t token = 0; token < masked.size(); ++token) {
       EXPECT_NE(masked[token], kNever) << token;
       if (left.logits[i][token] == kNever) masked[token] = kNever;
     }
-    EXPECT_TRUE(testing::same_bits(left.logits[i], masked)) << i;
+    EXPECT_TRUE(test::same_bits(left.logits[i], masked)) << i;
   }
 }
 
@@ -408,7 +407,7 @@ TEST(Gemma4Assistant, RefusesOtherGgufFiles) {
     return "";
   };
   EXPECT_EQ(refusal(golden.folder / "model.gguf"), "");
-  EXPECT_THAT(refusal(testing::golden_directory("gemma4_moe") / "model.gguf"),
+  EXPECT_THAT(refusal(test::golden_directory("gemma4_moe") / "model.gguf"),
               HasSubstr("general.architecture to be gemma4-assistant, got gemma4"));
   std::ifstream file(golden.folder / "model.gguf", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -420,7 +419,7 @@ TEST(Gemma4Assistant, RefusesOtherGgufFiles) {
         Case{"nextn_predict_layers", "nextn_predict_layert", "nextn_predict_layert"},
         Case{"nextn.post_projection", "nextn.past_projection", "nextn.post_projection.weight"},
         Case{"blk.1.attn_q.weight", "blk.2.attn_q.weight", "blk.1.attn_q.weight"}}) {
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     std::string changed = bytes;
     ASSERT_NE(changed.find(from), std::string::npos) << from;
     changed.replace(changed.find(from), from.size(), to);
@@ -434,9 +433,9 @@ TEST(Gemma4Assistant, IsKnownByItsConfiguration) {
   EXPECT_TRUE(is_gemma4_assistant(GoldenAssistant("whole").folder));
   EXPECT_TRUE(is_gemma4_assistant(GoldenAssistant("whole").folder / "model.gguf"));
   EXPECT_FALSE(is_gemma4_assistant(GoldenAssistant("whole").folder / "model.safetensors"));
-  EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("gemma4_keys")));
-  EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("gemma4_moe") / "model.gguf"));
-  EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("none")));
+  EXPECT_FALSE(is_gemma4_assistant(test::golden_directory("gemma4_keys")));
+  EXPECT_FALSE(is_gemma4_assistant(test::golden_directory("gemma4_moe") / "model.gguf"));
+  EXPECT_FALSE(is_gemma4_assistant(test::golden_directory("none")));
 }
 
 }  // namespace

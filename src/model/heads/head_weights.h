@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the tensors of a feature head's layer from a file: a Llama's, with Hugging Face's names.
 #ifndef OUTRIDER_MODEL_HEADS_HEAD_WEIGHTS_H_
 #define OUTRIDER_MODEL_HEADS_HEAD_WEIGHTS_H_

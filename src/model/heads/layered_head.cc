@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/layered_head.h"
 
 #include <fmt/format.h>
@@ -63,7 +64,7 @@ void LayeredHead::forward(std::span<const TokenBlock> blocks, const ForwardReque
                   fmt::format("{}", block.features.size()));
     }
   }
-  pass_->lay_out(blocks, request.logits);
+  pass_->prepare(blocks, request.logits);
   const PassPlan& plan = pass_->plan();
   const auto n_rows = static_cast<std::size_t>(plan.n_rows());
   tokens_.clear();
@@ -81,7 +82,7 @@ void LayeredHead::forward(std::span<const TokenBlock> blocks, const ForwardReque
     }
   }
 
-  // The stream behind the last layer, as feature layers are numbered.
+  // The stream after the last layer, in the numbering of feature layers.
   const int given[] = {static_cast<int>(parts_.layers.size())};
   pass_->run({.feature_layers = given, .features = output.features.data()});
   asked_states_.clear();

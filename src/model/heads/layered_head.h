@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The base of heads that consist of decoder layers, usually one (feature_head.h).
 #ifndef OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_
 #define OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_
@@ -11,8 +12,8 @@
 #include "io/tensor_source.h"
 #include "model/heads/feature_head.h"
 #include "model/pass/blocks.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/pass/pass_builder.h"
-#include "model/pass/run_on_cpu.h"
 
 namespace outrider {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/markov_head.h"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ void MarkovHead::read(std::span<const Node> nodes, std::span<float> states,
   }
   if (parts_.form.form == Form::vanilla || nodes.empty()) return;
   const bool recurs = parts_.form.form == Form::recurrent;
-  joint_->lay_out_rows(static_cast<int>(nodes.size()));
+  joint_->prepare_rows(static_cast<int>(nodes.size()));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
     const std::span<const float> e = latents.subspan(i * width, width);
@@ -62,9 +63,9 @@ void MarkovHead::read(std::span<const Node> nodes, std::span<float> states,
       to = node.state.empty() ? std::fill_n(to, width, 0.0F)
                               : std::copy(node.state.begin(), node.state.end(), to);
       to = std::copy(e.begin(), e.end(), to);
-      std::copy(node.given.begin(), node.given.end(), to);
+      std::copy(node.slot_output.begin(), node.slot_output.end(), to);
     } else {
-      to = std::copy(node.given.begin(), node.given.end(), to);
+      to = std::copy(node.slot_output.begin(), node.slot_output.end(), to);
       std::copy(e.begin(), e.end(), to);
     }
   }
@@ -88,7 +89,7 @@ void MarkovHead::read(std::span<const Node> nodes, std::span<float> states,
 
 void MarkovHead::give(std::span<const float> latents, ForwardOutput& output) {
   const auto n_rows = static_cast<int>(latents.size()) / rank();
-  after_->lay_out_rows(n_rows);
+  after_->prepare_rows(n_rows);
   float* const logits = output.logits.start_pass(n_rows, parts_.vocabulary_size);
   output.feature_width = 0;
   if (n_rows == 0) return;
@@ -98,8 +99,8 @@ void MarkovHead::give(std::span<const float> latents, ForwardOutput& output) {
 
 double MarkovHead::confidence(const Node& node) {
   double sum = parts_.confidence_bias;
-  const std::size_t dim = node.given.size();
-  for (std::size_t i = 0; i < dim; ++i) sum += double{parts_.confidence[i]} * node.given[i];
+  const std::size_t dim = node.slot_output.size();
+  for (std::size_t i = 0; i < dim; ++i) sum += double{parts_.confidence[i]} * node.slot_output[i];
   if (parts_.form.confidence_reads_token) {
     embed(node.token, embedding_);
     for (std::size_t i = 0; i < embedding_.size(); ++i) {

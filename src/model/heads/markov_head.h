@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes a block's slots depend on each other (DSpark: arXiv 2607.05147; as in DeepSpec): a matrix
 // of low rank adds to a slot's logits a term of the token drawn at the previous slot.
 #ifndef OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_
@@ -12,7 +13,7 @@
 #include "model/heads/block_head_config.h"
 #include "model/language_model.h"
 #include "model/pass/blocks.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 
 namespace outrider {
 
@@ -45,8 +46,8 @@ class MarkovHead {
 
   // A node of a draft for whose slot logits are computed.
   struct Node {
-    TokenId token = 0;             // the token before the slot
-    std::span<const float> given;  // (dim): the slot's output
+    TokenId token = 0;                   // the token before the slot
+    std::span<const float> slot_output;  // (dim): the slot's output
     std::span<const float>
         state;  // (rank): of the node before, or empty in front of the first slot
   };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/medusa_heads.h"
 
 #include <fmt/format.h>
@@ -6,8 +7,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/safetensors/safetensors.h"
 #include "model/pass/pass_builder.h"
 #include "outrider/error.h"
 
@@ -33,7 +34,7 @@ void MedusaHeads::forward(int head, std::span<const float> features, ForwardOutp
   const auto n_rows = static_cast<int>(features.size()) / dim();
   const int n_tokens = parts_.target->config().vocabulary_size;
   const bool own_output = its.output.n_columns() > 0;
-  built.pass->lay_out_rows(n_rows);
+  built.pass->prepare_rows(n_rows);
   float* logits = nullptr;
   if (own_output) {
     logits = output.logits.start_pass(n_rows, n_tokens);
@@ -73,7 +74,7 @@ std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& give
   MedusaHeads::Parts parts;
   parts.heads = loader.run([&](WeightLoader& walk) {
     std::vector<MedusaHeads::Head> heads;
-    // The first head is read in any case: without it, its absence is the error.
+    // The first head is always read: if it is missing, that is the error.
     for (int k = 0; k == 0 || walk.has(fmt::format("{}.0.linear.weight", k)); ++k) {
       MedusaHeads::Head head;
       int j = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Medusa heads: each predicts a later token from the target's last feature alone (Cai et al.,
 // "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads", arXiv
 // 2401.10774, section 2.1.1).
@@ -12,7 +13,7 @@
 
 #include "model/language_model.h"
 #include "model/load_model.h"
-#include "model/pass/run_on_cpu.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/shared_output.h"
 #include "model/weight_loader.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/heads/mtp_modules.h"
 
 #include <fmt/format.h>
@@ -10,9 +11,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 #include "model/config_section.h"
 #include "model/families/llama.h"
 #include "model/families/registry.h"
@@ -26,10 +27,10 @@ namespace {
 
 constexpr const char* kOperation = "load MTP modules";
 constexpr const char* kKey = "num_nextn_predict_layers";
-// Far more than anybody trains; what asks for more is no such file.
-constexpr int kMostModules = 64;
+// Far more than any model has; a larger number is no such file.
+constexpr int kMaxModules = 64;
 
-// What modules are made of: published ones of the parts of their own family, ours of a Llama's.
+// The parts of modules: published ones use those of their own family, ours those of a Llama.
 class TrainedModules final : public Family {
  public:
   explicit TrainedModules(const ModelConfig& config) : Family(config) {}
@@ -52,8 +53,8 @@ struct ModuleWeights {
 
 class MtpModule final : public LayeredHead {
  public:
-  // The weights but those of the layer, which are among the parts. runs_on: the states that rows
-  // give are behind the norm.
+  // All weights but those of the layer, which are in `parts`. runs_on: the rows' states are those
+  // after the norm.
   MtpModule(Parts parts, ModuleWeights weights, const Family& family,
             std::shared_ptr<SharedOutput> output, bool runs_on)
       : LayeredHead(std::move(parts)),
@@ -91,13 +92,13 @@ class MtpModule final : public LayeredHead {
   }
 
   ModuleWeights weights_;
-  std::shared_ptr<SharedOutput> output_;  // of all modules
+  std::shared_ptr<SharedOutput> output_;  // shared by all modules
   bool runs_on_;
   std::array<int, 1> feature_layers_;
   std::vector<float> normed_;  // (n_asked, dim)
 };
 
-// Where the tensors of module k stand.
+// The names of module k's tensors.
 struct ModulePlace {
   std::string parts;
   std::string layer;
@@ -121,10 +122,10 @@ std::string join_of(const OpenedModel& opened, const ModuleNames& names, int k) 
       opened.names == NamingScheme::gguf ? names.join.gguf : names.join.hugging_face);
 }
 
-// Of the family's own kind, by their tensors; 0: none.
+// The number of modules in the family's own format, by their tensors; 0: none.
 int count_own_modules(const OpenedModel& opened, const ModuleNames& names) {
   int n_modules = 0;
-  while (n_modules <= kMostModules &&
+  while (n_modules <= kMaxModules &&
          opened.source->find(join_of(opened, names, n_modules)) != nullptr) {
     ++n_modules;
     if (names.apart != nullptr && opened.names != NamingScheme::gguf) break;
@@ -132,7 +133,7 @@ int count_own_modules(const OpenedModel& opened, const ModuleNames& names) {
   return n_modules;
 }
 
-// What a directory's config.json says of modules behind its layers.
+// The number of modules that a directory's config.json gives.
 int read_n_modules(const std::filesystem::path& path) {
   const std::filesystem::path file = path / "config.json";
   const nlohmann::json json = parse_config(file);
@@ -145,8 +146,8 @@ int read_n_modules(const std::filesystem::path& path) {
                 "one without");
   }
   const int n_modules = keys.whole_or(kKey, 0);
-  if (n_modules < 1 || n_modules > kMostModules) {
-    keys.fail(kKey, fmt::format("1 to {}", kMostModules), fmt::format("{}", n_modules));
+  if (n_modules < 1 || n_modules > kMaxModules) {
+    keys.fail(kKey, fmt::format("1 to {}", kMaxModules), fmt::format("{}", n_modules));
   }
   return n_modules;
 }
@@ -168,8 +169,8 @@ bool is_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
-// How many modules there are; where they are ours, the family of these takes the place of the one
-// that the files name.
+// Returns the number of modules. For modules of ours, their family replaces the one that the files
+// name.
 int find_modules(const std::filesystem::path& path, const ModelConfig& target,
                  OpenedModel& opened) {
   const std::optional<ModuleNames> own = opened.family->module_names();
@@ -177,9 +178,9 @@ int find_modules(const std::filesystem::path& path, const ModelConfig& target,
   if (n_own > 0) {
     require_same(path, opened.family->config(), target);
     const bool is_one = own->apart != nullptr;
-    if (n_own > (is_one ? 1 : kMostModules)) {
+    if (n_own > (is_one ? 1 : kMaxModules)) {
       throw Error(kOperation, path.string(),
-                  is_one ? "one module" : fmt::format("{} modules at most", kMostModules),
+                  is_one ? "one module" : fmt::format("{} modules at most", kMaxModules),
                   fmt::format("{} or more", n_own));
     }
     return n_own;
@@ -235,7 +236,7 @@ int count_mtp_modules(const TensorSource& source) {
 
 bool has_mtp_modules(const std::filesystem::path& path) {
   if (!is_folder(path)) {
-    // GGUF has a family's own modules alone.
+    // GGUF files hold a family's own modules only.
     const auto file = open_gguf(path);
     return count_mtp_modules(*file) > 0 && read_family(*file)->module_names().has_value();
   }
@@ -246,11 +247,11 @@ bool has_mtp_modules(const std::filesystem::path& path) {
   try {
     const auto source = open_safetensors_directory(path);
     if (source->find("mtp.fc.weight") != nullptr) return true;
-    // Files are passed on without the modules that their configuration speaks of.
+    // Files are sometimes published without the modules that their configuration announces.
     return is_announced && count_mtp_modules(*source) > 0;
   } catch (const Error&) {
     if (is_announced) throw;
-    return false;  // who loads the model says what is wrong with it
+    return false;  // loading the model reports what is wrong with it
   }
 }
 
@@ -268,7 +269,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
   WeightOptions weight_options = make_weight_options(options);
   weight_options.names = opened.names;
   weight_options.quantisation = opened.quantisation;
-  weight_options.experts_in_file = false;  // one layer's, read in every draft
+  weight_options.experts_in_file = false;  // its one layer is read in every draft
   WeightLoader loader(*opened.source, weight_options);
   std::vector<ModuleWeights> all = loader.run([&](WeightLoader& walk) {
     std::vector<ModuleWeights> modules;
@@ -286,7 +287,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     parts.target = &target;
     parts.machine = {.table = weight_options.table,
                      .kv = kv_kind(options, loader.all_f32()),
-                     .most_cache_bytes = most_cache_bytes(options),
+                     .max_cache_bytes = max_cache_bytes(options),
                      .n_threads = weight_options.n_threads};
     heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights),
                                                 *opened.family, output, n_modules == 1));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multi-token prediction modules of a model (DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv
 // 2412.19437, section 2.2).
 #ifndef OUTRIDER_MODEL_HEADS_MTP_MODULES_H_

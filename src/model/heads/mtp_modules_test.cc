@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules of published checkpoints against a program written from their descriptions
-// (tests/golden/make_mtp_golden.py): their logits and what they give, in both forms of file, and
-// files that have none, or others.
+// (tests/golden/make/make_mtp_golden.py): their logits and states, in both file formats. Also files
+// without modules, and with other ones.
 #include "model/heads/mtp_modules.h"
 
 #include <gmock/gmock.h>
@@ -16,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "io/safetensors.h"
-#include "io/safetensors_writer.h"
+#include "io/safetensors/safetensors.h"
+#include "io/safetensors/safetensors_writer.h"
 #include "outrider/error.h"
-#include "tests/support/golden_modules.h"
+#include "tests/support/goldens/golden_modules.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/temporary_directory.h"
 
@@ -27,12 +28,12 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::GoldenModule;
+using test::GoldenModule;
+using test::Row;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::Row;
-using testing::Rows;
 
-// A target and its one module, which outlives nothing.
+// A target and its one module.
 struct Loaded {
   std::unique_ptr<LanguageModel> target;
   std::unique_ptr<FeatureHead> module;
@@ -65,20 +66,20 @@ struct Given {
   std::vector<float> states;
 };
 
-// One pass of the module over a chain, kept.
+// One pass of the module over a chain, whose nodes are kept.
 Given run(FeatureHead& module, Sequence& sequence, std::span<const TokenId> tokens,
           std::span<const float> states) {
   const TokenBlock block{
       .sequence = &sequence, .tokens = tokens, .parents = {}, .features = states};
   ForwardOutput output;
   module.forward({&block, 1}, {}, output);
-  testing::keep_first(sequence, static_cast<int>(tokens.size()));
-  return {testing::rows_of(output),
+  test::keep_first(sequence, static_cast<int>(tokens.size()));
+  return {test::rows_of(output),
           {output.features.begin(),
            output.features.begin() + static_cast<std::ptrdiff_t>(states.size())}};
 }
 
-// Logits of the text's rows, and of those that run on behind them, a pass each.
+// Logits of the text's rows in one pass, and of the rows after them, one pass each.
 Rows logits_of(Loaded& loaded, const GoldenModule& golden) {
   const std::span<const TokenId> tokens = golden.tokens;
   const std::size_t n_known = golden.n_text - 1;
@@ -99,10 +100,10 @@ Rows logits_of(Loaded& loaded, const GoldenModule& golden) {
 
 class MtpModulesGolden : public ::testing::TestWithParam<std::string> {};
 
-// As families_test.cc has the bound; the script asserts that a mistake moves logits by 1e-3.
+// The bound is that of families_test.cc; the script asserts that a mistake moves logits by 1e-3.
 TEST_P(MtpModulesGolden, HaveTheLogitsOfTheProgram) {
   const GoldenModule golden(GetParam());
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path());
   Loaded loaded = load(directory.path());
   const Rows logits = logits_of(loaded, golden);
@@ -111,11 +112,11 @@ TEST_P(MtpModulesGolden, HaveTheLogitsOfTheProgram) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
     for (std::size_t j = 0; j < logits[i].size(); ++j) {
       const double difference = std::fabs(logits[i][j] - golden.logits[i][j]);
-      if (!(difference <= largest)) largest = difference;  // NaN stays
+      if (!(difference <= largest)) largest = difference;  // NaN is kept
     }
   }
   EXPECT_LE(largest, 2e-4);
-  // What it drafts behind the text.
+  // The drafted tokens after the text.
   for (std::size_t at = golden.n_text; at < golden.tokens.size(); ++at) {
     const Row& row = logits.at(at - 2);
     EXPECT_EQ(std::max_element(row.begin(), row.end()) - row.begin(), golden.tokens[at]);
@@ -124,18 +125,19 @@ TEST_P(MtpModulesGolden, HaveTheLogitsOfTheProgram) {
 
 TEST_P(MtpModulesGolden, HaveTheBitsOfTheDirectoryInGguf) {
   const GoldenModule golden(GetParam());
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path());
   Loaded left = load(directory.path());
   Loaded right = load(golden.gguf());
-  testing::expect_same_bits(logits_of(left, golden), 0, logits_of(right, golden));
+  test::expect_same_bits(logits_of(left, golden), 0, logits_of(right, golden));
 }
 
-// A row's bits do not depend on how it came: in one pass, a token a pass, or as a node of a tree.
+// A row's bits do not depend on how it was computed: in one pass, one token per pass, or as a
+// tree's node.
 TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
   const GoldenModule golden(GetParam());
   const std::span<const TokenId> tokens = std::span(golden.tokens).first(golden.n_text);
-  for (const test_support::NamedTable& table : test_support::runnable_tables()) {
+  for (const test::NamedTable& table : test::runnable_tables()) {
     for (const WeightKind weights : {WeightKind::int8, WeightKind::bf16}) {
       SCOPED_TRACE(table.name);
       Loaded loaded = load(
@@ -151,11 +153,11 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
       for (std::size_t i = 0; i < n; ++i) {
         const Given given = run(*loaded.module, *slow, tokens.subspan(i + 1, 1),
                                 std::span<const float>(states).subspan(i * dim, dim));
-        EXPECT_TRUE(testing::same_bits(expected.logits[i], given.logits[0])) << "row " << i;
+        EXPECT_TRUE(test::same_bits(expected.logits[i], given.logits[0])) << "row " << i;
         EXPECT_TRUE(std::equal(given.states.begin(), given.states.end(),
                                expected.states.begin() + static_cast<std::ptrdiff_t>(i * dim)));
       }
-      // The last two rows below a wrong sibling each.
+      // The last two rows each come after a wrong sibling.
       const auto tree = loaded.module->open({});
       (void)run(*loaded.module, *tree, tokens.subspan(1, n - 2),
                 std::span(states).first((n - 2) * dim));
@@ -170,41 +172,42 @@ TEST_P(MtpModulesGolden, HaveTheBitsOfOneTokenAPass) {
           .sequence = tree.get(), .tokens = nodes, .parents = parents, .features = read};
       ForwardOutput output;
       loaded.module->forward({&block, 1}, {}, output);
-      const Rows rows = testing::rows_of(output);
-      EXPECT_TRUE(testing::same_bits(rows[1], expected.logits[n - 2]));
-      EXPECT_TRUE(testing::same_bits(rows[3], expected.logits[n - 1]));
+      const Rows rows = test::rows_of(output);
+      EXPECT_TRUE(test::same_bits(rows[1], expected.logits[n - 2]));
+      EXPECT_TRUE(test::same_bits(rows[3], expected.logits[n - 1]));
     }
   }
 }
 
-// The plain model reads no weight of the module, and misses none.
+// The plain model reads no weight of the module and misses none.
 TEST_P(MtpModulesGolden, LeaveTheTargetAsItIs) {
   const GoldenModule golden(GetParam());
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path());
   EXPECT_TRUE(has_mtp_modules(directory.path()));
   EXPECT_TRUE(has_mtp_modules(golden.gguf()));
-  EXPECT_FALSE(has_mtp_modules(testing::golden_directory(golden.base)));
-  EXPECT_FALSE(has_mtp_modules(testing::golden_directory(golden.base) / "model.gguf"));
-  const testing::GoldenModel plain(golden.base);
-  const auto without = testing::load_f32(plain.directory);
+  EXPECT_FALSE(has_mtp_modules(test::golden_directory(golden.base)));
+  EXPECT_FALSE(has_mtp_modules(test::golden_directory(golden.base) / "model.gguf"));
+  const test::GoldenModel plain(golden.base);
+  const auto without = test::load_f32(plain.directory);
   const auto expected_sequence = without->open({});
-  const Rows expected = testing::run_block(*without, *expected_sequence, plain.ids);
+  const Rows expected = test::run_block(*without, *expected_sequence, plain.ids);
   for (const fs::path& path : {directory.path(), golden.gguf()}) {
-    const auto with = testing::load_f32(path);
+    const auto with = test::load_f32(path);
     EXPECT_TRUE(with->warnings().empty());
     const auto sequence = with->open({});
-    testing::expect_same_bits(expected, 0, testing::run_block(*with, *sequence, plain.ids));
+    test::expect_same_bits(expected, 0, test::run_block(*with, *sequence, plain.ids));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MtpModulesGolden, ::testing::ValuesIn(testing::golden_modules()),
+INSTANTIATE_TEST_SUITE_P(All, MtpModulesGolden, ::testing::ValuesIn(test::golden_modules()),
                          [](const auto& info) { return info.param; });
 
-// As Qwen3.5 is published: the text model's tensors below another name, the module's beside them.
+// As Qwen3.5 is published: the text model's tensors have another prefix, the module's are beside
+// them.
 TEST(MtpModules, StandBesideATextPart) {
   const GoldenModule golden("qwen3_5");
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   golden.write_directory(directory.path() / "plain");
   const auto source = open_safetensors_directory(directory.path() / "plain");
   std::vector<std::vector<float>> values;
@@ -220,7 +223,7 @@ TEST(MtpModules, StandBesideATextPart) {
   }
   fs::create_directories(directory.path() / "whole");
   write_safetensors(directory.path() / "whole" / "model.safetensors", named, ElementType::bf16);
-  nlohmann::json text = testing::json_of(directory.path() / "plain" / "config.json");
+  nlohmann::json text = test::json_of(directory.path() / "plain" / "config.json");
   text.erase("architectures");
   std::ofstream(directory.path() / "whole" / "config.json") << nlohmann::json{
       {"architectures", {"Qwen3_5ForConditionalGeneration"}},
@@ -230,7 +233,7 @@ TEST(MtpModules, StandBesideATextPart) {
   EXPECT_TRUE(has_mtp_modules(directory.path() / "whole"));
   Loaded plain = load(directory.path() / "plain");
   Loaded whole = load(directory.path() / "whole");
-  testing::expect_same_bits(logits_of(plain, golden), 0, logits_of(whole, golden));
+  test::expect_same_bits(logits_of(plain, golden), 0, logits_of(whole, golden));
 }
 
 std::string refusal(const fs::path& path, LanguageModel& target) {
@@ -254,17 +257,17 @@ TEST(MtpModules, AreMissedByName) {
         std::pair{"nemotron_h_latent/model.gguf", "modules, which files of nemotron_h do not have"},
         std::pair{"llama_plain",
                   "(num_nextn_predict_layers in config.json; modules in a folder"}}) {
-    const fs::path path = testing::golden_directory(base);
+    const fs::path path = test::golden_directory(base);
     const auto target = load_model(path, {.n_threads = 1});
     EXPECT_THAT(refusal(path, *target), HasSubstr(missing));
   }
 }
 
-// A part that is missing, one that nobody knows, and a module of another model.
+// A missing part, an unknown one, and a module of another model.
 TEST(MtpModules, RefuseOthersByName) {
   const GoldenModule golden("qwen3_5");
   const auto with = [&](const std::string& from, const std::string& to) {
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     golden.write_directory(directory.path());
     const fs::path shard = directory.path() / "model-00002-of-00002.safetensors";
     std::ifstream file(shard, std::ios::binary);
@@ -280,10 +283,10 @@ TEST(MtpModules, RefuseOthersByName) {
     return refusal(directory.path(), *target);
   };
   EXPECT_THAT(with("mtp.norm.weight", "mtp.mean.weight"), HasSubstr("mtp.norm.weight"));
-  // Two layers in one module are read by nobody.
+  // A second layer in a module is not supported.
   EXPECT_THAT(with("mtp.layers.0.self_attn.q_norm.weight", "mtp.layers.1.self_attn.q_norm.weight"),
               HasSubstr("q_norm.weight"));
-  const auto other = load_model(testing::golden_directory("qwen3_5_grouped"), {.n_threads = 1});
+  const auto other = load_model(test::golden_directory("qwen3_5_grouped"), {.n_threads = 1});
   EXPECT_THAT(refusal(golden.gguf(), *other), HasSubstr("the target's width of 32, got 24"));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/activation.h"
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@ struct NamedActivation {
   const char* name;
   Activation activation;
 };
-// Several names of one formula are different ways of computing it.
+// Some names of one formula mean different ways of computing it.
 constexpr NamedActivation kActivations[] = {
     {"gelu", Activation::gelu_erf},      {"gelu_python", Activation::gelu_erf},
     {"gelu_new", Activation::gelu_tanh}, {"gelu_fast", Activation::gelu_tanh},

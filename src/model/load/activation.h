@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads which activation a model uses.
 #ifndef OUTRIDER_MODEL_LOAD_ACTIVATION_H_
 #define OUTRIDER_MODEL_LOAD_ACTIVATION_H_

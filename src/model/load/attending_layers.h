@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads which layers of a hybrid attend.
 #ifndef OUTRIDER_MODEL_LOAD_ATTENDING_LAYERS_H_
 #define OUTRIDER_MODEL_LOAD_ATTENDING_LAYERS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/config_source.h"
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ void require_activation(const ConfigSource& source, const DecoderDefaults& defau
 int read_hidden_dim(const ConfigSource& source, const DecoderDefaults& defaults, int dim) {
   const std::optional<int> hidden_dim = source.whole(defaults.keys.hidden_dim);
   if (hidden_dim || defaults.widening == 0) return source.required_whole(defaults.keys.hidden_dim);
-  // A dim that is none, or overflows, is refused by check_config.
+  // check_config refuses a dim that is invalid or overflows.
   return dim > 0 && dim <= 1 << 20 ? defaults.widening * dim : 1;
 }
 
@@ -59,7 +60,7 @@ ModelConfig read_decoder_config(const ConfigSource& source, const DecoderDefault
                 fmt::format("{}", value_length));
   }
   config.tied_head = source.has_tied_head(defaults.tied_head);
-  // A head dimension that is none must not size anything.
+  // An invalid head dimension must not size anything.
   const std::string description = source.description();
   check_config(config, kReadConfig, description);
   if (defaults.has_rope) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model's configuration by key: one reader for config.json and GGUF metadata.
 #ifndef OUTRIDER_MODEL_LOAD_CONFIG_SOURCE_H_
 #define OUTRIDER_MODEL_LOAD_CONFIG_SOURCE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/decoder_weights.h"
 
 #include <fmt/format.h>
@@ -11,8 +12,8 @@
 namespace outrider {
 namespace {
 
-// Whether a weight that no layer reads is a multi-token prediction module's: those stand as layers
-// behind the last, told by the product that joins state and token.
+// Whether an unused weight belongs to a multi-token prediction module. Modules are layers after the
+// last one, recognised by the product that joins state and token.
 bool is_of_module(const TensorSource& source, std::string_view name, std::string_view layers,
                   bool gguf) {
   if (!name.starts_with(layers)) return name.starts_with("mtp.");
@@ -25,7 +26,7 @@ bool is_copy(const TensorView& left, const TensorView& right) {
          std::memcmp(left.data.data(), right.data.data(), left.data.size()) == 0;
 }
 
-// T5's files may have the embedding once more for each stack.
+// T5's files may hold a copy of the embedding for each stack.
 bool is_embedding_again(const TensorSource& source, const NamesInFile& names,
                         std::string_view name) {
   if (name != "encoder.embed_tokens.weight" && name != "decoder.embed_tokens.weight") return false;
@@ -33,8 +34,8 @@ bool is_embedding_again(const TensorSource& source, const NamesInFile& names,
   return embedding != nullptr && is_copy(*source.find(std::string(name)), *embedding);
 }
 
-// The weights that nothing reads and that have no meaning elsewhere either: in multi-token
-// prediction, as an output matrix that is the embedding, in GGUF's configuration.
+// Drops names of weights that are unused for a known reason: modules, an output matrix that is the
+// embedding, and GGUF's RoPE factors. The rest are unknown.
 std::vector<std::string> without_meaning(const TensorSource& source, const NamesInFile& names,
                                          std::vector<std::string> unread, bool tied, bool gguf) {
   const std::string head = fmt::format("{}.weight", names.head());
@@ -47,7 +48,8 @@ std::vector<std::string> without_meaning(const TensorSource& source, const Names
   return unread;
 }
 
-// What a rank's part was packed from, or the model would stand in memory twice.
+// Releases the tensors from which a rank's part was packed; otherwise the model would be in memory
+// twice.
 void release_below(const TensorSource& source, const std::string& prefix) {
   for (const TensorView& tensor : source.tensors()) {
     if (tensor.name.starts_with(prefix)) source.release(tensor);
@@ -97,7 +99,7 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
         share_layer(*options.share, options.n_threads, stack.back());
         release_below(source, prefix);
       }
-      // Where the first layer has one, it is the whole stack's.
+      // If the first layer has a bias, it serves the whole stack.
       stack.back().attention.position_bias = stack.front().attention.position_bias;
     };
     for (int i = 0; i < config.n_encoder_layers; ++i) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weights of a decoder, packed for one kernel table, and their loading from a file. After
 // loading, Hugging Face directories and GGUF files are indistinguishable.
 #ifndef OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_
@@ -14,7 +15,7 @@
 
 namespace outrider {
 
-// Immutable once loaded.
+// Immutable once loaded, except for matrices that are released once a device has them.
 struct DecoderWeights {
   TensorView embedding;      // (vocabulary_size, dim), as stored; lives as long as the source
   TensorView positions;      // (context_length, dim), the same, if they are learned

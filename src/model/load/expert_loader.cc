@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/expert_loader.h"
 
 #include <fmt/format.h>
@@ -12,11 +13,11 @@ namespace outrider {
 namespace {
 
 void require_count(const ConfigSource& source, const ConfigKey& key, int n_experts) {
-  if (n_experts >= 1 && n_experts <= kMostExperts) return;
-  source.fail(key, fmt::format("1 to {}", kMostExperts), fmt::format("{}", n_experts));
+  if (n_experts >= 1 && n_experts <= kMaxExperts) return;
+  source.fail(key, fmt::format("1 to {}", kMaxExperts), fmt::format("{}", n_experts));
 }
 
-// As transformers calls it: num_experts in files of the hub, num_local_experts in its own.
+// Both of transformers' names: num_experts in files of the hub, num_local_experts in its own.
 int read_n_experts(const ConfigSource& source) {
   constexpr ConfigKey kOld = {"num_experts", nullptr};
   constexpr ConfigKey kNew = {"num_local_experts", "expert_count"};
@@ -29,10 +30,10 @@ int read_n_experts(const ConfigSource& source) {
   return n_experts;
 }
 
-// Behind the number of experts: how many of them a row uses, and how wide they are.
+// Reads what follows the number of experts: how many of them a row uses, and their width.
 void read_sizes(const ConfigSource& source, const ConfigKey& width, ModelConfig& config) {
   constexpr ConfigKey kUsed = {"num_experts_per_tok", "expert_used_count"};
-  constexpr int kMostWidth = 1 << 22;  // as hidden_dim's
+  constexpr int kMaxWidth = 1 << 22;  // as for hidden_dim
   config.n_experts_used = source.required_whole(kUsed);
   config.expert_dim = source.whole(width).value_or(config.hidden_dim);
   config.n_expert_layers = config.n_layers;
@@ -40,12 +41,12 @@ void read_sizes(const ConfigSource& source, const ConfigKey& width, ModelConfig&
     source.fail(kUsed, fmt::format("1 to {}, the number of experts", config.n_experts),
                 fmt::format("{}", config.n_experts_used));
   }
-  if (config.expert_dim < 1 || config.expert_dim > kMostWidth) {
-    source.fail(width, fmt::format("1 to {}", kMostWidth), fmt::format("{}", config.expert_dim));
+  if (config.expert_dim < 1 || config.expert_dim > kMaxWidth) {
+    source.fail(width, fmt::format("1 to {}", kMaxWidth), fmt::format("{}", config.expert_dim));
   }
 }
 
-// Every matrix under its own name, "experts.N.w1" or "ffn_gate.N".
+// Each matrix under its own name, "experts.N.w1" or "ffn_gate.N".
 std::vector<Matrix> load_each(LayerLoader& from, const ExpertNames& names, const char* hugging_face,
                               const char* gguf, int n, int n_columns, int k) {
   std::vector<Matrix> matrices;
@@ -57,7 +58,7 @@ std::vector<Matrix> load_each(LayerLoader& from, const ExpertNames& names, const
   return matrices;
 }
 
-// Experts that lack their matrices.
+// The experts without their matrices.
 Experts load_router(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
                     const char* name) {
   Experts experts;
@@ -117,7 +118,7 @@ Experts load_stacked_experts(LayerLoader& from, const ModelConfig& config, Exper
 
 Experts load_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
                      const ExpertNames& names) {
-  // In memory, and so in such files, transformers calls every family's block so.
+  // transformers' names in memory, for every family, and so in files of this form.
   constexpr StackedExpertNames kStacked = {.router = "mlp.gate",
                                            .gate_and_up = "mlp.experts.gate_up_proj",
                                            .down = "mlp.experts.down_proj"};
@@ -162,7 +163,7 @@ bool is_of_expert(std::string_view name) {
   if (name.ends_with("_exps.weight") || name.ends_with("_exps.bias")) return true;
   for (const std::string_view part : {".ffn_gate.", ".ffn_up.", ".ffn_down."}) {
     const std::size_t at = name.find(part);
-    // Behind it the expert's number, not "weight".
+    // followed by the expert's number, not "weight".
     if (at != name.npos && name.substr(at + part.size()) != "weight") return true;
   }
   return false;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The experts of a layer: their configuration and their tensors.
 #ifndef OUTRIDER_MODEL_LOAD_EXPERT_LOADER_H_
 #define OUTRIDER_MODEL_LOAD_EXPERT_LOADER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/gguf_config.h"
 
 #include <fmt/format.h>
@@ -20,10 +21,10 @@ namespace {
   throw Error(kReadConfig, file.description(), fmt::format("{} to be {}", key, expected), got);
 }
 
-// Behind "<architecture>.": keys that do not change what a decoder computes.
+// Keys after "<architecture>." that do not change what a decoder computes.
 constexpr std::string_view kWithoutMeaning[] = {
     "rope.scaling.finetuned",                // how the model was trained
-    "rope.scaling.original_context_length",  // of llama3, whose factors are in rope_freqs.weight
+    "rope.scaling.original_context_length",  // llama3's, whose factors are in rope_freqs.weight
     "tensor_data_layout",
     "vocab_size",
 };
@@ -43,7 +44,7 @@ std::optional<int> whole_of(const GgufFile& file, const std::string& key) {
       stored == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(stored);
   std::optional<std::int64_t> value;
   if (of_layers != nullptr) {
-    // A number for each layer, as llama.cpp allows: where all are one, that.
+    // llama.cpp allows one number per layer; if all are equal, that is the number.
     if (of_layers->empty() || std::adjacent_find(of_layers->begin(), of_layers->end(),
                                                  std::not_equal_to<>()) != of_layers->end()) {
       fail_at(file, key, "one number for all layers", "an array of different ones");
@@ -148,7 +149,7 @@ int GgufConfig::vocabulary_size() const {
   return static_cast<int>(embedding->shape[0]);
 }
 
-// One divisor for each frequency; empty where there is no such tensor.
+// One divisor per frequency; empty without such a tensor.
 std::vector<float> GgufConfig::read_divisors(const char* name, int rotated_dim) const {
   const TensorView* tensor = file_.find(name);
   if (tensor == nullptr) return {};
@@ -162,8 +163,8 @@ std::vector<float> GgufConfig::read_divisors(const char* name, int rotated_dim) 
   return divisors;
 }
 
-// Its converter writes both lists of factors, and the magnitude that follows from them. llama.cpp
-// takes the long ones for all texts where it is asked for a longer context; here as transformers.
+// The converter writes both lists of factors, and the magnitude that follows from them. llama.cpp
+// uses the long ones for all texts if a longer context is requested; this follows transformers.
 std::optional<RopeConfig> GgufConfig::read_longrope(RopeConfig rope, int rotated_dim) const {
   constexpr ConfigKey kOriginal = {nullptr, "rope.scaling.original_context_length"};
   rope.divisors = read_divisors("rope_factors_short.weight", rotated_dim);
@@ -175,7 +176,7 @@ std::optional<RopeConfig> GgufConfig::read_longrope(RopeConfig rope, int rotated
   return rope;
 }
 
-// The converter says which pairs stand still by divisors that leave them no turn: 1e30.
+// The converter marks unrotated pairs by divisors of 1e30.
 RopeConfig GgufConfig::read_proportional(RopeConfig rope, int rotated_dim) const {
   constexpr const char* kDivisors = "rope_freqs.weight";
   constexpr float kStill = 1e20F;
@@ -199,7 +200,7 @@ int GgufConfig::original_context() const {
       .value_or(required_whole({nullptr, "context_length"}));
 }
 
-// llama.cpp multiplies the factor of attention by that of the paper.
+// llama.cpp multiplies the attention factor by that of the paper.
 RopeConfig GgufConfig::read_yarn(RopeConfig rope, std::optional<double> factor) const {
   rope.scaling = RopeConfig::Scaling::yarn;
   if (!factor) fail({nullptr, "rope.scaling.factor"}, "there", "no such key");
@@ -240,7 +241,7 @@ RopeConfig GgufConfig::read_scaling(const RopeKeys& keys, int rotated_dim) const
   rope.theta = real(keys.theta).value_or(keys.default_theta);
   if (keys.proportional) return read_proportional(rope, rotated_dim);
   const std::optional<std::string> kind = text(kKind);
-  // A factor alone means linear scaling; older files have another name for it.
+  // A factor alone means linear scaling; older files name it differently.
   const std::optional<double> factor = real(kFactor);
   const std::optional<double> old_factor = real({nullptr, "rope.scale_linear"});
   if (!keys.may_be_scaled) return rope;
@@ -254,7 +255,7 @@ RopeConfig GgufConfig::read_scaling(const RopeKeys& keys, int rotated_dim) const
     if (!factor && !old_factor) fail(kFactor, "there", "no such key");
     rope.factor = factor ? *factor : *old_factor;
   }
-  // The converter of Llama 3.1 writes the scaling in this form.
+  // For Llama 3.1 the converter writes the scaling in this form.
   rope.divisors = read_divisors("rope_freqs.weight", rotated_dim);
   return rope;
 }
@@ -266,14 +267,14 @@ bool GgufConfig::has_bias(const char*, const char* gguf_tensor) const {
 }
 
 void GgufConfig::read_special_tokens(ModelConfig& config) const {
-  // The tokenizer's reader of the same file warns of ids outside the vocabulary.
+  // The tokenizer's reader warns about ids outside the vocabulary.
   const auto token_of = [&](const char* key) {
     const int token = whole_of(file_, key).value_or(kNoToken);
     return token < config.vocabulary_size ? std::max(token, kNoToken) : kNoToken;
   };
   config.bos_token = token_of("tokenizer.ggml.bos_token_id");
   config.mask_token = whole_of(file_, "tokenizer.ggml.mask_token_id");
-  // End of sequence, end of turn, end of message: chat models end with any of them.
+  // End of sequence, end of turn, end of message: a chat model may end with any of them.
   for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                           "tokenizer.ggml.eom_token_id"}) {
     const TokenId token = token_of(key);
@@ -292,7 +293,7 @@ void GgufConfig::refuse_unread() const {
   for (const auto& [key, value] : file_.metadata()) {
     if (!key.starts_with(prefix) || asked_.contains(key) || is_off(value)) continue;
     const std::string_view rest = std::string_view(key).substr(prefix.size());
-    // Of the vision part that some files of text models name.
+    // Keys of a vision part, which some files of text models have.
     if (rest.starts_with("vision.") || rest.starts_with("mm.")) continue;
     if (std::find(std::begin(kWithoutMeaning), std::end(kWithoutMeaning), rest) !=
         std::end(kWithoutMeaning)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF metadata as a ConfigSource.
 #ifndef OUTRIDER_MODEL_LOAD_GGUF_CONFIG_H_
 #define OUTRIDER_MODEL_LOAD_GGUF_CONFIG_H_
@@ -5,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "model/load/config_source.h"
 
 namespace outrider {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/json_config.h"
 
 #include <fmt/format.h>
@@ -20,8 +21,8 @@ using Section = ConfigSection;
 
 constexpr const char* kGenerationConfig = "generation_config.json";
 
-// Keys that do not change what a decoder computes: names, training, defaults of generation, and
-// what other readers of the directory want. Anything else that no family asked for is refused.
+// Keys that do not change what a decoder computes: names, training, generation defaults, and keys
+// for other readers. Other keys that no family reads are refused.
 constexpr std::string_view kWithoutMeaning[] = {
     "add_cross_attention",
     "architectures",
@@ -34,7 +35,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "bos_token_id",
     "cache_implementation",
     "chunk_size_feed_forward",
-    "compression_config",  // read_quantisation's
+    "compression_config",  // read by read_quantisation
     "classifier_dropout",
     "cls_token_id",
     "decoder_start_token_id",
@@ -66,7 +67,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "no_repeat_ngram_size",
     "num_beam_groups",
     "num_beams",
-    "num_nextn_predict_layers",  // modules behind the layers: a drafter's, not the decoder's
+    "num_nextn_predict_layers",  // modules after the layers: for a drafter, not the decoder
     "num_return_sequences",
     "output_attentions",
     "output_hidden_states",
@@ -79,17 +80,17 @@ constexpr std::string_view kWithoutMeaning[] = {
     "pretraining_tp",
     "problem_type",
     "pruned_heads",
-    "quantization_config",  // likewise
+    "quantization_config",  // read by read_quantisation
     "remove_invalid_values",
     "repetition_penalty",
     "resid_pdrop",
     "return_dict",
     "return_dict_in_generate",
-    "router_aux_loss_coef",  // this and the following: of training
+    "router_aux_loss_coef",  // this and the following are for training
     "router_jitter_noise",
     "sep_token_id",
-    "spd_type",            // which drafter the model was trained to be: "pard"
-    "summary_activation",  // this and the following: of a classifier on top
+    "spd_type",            // the kind of drafter that the model was trained for: "pard"
+    "summary_activation",  // this and the following are for a classifier on top
     "summary_first_dropout",
     "summary_proj_to_labels",
     "summary_type",
@@ -114,7 +115,7 @@ constexpr std::string_view kWithoutMeaning[] = {
 };
 
 bool has_meaning(std::string_view key, const Json& value) {
-  // Off, or nothing.
+  // Off, or empty.
   if (value.is_null() || value == false ||
       ((value.is_array() || value.is_object()) && value.empty())) {
     return false;
@@ -136,12 +137,13 @@ std::vector<float> read_divisors(const Section& section, const char* key) {
   return divisors;
 }
 
-// The magnitude is the paper's, where the file names none, of the factor between the two contexts.
+// If the file names no magnitude, it is the paper's function of the factor between the two
+// contexts.
 void read_longrope(const Section& scaling, double context, RopeConfig& rope) {
   rope.scaling = RopeConfig::Scaling::longrope;
   rope.divisors = read_divisors(scaling, "short_factor");
   rope.long_divisors = read_divisors(scaling, "long_factor");
-  if (!(rope.original_context > 1)) {  // its logarithm divides
+  if (!(rope.original_context > 1)) {  // the code divides by its logarithm
     scaling.fail("original_max_position_embeddings", "above 1",
                  fmt::format("{}", rope.original_context));
   }
@@ -151,13 +153,13 @@ void read_longrope(const Section& scaling, double context, RopeConfig& rope) {
   rope.magnitude = static_cast<float>(scaling.real_or("attention_factor", of_paper));
 }
 
-// Old files have rope_theta beside a rope_scaling that may be null and calls its kind "type"; new
-// ones have all of it in rope_parameters and call the kind "rope_type".
+// Old files have rope_theta beside a rope_scaling, which may be null and names its kind "type". New
+// ones have everything in rope_parameters and name the kind "rope_type".
 RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope) {
   rope.theta = scaling.real_or("rope_theta", rope.theta);
   const std::string kind = scaling.text_or("rope_type", scaling.text_or("type", "default"));
   const bool has_factors = scaling.find("short_factor") != nullptr;
-  // Early files of Phi-3 call longrope "su", or "yarn" with its factors.
+  // Early files of Phi-3 name longrope "su", or "yarn" with its factors.
   if (kind == "longrope" || kind == "su" || (kind == "yarn" && has_factors)) {
     read_longrope(scaling, context, rope);
   } else if (kind == "linear") {
@@ -177,7 +179,7 @@ RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope)
     const double beta_slow = scaling.real_or("beta_slow", 0);
     if (beta_slow != 0) rope.beta_slow = beta_slow;
     rope.whole_bounds = scaling.flag_or("truncate", true);
-    // Peng et al., equation 22; DeepSeek's two weights of its logarithm.
+    // Peng et al., equation 22; DeepSeek has two weights of its logarithm.
     const auto from_factor = [&](double weight) {
       return rope.factor > 1 ? 0.1 * weight * portable_log(rope.factor) + 1 : 1;
     };
@@ -189,8 +191,8 @@ RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope)
         scaling.real_or("attention_factor",
                         both ? from_factor(weight) / from_factor(weight_of_all) : from_factor(1));
   } else if (kind == "dynamic") {
-    // Frequencies change behind max_position_embeddings alone (Hugging Face's "dynamic NTK"), and
-    // no text here is longer.
+    // Frequencies change only beyond max_position_embeddings (Hugging Face's "dynamic NTK"), and no
+    // text here is longer.
     (void)scaling.real("factor");
   } else if (kind != "default") {
     scaling.fail("rope_type", "one of default, linear, llama3, yarn, longrope, dynamic", kind);
@@ -198,7 +200,7 @@ RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope)
   return rope;
 }
 
-// Of a head of so many elements. scaling: null where the file has none.
+// For a head of `width` elements. scaling: null if the file has none.
 void read_proportional(const Section* scaling, const RopeKeys& keys, int width, RopeConfig& rope) {
   constexpr const char* kShare = "partial_rotary_factor";
   double share = keys.default_share;
@@ -213,7 +215,7 @@ void read_proportional(const Section* scaling, const RopeKeys& keys, int width, 
       scaling->fail(kShare, "above 0, at most 1", fmt::format("{}", share));
     }
   }
-  rope.n_turning = static_cast<int>(share * width / 2);  // as transformers rounds it
+  rope.n_turning = static_cast<int>(share * width / 2);  // rounded as in transformers
 }
 
 // eos_token_id is an id or a list of ids.
@@ -344,8 +346,8 @@ std::optional<std::vector<bool>> JsonConfig::flags(const ConfigKey& key) const {
   });
 }
 
-// JSON has no infinities: transformers 5 writes {"__float__": "Infinity"}, and parse_config() makes
-// that of the bare word.
+// JSON has no infinities: transformers 5 writes {"__float__": "Infinity"}, and parse_config()
+// converts the bare word to that.
 std::optional<std::vector<double>> JsonConfig::reals(const ConfigKey& key) const {
   return array_of<double>(
       key, "an array of numbers", [](const Json& entry) -> std::optional<double> {
@@ -376,7 +378,7 @@ int JsonConfig::rotary_dim(const RopeKeys& keys, int head_dim) const {
                    fmt::format("{}", share));
     }
   };
-  // Where a file has several spellings, the one that stands in a section of RoPE's decides.
+  // If a file has several spellings, the one in a RoPE section decides.
   if (find({keys.share, nullptr}) != nullptr) read(section_, keys.share);
   asked_.insert(kShare);
   read(section_, kShare);
@@ -387,7 +389,7 @@ int JsonConfig::rotary_dim(const RopeKeys& keys, int head_dim) const {
     }
     if (section) read(*section, kShare);
   }
-  const int rotated = static_cast<int>(head_dim * share);  // as transformers rounds it
+  const int rotated = static_cast<int>(head_dim * share);  // rounded as in transformers
   return rotated == head_dim ? 0 : std::max(rotated, 1);
 }
 
@@ -395,7 +397,7 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int rotated_dim) const {
   RopeConfig rope;
   rope.theta = real(keys.theta).value_or(keys.default_theta);
   asked_.insert({"rope_scaling", "rope_parameters"});
-  // Where a file has both spellings, the old one decides, as in Hugging Face's reader.
+  // If a file has both spellings, the old one decides, as in Hugging Face's reader.
   std::optional<Section> scaling;
   if (keys.may_be_scaled) {
     scaling = section_.section("rope_scaling");
@@ -403,7 +405,7 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int rotated_dim) const {
   }
   if (auto parameters = section_.section("rope_parameters")) {
     const Json* json = &json_["rope_parameters"];
-    // By kind of layer, where the file says so.
+    // By kind of layer, if the file says so.
     if (keys.layer_type != nullptr && json->contains(keys.layer_type)) {
       parameters = parameters->section(keys.layer_type);
       json = &(*json)[keys.layer_type];
@@ -420,7 +422,7 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int rotated_dim) const {
     return rope;
   }
   const int context = required_whole({"max_position_embeddings", nullptr});
-  // Phi-3's files name it beside the scaling, and where there is none.
+  // Phi-3's files have it beside the scaling, even without a scaling.
   constexpr ConfigKey kOriginal = {"original_max_position_embeddings", nullptr};
   rope.original_context = whole(kOriginal).value_or(context);
   if (!scaling) return rope;
@@ -431,7 +433,7 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int rotated_dim) const {
                   fmt::format("{}", named));
   }
   rope.original_context = named;
-  // Ministral 3's repeat it.
+  // Ministral 3's files repeat it.
   if (const double repeated = scaling->real_or("max_position_embeddings", context);
       repeated != context) {
     scaling->fail("max_position_embeddings", fmt::format("{}, as beside the section", context),
@@ -451,8 +453,8 @@ bool JsonConfig::has_bias(const char* hugging_face_key, const char*) const {
   return flag({hugging_face_key, nullptr}).value_or(false);
 }
 
-// Where both files name a beginning, generation_config.json's counts, as in Hugging Face's
-// generate(). A text ends at what either calls its end: one of them alone often lacks a chat's.
+// If both files name a start token, generation_config.json's counts, as in Hugging Face's
+// generate(). A text ends at the end tokens of either file: one of them often lacks a chat's.
 void JsonConfig::read_special_tokens(ModelConfig& config) const {
   if (is_text_part_) {
     config.warnings.push_back(

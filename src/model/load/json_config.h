@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config.json of a Hugging Face directory as a ConfigSource.
 #ifndef OUTRIDER_MODEL_LOAD_JSON_CONFIG_H_
 #define OUTRIDER_MODEL_LOAD_JSON_CONFIG_H_
@@ -7,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "base/file_folder.h"
+#include "base/files/file_folder.h"
 #include "model/config_section.h"
 #include "model/load/config_source.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads the tensors of one layer, by the part of their names after the layer's prefix.
 #ifndef OUTRIDER_MODEL_LOAD_LAYER_LOADER_H_
 #define OUTRIDER_MODEL_LOAD_LAYER_LOADER_H_

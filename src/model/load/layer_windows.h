@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads which layers of a model have a sliding window: config.json's layer_types.
 #ifndef OUTRIDER_MODEL_LOAD_LAYER_WINDOWS_H_
 #define OUTRIDER_MODEL_LOAD_LAYER_WINDOWS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multi-token prediction modules among the layers that a GGUF file counts.
 #ifndef OUTRIDER_MODEL_LOAD_MODULES_BEHIND_H_
 #define OUTRIDER_MODEL_LOAD_MODULES_BEHIND_H_

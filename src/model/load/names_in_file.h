@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names of a family's tensors in one file. Immutable; the strings in `names` must outlive it.
 #ifndef OUTRIDER_MODEL_LOAD_NAMES_IN_FILE_H_
 #define OUTRIDER_MODEL_LOAD_NAMES_IN_FILE_H_

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/open_model.h"
 
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
-#include "base/hub_cache.h"
-#include "io/gguf.h"
-#include "io/safetensors.h"
+#include "base/files/hub_cache.h"
+#include "io/gguf/gguf.h"
+#include "io/safetensors/safetensors.h"
 #include "model/config_section.h"
 #include "model/families/registry.h"
 #include "model/load/text_part.h"

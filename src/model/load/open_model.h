@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a model's files and identifies them, before any weight is read.
 #ifndef OUTRIDER_MODEL_LOAD_OPEN_MODEL_H_
 #define OUTRIDER_MODEL_LOAD_OPEN_MODEL_H_
@@ -7,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/file_folder.h"
+#include "base/files/file_folder.h"
 #include "io/tensor_source.h"
 #include "model/families/family.h"
 #include "model/quantised/quantisation.h"

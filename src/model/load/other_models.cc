@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/other_models.h"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr const char* kOperation = "load model";
 
-// Files by which a directory shows what it is.
+// Files that show what a directory contains.
 struct Sign {
   const char* file;
   const char* meaning;

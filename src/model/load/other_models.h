@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recognises files that resemble a model's, for error messages that say what they are.
 #ifndef OUTRIDER_MODEL_LOAD_OTHER_MODELS_H_
 #define OUTRIDER_MODEL_LOAD_OTHER_MODELS_H_
 
 #include <filesystem>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 namespace outrider {
 

@@ -1,6 +1,7 @@
-// What is no model is called what it is. The marks are what PEFT (adapter_config.json),
-// Meta's releases (params.json), transformers (quantization_config), mlx-lm (quantization) and the
-// converters of llama.cpp 0.7.0 (general.type, clip) write.
+// SPDX-License-Identifier: Apache-2.0
+// Errors name what a file is if it is no model. The marks are those of PEFT (adapter_config.json),
+// Meta's releases (params.json), transformers (quantization_config), mlx-lm (quantization) and
+// llama.cpp 0.7.0's converters (general.type, clip).
 #include "model/load/other_models.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ using ::testing::ThrowsMessage;
 auto fails(const std::string& text) { return ThrowsMessage<Error>(HasSubstr(text)); }
 
 TEST(OtherModels, DirectoriesWithoutConfigAreNamedByTheirFiles) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   EXPECT_NO_THROW(refuse_other_directory(directory.path()));
   std::ofstream(directory.path() / "params.json") << "{}";
   EXPECT_THAT([&] { refuse_other_directory(directory.path()); }, fails("its trainer's own form"));
@@ -33,7 +34,7 @@ TEST(OtherModels, DirectoriesWithoutConfigAreNamedByTheirFiles) {
 TEST(OtherModels, GgufFilesAreNamedByTheirType) {
   const auto refuse = [](const char* key, const char* value) {
     return [key, value] {
-      const auto bytes = test_files::Gguf().text(key, value).bytes();
+      const auto bytes = test::Gguf().text(key, value).bytes();
       refuse_other_gguf(*parse_gguf(bytes, "other.gguf"));
     };
   };

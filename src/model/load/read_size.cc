@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/read_size.h"
 
 #include <fmt/format.h>

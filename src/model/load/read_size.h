@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads sizes within bounds. The bounds are far above any model's, so that no size overflows.
 #ifndef OUTRIDER_MODEL_LOAD_READ_SIZE_H_
 #define OUTRIDER_MODEL_LOAD_READ_SIZE_H_

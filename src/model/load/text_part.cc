@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/load/text_part.h"
 
 #include <fmt/format.h>
@@ -18,9 +19,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Multimodal classes whose text part is a family of ours, called by text_config's model_type; which
-// one where it names none; and whether the output matrix is the embedding where the whole's config
-// does not say, by its class in transformers.
+// Multimodal classes whose text part is a supported family, named by text_config's model_type.
+// Gives the model type if none is named, and transformers' default for tying the output matrix to
+// the embedding, by class.
 struct Class {
   const char* name;
   const char* text_model_type;
@@ -40,7 +41,7 @@ std::string known_classes() {
   return all;
 }
 
-// The class that config.json names. Throws Error where it names none of them.
+// The class that config.json names. Throws Error if it names none of them.
 const Class& class_of(const ConfigSection& section) {
   const Json* const classes = section.find("architectures");
   if (classes != nullptr && classes->is_array()) {
@@ -55,7 +56,8 @@ const Class& class_of(const ConfigSection& section) {
                classes != nullptr ? ConfigSection::shown(*classes) : "no such key");
 }
 
-// Where such directories keep a text model's tensors: as transformers 4 wrote them, and 5.
+// The prefixes of a text model's tensors in such directories: those that transformers 4 and 5
+// write.
 struct Prefix {
   std::string_view whole;
   std::string_view text;
@@ -66,10 +68,9 @@ constexpr Prefix kPrefixes[] = {{"language_model.model.", "model."},
                                 {"lm_head.", "lm_head."},
                                 {"mtp.", "mtp."}};  // Qwen3.5's module
 
-// text_config names what is not transformers' default alone: those of Gemma3TextConfig,
-// Gemma4TextConfig, MistralConfig, Ministral3Config, Qwen3_5TextConfig and Qwen3_5MoeTextConfig
-// (5.12.1). What is not
-// here is the family's own default.
+// text_config omits transformers' defaults: those of Gemma3TextConfig, Gemma4TextConfig,
+// MistralConfig, Ministral3Config, Qwen3_5TextConfig and Qwen3_5MoeTextConfig (5.12.1). Keys
+// missing here have the family's own default.
 const Json& defaults_of(const std::string& model_type) {
   static const Json of_gemma3 = {{"vocab_size", 262208},      {"hidden_size", 2304},
                                  {"intermediate_size", 9216}, {"num_hidden_layers", 26},
@@ -182,14 +183,14 @@ std::optional<Json> text_config_of(const Json& config, const std::filesystem::pa
     text.erase("rope_parameters");
   }
   text["model_type"] = model_type;
-  // The text part's own class; the whole's stands above.
+  // The text part's own class; the class of the whole is at the top level.
   text.erase("architectures");
   for (const char* key :
        {"bos_token_id", "eos_token_id", "quantization_config", "compression_config"}) {
     if (!text.contains(key) && config.contains(key)) text[key] = config[key];
   }
-  // transformers 5 asks the whole's, and takes the embedding where it says nothing; older files say
-  // it of the text part. An output matrix that is stored and another one counts in any case.
+  // transformers 5 reads the top level, and ties the matrices if it says nothing; older files say
+  // it in the text part. A stored output matrix that differs counts in any case.
   text["tie_word_embeddings"] = section.flag_or("tie_word_embeddings", known.tied_head) ||
                                 stored.flag_or("tie_word_embeddings", false);
   return text;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text model in a multimodal model's directory.
 #ifndef OUTRIDER_MODEL_LOAD_TEXT_PART_H_
 #define OUTRIDER_MODEL_LOAD_TEXT_PART_H_

@@ -1,5 +1,6 @@
-// A multimodal directory is its text part: golden models put into the layouts that transformers 4
-// and 5 write for the classes of text_part.cc have the bits of the plain directories.
+// SPDX-License-Identifier: Apache-2.0
+// A multimodal directory loads as its text part. Golden models in the layouts that transformers 4
+// and 5 write for text_part.cc's classes have the bits of the plain directories.
 #include "model/load/text_part.h"
 
 #include <gmock/gmock.h>
@@ -13,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "io/safetensors.h"
-#include "io/safetensors_writer.h"
+#include "io/safetensors/safetensors.h"
+#include "io/safetensors/safetensors_writer.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -29,7 +30,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 struct Whole {
-  const char* golden;  // its text part
+  const char* golden;  // the golden model of its text part
   const char* class_name;
   const char* model_type;
 };
@@ -38,7 +39,7 @@ fs::path golden(const Whole& whole) {
   return fs::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / whole.golden;
 }
 
-// Where a layout keeps the tensors "model." and "lm_head." of a text model.
+// A layout's prefixes for a text model's "model." and "lm_head.".
 struct Layout {
   const char* model;
   const char* head;
@@ -55,7 +56,7 @@ std::string name_in(const Layout& layout, std::string_view name) {
   return {};
 }
 
-// An image's tensor stands beside those of the text.
+// Adds an image tensor beside those of the text.
 void write_whole(const Whole& whole, const Layout& layout, const fs::path& directory) {
   const auto source = open_safetensors(golden(whole) / "model.safetensors");
   std::vector<std::vector<float>> values;
@@ -91,7 +92,7 @@ TEST_P(TextPart, HasTheBitsOfThePlainDirectory) {
   const Whole& whole = GetParam();
   const LoadOptions options{.weights = WeightKind::f32, .n_threads = 1};
   const auto plain = load_model(golden(whole), options);
-  // Beyond windows and original contexts.
+  // Longer than windows and original contexts.
   std::vector<TokenId> tokens;
   for (int copy = 0; copy < 4; ++copy) {
     for (const TokenId token : {5, 9, 33, 12, 60, 3, 3, 71, 8, 40, 22, 17}) {
@@ -99,16 +100,16 @@ TEST_P(TextPart, HasTheBitsOfThePlainDirectory) {
     }
   }
   const auto sequence = plain->open({});
-  const testing::Rows expected = testing::run_block(*plain, *sequence, tokens);
+  const test::Rows expected = test::run_block(*plain, *sequence, tokens);
   for (const Layout& layout : kLayouts) {
     SCOPED_TRACE(layout.model);
-    const testing::TemporaryDirectory directory;
+    const test::TemporaryDirectory directory;
     write_whole(whole, layout, directory.path());
     const auto part = load_model(directory.path(), options);
     const auto of_part = part->open({});
-    testing::expect_same_bits(expected, 0, testing::run_block(*part, *of_part, tokens));
+    test::expect_same_bits(expected, 0, test::run_block(*part, *of_part, tokens));
     EXPECT_EQ(part->config().end_tokens, (std::vector<TokenId>{2, 7}));
-    ASSERT_EQ(part->warnings().size(), 1u);  // and none of the image's weights
+    ASSERT_EQ(part->warnings().size(), 1u);  // and no warning about the image's weights
     EXPECT_THAT(part->warnings()[0], HasSubstr("its text part alone"));
   }
 }
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                             "qwen3_5_moe"}),
     [](const auto& info) { return std::string(info.param.golden); });
 
-// As the published Gemma 3 4B's config.json, which names what is not the default.
+// As in the published Gemma 3 4B's config.json, which omits defaults.
 TEST(TextConfig, LeavesDefaultsToTransformers) {
   const json whole = {
       {"architectures", {"Gemma3ForConditionalGeneration"}},
@@ -141,7 +142,7 @@ TEST(TextConfig, LeavesDefaultsToTransformers) {
   EXPECT_EQ((*text)["tie_word_embeddings"], true);
 }
 
-// Mistral3Config and its text parts' classes in transformers 5.12.1.
+// Mistral3Config and its text part's classes in transformers 5.12.1.
 TEST(TextConfig, HasMistralsDefaults) {
   const auto text_of = [](const json& text) {
     return *text_config_of({{"architectures", {"Mistral3ForConditionalGeneration"}},
@@ -165,7 +166,7 @@ TEST(TextConfig, HasMistralsDefaults) {
       text_of({{"model_type", "ministral3"}, {"rope_scaling", named}}).contains("rope_parameters"));
 }
 
-// Qwen3_5Config's and its text part's, of a config.json that names nothing.
+// Qwen3_5Config and its text part, with a config.json that names nothing.
 TEST(TextConfig, HasQwensDefaults) {
   const json text = *text_config_of(
       {{"architectures", {"Qwen3_5ForConditionalGeneration"}}, {"text_config", json::object()}},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/attention_work.h"
 
 #include <algorithm>
@@ -6,15 +7,15 @@
 namespace outrider {
 namespace {
 
-// Passes of more rows have parts enough without splits, and would need much room to be merged.
-constexpr int kMostSharedRows = 64;
+// Passes with more rows have enough units without splits, and merging would need much memory.
+constexpr int kMaxSharedRows = 64;
 
 template <typename T>
 void grow(std::vector<T>& values, std::size_t n) {
   if (values.size() < n) values.resize(n);
 }
 
-// The same, doubling: for what grows by a little with every pass.
+// The same, doubling: for buffers that grow a little with every pass.
 template <typename T>
 void grow_ahead(std::vector<T>& values, std::size_t n) {
   if (values.size() < n) values.resize(std::max(n, 2 * values.size()));
@@ -23,28 +24,28 @@ void grow_ahead(std::vector<T>& values, std::size_t n) {
 }  // namespace
 
 AttentionWork::AttentionWork(const Heads& heads, const KernelTable& table, const KvShape& shape,
-                             int most_threads)
-    : heads_(heads), table_(&table), shape_(shape), most_threads_(most_threads) {
-  const auto n_threads = static_cast<std::size_t>(most_threads);
-  room_ = allocate_big_memory(n_threads * 2 * shape.block_bytes());
-  whole_sums_.resize(n_threads * most_walks() * static_cast<std::size_t>(shape.value_dim()));
-  whole_states_.resize(n_threads * 2 * most_walks());
+                             int max_threads)
+    : heads_(heads), table_(&table), shape_(shape), max_threads_(max_threads) {
+  const auto n_threads = static_cast<std::size_t>(max_threads);
+  scratch_ = allocate_big_memory(n_threads * 2 * shape.block_bytes());
+  whole_sums_.resize(n_threads * max_query_states() * static_cast<std::size_t>(shape.value_dim()));
+  whole_states_.resize(n_threads * 2 * max_query_states());
   zeros_.assign(static_cast<std::size_t>(shape.value_dim()), 0.0F);
-  for (int n = 2; n <= most_threads; ++n) {
+  for (int n = 2; n <= max_threads; ++n) {
     may_share_splits_ = may_share_splits_ || !heads_share_out_evenly(n);
   }
 }
 
 Range AttentionWork::heads_of_unit(int head_unit) const {
-  const int in_group = head_unit % n_parts() * kernels::kMostAttendQueries;
+  const int in_group = head_unit % n_parts() * kernels::kMaxAttendQueries;
   const int first = head_unit / n_parts() * group() + in_group - heads_.first_in_group;
-  const int end = first + std::min(group() - in_group, kernels::kMostAttendQueries);
+  const int end = first + std::min(group() - in_group, kernels::kMaxAttendQueries);
   return {std::max(first, 0), std::min(end, heads_.n)};
 }
 
-std::size_t AttentionWork::most_walks() const {
-  return static_cast<std::size_t>(kernels::kMostAttendRows) *
-         static_cast<std::size_t>(std::min(group(), kernels::kMostAttendQueries));
+std::size_t AttentionWork::max_query_states() const {
+  return static_cast<std::size_t>(kernels::kMaxAttendRows) *
+         static_cast<std::size_t>(std::min(group(), kernels::kMaxAttendQueries));
 }
 
 std::size_t AttentionWork::chunks_per_thread(const PassPlan& plan) const {
@@ -52,26 +53,26 @@ std::size_t AttentionWork::chunks_per_thread(const PassPlan& plan) const {
   return static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
 }
 
-void AttentionWork::make_room(const PassPlan& plan) {
+void AttentionWork::resize_scratch(const PassPlan& plan) {
   const auto n_rows = static_cast<std::size_t>(plan.n_rows());
   if (blocks_.capacity() < n_rows) blocks_.reserve(n_rows);
-  grow(whereabouts_, n_rows);
+  grow(key_locations_, n_rows);
   std::size_t n_slots = 0;
   for (const PassRow& row : plan.rows()) {
     const int depth = row.position - row.sequence->n_kept();
     if (row.node >= 0 && row.node != depth) n_slots += static_cast<std::size_t>(depth) + 1;
   }
   grow_ahead(slots_, n_slots);
-  grow_ahead(chunks_, chunks_per_thread(plan) * static_cast<std::size_t>(most_threads_));
-  make_room_for_splits(plan);
+  grow_ahead(chunks_, chunks_per_thread(plan) * static_cast<std::size_t>(max_threads_));
+  resize_split_scratch(plan);
 }
 
-// For whatever pass of so many rows may share them, on however many threads: a prompt's passes,
-// which do not, make room for the drafts behind it.
-void AttentionWork::make_room_for_splits(const PassPlan& plan) {
+// Sized for any pass of this many rows that may share splits, on any number of threads: a prompt's
+// passes, which do not share them, allocate for the drafts that follow.
+void AttentionWork::resize_split_scratch(const PassPlan& plan) {
   const int n_splits = kernels::splits_of(std::max(plan.n_slots(), longest_expected_));
   if (!may_share_splits_ || n_splits == 1) return;
-  const auto n_rows = static_cast<std::size_t>(std::min(plan.n_rows(), kMostSharedRows));
+  const auto n_rows = static_cast<std::size_t>(std::min(plan.n_rows(), kMaxSharedRows));
   const auto splits = static_cast<std::size_t>(n_splits);
   grow(split_states_, n_rows * splits * static_cast<std::size_t>(heads_.n));
   grow(split_sums_, n_rows * (splits - 1) * static_cast<std::size_t>(out_width()));
@@ -80,49 +81,50 @@ void AttentionWork::make_room_for_splits(const PassPlan& plan) {
 void AttentionWork::begin(const PassPlan& plan, int n_threads) {
   plan_ = &plan;
   n_chunks_ = chunks_per_thread(plan);
-  find_whereabouts();
+  find_key_locations();
   share_out(n_threads);
 }
 
-void AttentionWork::find_whereabouts() {
+void AttentionWork::find_key_locations() {
   int n_slots = 0;
   for (int i = 0; i < plan_->n_rows(); ++i) {
     const PassRow& its = row(i);
-    // A reader's keys are all of kept tokens.
-    const int n_in_place = its.node < 0 ? its.n_keys : its.sequence->n_in_place(its.node);
-    whereabouts_[static_cast<std::size_t>(i)] = {
-        .n_in_place = n_in_place, .first_slot = n_slots, .last_of_block = i};
-    const int n_others = its.n_keys - n_in_place;
-    if (n_others == 0) continue;
-    its.sequence->others(its.node, std::span(slots_).subspan(static_cast<std::size_t>(n_slots),
-                                                             static_cast<std::size_t>(n_others)));
-    n_slots += n_others;
+    // All keys of a reader belong to kept tokens.
+    const int n_contiguous = its.node < 0 ? its.n_keys : its.sequence->n_contiguous(its.node);
+    key_locations_[static_cast<std::size_t>(i)] = {
+        .n_contiguous = n_contiguous, .first_slot = n_slots, .last_of_block = i};
+    const int n_scattered = its.n_keys - n_contiguous;
+    if (n_scattered == 0) continue;
+    its.sequence->scattered_slots(its.node,
+                                  std::span(slots_).subspan(static_cast<std::size_t>(n_slots),
+                                                            static_cast<std::size_t>(n_scattered)));
+    n_slots += n_scattered;
   }
   for (int i = plan_->n_rows() - 2; i >= 0; --i) {
     if (row(i).sequence != row(i + 1).sequence) continue;
-    whereabouts_[static_cast<std::size_t>(i)].last_of_block =
-        whereabouts_[static_cast<std::size_t>(i) + 1].last_of_block;
+    key_locations_[static_cast<std::size_t>(i)].last_of_block =
+        key_locations_[static_cast<std::size_t>(i) + 1].last_of_block;
   }
 }
 
-// Rows attend together if they follow one another in one sequence. All that may, where the heads
-// alone share out evenly over the threads; else few enough in a block that every thread gets
-// several and what a thread has over is a block's time at the most.
+// Groups consecutive rows of one sequence into blocks that attend together. If the heads alone
+// divide evenly among the threads, a block takes all rows that it may. Otherwise blocks are small
+// enough that each thread gets several, so that threads finish within one block's time.
 void AttentionWork::share_out(int n_threads) {
   constexpr int kPartsPerThread = 4;
   const int n_rows = plan_->n_rows();
   const bool evenly = heads_share_out_evenly(n_threads);
-  int most_keys = 1;
-  for (const PassRow& its : plan_->rows()) most_keys = std::max(most_keys, its.n_keys);
-  n_shared_splits_ = evenly || n_rows > kMostSharedRows ? 1 : kernels::splits_of(most_keys);
-  int together = kernels::kMostAttendRows;
+  int max_keys = 1;
+  for (const PassRow& its : plan_->rows()) max_keys = std::max(max_keys, its.n_keys);
+  n_shared_splits_ = evenly || n_rows > kMaxSharedRows ? 1 : kernels::splits_of(max_keys);
+  int together = kernels::kMaxAttendRows;
   if (!evenly) {
     const int n_parts = kPartsPerThread * n_threads;
-    int n_least = 0;  // parts, if each row attended by itself
+    int n_least = 0;  // units if each row attended by itself
     for (const PassRow& its : plan_->rows()) {
       n_least += n_head_units() * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.n_keys));
     }
-    together = std::clamp((n_least + n_parts - 1) / n_parts, 1, kernels::kMostAttendRows);
+    together = std::clamp((n_least + n_parts - 1) / n_parts, 1, kernels::kMaxAttendRows);
   }
   blocks_.clear();
   for (int first = 0; first < n_rows;) {
@@ -141,7 +143,7 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
   const int value_dim = shape_.value_dim();
   const auto thread = static_cast<std::size_t>(team.index());
   const std::span<const void*> chunks = std::span(chunks_).subspan(thread * n_chunks_, n_chunks_);
-  kernels::AttendRow rows[kernels::kMostAttendRows] = {};
+  kernels::AttendRow rows[kernels::kMaxAttendRows] = {};
 
   kernels::AttendArgs args{};
   args.rows = rows;
@@ -155,19 +157,20 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
     args.bias_stride = static_cast<std::size_t>(layer.position_bias->n_distances());
   }
   args.chunks = chunks.data();
-  args.room = room_.get() + thread * 2 * shape_.block_bytes();
+  args.scratch = scratch_.get() + thread * 2 * shape_.block_bytes();
 
-  const kernels::WholeAttentionRoom whole_room = {
-      .sums = whole_sums_.data() + thread * most_walks() * static_cast<std::size_t>(value_dim),
-      .states = whole_states_.data() + thread * 2 * most_walks()};
+  const kernels::WholeAttentionScratch whole_scratch = {
+      .sums =
+          whole_sums_.data() + thread * max_query_states() * static_cast<std::size_t>(value_dim),
+      .states = whole_states_.data() + thread * 2 * max_query_states()};
 
   const KvSequence* gathered = nullptr;
-  // A head's splits one behind the other: each calls for what the next one reads first.
-  // A window is a split or two, which one thread takes; what an encoder read is, as a rule.
+  // A head's splits are consecutive, so each prefetches the next one's first keys. A window has one
+  // or two splits, which one thread takes; an encoder's input usually does as well.
   const int n_shared_splits = layer.window == 0 && !layer.reads_encoder ? n_shared_splits_ : 1;
   const std::int64_t n_block_units = std::int64_t{n_head_units()} * n_shared_splits;
   const std::int64_t n_units = static_cast<std::int64_t>(blocks_.size()) * n_block_units;
-  team.deal(n_units, 1, [&](const Range& part) {
+  team.parallel_for_dynamic(n_units, 1, [&](const Range& part) {
     for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
       const Block& block = blocks_[static_cast<std::size_t>(unit / n_block_units)];
       const int head_unit = static_cast<int>(unit % n_block_units / n_shared_splits);
@@ -181,14 +184,14 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
       args.values_at = shape_.has_values() ? shape_.values_at(kv_head) : 0;
       for (int r = 0; r < block.n_rows; ++r) {
         const int i = block.first_row + r;
-        const Whereabouts& where = whereabouts_[static_cast<std::size_t>(last_read(i, layer))];
+        const KeyLocations& where = key_locations_[static_cast<std::size_t>(last_read(i, layer))];
         rows[r] = {
             .queries = queries + std::int64_t{i} * query_width() + first_head * head_dim,
             .out = attended.row(i) + first_head * value_dim,
             .states = nullptr,
             .n_keys = n_keys(i, layer),
             .first_key = layer.window == 0 ? 0 : std::max(row(i).position + 1 - layer.window, 0),
-            .n_in_place = layer.reads_encoder ? n_keys(i, layer) : where.n_in_place,
+            .n_contiguous = layer.reads_encoder ? n_keys(i, layer) : where.n_contiguous,
             .slots = slots_.data() + where.first_slot,
             .bias = layer.position_bias == nullptr
                         ? nullptr
@@ -203,7 +206,7 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
       gathered = sequence;
       if (n_shared_splits == 1) {
         kernels::attend_whole(
-            *table_, layer.attend, args, whole_room,
+            *table_, layer.attend, args, whole_scratch,
             {.logits = layer.sinks == nullptr ? nullptr : layer.sinks + first_head,
              .zeros = zeros_.data()});
       } else {
@@ -231,7 +234,7 @@ kernels::AttendState* AttentionWork::split_states(int i, int head, int split) {
 void AttentionWork::attend_split(kernels::Attend attend, const kernels::AttendArgs& args,
                                  const Block& block, int first_head, int split,
                                  Activations& attended) {
-  kernels::AttendRow rows[kernels::kMostAttendRows];
+  kernels::AttendRow rows[kernels::kMaxAttendRows];
   kernels::AttendArgs one = args;
   one.rows = rows;
   one.n_rows = 0;

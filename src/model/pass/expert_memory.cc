@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/expert_memory.h"
 
 #include <fmt/format.h>
@@ -10,10 +11,10 @@
 
 namespace outrider {
 
-ExpertMemory::ExpertMemory(std::span<const Matrices* const> all, std::uint64_t most_bytes,
+ExpertMemory::ExpertMemory(std::span<const Matrices* const> all, std::uint64_t max_bytes,
                            int n_threads)
     : rows_(static_cast<std::size_t>(n_threads)) {
-  // By the bytes of a matrix, how many there are.
+  // The number of matrices of each size in bytes.
   std::map<std::size_t, std::uint64_t> sizes;
   double all_bytes = 0;
   for (const Matrices* const matrices : all) {
@@ -21,21 +22,21 @@ ExpertMemory::ExpertMemory(std::span<const Matrices* const> all, std::uint64_t m
     sizes[bytes] += matrices->size();
     all_bytes += static_cast<double>(bytes) * static_cast<double>(matrices->size());
   }
-  std::uint64_t least_bytes = 0;
+  std::uint64_t min_bytes = 0;
   for (const auto& [bytes, n] : sizes) {
-    least_bytes += bytes * std::min<std::uint64_t>(n, kMostTogether);
+    min_bytes += bytes * std::min<std::uint64_t>(n, kMaxTogether);
   }
-  if (most_bytes < least_bytes) {
+  if (max_bytes < min_bytes) {
     throw UsageError(
         "load model", "--experts-memory",
-        fmt::format("at least {} bytes, what two matrices of each size take", least_bytes),
-        fmt::format("{}", most_bytes));
+        fmt::format("at least {} bytes, what two matrices of each size take", min_bytes),
+        fmt::format("{}", max_bytes));
   }
   pools_.reserve(sizes.size());
-  // What is above the least is shared out.
-  const double share = static_cast<double>(most_bytes - least_bytes) / all_bytes;
+  // Shares out the memory above the minimum.
+  const double share = static_cast<double>(max_bytes - min_bytes) / all_bytes;
   for (const auto& [bytes, n] : sizes) {
-    const auto least = std::min<std::uint64_t>(n, kMostTogether);
+    const auto least = std::min<std::uint64_t>(n, kMaxTogether);
     const auto more = static_cast<std::uint64_t>(share * static_cast<double>(n));
     Pool& pool = pools_.emplace_back();
     pool.place_bytes = bytes;
@@ -43,18 +44,18 @@ ExpertMemory::ExpertMemory(std::span<const Matrices* const> all, std::uint64_t m
     for (Place& place : pool.places) place.memory = allocate_pooled_memory(bytes);
     n_bytes_ += bytes * pool.places.size();
   }
-  std::size_t most_ids = 0;
+  std::size_t max_ids = 0;
   for (const Matrices* const matrices : all) {
     const std::size_t bytes = matrices->front().packed_bytes();
     const auto pool = std::find_if(pools_.begin(), pools_.end(),
                                    [&](const Pool& its) { return its.place_bytes == bytes; });
     shelves_[matrices] = {
         .matrices = matrices, .pool = &*pool, .places = std::vector<int>(matrices->size(), -1)};
-    most_ids = std::max(most_ids, matrices->size());
+    max_ids = std::max(max_ids, matrices->size());
   }
-  kinds_.reserve(kMostTogether);
-  ids_.reserve(most_ids);
-  to_pack_.reserve(most_ids * kMostTogether);
+  kinds_.reserve(kMaxTogether);
+  ids_.reserve(max_ids);
+  to_pack_.reserve(max_ids * kMaxTogether);
 }
 
 bool ExpertMemory::is_here(int id) const {
@@ -66,7 +67,7 @@ bool ExpertMemory::is_here(int id) const {
 void ExpertMemory::begin(std::span<const Matrices* const> kinds, std::span<const int> ids) {
   kinds_.clear();
   for (const Matrices* const kind : kinds) kinds_.push_back(&shelves_.find(kind)->second);
-  // First what nothing has to give way for, or it would give way to the others.
+  // Experts in memory come first; otherwise loading others would evict them.
   ids_.clear();
   for (const bool here : {true, false}) {
     for (const int id : ids) {
@@ -76,7 +77,7 @@ void ExpertMemory::begin(std::span<const Matrices* const> kinds, std::span<const
   n_done_ = n_claimed_ = 0;
 }
 
-// A pool has places for one expert of this op at least.
+// A pool has places for at least one expert of this op.
 bool ExpertMemory::has_room() const {
   return std::all_of(kinds_.begin(), kinds_.end(), [this](const Shelf* shelf) {
     const auto n = std::count_if(kinds_.begin(), kinds_.end(),
@@ -101,7 +102,7 @@ void ExpertMemory::claim_one(Shelf& shelf, int id) {
   int& its = shelf.places[static_cast<std::size_t>(id)];
   ++shelf.pool->n_claimed;
   if (its < 0) {
-    // Beside packing, looking at all places is nothing.
+    // Scanning all places is cheap compared with packing.
     const auto oldest =
         std::min_element(places.begin(), places.end(),
                          [](const Place& a, const Place& b) { return a.used < b.used; });

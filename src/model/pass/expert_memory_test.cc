@@ -1,5 +1,6 @@
-// What is packed when, and what gives way. That bits are those of experts in memory is a matter of
-// experts_bits_test.cc.
+// SPDX-License-Identifier: Apache-2.0
+// When experts are packed, and which are evicted. experts_bits_test.cc compares bits with those of
+// experts in memory.
 #include "model/pass/expert_memory.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace {
 constexpr int kWidth = 16;
 constexpr std::uint64_t kBytes = kWidth * kWidth * sizeof(float);
 
-// (kWidth, kWidth) of one number; notes how many of its rows were read.
+// (kWidth, kWidth) of one number; counts the reads of its rows.
 class Constant final : public WeightReader {
  public:
   Constant(float value, int* n_rows_read) : value_(value), n_rows_read_(n_rows_read) {}
@@ -54,7 +55,7 @@ class Memory : public ::testing::Test {
     return ExpertMemory(all, n_places * kBytes, 1);
   }
 
-  // The sum of a claimed matrix's rows: of each column kWidth times its number.
+  // The sum of a claimed matrix's rows: kWidth times its number for each column.
   float number(const ExpertMemory& memory, int kind, int id) const {
     Activations x;
     x.resize(1, kWidth, {});
@@ -66,7 +67,7 @@ class Memory : public ::testing::Test {
     return y[3] / kWidth;
   }
 
-  // What one op claims at a time. All claimed matrices are right.
+  // Returns what one op claims at a time, and checks all claimed matrices.
   std::vector<std::vector<int>> use(ExpertMemory& memory, const std::vector<int>& kinds,
                                     const std::vector<int>& ids) {
     std::vector<const ExpertMemory::Matrices*> wanted;
@@ -107,7 +108,7 @@ TEST_F(Memory, GivesTheOneUsedLongestAgoAway) {
   use(memory, {0}, {0});
   use(memory, {0}, {1});
   use(memory, {0}, {2});
-  use(memory, {0}, {0});  // so 1 was used longest ago
+  use(memory, {0}, {0});  // so 1 is the least recently used
   EXPECT_EQ(packed(), 3);
   use(memory, {0}, {3});
   EXPECT_EQ(packed(), 1);
@@ -117,7 +118,7 @@ TEST_F(Memory, GivesTheOneUsedLongestAgoAway) {
   EXPECT_EQ(packed(), 1);
 }
 
-// What an op wants and is there does not give way to the rest of what the op wants.
+// Experts of this op that are in memory are not evicted for its others.
 TEST_F(Memory, BeginsWithWhatIsThere) {
   ExpertMemory memory = make(1, 3);
   use(memory, {0}, {2, 3, 4});
@@ -128,7 +129,7 @@ TEST_F(Memory, BeginsWithWhatIsThere) {
 
 TEST_F(Memory, ClaimsAllOfAnExpertsMatricesTogether) {
   ExpertMemory memory = make(3, 5);
-  // Of five places two experts' gates and ups take four.
+  // Two experts' gates and ups take four of five places.
   EXPECT_EQ(use(memory, {0, 1}, {0, 2, 4}), (Claims{{0, 2}, {4}}));
   EXPECT_EQ(packed(), 6);
   EXPECT_EQ(use(memory, {2}, {0, 1, 2, 3, 4}), (Claims{{0, 1, 2, 3, 4}}));

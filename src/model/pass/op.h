@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A forward pass as a list of ops. Families compose blocks, blocks append ops (pass_builder.h), the
-// schedule derives barriers and prefetches (schedule.h), and one executor for each device runs the
-// list (run_on_cpu.h). An op says which buffers it reads and writes and how its work is shared out
-// over threads; nothing else about threads stands anywhere in a model.
+// schedule derives barriers and prefetches (schedule.h), and one executor per kind of device runs
+// the list (run_on_cpu.h). An op declares which buffers it reads and writes and how its work is
+// divided among threads. No other code of a model deals with threads.
 #ifndef OUTRIDER_MODEL_PASS_OP_H_
 #define OUTRIDER_MODEL_PASS_OP_H_
 
@@ -30,19 +31,19 @@ struct Rows {
   int first = 0;                             // column of the buffer where they begin
 };
 
-// How the work of an op is shared out over the threads of a team.
+// How an op's work is divided among a team's threads.
 enum class Sharing {
   rows,     // each thread has the same rows in every op: no barrier between two such ops
-  asked,    // likewise, of the rows that get logits
-  columns,  // by tiles of columns, dealt out: any thread may read any row
+  asked,    // the same, for rows with logits
+  columns,  // by tiles of columns, dynamically: any thread may read any row
   heads,    // by heads
   groups,   // by groups of 32 columns
-  slots,    // by rows that are gathered by expert
+  slots,    // by slots, which are rows gathered by expert
 };
 
 namespace op {
 
-// to = scale * table[token], or of the row's position. By rows.
+// to = scale * table[token], or the table's row for the position. By rows.
 struct Embed {
   enum class By { token, position };
   By by = By::token;
@@ -52,16 +53,16 @@ struct Embed {
   Rows to;
 };
 
-// The cosines and sines of every row's position, and what its queries are multiplied by, for the
-// RoPE table of that number. By rows.
+// The cosines and sines of every row's position, and the scale of its queries, for the RoPE table
+// of that number. By rows.
 struct Angles {
   int rope = 0;
 };
 
 // to = norm(from) of each part, side by side; then the forms that products read. A part without a
-// norm is copied. What `scale` is not one for is multiplied by it. By rows; or by asked rows out of
-// all rows; or, for products of experts, by slots: expert by expert, in the order of ids, the rows
-// that use it, in their order. So a row stands in as many slots as it uses experts.
+// norm is copied. If `scale` is not 1, the result is multiplied by it. By rows; or by rows with
+// logits, taken from all rows; or, for experts' products, by slots: for each expert in the order of
+// ids, the rows that use it, in order. So a row has as many slots as it uses experts.
 struct Normalise {
   struct Part {
     Rows from;
@@ -73,7 +74,7 @@ struct Normalise {
   enum class Takes { own, asked, routed };
   Takes takes = Takes::own;
   float scale = 1;
-  const Experts* experts = nullptr;  // of routed rows
+  const Experts* experts = nullptr;  // for routed rows
 };
 
 // to = from W^T of up to four matrices that read the same rows. By columns.
@@ -87,14 +88,14 @@ struct Multiply {
   int n_products = 1;
 };
 
-// Of every row its experts and their weights, out of the router's scores and their bias. By rows.
+// Every row's experts and their weights, from the router's scores and their bias. By rows.
 struct Route {
   Rows scores;
   const Experts* experts = nullptr;
 };
 
-// to = from W^T of up to two matrices of each expert that some row uses, of the slots of its own
-// rows. By columns.
+// to = from W^T for up to two matrices of each expert in use, over the slots of its rows. By
+// columns.
 struct MultiplyExperts {
   struct Product {
     const std::vector<Matrix>* matrices = nullptr;  // of all experts, of one shape
@@ -103,8 +104,8 @@ struct MultiplyExperts {
   Rows from;
   std::array<Product, 2> products;
   int n_products = 1;
-  const Experts* experts = nullptr;  // whose these are
-  ExpertMemory* memory = nullptr;    // of these matrices where they stay in their file
+  const Experts* experts = nullptr;  // the experts
+  ExpertMemory* memory = nullptr;    // for these matrices if they stay in their file
 };
 
 // to = sum of weight * (from + its expert's bias) over the slots of a row, in the order of its
@@ -114,47 +115,47 @@ struct SumExperts {
   const Experts* experts = nullptr;
 };
 
-// Of every head of queries, keys and values: bias, norm (but of all heads together, which stand
-// before), RoPE, of queries the scale of their position; then keys and values into the KV cache,
-// rounded to its type. Every reader, the row itself included, reads them rounded. By heads.
+// For every head of queries, keys and values: bias, norm (unless it is over all heads, which was
+// applied before), RoPE, and for queries the scale of their position. Then stores keys and values
+// in the KV cache, rounded to its type. Every reader, including the row itself, reads them rounded.
+// By heads.
 struct PlaceHeads {
-  Rows query;       // or none
-  Rows key, value;  // or none of both: another layer's are read
+  Rows query;       // or empty
+  Rows key, value;  // or both empty: reads another layer's
   const Attention* attention = nullptr;
   int cache_layer = 0;
 };
 
-// Of every head of a latent attention's queries: the plain part goes to its slot (head by head, the
-// rows of each in order), the other one, turned, behind the place of the first in `absorbed`. Of
-// the key: the latent's norm, RoPE, then into the KV cache. By heads.
+// For every query head of a latent attention: the plain part goes to its slot (head by head, with
+// the rows of each in order), the rotated part to `absorbed`, after the place of the first. For the
+// key: the latent's norm, RoPE, then the KV cache. By heads.
 struct PlaceLatents {
   Rows query;     // (n_heads, plain_dim + rope_dim)
-  Rows key;       // (latent_dim + rope_dim), what the product gives
-  Rows kept;      // likewise, what the cache gets
+  Rows key;       // (latent_dim + rope_dim), the product's output
+  Rows kept;      // (latent_dim + rope_dim), for the cache
   Rows plain;     // slots, (plain_dim)
   Rows absorbed;  // (n_heads, latent_dim + rope_dim)
   const LatentAttention* latent = nullptr;
   int cache_layer = 0;
 };
 
-// Each head of the rows to its slot, and the forms that products read. By heads.
+// Copies each head of the rows to its slot, in the forms that products read. By heads.
 struct SplitHeads {
   Rows from;  // (n_heads, to.width)
   Rows to;    // slots
 };
 
-// to = from W^T, head by head with a matrix of its own: those of a row side by side, `stride`
-// apart. By columns.
+// to = from W^T, with a matrix per head: a row's heads side by side, `stride` apart. By columns.
 struct MultiplyHeads {
   Rows from;                                      // slots
   const std::vector<Matrix>* matrices = nullptr;  // of all heads, of one shape
-  Rows to;                                        // (n_heads, stride), of each the first elements
+  Rows to;                                        // (n_heads, stride), the first elements of each
   int stride = 0;
 };
 
-// to = softmax(scale * query keys^T + position bias) values, causal but for attention that reads
-// whole blocks or what an encoder read, within the window, scores capped and sinks joined where the
-// attention has them. By heads.
+// to = softmax(scale * query keys^T + position bias) values. Causal, unless attention reads whole
+// blocks or the encoder's output; within the window; with capped scores and sinks if the attention
+// has them. By heads.
 struct Attend {
   Rows query, to;
   const Attention* attention = nullptr;
@@ -162,18 +163,17 @@ struct Attend {
 };
 
 // One token of a recurrent layer, for every row: from the sequence's state at its last kept token
-// and the inputs of the row's ancestors, which are pending nodes. The row's own inputs stay with
-// its node; the state stays as it is. One thread computes a group, or a key head, for all rows, in
-// order.
+// and the inputs of the row's pending ancestors. The row's own inputs are stored with its node; the
+// state does not change. One thread computes a group, or a key head, for all rows, in order.
 //
-// A convolution: by groups; a row's `to`, and the forms that products read. A delta rule: by key
-// heads with their value heads; `to` alone. The query's buffer is overwritten by the normalised
-// query. Mamba-2: heads share what they read. So one op makes it, by groups, without `to`: the
-// query's buffer is overwritten by the convolved query, keys and values stay with the node. The
-// next op has the states go over the nodes, by value heads.
+// A convolution: by groups; writes a row's `to`, and the forms that products read. A delta rule: by
+// key heads with their value heads; writes only `to`. The query's buffer is overwritten by the
+// normalised query. Mamba-2: heads share their inputs. So one op computes these, by groups, without
+// `to`: the query's buffer is overwritten by the convolved query, and keys and values are stored
+// with the node. The next op updates the states over the nodes, by value heads.
 struct Recur {
   struct Convolution {
-    Rows from;  // what the convolution's input product gives
+    Rows from;  // the output of the convolution's input product
     const ShortConvolution* convolution = nullptr;
   };
   struct Delta {
@@ -203,8 +203,9 @@ struct Prepare {
 struct Gate {
   Rows gate, up, to;
   Activation activation = Activation::silu;
-  float limit = 0;                   // Experts::limit
-  const Experts* experts = nullptr;  // of slots whose gate and up have its biases to come; or null
+  float limit = 0;  // Experts::limit
+  // If set, only slots of this rank's experts are computed; their biases are added to gate and up.
+  const Experts* experts = nullptr;
 };
 
 // to += scale * (from + bias); without `from`: to += bias. With a gate, (1): scale *
@@ -215,8 +216,8 @@ struct Add {
   Rows gate = {};
 };
 
-// The rows, for a caller who asked for this layer's features; normalised where there is a norm. By
-// rows.
+// Copies the rows for a caller that requests this layer's features; normalised if there is a norm.
+// By rows.
 struct LeaveFeature {
   int n_layers_done = 0;
   Rows from;
@@ -229,22 +230,21 @@ struct Spread {
   const std::vector<TokenId>* ids = nullptr;  // (from.width)
 };
 
-// rows = cap * tanh(rows / cap), of rows that get logits. By groups.
+// rows = cap * tanh(rows / cap), for rows with logits. By groups.
 struct SoftCap {
   Rows rows;
   float cap = 0;  // above 0
 };
 
 // to = the columns of `from` on all ranks side by side, and the forms that products read; the bias
-// of `from` is added before. Logits reach rank 0 alone. It has barriers of its own. By rows.
+// of `from` is added before. Only rank 0 gets logits. It contains barriers. By rows.
 struct Gather {
   Rows from;  // this rank's columns: a buffer with parts
   Rows to;
-  bool asked = false;  // rows that get logits alone
+  bool asked = false;  // only rows with logits
 };
 
-// Of slots that are gathered by expert, those of experts that other ranks have. It has barriers of
-// its own. By slots.
+// Gathers slots of experts that other ranks have. It contains barriers. By slots.
 struct GatherExperts {
   Rows rows;
   const Experts* experts = nullptr;
@@ -259,40 +259,40 @@ struct Op {
                op::MultiplyHeads, op::Gather, op::GatherExperts>
       what;
   int layer = -1;       // the decoder layer that the op belongs to, or -1
-  bool output = false;  // makes logits: left out where no row is asked for
+  bool output = false;  // computes logits: skipped if none are requested
 };
 
 struct Buffer {
   int width = 0;
-  bool asked = false;  // has a row for each asked row of the pass, not for each row
-  int n_slots = 0;     // above 0: has so many slots for each row, gathered by expert or by head
-  InputForms forms;    // that products read
-  // Where ranks have some columns of the rows each: how many, in their order; width is this rank's.
-  // Ops that take columns one by one work on these, all others read what op::Gather made of them.
-  // Empty: the rows are whole.
+  bool asked = false;     // has a row per row with logits, not per row
+  int n_slots = 0;        // above 0: has that many slots per row, gathered by expert or by head
+  ActivationForms forms;  // that products read
+  // If ranks hold some columns of the rows each: how many, in order; width is this rank's. Ops on
+  // single columns use these buffers; all others use the result of op::Gather. Empty: the rows are
+  // whole.
   std::vector<int> parts = {};
 };
 
-// Holds pointers into the weights it was built from, which outlive it and do not move.
+// Holds pointers into the weights, which must outlive it and not move.
 struct PassList {
   std::vector<Op> ops;
   std::vector<Buffer> buffers;
   std::vector<RopeTable> ropes;
-  // Of each attention with keys and values of its own and each recurrent layer, in order.
+  // In order, one for each attention with its own keys and each recurrent layer.
   std::vector<LayerCache> caches;
-  std::vector<int> cache_of_layer;  // of layers that attend their place in `caches`, or -1
+  std::vector<int> cache_of_layer;  // for layers that attend: their index in `caches`; otherwise -1
   int n_layers = 0;
 };
 
-// Buffers that no family names: each table's angles, the KV cache as one; the experts of each row
-// with their weights, and which slots these are; and as another what recurrent layers keep.
+// Buffers without a name in families: the angles of each table; the KV cache as one; each row's
+// experts and weights; their slots; and the states of recurrent layers as one.
 inline constexpr int kAnglesBuffer = -2;
 inline constexpr int kCacheBuffer = -3;
 inline constexpr int kRoutesBuffer = -5;  // -4: kLogits (pass_builder.h)
 inline constexpr int kSlotsBuffer = -6;
 inline constexpr int kStateBuffer = -7;
 
-// What such a convolution keeps: the products of the tokens before the next one.
+// The state of such a convolution: the products of the preceding tokens.
 constexpr RecurrentShape shape_of_convolution(int width, int n_taps) {
   return {.recurrence = Recurrence::convolution,
           .state_width = (n_taps - 1) * width,
@@ -333,7 +333,8 @@ void for_each_access(const Op& op, const Use& use) {
       }
       for (int i = 0; i < op.n_parts; ++i) {
         const Rows& from = op.parts[static_cast<std::size_t>(i)].from;
-        from.bias != nullptr ? write(from, sharing) : read(from, sharing);  // added in place
+        // The bias is added in place.
+        from.bias != nullptr ? write(from, sharing) : read(from, sharing);
       }
       write(op.to, sharing);
     }
@@ -391,7 +392,7 @@ void for_each_access(const Op& op, const Use& use) {
       return Sharing::heads;
     }
     Sharing read_of(const op::Recur::MambaInputs& layer) const {
-      // Biases are added to what it reads.
+      // Biases are added to the inputs.
       for (const Rows* rows : {&layer.query, &layer.key, &layer.value}) {
         write(*rows, Sharing::groups);
       }
@@ -404,7 +405,7 @@ void for_each_access(const Op& op, const Use& use) {
     }
     void operator()(const op::Prepare& op) const { write(op.rows, Sharing::groups); }
     void operator()(const op::Gate& op) const {
-      // The bias is added to gate and up in place.
+      // Biases are added to gate and up in place.
       if (op.experts != nullptr) use(kSlotsBuffer, Sharing::groups, false);
       write(op.gate, Sharing::groups);
       if (op.up.buffer >= 0) write(op.up, Sharing::groups);

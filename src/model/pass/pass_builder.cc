@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/pass_builder.h"
 
 #include <numeric>
@@ -6,7 +7,7 @@
 namespace outrider {
 namespace {
 
-// What buffers are for. Two roles never share one, so that a block's reads stay what they were.
+// The roles of buffers. Two roles never share one, so that a block's inputs are not overwritten.
 enum Role {
   kNormed,
   kAside,
@@ -44,7 +45,7 @@ enum Role {
   kOfTokens,
   kLayerInputs,
   kLogitsPart,
-  kWhole  // and behind it, one for each buffer that is split
+  kWhole  // from here on, one for each split buffer
 };
 
 }  // namespace
@@ -208,7 +209,7 @@ void PassBuilder::norm_in_place(const Rows& rows, const std::vector<float>& bias
   append(op::Normalise{.parts = {{{from, &norm}, {}}}, .n_parts = 1, .to = rows});
 }
 
-// The cache layer of the next attention.
+// Adds the cache layer of the next attention.
 int PassBuilder::add_cache(const Attention& attention) {
   list_.caches.push_back({.n_heads = attention.n_kv_heads,
                           .head_dim = attention.head_dim,
@@ -424,7 +425,7 @@ void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
   for (const op::MultiplyExperts::Product& product : products) {
     what.products[static_cast<std::size_t>(what.n_products++)] = product;
     for (const Matrix& matrix : *product.matrices) {
-      if (matrix.n_columns() == 0) continue;  // another rank's
+      if (matrix.n_columns() == 0) continue;  // on another rank
       list_.buffers[static_cast<std::size_t>(read.buffer)].forms |= matrix.reads();
     }
   }
@@ -434,7 +435,7 @@ void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
 Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
   route(read, experts);
   if (experts.narrow.empty()) return routed(read, experts);
-  // With its bias: several slots read a row.
+  // With the bias added now, since several slots read a row.
   const Rows narrowed = scratch(kNarrowed, experts.narrow.matrix.n_columns());
   linear_into(narrowed, read, experts.narrow);
   const Rows sum = routed(narrowed, experts);
@@ -463,9 +464,14 @@ Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
                        .to = rows,
                        .takes = op::Normalise::Takes::routed,
                        .experts = &experts});
+  const Experts* const own_slots = experts.parts.empty() ? nullptr : &experts;
   if (experts.gate.empty()) {
     multiply_experts(experts, rows, {{&experts.up, hidden}});
-    append(op::Gate{.gate = hidden, .up = {}, .to = hidden, .activation = experts.activation});
+    append(op::Gate{.gate = hidden,
+                    .up = {},
+                    .to = hidden,
+                    .activation = experts.activation,
+                    .experts = own_slots});
   } else {
     const Rows gate = gathered(kGate, hidden_dim);
     const Rows up = gathered(kUp, hidden_dim);
@@ -475,7 +481,7 @@ Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
                     .to = hidden,
                     .activation = experts.activation,
                     .limit = experts.limit,
-                    .experts = experts.gate_bias.empty() ? nullptr : &experts});
+                    .experts = experts.gate_bias.empty() ? own_slots : &experts});
   }
   multiply_experts(experts, hidden, {{&experts.down, down}});
   if (!experts.parts.empty()) append(op::GatherExperts{.rows = down, .experts = &experts});
@@ -539,7 +545,8 @@ void PassBuilder::copy(const Rows& from, const Rows& to) {
 }
 
 void PassBuilder::leave_feature(int n_layers_done, const Norm* norm) {
-  // No op of a layer: where the layer is left out, its feature is what went past it.
+  // The op belongs to no layer: if the layer is skipped, the feature is the stream that bypassed
+  // it.
   const int layer = std::exchange(layer_, -1);
   append(op::LeaveFeature{.n_layers_done = n_layers_done, .from = stream_, .norm = norm});
   layer_ = layer;
@@ -551,7 +558,7 @@ void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head,
   const Rows asked = scratch(kAsked, rows.width, true);
   const Rows logits = parts.empty() ? Rows{.buffer = kLogits, .width = head.n_columns()}
                                     : split_scratch(kLogitsPart, head.n_columns(), parts, true);
-  // What a product reads is narrower than what it gives: it is the one that is scaled.
+  // A product's input is narrower than its output, so the input is scaled.
   append(op::Normalise{.parts = {{{rows, norm}, {}}},
                        .n_parts = 1,
                        .to = asked,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/pass_executor.h"
 
 #include <fmt/format.h>
@@ -29,7 +30,7 @@ void check_encoder_tokens(std::span<const TokenId> tokens, const ModelConfig& co
 
 }  // namespace
 
-// What an encoder makes depends on its tokens alone.
+// An encoder's output depends on its tokens alone.
 std::shared_ptr<KvSequence> PassExecutor::encoder_of(std::span<const TokenId> tokens) {
   std::erase_if(encoders_, [](const auto& known) { return known.expired(); });
   for (const std::weak_ptr<KvSequence>& known : encoders_) {
@@ -95,7 +96,7 @@ std::unique_ptr<Sequence> PassExecutor::fork_without(const Sequence& whole,
   const auto* sequence = dynamic_cast<const KvSequence*>(&whole);
   if (sequence == nullptr || sequence->cache() != cache_.get()) return nullptr;
   if (!sequence->skipped_layers().empty()) return nullptr;
-  // The last ones, and all of these.
+  // They must be the last layers, without a gap.
   int expected = config_->n_layers - static_cast<int>(skip_layers.size());
   for (const int layer : skip_layers) {
     if (layer != expected++) return nullptr;
@@ -103,8 +104,8 @@ std::unique_ptr<Sequence> PassExecutor::fork_without(const Sequence& whole,
   auto fork = sequence->fork();
   auto& without = static_cast<KvSequence&>(*fork);
   without.set_skipped_layers(skip_layers);
-  // They are the whole sequence's, which may have to give them up for tokens; nobody else goes back
-  // in a fork that follows it.
+  // Snapshots belong to the whole sequence, which may drop them for tokens; a fork that follows it
+  // is never rewound.
   without.drop_snapshots();
   return fork;
 }

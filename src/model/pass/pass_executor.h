@@ -1,6 +1,6 @@
-// Runs a list of ops (op.h) on what computes: the processor (run_on_cpu.h) or a device
-// (run_on_device.h). Here is what both share: the list, the KV cache and its sequences, and the
-// pass that is laid out.
+// SPDX-License-Identifier: Apache-2.0
+// Runs a list of ops (op.h) on the processor (run_on_cpu.h) or a device (run_on_device.h). This
+// class holds what both share: the list, the KV cache and its sequences, and the planned pass.
 #ifndef OUTRIDER_MODEL_PASS_PASS_EXECUTOR_H_
 #define OUTRIDER_MODEL_PASS_PASS_EXECUTOR_H_
 
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/table.h"
@@ -19,19 +20,20 @@
 
 namespace outrider {
 
-// A pass goes
+// A pass consists of
 //
-//   pass.lay_out(blocks, request);   throws; no sequence has changed then
+//   pass.prepare(blocks, request);   throws; no sequence has changed then
 //   pass.run(outputs);
 //   ... rows are read
 //
-// One pass at a time. A row's bits depend on its own inputs alone (kernels/table.h): not on the
-// other rows, nor on what runs the list.
+// One pass at a time. A row's bits depend on its own inputs alone (kernels/table.h), not on other
+// rows nor on the executor.
 class PassExecutor {
  public:
-  // Where a pass leaves what its caller asked for.
+  // Where a pass writes the requested outputs.
   struct Outputs {
-    // (n_asked, width of the buffer kLogits); of other ranks than the first null.
+    // (n_asked, width of the buffer kLogits); null on ranks other than 0, and if distant_logits()
+    // has them.
     float* logits = nullptr;
     std::span<const int> feature_layers = {};  // those of the request
     float* features = nullptr;                 // (n_rows, feature_layers.size() * dim)
@@ -41,9 +43,10 @@ class PassExecutor {
   PassExecutor(const PassExecutor&) = delete;
   PassExecutor& operator=(const PassExecutor&) = delete;
 
-  // An empty sequence; of an encoder-decoder with the encoder's sequence of any other that is there
-  // and reads the same. Throws Error on encoder tokens of a decoder; of an encoder-decoder where
-  // there are none, or more than the context, or some outside of the vocabulary.
+  // Opens an empty sequence. For an encoder-decoder it shares the encoder's sequence of any
+  // existing one with the same encoder tokens. Throws Error for encoder tokens with a decoder. With
+  // an encoder-decoder, throws if there are none, too many for the context, or some outside the
+  // vocabulary.
   std::unique_ptr<Sequence> open(const Prompt& prompt);
   // As LanguageModel has them.
   int context_of(const Sequence& sequence) const;
@@ -53,23 +56,28 @@ class PassExecutor {
   void save(const Sequence& sequence, const ByteSink& write) const;
   std::unique_ptr<Sequence> restore(int n_tokens, const ByteSource& read) const;
 
-  // Checks the blocks, lays out their rows and makes room for the pass. Throws Error (or
+  // Checks the blocks, plans their rows and allocates for the pass. Throws Error (or
   // std::bad_alloc); no sequence has changed then.
-  virtual void lay_out(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
+  virtual void prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) = 0;
   const PassPlan& plan() const { return plan_; }
-  // The rows become pending nodes of their sequences, and the ops run. Throws Error where a device
-  // or a rank is lost; its sequences are of no use then.
+  // Where the logits of the prepared pass will be, if not in host memory; otherwise null. run()
+  // fills it. Call it when the earlier rows of the pass's ForwardOutput are no longer read.
+  virtual std::shared_ptr<DistantRows> distant_logits() { return nullptr; }
+  // As LanguageModel::failure(), for the executor of the list.
+  virtual std::string failure() const { return {}; }
+  // The rows become pending nodes of their sequences, and the ops run. Throws Error if a device or
+  // a rank is lost; the sequences are then unusable.
   virtual void run(const Outputs& outputs) = 0;
-  // Of the last pass: experts that some row used, of a layer with experts on average; 0 where there
-  // is none.
+  // For the last pass: the average number of experts in use, over layers with experts; 0 without
+  // any.
   virtual double experts_a_layer() const { return 0; }
 
   // Keys and values of one token in all layers.
   std::int64_t kv_bytes_per_token() const {
     return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->token_bytes());
   }
-  // Of a model with recurrent layers: a sequence's state at one token, and what one pending node
-  // keeps beside it. 0 of others.
+  // For a model with recurrent layers: the size of a sequence's state at one token, and of one
+  // pending node's inputs. 0 for others.
   std::int64_t state_bytes() const {
     return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->state_bytes());
   }
@@ -80,25 +88,25 @@ class PassExecutor {
   const PassList& list() const { return list_; }
 
  protected:
-  // config: null of lists whose rows are of no sequence. cache_ is for the derived class to make.
+  // config: null for lists without sequences. The derived class creates cache_.
   PassExecutor(PassList list, const ModelConfig* config, kernels::KvKind kv)
       : list_(std::move(list)), config_(config), kv_(kv) {}
 
-  // Throws Error where these cannot be left out of a pass.
+  // Throws Error if these layers cannot be skipped.
   void require_skippable(std::span<const int> skip_layers) const;
-  // A sequence of at most so many tokens will attend.
+  // Announces a sequence of up to n_tokens.
   virtual void expect(int /*n_tokens*/) {}
 
   PassList list_;
   const ModelConfig* config_;
   kernels::KvKind kv_;
-  std::shared_ptr<KvCache> cache_;  // none where no op attends
+  std::shared_ptr<KvCache> cache_;  // null if no op attends
   PassPlan plan_;
 
  private:
   std::shared_ptr<KvSequence> encoder_of(std::span<const TokenId> tokens);
 
-  std::vector<std::weak_ptr<KvSequence>> encoders_;  // what open() may share; some may be gone
+  std::vector<std::weak_ptr<KvSequence>> encoders_;  // shared by open(); some may have expired
 };
 
 }  // namespace outrider

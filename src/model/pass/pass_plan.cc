@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/pass_plan.h"
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ namespace {
 
 }  // namespace
 
-void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+void PassPlan::prepare(std::span<const TokenBlock> blocks, const RowSet& logits,
                        std::span<const int> skip_layers, const ModelConfig& config,
                        const KvCache& cache) {
   int last_skipped = -1;
@@ -41,13 +42,13 @@ void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
     reservations_.push_back(
         {static_cast<KvSequence*>(block.sequence), static_cast<int>(block.tokens.size())});
   }
-  KvSequence::reserve(reservations_);
+  KvSequence::ensure_slots(reservations_);
   for (const auto& [sequence, n_new] : reservations_) {
     if (sequence->empty()) sequence->set_skipped_layers(skip_layers);
   }
 }
 
-void PassPlan::lay_out_readers(std::span<const KeyReaders> readers, const ModelConfig& config,
+void PassPlan::prepare_readers(std::span<const KeyReaders> readers, const ModelConfig& config,
                                const KvCache& cache) {
   rows_.clear();
   reservations_.clear();
@@ -75,7 +76,7 @@ void PassPlan::lay_out_readers(std::span<const KeyReaders> readers, const ModelC
   ask_for_all();
 }
 
-void PassPlan::lay_out_rows(int n_rows) {
+void PassPlan::prepare_rows(int n_rows) {
   rows_.assign(static_cast<std::size_t>(n_rows), PassRow{});
   reservations_.clear();
   n_slots_ = 0;

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/rank_gather.h"
 
 #include <algorithm>
 
 namespace outrider {
 
-void RankGather::make_room(int n_rows, int width) {
+void RankGather::resize(int n_rows, int width) {
   const auto n_ranks = static_cast<std::size_t>(ranks_->n_ranks());
   n_bytes_.resize(n_ranks);
   slot_counts_.resize(n_ranks);
-  if (n_rows < 2) return;  // comes into its row
+  if (n_rows < 2) return;  // it is received in place
   const std::size_t n = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(width);
   if (received_.size() < n) received_.resize(n);
 }

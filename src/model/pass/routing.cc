@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/routing.h"
 
 #include <algorithm>
@@ -10,12 +11,12 @@
 namespace outrider {
 namespace {
 
-// What is no number comes first, so that it shows in the weights.
+// NaN comes first, so that it shows in the weights.
 bool is_better(float score, float other) {
   return score > other || (std::isnan(score) && !std::isnan(other));
 }
 
-// The n_used best of n scores, best first, into ids.
+// Writes the ids of the n_used best of n scores, best first.
 void choose_best(const float* scores, int n, int n_used, int* ids) {
   int n_chosen = 0;
   for (int id = 0; id < n; ++id) {
@@ -41,8 +42,8 @@ double total_of(const float* scores, float largest, int n) {
   return total;
 }
 
-// DeepSeek's: what keeps a sum of sigmoids from being 0.
-constexpr double kLeastSum = 1e-20;
+// DeepSeek's: keeps a sum of sigmoids above 0.
+constexpr double kMinSum = 1e-20;
 
 bool is_sigmoid(ExpertWeights weights) {
   return weights == ExpertWeights::sigmoid || weights == ExpertWeights::sigmoid_used;
@@ -56,12 +57,12 @@ void weigh_by_sigmoids(const Experts& experts, const float* sigmoids, std::span<
     const float sigmoid = sigmoids[used[i]];
     weights[i] = experts.weights == ExpertWeights::sigmoid
                      ? sigmoid * experts.scale
-                     : static_cast<float>(double{sigmoid} / (sum + kLeastSum)) * experts.scale;
+                     : static_cast<float>(double{sigmoid} / (sum + kMinSum)) * experts.scale;
     if (!experts.scales.empty()) weights[i] *= experts.scales[static_cast<std::size_t>(used[i])];
   }
 }
 
-// What a group's experts, n of them, make it worth. A worth that is no number comes first, too.
+// A group's worth from the merits of its n experts. A NaN comes first here as well.
 float worth_of(const float* merits, int n, ExpertGroups::Worth worth) {
   std::array<int, 2> best;
   const int n_best = worth == ExpertGroups::Worth::best_two ? std::min(n, 2) : 1;
@@ -69,11 +70,12 @@ float worth_of(const float* merits, int n, ExpertGroups::Worth worth) {
   return n_best == 2 ? merits[best[0]] + merits[best[1]] : merits[best[0]];
 }
 
-// Experts of other groups than the best ones are worth nothing. groups.n is at most kMostExperts.
+// Sets the merits of experts outside the best groups to -infinity. groups.n is at most
+// kMaxExperts.
 void leave_best_groups(const ExpertGroups& groups, int n, float* merits) {
   const int size = n / groups.n;
-  std::array<float, kMostExperts> worths;
-  std::array<int, kMostExperts> best;
+  std::array<float, kMaxExperts> worths;
+  std::array<int, kMaxExperts> best;
   for (int group = 0; group < groups.n; ++group) {
     worths[static_cast<std::size_t>(group)] = worth_of(merits + group * size, size, groups.worth);
   }
@@ -110,7 +112,7 @@ void Routing::choose(const Experts& experts, int row, const float* scores) {
   const std::size_t at = index(experts, row, 0);
   int* const ids = ids_.data() + at;
   const std::span<const int> used(ids, static_cast<std::size_t>(experts.n_used));
-  std::array<float, kMostExperts> sigmoids;
+  std::array<float, kMaxExperts> sigmoids;
   if (is_sigmoid(experts.weights)) {
     for (int id = 0; id < n; ++id) {
       sigmoids[static_cast<std::size_t>(id)] =
@@ -118,7 +120,7 @@ void Routing::choose(const Experts& experts, int row, const float* scores) {
     }
     scores = sigmoids.data();
   }
-  std::array<float, kMostExperts> merits;
+  std::array<float, kMaxExperts> merits;
   const float* chosen_by = scores;
   if (!experts.choice_bias.empty() || experts.groups.choose()) {
     std::copy_n(scores, n, merits.begin());
@@ -157,10 +159,10 @@ std::span<const int> Routing::touched_of(const Experts& experts) const {
   return {begin, end};
 }
 
-// Every thread counts for itself: that takes less than a barrier more.
+// Every thread counts for itself: that is cheaper than another barrier.
 void Routing::place(const Team& team, const Experts& experts, const Range& slots) {
   const std::size_t n = index(experts, n_rows_, 0);
-  std::array<int, kMostExperts + 1> next;  // slot of each expert's next row
+  std::array<int, kMaxExperts + 1> next;  // slot of each expert's next row
   std::fill_n(next.begin(), experts.n() + 1, 0);
   for (std::size_t i = 0; i < n; ++i) ++next[static_cast<std::size_t>(ids_[i]) + 1];
   for (std::size_t id = 0; id < experts.up.size(); ++id) next[id + 1] += next[id];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/routing.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@
 namespace outrider {
 namespace {
 
-// Without matrices: routing asks for numbers alone.
+// Without matrices: routing only needs the numbers.
 Experts experts_of(int n, int n_used, ExpertWeights weights) {
   Experts experts;
   experts.weights = weights;
@@ -25,7 +26,7 @@ Experts experts_of(int n, int n_used, ExpertWeights weights) {
   return experts;
 }
 
-// The experts of each row, ascending, as slots tell them.
+// The experts of each row in ascending order, from the slots.
 std::vector<std::vector<int>> experts_of_rows(const Routing& routing, const Experts& experts,
                                               int n_rows) {
   std::vector<std::vector<int>> all(static_cast<std::size_t>(n_rows));
@@ -89,7 +90,7 @@ TEST(Routing, WeighsByOneOfTwoSoftmaxes) {
 
 float sigmoid(float x) { return static_cast<float>(1 / (1 + portable_exp(-double{x}))); }
 
-// Of one row.
+// For one row.
 std::vector<int> ids_of(const Experts& experts, const std::vector<float>& scores) {
   Routing routing;
   routing.resize(1, experts.n(), experts.n_used);
@@ -123,7 +124,7 @@ TEST(Routing, WeighsBySigmoidsAndTheirScale) {
   EXPECT_EQ(weights_of(experts, scores),
             (std::vector<float>{static_cast<float>(second / sum) * 2.5F,
                                 static_cast<float>(fourth / sum) * 2.5F}));
-  // Of a softmax, too.
+  // With a softmax as well.
   experts.weights = ExpertWeights::softmax_used;
   const std::vector<float> scaled = weights_of(experts, scores);
   experts.scale = 1;
@@ -131,7 +132,7 @@ TEST(Routing, WeighsBySigmoidsAndTheirScale) {
   EXPECT_EQ(scaled, (std::vector<float>{plain[0] * 2.5F, plain[1] * 2.5F}));
 }
 
-// The bias chooses, and weighs nothing; what it is added to are the sigmoids.
+// The bias affects only the choice, not the weights; it is added to the sigmoids.
 TEST(Routing, ABiasOfTheChoiceChoosesAlone) {
   const std::vector<float> scores = {0.5F, 2, -1, 1.25F};
   Experts experts = experts_of(4, 2, ExpertWeights::sigmoid);
@@ -139,10 +140,10 @@ TEST(Routing, ABiasOfTheChoiceChoosesAlone) {
   // Sigmoids 0.622, 0.881, 0.269, 0.777.
   EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{2, 3}));
   EXPECT_EQ(weights_of(experts, scores), (std::vector<float>{sigmoid(-1), sigmoid(1.25F)}));
-  // Equal sums: the lowest ids.
+  // Ties: the lowest ids.
   experts.choice_bias = {1, 1, 1, 1};
   EXPECT_EQ(ids_of(experts, {3, 3, 3, 3}), (std::vector<int>{0, 1}));
-  // Scores that are the same number to a sigmoid in f32 are equal.
+  // Scores with equal f32 sigmoids tie.
   experts.choice_bias.clear();
   EXPECT_EQ(ids_of(experts, {40, 41, 42, 43}), (std::vector<int>{0, 1}));
 }
@@ -151,7 +152,7 @@ TEST(Routing, UsesExpertsOfTheBestGroupsAlone) {
   using Worth = ExpertGroups::Worth;
   Experts experts = experts_of(6, 2, ExpertWeights::softmax);
   experts.groups = {.n = 3, .n_used = 1, .worth = Worth::best};
-  // The best of groups: 5, 4, 4.5; the two best together: 5.5, 8, 5.
+  // By the best expert groups are worth 5, 4, 4.5; by the best two together 5.5, 8, 5.
   const std::vector<float> scores = {5, 0.5F, 4, 4, 4.5F, 0.5F};
   EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{0, 1}));
   experts.groups.worth = Worth::best_two;
@@ -160,7 +161,8 @@ TEST(Routing, UsesExpertsOfTheBestGroupsAlone) {
   EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{0, 2}));
   experts.groups.n_used = 3;
   EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{0, 4}));
-  // Of equal groups the first ones, of a softmax the weights over all experts, whoever is left out.
+  // Ties go to the first groups. With a softmax, weights are computed over all experts, including
+  // excluded ones.
   experts.groups.n_used = 1;
   EXPECT_EQ(ids_of(experts, {1, 2, 2, 1, 1, 2}), (std::vector<int>{0, 1}));
   experts.choice_bias = {0, 0, 0, 0, 9, 9};
@@ -170,7 +172,7 @@ TEST(Routing, UsesExpertsOfTheBestGroupsAlone) {
   EXPECT_EQ(weights_of(experts, scores)[0], static_cast<float>(portable_exp(-0.5) / all));
 }
 
-// Groups that the choice leaves out are not entered, however low the others' scores are.
+// Excluded groups stay excluded, however low the others' scores are.
 TEST(Routing, GroupsOfLowScoresAreLeftOut) {
   Experts experts = experts_of(8, 3, ExpertWeights::sigmoid_used);
   experts.groups = {.n = 4, .n_used = 2, .worth = ExpertGroups::Worth::best_two};
@@ -179,7 +181,7 @@ TEST(Routing, GroupsOfLowScoresAreLeftOut) {
   EXPECT_EQ(ids_of(experts, {1, least, 0, 0, 1, least, 2, 2}), (std::vector<int>{2, 6, 7}));
 }
 
-// Scores that are none choose some experts all the same, and show in the weights.
+// NaN scores still choose experts, and show in the weights.
 TEST(Routing, LetsNoNumbersShow) {
   const float none = std::numeric_limits<float>::quiet_NaN();
   Experts grouped = experts_of(4, 2, ExpertWeights::sigmoid_used);
@@ -203,7 +205,7 @@ TEST(Routing, LetsNoNumbersShow) {
   }
 }
 
-// Against a sort, over random scores with many ties, by any number of threads.
+// Compares with a sort, for random scores with many ties, on any number of threads.
 TEST(Routing, GathersRowsByExpert) {
   std::mt19937 random(5);
   for (const auto& [n, n_used, n_rows] :
@@ -229,7 +231,7 @@ TEST(Routing, GathersRowsByExpert) {
       }
       place(routing, experts, n_rows, n_threads);
       EXPECT_EQ(experts_of_rows(routing, experts, n_rows), expected);
-      // Slots follow one another, the rows of an expert ascending.
+      // Slots are consecutive, with each expert's rows ascending.
       std::int64_t next = 0;
       for (const int expert : routing.touched()) {
         const Range slots = routing.slots_of(expert);

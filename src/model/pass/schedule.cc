@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/schedule.h"
 
 #include <algorithm>
@@ -6,13 +7,13 @@
 namespace outrider {
 namespace {
 
-// A search over layers to leave out asks for a schedule each; a drafter for two or three.
+// A search over layers to skip requests one schedule each; a drafter two or three.
 constexpr std::size_t kMaxKnown = 8;
 
-// Two ops that share out the same rows in the same way need no barrier between them.
+// Two ops that divide the same rows among threads in the same way need no barrier between them.
 bool is_fixed(Sharing sharing) { return sharing == Sharing::rows || sharing == Sharing::asked; }
 
-// What has been done to the buffers since the last barrier.
+// The accesses to buffers since the last barrier.
 class Hazards {
  public:
   bool conflict(int buffer, Sharing sharing, bool writes) const {
@@ -54,14 +55,14 @@ std::vector<Step> schedule(const PassList& list, std::span<const int> skip_layer
     });
     steps.push_back({.op = &op, .barrier = barrier, .prefetch = nullptr});
   }
-  // Backwards: each barrier's next product.
+  // Backwards, to find the next product after each barrier.
   const Matrix* next = nullptr;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (const auto* product = std::get_if<op::Multiply>(&step->op->what)) {
       next = product->products[0].matrix;
     } else if (std::holds_alternative<op::MultiplyExperts>(step->op->what) ||
                std::holds_alternative<op::MultiplyHeads>(step->op->what)) {
-      next = nullptr;  // which experts nobody knows before the rows have chosen; heads' are small
+      next = nullptr;  // experts are unknown until rows have chosen; heads' matrices are small
     }
     step->prefetch = next;
   }

@@ -1,4 +1,5 @@
-// Barriers and prefetches of op lists: how many there are, that each is needed, and that none is
+// SPDX-License-Identifier: Apache-2.0
+// Barriers and prefetches of op lists: their number, that each barrier is needed, and that none is
 // missing.
 #include "model/pass/schedule.h"
 
@@ -17,21 +18,21 @@
 
 #include "model/decoder_model.h"
 #include "model/load_model.h"
+#include "model/pass/on_cpu/run_on_cpu.h"
 #include "model/pass/pass_builder.h"
-#include "model/pass/run_on_cpu.h"
 #include "tensor/kernels_in_use.h"
-#include "tests/support/float_weight_reader.h"
+#include "tests/support/models/float_weight_reader.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
 
 std::unique_ptr<LanguageModel> tiny_model(int n_layers, WeightKind weights) {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.n_layers = n_layers;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path());
   return load_model(directory.path(), {.weights = weights, .n_threads = 1});
 }
 
@@ -39,8 +40,8 @@ int barriers_of(const LanguageModel& model) {
   return dynamic_cast<const DecoderModel&>(model).pass().n_barriers();
 }
 
-// Query, key and value; heads; attention; (its result quantised;) output; norm; gate and up; gate's
-// activation; down: as many as when barriers were placed by hand. Two more lead to the logits.
+// Query, key and value; heads; attention; (quantising its result); output; norm; gate and up;
+// gate's activation; down: as many as when barriers were placed by hand. The logits need two more.
 TEST(Schedule, HasSoManyBarriersALayer) {
   for (const int n_layers : {1, 3}) {
     EXPECT_EQ(barriers_of(*tiny_model(n_layers, WeightKind::int8)), 10 * n_layers + 2);
@@ -48,24 +49,24 @@ TEST(Schedule, HasSoManyBarriersALayer) {
   }
 }
 
-// Three more than a dense layer: the router's product before the choice, the choice before rows are
-// gathered, these before gate and up. However many experts there are.
+// Three more than a dense layer, for any number of experts: before the choice, before rows are
+// gathered, and before gate and up.
 TEST(Schedule, HasThreeBarriersMoreForExperts) {
   for (const int n_experts : {2, 9}) {
-    const testing::TemporaryDirectory directory;
-    testing::TinyShape shape;
+    const test::TemporaryDirectory directory;
+    test::TinyShape shape;
     shape.n_layers = 3;
     shape.n_experts = n_experts;
     shape.n_experts_used = 2;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+    test::write_hugging_face(test::make_tiny_model(shape), directory.path());
     const auto quantised =
         load_model(directory.path(), {.weights = WeightKind::int8, .n_threads = 1});
     EXPECT_EQ(barriers_of(*quantised), 13 * 3 + 2);
   }
 }
 
-// Written apart from schedule.cc: every pair of ops that touch one buffer, one of them writing, has
-// a barrier between, unless both share out rows alike.
+// Written independently of schedule.cc: between any two ops that touch one buffer, one of them
+// writing, there must be a barrier, unless both divide rows alike.
 bool is_safe(const std::vector<Step>& steps) {
   struct Access {
     int buffer;
@@ -115,11 +116,10 @@ TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
     return dynamic_cast<const DecoderModel&>(model).pass().list();
   };
   expect_needed_barriers(list_of(*tiny_model(3, WeightKind::int8)));
-  // Positions that are added, a plain MLP; a norm that is kept aside; experts in some layers;
-  // recurrent layers; experts with biases; a shared expert; Mamba-2; latent attention, with queries
-  // of one product and of two; layers that read the keys of others, and inputs of their own;
-  // experts that read something else than their router; experts without a gate, of a narrower row;
-  // attention to what an encoder read.
+  // Added positions and a plain MLP; a norm kept aside; experts in some layers; recurrent layers;
+  // experts with biases; a shared expert; Mamba-2; latent attention, with queries from one product
+  // and from two; layers that read the keys of others, and per-layer inputs; experts and router
+  // with different inputs; experts without a gate on a narrower row; cross-attention.
   for (const char* name : {"gpt2_plain", "gpt_neox_parallel", "qwen3_moe_mixed", "lfm2_untied",
                            "gpt_oss_plain", "qwen3_next_mixed", "granite_hybrid_mixed",
                            "deepseek_v2_plain", "deepseek_v3_plain", "gemma4_shared", "gemma4_moe",
@@ -134,7 +134,7 @@ TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
   }
 }
 
-// Heads of Mamba-2 read the channels that other threads have convolved.
+// Heads of Mamba-2 read channels that other threads have convolved.
 TEST(Schedule, HeadsWaitForWhatTheyShare) {
   const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden";
   const auto model = load_model(path / "granite_hybrid_plain", {.n_threads = 1});
@@ -163,11 +163,12 @@ TEST(Schedule, LeavesOutLayersAndLogits) {
   EXPECT_EQ(count_barriers(schedule(list, std::vector<int>{0, 2}, true)), 10);
 }
 
-// The cap of logits is dealt out otherwise than the product before it, and left out with it.
+// The cap of logits is divided among threads differently than the product before it, and is skipped
+// with it.
 TEST(Schedule, ACapOfLogitsWaitsForTheirProduct) {
   const std::vector<float> weights(std::size_t{96} * 64, 0.5F);
-  const Matrix head = Matrix::pack(test_support::FloatWeightReader(weights, 64, WeightKind::f32),
-                                   choose_kernels(), 1);
+  const Matrix head =
+      Matrix::pack(test::FloatWeightReader(weights, 64, WeightKind::f32), choose_kernels(), 1);
   PassBuilder pass(64);
   pass.logits(pass.stream(), nullptr, head, {.softcap = 2});
   const PassList list = pass.take();
@@ -195,7 +196,7 @@ TEST(Schedule, PrefetchesTheNextProductAtEveryBarrier) {
   }
 }
 
-// Which experts come next is known when rows have chosen: until then nothing is called for.
+// The next experts are known once rows have chosen: nothing is prefetched before.
 TEST(Schedule, PrefetchesNoExperts) {
   const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden";
   const auto model = load_model(path / "mixtral_plain", {.n_threads = 1});
@@ -268,10 +269,10 @@ class RandomList {
     return pass.take();
   }
 
-  // The streams behind a pass, each thread before each op delayed for as long as delay says.
+  // The streams after a pass; before each op, each thread waits for a random time if `delayed`.
   std::vector<float> run(PassList list, int n_threads, bool delayed, unsigned seed) {
     CpuPass pass(std::move(list), {.table = &choose_kernels(), .n_threads = n_threads});
-    pass.set_least_share_ns(0);
+    pass.set_min_share_ns(0);
     if (delayed) {
       pass.set_before_op([seed](int thread, const Step& step) {
         const auto at = reinterpret_cast<std::uintptr_t>(step.op) / sizeof(Op);
@@ -280,7 +281,7 @@ class RandomList {
         }
       });
     }
-    pass.lay_out_rows(kRows);
+    pass.prepare_rows(kRows);
     for (const Rows& rows : streams_) {
       for (int i = 0; i < kRows * kWidth; ++i) {
         pass.row(rows, 0)[i] = static_cast<float>((i * 37 + rows.buffer) % 101) / 50.0F - 1.0F;
@@ -299,7 +300,7 @@ class RandomList {
     std::normal_distribution<float> normal(0, 0.125F);
     std::vector<float> values(static_cast<std::size_t>(n_columns) * kWidth);
     for (float& value : values) value = normal(random_);
-    const test_support::FloatWeightReader reader(values, kWidth, kind);
+    const test::FloatWeightReader reader(values, kWidth, kind);
     Linear linear{.matrix = Matrix::pack(reader, choose_kernels(), 1), .bias = {}};
     if (random_() % 2 == 0) linear.bias.assign(kWidth, 0.25F);
     return linear;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/pass/state_walk.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 
 namespace outrider {
 
-void StateWalks::lay_out(std::span<const PassRow> rows) {
+void StateWalks::prepare(std::span<const PassRow> rows) {
   parts_.clear();
   visits_.clear();
   n_slots_ = 0;
@@ -27,7 +28,7 @@ void StateWalks::add(std::span<const PassRow> rows, int first_row) {
   const int first_node = rows.front().node;
   const int n_nodes = first_node + static_cast<int>(rows.size());
   nodes_.assign(static_cast<std::size_t>(n_nodes) + 1, Node{});
-  // A parent's number is below its children's, so that all of them are counted before it is.
+  // A parent's number is below its children's, so all children are counted before it.
   for (int i = n_nodes - 1; i >= 0; --i) {
     Node& node = nodes_[static_cast<std::size_t>(i)];
     const bool is_row = i >= first_node;
@@ -55,7 +56,7 @@ void StateWalks::visit_all(int first_node, int first_row) {
   const auto push = [&](int node, int from, int to) {
     stack_.push_back({node, node < first_node ? -1 : first_row + node - first_node, from, to});
   };
-  // What is pushed first comes last.
+  // A stack: the child pushed first is visited last.
   const auto push_children = [&](const Node& node, int from, int to_heaviest, int to_others) {
     if (node.heaviest >= 0) push(node.heaviest, from, to_heaviest);
     for (int child = node.first_child; child >= 0;

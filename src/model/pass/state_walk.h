@@ -1,12 +1,13 @@
-// In which order a pass goes over the nodes of its sequences where each node's state is made of its
-// parent's, and which states are there at a time.
+// SPDX-License-Identifier: Apache-2.0
+// The order in which a pass visits the nodes of its sequences if each node's state is computed from
+// its parent's, and which states are stored at a time.
 //
-// A walk visits the rows of one sequence, and the pending nodes of earlier passes that are their
-// ancestors, each once, parents first. A state stands in a slot. Of a node's children the one with
-// the most nodes below comes last and takes its parent's slot; the others take the next one. So
-// every further slot holds at most half as many nodes: n nodes take log2(n) + 1 slots.
+// A walk visits the rows of one sequence, and their ancestors among the pending nodes of earlier
+// passes, each once, parents first. A state is stored in a slot. Among a node's children the one
+// with the most nodes below comes last and takes its parent's slot; the others take the next slot.
+// So every further slot holds at most half as many nodes: n nodes need log2(n) + 1 slots.
 //
-// Reused from pass to pass: allocates only while passes grow. Not thread-safe.
+// Reused between passes: allocates only while passes grow. Not thread-safe.
 #ifndef OUTRIDER_MODEL_PASS_STATE_WALK_H_
 #define OUTRIDER_MODEL_PASS_STATE_WALK_H_
 
@@ -32,8 +33,8 @@ class StateWalks {
     std::span<const Visit> visits;
   };
 
-  // Of rows that are laid out and not appended yet. May throw std::bad_alloc.
-  void lay_out(std::span<const PassRow> rows);
+  // For rows that are laid out but not appended yet. May throw std::bad_alloc.
+  void prepare(std::span<const PassRow> rows);
 
   int n_walks() const { return static_cast<int>(parts_.size()); }
   Walk walk(int index) const;
@@ -52,11 +53,11 @@ class StateWalks {
   std::vector<Visit> visits_;
   int n_slots_ = 0;
 
-  // Of one sequence, by node; behind the last one stands the kept token.
+  // Per sequence, by node; the entry after the last one is the kept token.
   struct Node {
-    int n_below = 0;       // nodes to be visited, with itself
-    int heaviest = -1;     // the child with the most
-    int first_child = -1;  // the others
+    int n_below = 0;       // nodes to be visited, including itself
+    int heaviest = -1;     // the child with the most nodes below
+    int first_child = -1;  // its other children
     int next_sibling = -1;
   };
   std::vector<Node> nodes_;

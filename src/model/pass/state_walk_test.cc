@@ -1,4 +1,5 @@
-// Walks over random trees, followed with a slot that remembers which node's state it holds.
+// SPDX-License-Identifier: Apache-2.0
+// Follows traversals of random trees with slots that remember which node's state they hold.
 #include "model/pass/state_walk.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ std::shared_ptr<KvCache> cache() {
   return std::make_shared<KvCache>(layers, kernels::KvKind::f32);
 }
 
-// Rows behind the sequence's pending nodes; parents below their own numbers.
+// Adds rows after the sequence's pending nodes; a parent's number is below its children's.
 void add_rows(KvSequence& sequence, const std::vector<int>& parents, std::vector<PassRow>& rows) {
   int node = sequence.n_pending();
   for (const int parent : parents) {
@@ -25,8 +26,8 @@ void add_rows(KvSequence& sequence, const std::vector<int>& parents, std::vector
   }
 }
 
-// Every row once, in whatever order finds its parent's state in its slot; ancestors as well, and
-// nobody else. Returns the number of nodes visited.
+// Visits every row once, and ancestors, in an order in which each finds its parent's state in its
+// slot. Returns the number of nodes visited.
 int follow(const StateWalks& walks, int index, const std::vector<PassRow>& rows) {
   const StateWalks::Walk walk = walks.walk(index);
   std::vector<int> holds(static_cast<std::size_t>(walks.n_slots()), -2);
@@ -84,14 +85,14 @@ TEST(StateWalks, FindEveryParentsStateInItsSlot) {
         return std::max(node - back, -1);
       };
       const int n_pending = static_cast<int>(random() % 30);
-      sequence.reserve(n_pending + 60);
+      sequence.ensure_slots(n_pending + 60);
       for (int node = 0; node < n_pending; ++node) sequence.append(random_parent(node));
       std::vector<int> parents;
       const int n_rows = 1 + static_cast<int>(random() % 60);
       for (int node = 0; node < n_rows; ++node) parents.push_back(random_parent(n_pending + node));
       add_rows(sequence, parents, rows);
     }
-    walks.lay_out(rows);
+    walks.prepare(rows);
     ASSERT_EQ(walks.n_walks(), 3);
     unsigned most = 0;
     for (int i = 0; i < 3; ++i) {
@@ -108,17 +109,17 @@ TEST(StateWalks, AChainTakesOneSlotAndAStarOne) {
   StateWalks walks;
   std::vector<PassRow> rows;
   add_rows(sequence, {-1, 0, 1, 2, 3, 4, 5, 6}, rows);
-  walks.lay_out(rows);
+  walks.prepare(rows);
   EXPECT_EQ(walks.n_slots(), 1);
   EXPECT_EQ(follow(walks, 0, rows), 8);
   rows.clear();
   add_rows(sequence, {-1, -1, -1, -1}, rows);
-  walks.lay_out(rows);
+  walks.prepare(rows);
   EXPECT_EQ(walks.n_slots(), 1);
   // A trunk with a leaf at every node: leaves come first, in the second slot.
   rows.clear();
   add_rows(sequence, {-1, 0, 0, 1, 1, 3, 3, 5, 5}, rows);
-  walks.lay_out(rows);
+  walks.prepare(rows);
   EXPECT_EQ(walks.n_slots(), 2);
   EXPECT_EQ(follow(walks, 0, rows), 9);
 }

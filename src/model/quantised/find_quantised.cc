@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -58,7 +59,7 @@ class Finder {
     throw Error(kOperation, source_.description(), expected, got);
   }
 
-  // A tensor of that shape; `types` for the message.
+  // Finds a tensor with that shape and one of the `types`, which the message names.
   const TensorView* require(std::string_view part, const Shape& shape,
                             bool (*fits)(const TensorView&), std::string_view types) {
     const std::string name = full(part);
@@ -85,7 +86,7 @@ class Finder {
         "f32, f16 or bf16");
   }
 
-  // Inputs that share a scale, and how many of such groups there are.
+  // The number of groups of inputs that share a scale.
   std::int64_t n_groups() const {
     const std::int64_t group = found_.quantisation.group > 0 ? found_.quantisation.group : found_.k;
     if (found_.k % group != 0) {
@@ -99,7 +100,7 @@ class Finder {
          fmt::format("{}", size));
   }
 
-  // AWQ's and GPTQ's: a group's numbers of all rows side by side.
+  // AWQ's and GPTQ's layout: one row per group of inputs, with a number per output row.
   void find_columns(std::string_view codes, const Shape& shape) {
     if (!has(codes)) return;
     require_whole_words(found_.k);
@@ -123,7 +124,7 @@ class Finder {
     read_groups("weight_g_idx");
   }
 
-  // A byte a weight; a scale for all, for each row or for each block of them.
+  // One byte per weight; a scale for the matrix, for each row or for each block.
   void find_bytes(const char* scale) {
     if (!has(scale)) return;
     const Quantisation& quantisation = found_.quantisation;
@@ -147,13 +148,13 @@ class Finder {
       shape = view->shape;
     }
     found_.scales = require_floats(scale, shape);
-    // Of a file that says by what inputs are to be divided: here each row of them has its own.
+    // A file may give fixed scales for inputs; here each input row has its own scale.
     for (const char* part : {"activation_scale", "input_scale", "input_zero_point"}) {
       if (has(part)) found_.names.push_back(full(part));
     }
   }
 
-  // Each input's group, where its rows were quantised in another order ("desc_act", "actorder").
+  // The group of each input, if rows were quantised in another order ("desc_act", "actorder").
   void read_groups(std::string_view part) {
     if (!has(part)) return;
     const TensorView* const view = require_words(part, {found_.k});

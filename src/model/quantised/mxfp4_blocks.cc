@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/quantised/mxfp4_blocks.h"
 
 #include <vector>
 
-#include "io/block_formats.h"
+#include "io/blocks/block_formats.h"
 
 namespace outrider {
 

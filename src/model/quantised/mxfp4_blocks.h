@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MXFP4 matrices as stored in Hugging Face directories of gpt-oss.
 #ifndef OUTRIDER_MODEL_QUANTISED_MXFP4_BLOCKS_H_
 #define OUTRIDER_MODEL_QUANTISED_MXFP4_BLOCKS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/quantised/quantisation.h"
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ void require(const ConfigSection& section, const char* key, bool good, std::stri
   section.fail(key, expected, value != nullptr ? ConfigSection::shown(*value) : "no such key");
 }
 
-// Groups of 32 and more: smaller ones are nobody's, and none that is no power of two.
+// Groups of 32 and more, powers of two: no published model has others.
 int read_group(const ConfigSection& section, const char* key) {
   const int group = section.whole_or(key, -1);
   if (group == -1) return 0;
@@ -33,12 +34,12 @@ int read_group(const ConfigSection& section, const char* key) {
 
 Quantisation read_gptq(const ConfigSection& section) {
   require(section, "bits", section.whole("bits") == 4, "4");
-  // The newer name of the key is "format".
+  // A newer name of the key is "format".
   const std::string format =
       section.text_or("checkpoint_format", section.text_or("format", "gptq"));
   require(section, "checkpoint_format", format == "gptq" || format == "gptq_v2", "gptq or gptq_v2");
   require(section, "format", section.text_or("format", format) == format, format);
-  // Other bits for some of the layers.
+  // Some layers have other bit widths.
   const Json* dynamic = section.find("dynamic");
   require(section, "dynamic", dynamic == nullptr || dynamic->empty(), "empty");
   return {.form = Form::gptq,
@@ -84,7 +85,7 @@ Quantisation read_compressed(const ConfigSection& section) {
   require(section, "format",
           is_packed || is_float || format == "int-quantized" || format == "naive-quantized",
           "pack-quantized, int-quantized, naive-quantized or float-quantized");
-  // Rotations, other caches and sparse layouts.
+  // Rotations, other caches and sparse layouts are not supported.
   for (const char* key : {"transform_config", "kv_cache_scheme", "sparsity_config"}) {
     const Json* const value = section.find(key);
     const bool is_dense =
@@ -125,7 +126,7 @@ std::optional<Quantisation> read_quantisation(const Json& config,
                                               const std::filesystem::path& file) {
   if (!config.is_object()) return std::nullopt;
   const ConfigSection whole(config, file.string());
-  // MLX writes its numbers into config.json as well: {"group_size": 64, "bits": 4}.
+  // MLX writes its parameters into config.json as well: {"group_size": 64, "bits": 4}.
   if (const Json* mlx = whole.find("quantization");
       mlx != nullptr && mlx->is_object() && mlx->contains("bits")) {
     whole.fail("quantization", kRead, "weights quantised by MLX");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The quantisation of the matrices of a Hugging Face directory, by config.json's
 // quantization_config.
 #ifndef OUTRIDER_MODEL_QUANTISED_QUANTISATION_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/quantised/quantised_matrix.h"
 
 #include <array>
@@ -13,7 +14,7 @@ namespace {
 
 using Form = Quantisation::Form;
 
-// Where AWQ puts the code of each of eight rows.
+// The places of eight rows' codes in AWQ's words.
 constexpr std::array<int, 8> kAwqPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
 std::uint32_t word_at(const TensorView& view, std::int64_t at) {
@@ -63,7 +64,7 @@ WeightKind native_kind(const QuantisedTensors& tensors) {
   if (quantisation.form == Form::fp8 || quantisation.form == Form::fp8_inverse) {
     return WeightKind::bf16;
   }
-  // A group of the kernels' has one scale.
+  // A group of the kernels has one scale.
   if (tensors.k % kernels::kGroup != 0) return WeightKind::f32;
   for (std::size_t i = 0; i < tensors.groups.size(); ++i) {
     if (tensors.groups[i] != tensors.groups[i - i % kernels::kGroup]) return WeightKind::f32;
@@ -104,7 +105,7 @@ void QuantisedMatrix::read_codes(std::span<const std::int64_t> rows,
   const Form form = tensors_.quantisation.form;
   const TensorView& stored = *tensors_.codes;
   const std::int64_t k = tensors_.k;
-  const std::int64_t n_words = tensors_.n_rows / kPerWord;  // of a row of AWQ's and of zeros
+  const std::int64_t n_words = tensors_.n_rows / kPerWord;  // for a row of AWQ's codes and of zeros
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const std::int64_t row = rows[r];
     std::int8_t* const out = codes.data() + r * static_cast<std::size_t>(k);
@@ -116,7 +117,7 @@ void QuantisedMatrix::read_codes(std::span<const std::int64_t> rows,
         last_group = group_of(i);
         switch (form) {
           case Form::gptq:
-            // The first version takes one from each code of a word together, so that a zero of 0
+            // The first version subtracts one from a word's codes together, so that a zero of 0
             // borrows from the next.
             zero = code_in(word_at(*tensors_.zeros, last_group * n_words + row / kPerWord) +
                                (tensors_.quantisation.zeros_less_one ? 0x11111111U : 0U),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A quantised matrix of a Hugging Face directory, in the form that the packer reads.
 #ifndef OUTRIDER_MODEL_QUANTISED_QUANTISED_MATRIX_H_
 #define OUTRIDER_MODEL_QUANTISED_QUANTISED_MATRIX_H_

@@ -1,6 +1,7 @@
-// Directories whose matrices are quantised (tests/golden/make_quantised_models.py): logits against
-// transformers on the dequantised twin, the two ways of holding a matrix against one another, and
-// what is refused.
+// SPDX-License-Identifier: Apache-2.0
+// Directories with quantised matrices (tests/golden/make/make_quantised_models.py): compares logits
+// with transformers on the dequantised model, and the two ways of holding a matrix with each other.
+// Unsupported ones are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,12 +17,12 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "model/load_model.h"
 #include "model/quantised/quantisation.h"
 #include "model/quantised/quantised_matrix.h"
 #include "outrider/error.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -29,9 +30,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using test::Row;
+using test::Rows;
 using ::testing::HasSubstr;
-using testing::Row;
-using testing::Rows;
 using ::testing::ThrowsMessage;
 using Form = Quantisation::Form;
 
@@ -45,7 +46,7 @@ auto fails(const std::string& text) { return ThrowsMessage<Error>(HasSubstr(text
 
 struct Case {
   const char* name;
-  const char* weights;  // what its matrices are held as
+  const char* weights;  // the format of its matrices in memory
 };
 
 class Quantised : public ::testing::TestWithParam<Case> {
@@ -61,7 +62,7 @@ class Quantised : public ::testing::TestWithParam<Case> {
       tokens.push_back(static_cast<TokenId>(id));
     }
     const auto sequence = model->open({});
-    return testing::run_block(*model, *sequence, tokens);
+    return test::run_block(*model, *sequence, tokens);
   }
   static double largest_difference(const Rows& rows) {
     const auto source = open_safetensors(golden(GetParam().name) / "golden.safetensors");
@@ -73,7 +74,7 @@ class Quantised : public ::testing::TestWithParam<Case> {
       decode_rows(view, static_cast<std::int64_t>(i), 1, expected);
       for (std::size_t j = 0; j < expected.size(); ++j) {
         const double difference = std::fabs(rows[i][j] - expected[j]);
-        if (!(difference <= largest)) largest = difference;  // NaN stays
+        if (!(difference <= largest)) largest = difference;  // NaN is kept
       }
     }
     return largest;
@@ -84,14 +85,14 @@ TEST_P(Quantised, HasTheLogitsOfItsTwin) {
   EXPECT_LE(largest_difference(logits({.weights = WeightKind::f32, .n_threads = 2})), 2e-4);
 }
 
-// Inputs are rounded to 8 bits there, and keys to bf16: nothing near what a wrong code does.
+// Inputs are rounded to 8 bits, and keys to bf16: errors far below that of a wrong code.
 TEST_P(Quantised, IsHeldInFewBits) {
   const auto model = load_model(golden(GetParam().name));
   EXPECT_THAT(model->footprint().weights, HasSubstr(GetParam().weights));
   EXPECT_LE(largest_difference(logits({.n_threads = 2})), 0.6);
 }
 
-// int8 holds what f32 holds.
+// int8 holds the same numbers as f32.
 TEST_P(Quantised, KeepsItsNumbers) {
   const json config = config_of(GetParam().name);
   const auto quantisation = read_quantisation(config, "config.json");
@@ -102,8 +103,8 @@ TEST_P(Quantised, KeepsItsNumbers) {
       find_quantised(*source, *quantisation, "model.layers.0.mlp.up_proj", width, width);
   ASSERT_NE(tensors.codes, nullptr);
   EXPECT_EQ(native_kind(tensors) == WeightKind::int8, std::string(GetParam().weights) == "int8");
-  if (native_kind(tensors) != WeightKind::int8) return;  // f32 holds all, bf16 rounds
-  // Some rows in the middle, in an order of their own.
+  if (native_kind(tensors) != WeightKind::int8) return;  // f32 holds every value, bf16 rounds
+  // Some rows from the middle, in another order.
   const StoredRows some{.first = 8, .n = 16, .run = 4, .stride = 8};
   WeightRows exact;
   WeightRows codes;
@@ -188,7 +189,7 @@ TEST(ReadQuantisation, RefusesOtherFormsByName) {
   EXPECT_THAT([&] { (void)read_quantisation(mlx, "config.json"); }, fails("MLX"));
 }
 
-// One change to the tensors of a good directory; the message names the tensor.
+// Each case changes one tensor of a valid directory; the message names it.
 TEST(FindQuantised, NamesWhatIsWrong) {
   const auto finding = [](const std::string& name, const std::function<void(Quantisation&)>& change,
                           std::int64_t n_rows, std::int64_t k) {
@@ -216,14 +217,14 @@ TEST(FindQuantised, NamesWhatIsWrong) {
   EXPECT_THAT(finding(
                   "fp8_blocks", [](Quantisation& q) { q.block_rows = 32; }, 96, 96),
               fails("up_proj.weight_scale_inv of shape (3, 2)"));
-  // Plain where nothing of it is there.
+  // A plain matrix if there are no quantised tensors.
   const auto source = open_safetensors(golden("gptq") / "model.safetensors");
   EXPECT_EQ(find_quantised(*source, {}, "lm_head", 61, 128).codes, nullptr);
 }
 
-// A group that is none would be read from beside the scales.
+// An invalid group would read beyond the scales.
 TEST(FindQuantised, RefusesGroupsThatAreNone) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path file = directory.path() / "model.safetensors";
   const std::string name = "model.layers.0.mlp.up_proj";
   std::ifstream stream(golden("gptq_ordered") / "model.safetensors", std::ios::binary);

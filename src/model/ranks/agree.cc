@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/agree.h"
 
 #include <fmt/format.h>
@@ -10,37 +11,45 @@
 
 #include "base/bytes_of.h"
 #include "base/checksum.h"
-#include "base/hub_cache.h"
-#include "base/mapped_file.h"
+#include "base/files/hub_cache.h"
+#include "base/files/mapped_file.h"
 #include "outrider/error.h"
 
 namespace outrider {
 namespace {
 
-// What stands before the tensors of a GGUF file, as a rule: its metadata.
+// The part before the tensors of a GGUF file, usually: its metadata.
 constexpr std::size_t kBeginning_bytes = std::size_t{1} << 20;
-// Of each tensor's bytes.
-constexpr std::size_t kSamples = 8;
+// Samples of a tensor's bytes, unless there are too many tensors.
+constexpr std::size_t kSamplesOfTensor = 8;
 constexpr std::size_t kSample_bytes = 64;
 
 std::uint64_t checksum_of(std::string_view text, std::uint64_t start) {
   return checksum(std::as_bytes(std::span(text)), start);
 }
 
+// The checksum of a tensor's name, type and shape.
 std::uint64_t checksum_of(const TensorView& tensor, std::uint64_t start) {
   std::uint64_t sum = checksum_of(tensor.name, start);
   sum = checksum_of(tensor.type_name(), sum);
   for (const std::int64_t n : tensor.shape) sum = checksum(bytes_of(n), sum);
-  const std::size_t n_bytes = tensor.data.size();
-  for (std::size_t i = 0; i < kSamples; ++i) {
-    // The first, the last and some between.
-    const std::size_t n = std::min(kSample_bytes, n_bytes);
-    sum = checksum(tensor.data.subspan((n_bytes - n) / (kSamples - 1) * i, n), sum);
+  return sum;
+}
+
+// n_samples of its bytes: the first, the last and some between; a single one is from the middle.
+std::uint64_t checksum_of_samples(std::span<const std::byte> data, std::size_t n_samples,
+                                  std::uint64_t start) {
+  std::uint64_t sum = start;
+  const std::size_t n = std::min(kSample_bytes, data.size());
+  const std::size_t max_begin = data.size() - n;
+  for (std::size_t i = 0; i < n_samples; ++i) {
+    const std::size_t begin = n_samples == 1 ? max_begin / 2 : max_begin / (n_samples - 1) * i;
+    sum = checksum(data.subspan(begin, n), sum);
   }
   return sum;
 }
 
-// One fact a line.
+// One fact per line.
 std::string text_of(const std::vector<RankFact>& facts) {
   std::string text;
   for (const RankFact& fact : facts) text += fact.value + "\n";
@@ -83,9 +92,16 @@ std::string model_checksum(const std::filesystem::path& given, const TensorSourc
   const MappedFile file(is_directory ? path / "config.json" : path);
   std::uint64_t sum =
       checksum(file.bytes().subspan(0, std::min(file.bytes().size(), kBeginning_bytes)));
-  for (const TensorView& tensor : source.tensors()) {
-    sum = checksum_of(tensor, sum);
-    source.release(tensor);
+  const auto& tensors = source.tensors();
+  const std::size_t n_tensors = tensors.size();
+  const std::size_t n_samples = std::clamp<std::size_t>(
+      kMaxSamples / std::max<std::size_t>(n_tensors, 1), 1, kSamplesOfTensor);
+  const std::size_t stride = (n_tensors + kMaxSamples - 1) / kMaxSamples;
+  for (std::size_t i = 0; i < n_tensors; ++i) {
+    sum = checksum_of(tensors[i], sum);
+    if (i % stride != 0) continue;
+    sum = checksum_of_samples(tensors[i].data, n_samples, sum);
+    source.release(tensors[i]);
   }
   return fmt::format("{:016x}", sum);
 }

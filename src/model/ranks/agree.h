@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that ranks can hold a model together: everything that affects bits must be equal on all of
 // them.
 #ifndef OUTRIDER_MODEL_RANKS_AGREE_H_
 #define OUTRIDER_MODEL_RANKS_AGREE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -24,10 +26,18 @@ void agree(Communicator& ranks, const std::vector<RankFact>& facts);
 
 // A checksum, as text, of the whole file of the running program: two builds of one version differ.
 std::string program_checksum();
-// A checksum, as text, of a model: its configuration (config.json, or the beginning of a GGUF
-// file), the name, type and shape of every tensor, and some bytes of each. (Reading all bytes would
-// read what other ranks hold.) It detects another model, another fine-tune or another quantisation,
-// but usually not a single damaged byte. Throws Error if the file cannot be read.
+// A checksum, as text, of a model. It covers the first MiB of its configuration (config.json, or
+// the beginning of a GGUF file), the name, type and shape of every tensor, and samples of their
+// bytes: 64 bytes at 8 places of each tensor. With more than 4096 tensors there are fewer samples
+// of each, and with more than kMaxSamples only every k-th tensor is sampled. So it reads at most 2
+// MiB, from 32,768 pages, whatever the file contains. (Reading all bytes would read what other
+// ranks hold, too.)
+//
+// It detects another model, another architecture or setting, another quantisation, and a fine-tune
+// that changed numbers in most tensors. It does not detect a change between the samples: a damaged
+// byte, an edit of some rows, an adapter merged into few layers. It is no protection against two
+// files that were made alike on purpose. Throws Error if the file cannot be read.
+inline constexpr std::size_t kMaxSamples = std::size_t{1} << 15;
 std::string model_checksum(const std::filesystem::path& path, const TensorSource& source);
 
 }  // namespace outrider

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of a model that each rank holds: pure functions of sizes and the number of ranks.
 // (Columns of a product are the rows of its weight.)
 #ifndef OUTRIDER_MODEL_RANKS_COLUMN_SPLIT_H_

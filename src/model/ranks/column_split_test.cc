@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/column_split.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +14,7 @@ using ::testing::ElementsAre;
 TEST(ColumnSplit, BordersAreMultiplesOf32WhereThereAreEnough) {
   EXPECT_THAT(split_columns(256, 3), ElementsAre(64, 96, 96));
   EXPECT_THAT(split_columns(1536, 2), ElementsAre(768, 768));
-  // The last one gets what no unit divides.
+  // The last rank gets the remainder that is no whole unit.
   EXPECT_THAT(split_columns(131, 2), ElementsAre(64, 67));
   EXPECT_THAT(split_columns(151'643, 4), ElementsAre(37'888, 37'920, 37'888, 37'947));
 }
@@ -37,13 +38,13 @@ TEST(ColumnSplit, EveryRankHasSomeAndAllAreThere) {
   }
 }
 
-// SmolLM2 135M has nine heads of queries and three of keys.
+// SmolLM2 135M has nine query heads and three key heads.
 TEST(ColumnSplit, HeadsOfKeysStandWithEveryRankThatReadsThem) {
   const HeadShare first = share_heads(9, 3, {.rank = 0, .n_ranks = 2});
   EXPECT_EQ(first.queries.begin, 0);
   EXPECT_EQ(first.queries.end, 4);
   EXPECT_EQ(first.keys.begin, 0);
-  EXPECT_EQ(first.keys.end, 2);  // the fourth query reads the second head
+  EXPECT_EQ(first.keys.end, 2);  // the fourth query head reads the second key head
   const HeadShare second = share_heads(9, 3, {.rank = 1, .n_ranks = 2});
   EXPECT_EQ(second.queries.begin, 4);
   EXPECT_EQ(second.queries.end, 9);
@@ -51,7 +52,7 @@ TEST(ColumnSplit, HeadsOfKeysStandWithEveryRankThatReadsThem) {
   EXPECT_EQ(second.keys.end, 3);
 }
 
-// Qwen2.5-Coder 1.5B: twelve of queries, two of keys.
+// Qwen2.5-Coder 1.5B: twelve query heads, two key heads.
 TEST(ColumnSplit, ARankInTheMiddleMayReadPartsOfTwoGroups) {
   const HeadShare middle = share_heads(12, 2, {.rank = 1, .n_ranks = 3});
   EXPECT_EQ(middle.queries.begin, 4);

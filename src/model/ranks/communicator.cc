@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/communicator.h"
 
 #include <fmt/format.h>
@@ -5,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/bytes_of.h"
@@ -14,20 +16,21 @@ namespace outrider {
 namespace {
 
 constexpr const char* kOperation = "run ranks";
-// What begins the words of a rank about itself.
+// The prefix of a message in which a rank reports its own failure.
 constexpr const char* kGaveUp = "gave up: ";
-// A rank that reads its part from a slow disk while others have theirs cached.
+// Waits for a rank that reads its part from a slow disk while others have theirs cached.
 constexpr double kLoading_seconds = 3600;
-// What an end may take; where others are lost already, not long.
+// The longest time to finish; shorter if other ranks are lost already.
 constexpr double kFinish_seconds = 10;
 constexpr double kLostFinish_seconds = 2;
-// How long rank 0 may live on without its model.
+// How long rank 0 may continue without using its model.
 constexpr double kLeader_seconds = 86400;
 
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, double timeout_seconds)
     : transport_(std::move(transport)),
+      agreed_timeout_seconds_(timeout_seconds),
       timeout_seconds_(transport_->rank() == 0 ? timeout_seconds
                                                : follower_seconds(timeout_seconds)),
       pieces_(static_cast<std::size_t>(transport_->n_ranks())) {}
@@ -66,12 +69,24 @@ void Communicator::exchange(const Exchange& exchange, Patience patience) {
     throw LostRank(kOperation, problem.substr(0, colon), problem.substr(colon + 2));
   };
   fail_if_lost();
-  const double seconds = patience == Patience::pass ? timeout_seconds_ : kLoading_seconds;
-  const Transport::Status status = transport_->exchange(exchange, seconds);
+  const bool is_loading = patience == Patience::loading;
+  const double seconds = is_loading ? kLoading_seconds : timeout_seconds_;
+  WaitLimit limit{.max_seconds = seconds};
+  // Rank 0 decides how a pass ends, and the others learn of it.
+  if (is_loading || leads()) {
+    limit.stop = stop_;
+    limit.stopped_seconds = is_loading ? 0 : kStopped_seconds;
+  }
+  const Transport::Status status = transport_->exchange(exchange, limit);
   if (status == Transport::Status::done) return;
   const int culprit = transport_->culprit();
   if (status == Transport::Status::silent) {
     note_failure(culprit, fmt::format("nothing came from it for {:g} s", seconds), false);
+  } else if (status == Transport::Status::stopped) {
+    note_failure(rank(),
+                 fmt::format("{}interrupted while it waited for rank {}{}", kGaveUp, culprit,
+                             is_loading ? " to load the model" : ""),
+                 false);
   } else if (status == Transport::Status::given_up) {
     note_failure(culprit, transport_->reason(), true);
   } else {
@@ -93,8 +108,8 @@ void Communicator::gather(std::span<const std::byte> mine, std::span<const std::
     exchange.to = Exchange::Peers::first;
   }
   exchange.received = pieces_.data();
-  // A transport counts in ints: what is longer goes in pieces, the same number on every rank.
-  const std::size_t most = transport_->most_bytes();
+  // A transport counts bytes in ints: longer parts are sent in pieces, equally many on every rank.
+  const std::size_t most = transport_->max_bytes();
   const std::size_t longest =
       n_bytes.empty() ? 0 : *std::max_element(n_bytes.begin(), n_bytes.end());
   std::size_t done = 0;
@@ -136,7 +151,7 @@ void Communicator::broadcast(std::span<std::byte> bytes, Patience patience) {
     exchange.from = Exchange::Peers::first;
   }
   exchange.received = pieces_.data();
-  const std::size_t most = transport_->most_bytes();
+  const std::size_t most = transport_->max_bytes();
   std::size_t done = 0;
   do {
     const std::size_t n = std::min(most, bytes.size() - done);
@@ -159,24 +174,41 @@ void Communicator::confirm() {
 }
 
 std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Patience patience) {
-  const auto n = pieces_.size();
-  const std::uint64_t length = mine.size();
-  std::vector<std::uint64_t> lengths(n);
-  const std::vector<std::size_t> words(n, sizeof length);
-  gather(bytes_of(length), words, reinterpret_cast<std::byte*>(lengths.data()), true, patience);
-  std::vector<std::size_t> n_bytes(lengths.begin(), lengths.end());
-  std::size_t n_all = 0;
-  for (const std::size_t one : n_bytes) n_all += one;
-  std::string all(n_all, '\0');
-  gather(std::as_bytes(std::span(mine)), n_bytes, reinterpret_cast<std::byte*>(all.data()), true,
-         patience);
+  auto room = std::make_unique<TextRoom>();
+  room->mine = mine;
+  try {
+    exchange_texts(*room, patience);
+  } catch (...) {
+    abandoned_ = std::move(room);
+    throw;
+  }
   std::vector<std::string> texts;
   std::size_t at = 0;
-  for (const std::size_t one : n_bytes) {
-    texts.push_back(all.substr(at, one));
-    at += one;
+  for (const std::uint64_t length : room->lengths) {
+    texts.push_back(room->all.substr(at, length));
+    at += length;
   }
   return texts;
+}
+
+void Communicator::exchange_texts(TextRoom& room, Patience patience) {
+  const auto n = pieces_.size();
+  room.length = room.mine.size();
+  room.lengths.resize(n);
+  const std::vector<std::size_t> words(n, sizeof room.length);
+  gather(bytes_of(room.length), words, reinterpret_cast<std::byte*>(room.lengths.data()), true,
+         patience);
+  // No memory is allocated for an impossible length of a text. Every rank sees the same lengths.
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    if (room.lengths[rank] <= kMaxTextBytes) continue;
+    throw Error(kOperation, fmt::format("rank {} of {}", rank, n),
+                fmt::format("a text of at most {} bytes", kMaxTextBytes),
+                fmt::format("one of {}", room.lengths[rank]));
+  }
+  const std::vector<std::size_t> n_bytes(room.lengths.begin(), room.lengths.end());
+  room.all.resize(std::accumulate(n_bytes.begin(), n_bytes.end(), std::size_t{0}));
+  gather(std::as_bytes(std::span(room.mine)), n_bytes,
+         reinterpret_cast<std::byte*>(room.all.data()), true, patience);
 }
 
 void Communicator::give_up(std::string_view why) noexcept {
@@ -185,7 +217,7 @@ void Communicator::give_up(std::string_view why) noexcept {
     std::string words;
     {
       const std::lock_guard lock(mutex_);
-      // Everybody knows. (Of a rank that was silent perhaps this one alone.)
+      // All ranks know. (Of a silent rank, perhaps only this one does.)
       if (gave_up_ || has_told_) return;
       has_told_ = true;
       if (failure_.empty()) {
@@ -207,7 +239,8 @@ void Communicator::finish() noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) {
-      seconds = leads() || leader_is_lost() ? kLostFinish_seconds : kLeader_seconds;
+      const bool was_stopped = culprit_ == rank() && stop_ != nullptr && stop_->load();
+      seconds = leads() || leader_is_lost() || was_stopped ? kLostFinish_seconds : kLeader_seconds;
     }
   }
   transport_->finish(seconds);

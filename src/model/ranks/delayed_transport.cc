@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/delayed_transport.h"
 
 #include <chrono>
@@ -9,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sleep may last that much longer than it was asked for; what is left is waited for awake.
+// A sleep may last this much too long, so the rest is waited for actively.
 constexpr std::chrono::microseconds kSleepSlack(100);
 
 void wait_until(Clock::time_point end) {
@@ -24,14 +25,14 @@ class DelayedTransport final : public Transport {
 
   int rank() const override { return inner_->rank(); }
   int n_ranks() const override { return inner_->n_ranks(); }
-  std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  std::size_t max_bytes() const override { return inner_->max_bytes(); }
   int culprit() const override { return inner_->culprit(); }
   const char* reason() const override { return inner_->reason(); }
   void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
-  void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
+  void finish(double max_seconds) noexcept override { inner_->finish(max_seconds); }
 
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
-    const Status status = inner_->exchange(exchange, most_seconds);
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
+    const Status status = inner_->exchange(exchange, limit);
     if (status != Status::done || exchange.from == Exchange::Peers::none) return status;
     double seconds = link_->latency_seconds;
     const double bytes_per_second = link_->bytes_per_second;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulates a slower network. Figures measured with it must be labelled as simulated.
 #ifndef OUTRIDER_MODEL_RANKS_DELAYED_TRANSPORT_H_
 #define OUTRIDER_MODEL_RANKS_DELAYED_TRANSPORT_H_

@@ -1,4 +1,5 @@
-// What passes over a model of two ranks send, and who receives it.
+// SPDX-License-Identifier: Apache-2.0
+// What passes of a model on two ranks send, and to whom.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +14,9 @@
 #include "model/ranks/communicator.h"
 #include "model/ranks/in_process_ranks.h"
 #include "outrider/error.h"
-#include "tests/support/run_model.h"
+#include "tests/support/models/run_model.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
@@ -28,7 +29,7 @@ struct Sent {
   Peers from = Peers::none;
 };
 
-// Notes every exchange.
+// Records every exchange.
 class NotingTransport final : public Transport {
  public:
   NotingTransport(std::unique_ptr<Transport> inner, std::vector<Sent>& notes)
@@ -36,14 +37,14 @@ class NotingTransport final : public Transport {
 
   int rank() const override { return inner_->rank(); }
   int n_ranks() const override { return inner_->n_ranks(); }
-  std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  std::size_t max_bytes() const override { return inner_->max_bytes(); }
   int culprit() const override { return inner_->culprit(); }
   const char* reason() const override { return inner_->reason(); }
   void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
-  void finish(double most_seconds) noexcept override { inner_->finish(most_seconds); }
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+  void finish(double max_seconds) noexcept override { inner_->finish(max_seconds); }
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
     notes_.push_back({exchange.to, exchange.n_sent, exchange.from});
-    return inner_->exchange(exchange, most_seconds);
+    return inner_->exchange(exchange, limit);
   }
 
  private:
@@ -54,18 +55,18 @@ class NotingTransport final : public Transport {
 constexpr int kLayers = 2;
 constexpr int kVocabulary = 320;
 
-// Three passes with logits of every row (three rows, one, one), one without any, and one of four
-// rows of which two have some. What each rank sent meanwhile.
+// Three passes with logits of every row (three rows, one, one), one pass without, and one of four
+// rows with logits for two. Records what each rank sent meanwhile.
 struct Notes {
   std::vector<Sent> leader, follower;
 };
 
 Notes notes_of_five_passes() {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.n_layers = kLayers;
   shape.vocabulary_size = kVocabulary;
-  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  test::write_hugging_face(test::make_tiny_model(shape), directory.path());
 
   std::array<std::vector<Sent>, 2> notes;
   std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(2);
@@ -88,12 +89,12 @@ Notes notes_of_five_passes() {
     n_loading = notes[0].size();
     const auto sequence = model->open({});
     const std::vector<TokenId> tokens = {5, 6, 7, 8, 9};
-    testing::run_and_keep(*model, *sequence, std::span(tokens).first(3));
-    testing::decode_one_by_one(*model, *sequence, std::span(tokens).last(2));
+    test::run_and_keep(*model, *sequence, std::span(tokens).first(3));
+    test::decode_one_by_one(*model, *sequence, std::span(tokens).last(2));
     ForwardOutput output;
     const TokenBlock silent{sequence.get(), std::span(tokens).first(2), {}};
     model->forward({&silent, 1}, {.logits = {.kind = RowSet::Kind::none}}, output);
-    testing::keep_first(*sequence, 2);
+    test::keep_first(*sequence, 2);
     const TokenBlock some{sequence.get(), std::span(tokens).first(4), {}};
     const std::array rows = {1, 2};
     model->forward({&some, 1}, {.logits = {.kind = RowSet::Kind::listed, .rows = rows}}, output);
@@ -102,7 +103,7 @@ Notes notes_of_five_passes() {
     options[0].ranks->give_up(error.what());
   }
   follower.join();
-  // Loading is the same on both.
+  // Loading sends the same on both ranks.
   for (std::vector<Sent>& its : notes) {
     its.erase(its.begin(),
               its.begin() + static_cast<std::ptrdiff_t>(std::min(n_loading, its.size())));
@@ -110,7 +111,7 @@ Notes notes_of_five_passes() {
   return {notes[0], notes[1]};
 }
 
-// The latency of a token: one message that says what to run, four gathers a layer, the logits.
+// The exchanges per token: one message that says what to run, four gathers per layer, the logits.
 TEST(RanksExchange, AsFewTimesAsAPassNeeds) {
   const Notes notes = notes_of_five_passes();
   constexpr std::size_t kOfLayers = 4 * kLayers;
@@ -120,8 +121,7 @@ TEST(RanksExchange, AsFewTimesAsAPassNeeds) {
   EXPECT_EQ(notes.follower.size(), expected);
 }
 
-// Logits are most of what is sent: they come to the first rank alone, and of no row that nobody
-// asked for.
+// Logits are most of the bytes sent: only rank 0 receives them, and only for requested rows.
 TEST(RanksExchange, LogitsOfTheRowsAskedForWithTheFirstAlone) {
   const Notes notes = notes_of_five_passes();
   std::vector<std::size_t> n_bytes;

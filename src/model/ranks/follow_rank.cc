@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <exception>
 #include <memory>
 #include <new>
@@ -15,11 +16,11 @@ class Follower {
  public:
   Follower(DecoderModel& part, Communicator& ranks) : part_(part), ranks_(ranks) {}
 
-  // False: it was the last one.
+  // Returns false after the last command.
   bool run(CommandReader& reader) {
     switch (reader.command()) {
       case RankCommand::open: {
-        const int number = reader.get_int();
+        const SequenceNumber number = reader.get_number();
         const int n_reserved = reader.get_int();
         const int n_tokens = reader.get_int();
         sequences_[number] = part_.open({.n_reserved = n_reserved, .n_tokens = n_tokens});
@@ -37,17 +38,17 @@ class Follower {
       }
       case RankCommand::fork: {
         auto fork = next_sequence(reader).fork();
-        sequences_[reader.get_int()] = std::move(fork);
+        sequences_[reader.get_number()] = std::move(fork);
         return true;
       }
       case RankCommand::fork_without: {
         const Sequence& whole = next_sequence(reader);
-        const int number = reader.get_int();
+        const SequenceNumber number = reader.get_number();
         sequences_[number] = part_.fork_without(whole, reader.get_ints());
         return true;
       }
       case RankCommand::close:
-        sequences_.erase(reader.get_int());
+        sequences_.erase(reader.get_number());
         return true;
       case RankCommand::pass:
         run_pass(reader.get_pass());
@@ -65,27 +66,27 @@ class Follower {
   }
 
  private:
-  Sequence& sequence(int number) {
+  Sequence& sequence(SequenceNumber number) {
     const auto its = sequences_.find(number);
     if (its == sequences_.end() || its->second == nullptr) {
       throw Error("run ranks", "commands of rank 0", "sequences that are open", "another one");
     }
     return *its->second;
   }
-  Sequence& next_sequence(CommandReader& reader) { return sequence(reader.get_int()); }
+  Sequence& next_sequence(CommandReader& reader) { return sequence(reader.get_number()); }
 
   void run_pass(const CommandReader::Pass& pass) {
     blocks_ = pass.blocks;
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       blocks_[i].sequence = &sequence(pass.numbers[i]);
     }
-    part_.lay_out(blocks_, pass.request);
+    part_.prepare(blocks_, pass.request);
     part_.run_part();
   }
 
   DecoderModel& part_;
   Communicator& ranks_;
-  std::unordered_map<int, std::unique_ptr<Sequence>> sequences_;
+  std::unordered_map<SequenceNumber, std::unique_ptr<Sequence>> sequences_;
   std::vector<TokenBlock> blocks_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/heartbeat.h"
 
 #include <algorithm>
@@ -9,17 +10,17 @@
 namespace outrider {
 namespace {
 
-// The others wait for follower_seconds(), 1.5 time-outs and more: three of these and a half.
+// The others wait for follower_seconds(), at least 1.5 time-outs: 4.5 of these periods.
 constexpr double kOfTimeout = 1.0 / 3;
-// Of short time-outs: the others wait for a second at least.
-constexpr double kLeast_seconds = 0.1;
+// For short time-outs: the others wait for at least a second.
+constexpr double kMin_seconds = 0.1;
 
 }  // namespace
 
 Heartbeat::Heartbeat(std::shared_ptr<Communicator> ranks)
     : ranks_(std::move(ranks)),
       period_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
-          std::max(kLeast_seconds, ranks_->timeout_seconds() * kOfTimeout)))),
+          std::max(kMin_seconds, ranks_->timeout_seconds() * kOfTimeout)))),
       thread_([this] { run(); }) {}
 
 Heartbeat::~Heartbeat() {

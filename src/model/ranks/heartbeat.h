@@ -1,5 +1,6 @@
-// Whether the other ranks are there is asked between passes, too: rank 0 finds a lost one without a
-// request, and the others find that rank 0 is lost.
+// SPDX-License-Identifier: Apache-2.0
+// Checks between passes, too, that the other ranks are alive: rank 0 detects a lost rank without a
+// request, and the others detect the loss of rank 0.
 #ifndef OUTRIDER_MODEL_RANKS_HEARTBEAT_H_
 #define OUTRIDER_MODEL_RANKS_HEARTBEAT_H_
 
@@ -13,19 +14,19 @@
 
 namespace outrider {
 
-// Rank 0's. While it lives, RankCommand::answer goes to the others whenever a third of the time-out
-// has passed without a turn, from a thread of its own. Where one of them does not answer in time,
-// Communicator::failure() says so, and the others hear it.
+// On rank 0. During its life, a separate thread sends RankCommand::answer to the others whenever a
+// third of the time-out has passed without a turn. If one of them does not answer in time,
+// Communicator::failure() reports it, and the others are told.
 class Heartbeat {
  public:
   explicit Heartbeat(std::shared_ptr<Communicator> ranks);
-  // Waits for an answer that is due, as long as a pass would.
+  // Waits for a pending answer, as long as a pass would.
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // Whoever talks to the others holds this meanwhile, from a command to the end of what it starts.
-  // Any thread.
+  // A thread that communicates with the others holds this, from a command to the end of the work
+  // that it starts. Any thread.
   [[nodiscard]] std::unique_lock<std::mutex> take_turn();
 
  private:
@@ -35,11 +36,11 @@ class Heartbeat {
 
   std::shared_ptr<Communicator> ranks_;
   Clock::duration period_;
-  std::mutex mutex_;  // of all that follows, and of every use of ranks_
+  std::mutex mutex_;  // guards all members after it, and every use of ranks_
   std::condition_variable ends_changed_;
   bool ends_ = false;
   Clock::time_point last_turn_ = Clock::now();
-  std::thread thread_;  // starts last
+  std::thread thread_;  // started last
 };
 
 }  // namespace outrider

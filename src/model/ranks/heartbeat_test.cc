@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/heartbeat.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +30,8 @@ struct Two {
   std::shared_ptr<Communicator> follower;
 };
 
-// What a rank without a model does. Returns how often it was asked; `problem`: what ended it.
+// Follows as a rank without a model does. Returns the number of commands; `problem`: the error that
+// ended it.
 int follow_without_model(Communicator& ranks, std::string& problem) {
   CommandReader reader;
   int n_answers = 0;
@@ -71,7 +73,7 @@ TEST(Heartbeat, WhoIsIdleForLongerThanOthersWaitKeepsThem) {
   EXPECT_EQ(two.leader->failure(), "");
 }
 
-// The same without one: the launcher need not end a rank whose first one is gone.
+// The same without a heartbeat: the launcher may leave a rank running whose rank 0 is gone.
 TEST(Heartbeat, WithoutItTheFirstRankIsLost) {
   const Two two(0.1);
   std::string problem;
@@ -89,8 +91,8 @@ TEST(Heartbeat, FindsWhoDoesNotAnswer) {
   EXPECT_EQ(two.leader->failure(), "rank 1 of 2: nothing came from it for 0.1 s");
 }
 
-// A pass that takes longer than the period is not interrupted: what the others hear next is what
-// it sent.
+// A pass longer than the period is not interrupted: the next message that others receive is the
+// pass's.
 TEST(Heartbeat, NobodyIsAskedDuringATurn) {
   const Two two(0.3);
   Heartbeat heartbeat(two.leader);

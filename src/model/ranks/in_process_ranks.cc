@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/in_process_ranks.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,7 +17,7 @@ namespace {
 
 using Message = std::vector<std::byte>;
 
-// What the ends share.
+// State shared by all ranks.
 struct Room {
   explicit Room(int n_ranks)
       : n_ranks(n_ranks),
@@ -29,7 +31,7 @@ struct Room {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::deque<Message>> mail;
-  // Of the first rank that gave up.
+  // set by the first rank that gave up
   bool is_given_up = false;
   int culprit = -1;
   std::string why;
@@ -37,18 +39,18 @@ struct Room {
 
 class InProcessTransport final : public Transport {
  public:
-  InProcessTransport(std::shared_ptr<Room> room, int rank, std::size_t most_bytes)
-      : room_(std::move(room)), rank_(rank), most_bytes_(most_bytes) {}
+  InProcessTransport(std::shared_ptr<Room> room, int rank, std::size_t max_bytes)
+      : room_(std::move(room)), rank_(rank), max_bytes_(max_bytes) {}
 
   int rank() const override { return rank_; }
   int n_ranks() const override { return room_->n_ranks; }
-  std::size_t most_bytes() const override { return most_bytes_; }
+  std::size_t max_bytes() const override { return max_bytes_; }
   int culprit() const override { return culprit_; }
   const char* reason() const override { return reason_.c_str(); }
 
-  Status exchange(const Exchange& exchange, double most_seconds) noexcept override {
+  Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
     try {
-      return run(exchange, most_seconds);
+      return run(exchange, limit);
     } catch (const std::exception& error) {
       culprit_ = rank_;
       reason_ = error.what();
@@ -77,7 +79,7 @@ class InProcessTransport final : public Transport {
     }
   }
 
-  Status run(const Exchange& exchange, double most_seconds) {
+  Status run(const Exchange& exchange, const WaitLimit& limit) {
     std::unique_lock lock(room_->mutex);
     for_peers(exchange.to, [&](int peer) {
       room_->from_to(rank_, peer).emplace_back(exchange.sent, exchange.sent + exchange.n_sent);
@@ -85,29 +87,24 @@ class InProcessTransport final : public Transport {
     room_->changed.notify_all();
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer) {
-      if (status == Status::done)
-        status = receive(lock, peer, exchange.received[peer], most_seconds);
+      if (status == Status::done) status = receive(lock, peer, exchange.received[peer], limit);
     });
     return status;
   }
 
   Status receive(std::unique_lock<std::mutex>& lock, int peer, const Exchange::Piece& piece,
-                 double most_seconds) {
+                 const WaitLimit& limit) {
     std::deque<Message>& mail = room_->from_to(peer, rank_);
-    const auto is_over = [&] { return !mail.empty() || room_->is_given_up; };
-    if (most_seconds > 0) {
-      room_->changed.wait_for(lock, std::chrono::duration<double>(most_seconds), is_over);
-    } else {
-      room_->changed.wait(lock, is_over);
-    }
+    const bool is_stopped = wait(lock, limit, [&] { return !mail.empty() || room_->is_given_up; });
     culprit_ = peer;
-    // What was sent before a rank gave up counts: whoever can go on finds its own reason to stop.
+    // Messages sent before a rank gave up still count: a rank that can continue finds its own
+    // error.
     if (mail.empty() && room_->is_given_up) {
       culprit_ = room_->culprit;
       reason_ = room_->why;
       return Status::given_up;
     }
-    if (mail.empty()) return Status::silent;
+    if (mail.empty()) return is_stopped ? Status::stopped : Status::silent;
     if (mail.front().size() != piece.n_bytes) {
       reason_ = "sent " + std::to_string(mail.front().size()) + " bytes in the place of " +
                 std::to_string(piece.n_bytes);
@@ -118,21 +115,46 @@ class InProcessTransport final : public Transport {
     return Status::done;
   }
 
+  // Returns whether WaitLimit::stop ended it.
+  template <typename IsOver>
+  bool wait(std::unique_lock<std::mutex>& lock, const WaitLimit& limit, const IsOver& is_over) {
+    using Clock = std::chrono::steady_clock;
+    using Seconds = std::chrono::duration<double>;
+    // Code that sets `stop` in a signal handler cannot wake this thread.
+    constexpr Seconds kBetweenLooks{0.01};
+    constexpr Seconds kLong{3600};
+    const Clock::time_point begin = Clock::now();
+    std::optional<Clock::time_point> stopped_at;
+    while (!is_over()) {
+      const Clock::time_point now = Clock::now();
+      if (limit.stop != nullptr && limit.stop->load()) {
+        if (!stopped_at) stopped_at = now;
+        if (Seconds(now - *stopped_at).count() >= limit.stopped_seconds) return true;
+      }
+      Seconds left = kLong;
+      if (limit.max_seconds > 0) left = Seconds(limit.max_seconds) - Seconds(now - begin);
+      if (left.count() <= 0) return false;
+      if (limit.stop != nullptr) left = std::min(left, kBetweenLooks);
+      room_->changed.wait_for(lock, left);
+    }
+    return false;
+  }
+
   std::shared_ptr<Room> room_;
   int rank_;
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   int culprit_ = -1;
   std::string reason_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Transport>> make_in_process_ranks(int n_ranks, std::size_t most_bytes) {
+std::vector<std::unique_ptr<Transport>> make_in_process_ranks(int n_ranks, std::size_t max_bytes) {
   const auto room = std::make_shared<Room>(n_ranks);
   std::vector<std::unique_ptr<Transport>> ends;
   ends.reserve(static_cast<std::size_t>(n_ranks));
   for (int rank = 0; rank < n_ranks; ++rank) {
-    ends.push_back(std::make_unique<InProcessTransport>(room, rank, most_bytes));
+    ends.push_back(std::make_unique<InProcessTransport>(room, rank, max_bytes));
   }
   return ends;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/leading_model.h"
 
 #include <fmt/format.h>
@@ -12,50 +13,64 @@ namespace outrider {
 
 struct LeadingModel::Commands {
   CommandWriter writer;
-  int next_number = 0;
+  SequenceNumber next_number = 0;
 };
 
-// A sequence whose keys and values are in parts on all ranks: rank 0's is here.
+// A sequence whose keys and values are split over all ranks; rank 0's part is here.
+//
+// Memory for a command is allocated before anything changes here: if there is too little, all ranks
+// are unchanged.
 class LeadingModel::OnAllRanks final : public Sequence {
  public:
-  OnAllRanks(std::unique_ptr<Sequence> part, int number, std::shared_ptr<Commands> commands)
-      : part_(std::move(part)), number_(number), commands_(std::move(commands)) {}
+  OnAllRanks(std::unique_ptr<Sequence> part, SequenceNumber number,
+             std::shared_ptr<Commands> commands)
+      : part_(std::move(part)), number_(number), commands_(std::move(commands)) {
+    commands_->writer.keep_room(kClosing);
+  }
   ~OnAllRanks() override {
     CommandWriter& writer = commands_->writer;
+    writer.drop_room(kClosing);
     writer.put(RankCommand::close);
-    writer.put_int(number_);
+    writer.put_number(number_);
   }
 
   int n_kept() const override { return part_->n_kept(); }
   int n_pending() const override { return part_->n_pending(); }
   void keep(std::span<const int> path) override {
-    part_->keep(path);
     CommandWriter& writer = commands_->writer;
+    writer.make_room(kNamed + CommandWriter::words_of(path.size()));
+    part_->keep(path);
     writer.put(RankCommand::keep);
-    writer.put_int(number_);
+    writer.put_number(number_);
     writer.put_ints(path);
   }
   int rewind(int n_tokens) override {
-    const int n_left = part_->rewind(n_tokens);
     CommandWriter& writer = commands_->writer;
+    writer.make_room(kNamed + CommandWriter::kInt);
+    const int n_left = part_->rewind(n_tokens);
     writer.put(RankCommand::rewind);
-    writer.put_int(number_);
+    writer.put_number(number_);
     writer.put_int(n_tokens);
     return n_left;
   }
   std::unique_ptr<Sequence> fork() const override {
-    auto part = part_->fork();
-    const int number = commands_->next_number++;
     CommandWriter& writer = commands_->writer;
+    writer.make_room(kNamed + CommandWriter::kNumber + kClosing);
+    auto fork = std::make_unique<OnAllRanks>(part_->fork(), commands_->next_number, commands_);
+    ++commands_->next_number;
     writer.put(RankCommand::fork);
-    writer.put_int(number_);
-    writer.put_int(number);
-    return std::make_unique<OnAllRanks>(std::move(part), number, commands_);
+    writer.put_number(number_);
+    writer.put_number(fork->number_);
+    return fork;
   }
 
+  // Words of a command with the number of one sequence, and of a sequence's last command.
+  static constexpr std::size_t kNamed = CommandWriter::kInt + CommandWriter::kNumber;
+  static constexpr std::size_t kClosing = kNamed;
+
   Sequence* part() const { return part_.get(); }
-  int number() const { return number_; }
-  // Null for what another model opened.
+  SequenceNumber number() const { return number_; }
+  // Null for sequences of another model.
   static const OnAllRanks* of(const Sequence* sequence, const Commands& commands) {
     const auto* its = dynamic_cast<const OnAllRanks*>(sequence);
     return its != nullptr && its->commands_.get() == &commands ? its : nullptr;
@@ -63,7 +78,7 @@ class LeadingModel::OnAllRanks final : public Sequence {
 
  private:
   std::unique_ptr<Sequence> part_;
-  int number_;
+  SequenceNumber number_;
   std::shared_ptr<Commands> commands_;
 };
 
@@ -80,19 +95,21 @@ LeadingModel::~LeadingModel() {
     commands_->writer.put(RankCommand::end);
     commands_->writer.send(*ranks_);
   } catch (const std::exception&) {
-    // Who is lost needs no end.
+    // A lost rank needs no end command.
   }
 }
 
 std::unique_ptr<Sequence> LeadingModel::open(const Prompt& prompt) {
-  auto part = part_->open(prompt);
-  const int number = commands_->next_number++;
   CommandWriter& writer = commands_->writer;
+  writer.make_room(OnAllRanks::kNamed + 2 * CommandWriter::kInt + OnAllRanks::kClosing);
+  auto sequence =
+      std::make_unique<OnAllRanks>(part_->open(prompt), commands_->next_number, commands_);
+  ++commands_->next_number;
   writer.put(RankCommand::open);
-  writer.put_int(number);
+  writer.put_number(sequence->number());
   writer.put_int(prompt.n_reserved);
   writer.put_int(prompt.n_tokens);
-  return std::make_unique<OnAllRanks>(std::move(part), number, commands_);
+  return sequence;
 }
 
 int LeadingModel::context_of(const Sequence& sequence) const {
@@ -113,15 +130,18 @@ std::unique_ptr<Sequence> LeadingModel::fork_without(const Sequence& whole,
                                                      std::span<const int> skip_layers) const {
   const OnAllRanks* const its = OnAllRanks::of(&whole, *commands_);
   if (its == nullptr) return nullptr;
+  CommandWriter& writer = commands_->writer;
+  writer.make_room(OnAllRanks::kNamed + CommandWriter::kNumber +
+                   CommandWriter::words_of(skip_layers.size()) + OnAllRanks::kClosing);
   auto part = part_->fork_without(*its->part(), skip_layers);
   if (part == nullptr) return nullptr;
-  const int number = commands_->next_number++;
-  CommandWriter& writer = commands_->writer;
+  auto fork = std::make_unique<OnAllRanks>(std::move(part), commands_->next_number, commands_);
+  ++commands_->next_number;
   writer.put(RankCommand::fork_without);
-  writer.put_int(its->number());
-  writer.put_int(number);
+  writer.put_number(its->number());
+  writer.put_number(fork->number());
   writer.put_ints(skip_layers);
-  return std::make_unique<OnAllRanks>(std::move(part), number, commands_);
+  return fork;
 }
 
 void LeadingModel::save(const Sequence&, const ByteSink&) const {
@@ -140,15 +160,15 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
   numbers_.clear();
   for (TokenBlock& block : blocks_) {
     const OnAllRanks* const its = OnAllRanks::of(block.sequence, *commands_);
-    // What is none of this model's the part refuses.
+    // The local part refuses sequences of other models.
     if (its != nullptr) block.sequence = its->part();
     numbers_.push_back(its == nullptr ? -1 : its->number());
   }
-  part_->lay_out(blocks_, request);
-  float* const logits = part_->make_room(request, output);
+  part_->prepare(blocks_, request);
+  float* const logits = part_->resize_output(request, output);
   const auto turn = heartbeat_->take_turn();
+  commands_->writer.put_pass(blocks_, numbers_, request);
   try {
-    commands_->writer.put_pass(blocks_, numbers_, request);
     commands_->writer.send(*ranks_);
     part_->run(request, logits, output);
   } catch (const std::exception& error) {
@@ -158,14 +178,14 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
 }
 
 void LeadingModel::project(std::span<const float> features, ForwardOutput& output) {
-  const auto dim = static_cast<std::size_t>(config().dim);
-  if (features.empty() || features.size() % dim != 0) return part_->project(features, output);
+  // As in a pass: refusals and allocations come before the others are told.
+  float* const logits = part_->lay_out_projection(features, output);
+  if (features.empty()) return;
   const auto turn = heartbeat_->take_turn();
+  commands_->writer.put_project(features);
   try {
-    commands_->writer.put(RankCommand::project);
-    commands_->writer.put_floats(features);
     commands_->writer.send(*ranks_);
-    part_->project(features, output);
+    part_->run_projection(logits);
   } catch (const std::exception& error) {
     ranks_->give_up(error.what());
     throw;

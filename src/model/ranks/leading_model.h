@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0's view of a model that several ranks hold together, as a LanguageModel.
 #ifndef OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
 #define OUTRIDER_MODEL_RANKS_LEADING_MODEL_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,9 +18,9 @@
 namespace outrider {
 
 // Every pass runs on all ranks (follow_rank), each with its part of the matrices and of the KV
-// cache; the bits are those of one process. Passes throw LostRank where a rank is lost, and nothing
-// but that ever again; failure() may say so before a pass does (heartbeat.h). What one process
-// alone can do is refused: sequences as bytes, and heads that read the target's keys.
+// cache; the bits are those of one process. Passes throw LostRank if a rank is lost, and from then
+// on always; failure() may report it before a pass does (heartbeat.h). Operations that need a
+// single process are refused: sequences as bytes, and heads that read the target's keys.
 class LeadingModel final : public LanguageModel {
  public:
   // part: rank 0's, whose machine has these ranks.
@@ -54,11 +56,11 @@ class LeadingModel final : public LanguageModel {
 
   std::unique_ptr<DecoderModel> part_;
   std::shared_ptr<Communicator> ranks_;
-  std::shared_ptr<Commands> commands_;  // sequences put theirs there, too
+  std::shared_ptr<Commands> commands_;  // sequences add theirs, too
   std::unique_ptr<Heartbeat> heartbeat_;
   // Reused from pass to pass.
   std::vector<TokenBlock> blocks_;
-  std::vector<int> numbers_;
+  std::vector<std::int64_t> numbers_;  // SequenceNumber (rank_commands.h)
   mutable std::vector<SequenceGrowth> growths_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/mpi_module.h"
 
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOperation = "start ranks";
 constexpr const char* kFile = "outrider_mpi.so";
 
-// In the build beside the program; installed in lib/outrider, beside bin.
+// In a build, beside the program; installed, in lib/outrider beside bin.
 fs::path find_module() {
   std::error_code failed;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
@@ -42,14 +43,14 @@ std::unique_ptr<Transport> start_mpi() {
     throw Error(kOperation, kFile,
                 "the MPI module beside the program (scripts/install-deps mpi, then build)", "none");
   }
-  // Open MPI's own modules look for its symbols among the process's.
+  // Open MPI's own modules look up its symbols globally.
   void* const module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr) {
     const char* const why = ::dlerror();
     throw Error(kOperation, file.string(), why == nullptr ? "cannot be loaded" : why);
   }
   using Start = Transport* (*)(char* problem, std::size_t n_problem);
-  const auto start = reinterpret_cast<Start>(::dlsym(module, "outrider_start_mpi"));
+  const auto start = reinterpret_cast<Start>(::dlsym(module, "outrider_start_mpi_2"));
   if (start == nullptr) {
     throw Error(kOperation, file.string(), "the module of this build", "another file");
   }

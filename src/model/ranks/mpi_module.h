@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that are processes: loads the module that uses MPI on demand, so that other processes do
 // not need the library.
 #ifndef OUTRIDER_MODEL_RANKS_MPI_MODULE_H_

@@ -1,26 +1,30 @@
-// Commands reach the other ranks as they were put, however many words a message has.
+// SPDX-License-Identifier: Apache-2.0
+// Commands arrive at the other ranks unchanged, whatever their length.
 #include "model/ranks/rank_commands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "outrider/error.h"
-#include "tests/support/thread_ranks.h"
+#include "tests/support/models/thread_ranks.h"
 
 namespace outrider {
 namespace {
 
+using test::run_ranks;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::run_ranks;
 
-// What fits the first message (255 words) and what takes a second one, on both sides of the border;
-// one message behind the other through the same ends.
+// Lengths that fit into the first message (255 words) and that take a second one, around that
+// limit, one after the other.
 TEST(RankCommands, MessagesOfEveryLengthArriveWhole) {
   run_ranks(2, {.timeout_seconds = 5}, [](Communicator& ranks) {
     CommandWriter writer;
@@ -44,6 +48,25 @@ TEST(RankCommands, MessagesOfEveryLengthArriveWhole) {
   });
 }
 
+// A number that a server reaches after years of opening texts: it does not fit an int.
+constexpr SequenceNumber kLaterNumber = (SequenceNumber{1} << 40) + 5;
+
+TEST(RankCommands, NumbersOfSequencesDoNotWrap) {
+  run_ranks(2, {}, [](Communicator& ranks) {
+    const std::array<SequenceNumber, 4> numbers = {0, 0x7FFF'FFFF, 0x8000'0001, kLaterNumber};
+    if (ranks.leads()) {
+      CommandWriter writer;
+      for (const SequenceNumber number : numbers) writer.put_number(number);
+      writer.send(ranks);
+      return;
+    }
+    CommandReader reader;
+    reader.receive(ranks);
+    for (const SequenceNumber number : numbers) EXPECT_EQ(reader.get_number(), number);
+    EXPECT_TRUE(reader.is_at_end());
+  });
+}
+
 TEST(RankCommands, APassArrivesWithAllThatMayChangeABit) {
   run_ranks(2, {}, [](Communicator& ranks) {
     const std::array<TokenId, 3> tokens = {7, 8, 9};
@@ -56,7 +79,7 @@ TEST(RankCommands, APassArrivesWithAllThatMayChangeABit) {
           TokenBlock{nullptr, std::span(tokens).first(1), {}}};
       CommandWriter writer;
       writer.put_pass(
-          blocks, std::array{4, 1},
+          blocks, std::array<SequenceNumber, 2>{4, kLaterNumber},
           {.logits = {.kind = RowSet::Kind::listed, .rows = rows}, .skip_layers = skipped});
       writer.send(ranks);
       return;
@@ -65,7 +88,7 @@ TEST(RankCommands, APassArrivesWithAllThatMayChangeABit) {
     reader.receive(ranks);
     EXPECT_EQ(reader.command(), RankCommand::pass);
     const CommandReader::Pass& pass = reader.get_pass();
-    EXPECT_THAT(pass.numbers, ElementsAre(4, 1));
+    EXPECT_THAT(pass.numbers, ElementsAre(4, kLaterNumber));
     ASSERT_EQ(pass.blocks.size(), 2U);
     EXPECT_THAT(pass.blocks[0].tokens, ElementsAre(7, 8, 9));
     EXPECT_THAT(pass.blocks[0].parents, ElementsAre(-1, 0, 0));
@@ -82,7 +105,7 @@ TEST(RankCommands, APartOfACommandIsRefused) {
   run_ranks(2, {}, [](Communicator& ranks) {
     if (ranks.leads()) {
       CommandWriter writer;
-      writer.put_int(5);  // five values, it says, and there is one
+      writer.put_int(5);  // announces five values but sends one
       writer.put_int(1);
       writer.send(ranks);
       return;
@@ -95,6 +118,51 @@ TEST(RankCommands, APartOfACommandIsRefused) {
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("a part of one"));
     }
+  });
+}
+
+// Lengths from rank 0 that are impossible: negative, or more words than a message may have. No
+// memory is allocated for either.
+TEST(RankCommands, ALengthThatIsNoneIsRefused) {
+  for (const std::int32_t length : {-1, static_cast<std::int32_t>(kMaxCommandWords) + 1,
+                                    std::numeric_limits<std::int32_t>::max()}) {
+    run_ranks(2, {.timeout_seconds = 5}, [&](Communicator& ranks) {
+      if (ranks.leads()) {
+        std::vector<std::int32_t> frame(256, 0);
+        frame.front() = length;
+        return ranks.broadcast(std::as_writable_bytes(std::span(frame)));
+      }
+      CommandReader reader;
+      try {
+        reader.receive(ranks);
+        FAIL() << length << " words";
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("expected a message of at most 16777216 words, got one "
+                                            "of " +
+                                            std::to_string(length)));
+      }
+    });
+  }
+}
+
+// It is refused before anything is sent or added: words added before it are still sent.
+TEST(RankCommands, AMessageThatIsTooLongIsNotBegun) {
+  run_ranks(2, {.timeout_seconds = 5}, [](Communicator& ranks) {
+    if (ranks.leads()) {
+      CommandWriter writer;
+      writer.put_int(7);
+      EXPECT_THROW(writer.make_room(kMaxCommandWords), Error);
+      const std::vector<float> features(kMaxCommandWords - 2);
+      EXPECT_THROW(writer.put_project(features), Error);
+      writer.put_int(8);
+      writer.send(ranks);
+      return;
+    }
+    CommandReader reader;
+    reader.receive(ranks);
+    EXPECT_EQ(reader.get_int(), 7);
+    EXPECT_EQ(reader.get_int(), 8);
+    EXPECT_TRUE(reader.is_at_end());
   });
 }
 

@@ -1,39 +1,46 @@
-// What ranks must have in common, how many of them a model takes, and that what one of them cannot
-// go on from reaches the others by the model's own doing: here nothing but the code under test
-// tells other ranks of a failure.
+// SPDX-License-Identifier: Apache-2.0
+// What ranks must have in common, how many of them a model allows, and that a failure of one
+// reaches the others through the code under test alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "io/memory_tensors.h"
 #include "model/load_model.h"
+#include "model/ranks/agree.h"
+#include "model/ranks/in_process_ranks.h"
 #include "model/ranks/leading_model.h"
 #include "model/ranks/rank_commands.h"
 #include "outrider/error.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/memory_files.h"
-#include "tests/support/run_model.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/models/memory_files.h"
+#include "tests/support/models/run_model.h"
+#include "tests/support/models/thread_ranks.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thread_ranks.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
+using test::run_ranks;
+using test::ThreadRanks;
 using ::testing::Each;
 using ::testing::HasSubstr;
-using testing::run_ranks;
-using testing::ThreadRanks;
 
-// What each rank's body threw; empty: nothing.
+// The error of each rank's body; empty if none.
 std::vector<std::string> failures_of(
     int n_ranks, const ThreadRanks& form,
     const std::function<void(Communicator&, const LoadOptions&)>& body) {
@@ -56,23 +63,23 @@ void load_and_run(const fs::path& path, const LoadOptions& options) {
   const auto model = load_model(path, options);
   const auto sequence = model->open({});
   const std::vector<TokenId> tokens = {1, 2, 3};
-  testing::run_and_keep(*model, *sequence, tokens);
+  test::run_and_keep(*model, *sequence, tokens);
 }
 
 class RanksAgree : public ::testing::Test {
  protected:
-  fs::path write(const std::string& name, const testing::TinyShape& shape) const {
+  fs::path write(const std::string& name, const test::TinyShape& shape) const {
     const fs::path path = directory_.path() / name;
-    testing::write_hugging_face(testing::make_tiny_model(shape), path);
+    test::write_hugging_face(test::make_tiny_model(shape), path);
     return path;
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
-// The same names, types and shapes, and other numbers.
+// The same names, types and shapes, but other numbers.
 TEST_F(RanksAgree, AnotherFineTuneIsRefused) {
-  testing::TinyShape other;
+  test::TinyShape other;
   other.seed = 2;
   const fs::path first = write("first", {});
   const fs::path second = write("second", other);
@@ -83,9 +90,9 @@ TEST_F(RanksAgree, AnotherFineTuneIsRefused) {
               Each(HasSubstr("model (a checksum of its files): expected ")));
 }
 
-// The same tensors, read in another way.
+// The same tensors with another configuration.
 TEST_F(RanksAgree, AnotherConfigurationIsRefused) {
-  testing::TinyShape other;
+  test::TinyShape other;
   other.rope.theta = 20000;
   const fs::path first = write("first", {});
   const fs::path second = write("second", other);
@@ -114,8 +121,70 @@ TEST_F(RanksAgree, OtherCachesAreRefused) {
                              "rank 2")));
 }
 
+// Otherwise rank 0 might not send within the time for which the other waits.
+TEST_F(RanksAgree, OtherTimeoutsAreRefused) {
+  const fs::path path = write("model", {});
+  std::vector<std::unique_ptr<Transport>> ends = make_in_process_ranks(2);
+  std::vector<std::string> failures(2);
+  const auto run = [&](std::size_t rank, double timeout_seconds) {
+    LoadOptions options;
+    options.n_threads = 1;
+    options.ranks = std::make_shared<Communicator>(std::move(ends[rank]), timeout_seconds);
+    try {
+      load_and_run(path, options);
+    } catch (const std::exception& error) {
+      failures[rank] = error.what();
+    }
+  };
+  std::thread other([&] { run(1, 60); });
+  run(0, 600);
+  other.join();
+  EXPECT_THAT(failures, Each(HasSubstr("rank time-out: expected 600 s on every rank, as on rank 0, "
+                                       "got 60 s on rank 1")));
+}
+
+// Counts the tensors whose bytes were read: readers release them.
+class CountedTensors final : public TensorSource {
+ public:
+  CountedTensors(std::size_t n, std::span<const std::byte> bytes) : tensors_(n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      tensors_[i].name = std::to_string(i);
+      tensors_[i].shape = {static_cast<std::int64_t>(bytes.size() / sizeof(float))};
+      tensors_[i].data = bytes;
+    }
+  }
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const TensorView* find(std::string_view /*name*/) const override { return nullptr; }
+  std::string description() const override { return "counted"; }
+  void release(const TensorView& /*tensor*/) const override { ++n_read_; }
+  std::size_t n_read() const { return n_read_; }
+
+ private:
+  std::vector<TensorView> tensors_;
+  mutable std::size_t n_read_ = 0;
+};
+
+// A file that claims more tensors than any model has does not make every rank read all of them. All
+// names still count.
+TEST_F(RanksAgree, AFileOfVeryManyTensorsIsReadInPart) {
+  const fs::path path = write("model", {});
+  const std::vector<std::byte> bytes(4096);
+  for (const std::size_t n : {std::size_t{1}, std::size_t{300}, kMaxSamples, 3 * kMaxSamples + 7}) {
+    const CountedTensors source(n, bytes);
+    const std::string sum = model_checksum(path, source);
+    EXPECT_LE(source.n_read(), kMaxSamples) << n;
+    EXPECT_GE(source.n_read(), std::min(n, kMaxSamples / 2)) << n;
+    EXPECT_EQ(model_checksum(path, CountedTensors(n, bytes)), sum);
+    EXPECT_NE(model_checksum(path, CountedTensors(n + 1, bytes)), sum);
+    std::vector<std::byte> other(4096, std::byte{1});
+    EXPECT_NE(model_checksum(path, CountedTensors(n, other)), sum);
+  }
+  EXPECT_EQ(model_checksum(path, CountedTensors(0, bytes)),
+            model_checksum(path, CountedTensors(0, bytes)));
+}
+
 TEST_F(RanksAgree, MoreThanThereAreExpertsAreRefused) {
-  testing::TinyShape experts;
+  test::TinyShape experts;
   experts.n_experts = 2;
   experts.n_experts_used = 2;
   const fs::path path = write("experts", experts);
@@ -128,7 +197,7 @@ TEST_F(RanksAgree, MoreThanThereAreExpertsAreRefused) {
 TEST_F(RanksAgree, AModelInMemoryIsRefused) {
   EXPECT_THAT(failures_of(2, {},
                           [](Communicator&, const LoadOptions& options) {
-                            testing::MemoryFiles files(testing::golden_directory("llama_plain"));
+                            test::MemoryFiles files(test::golden_directory("llama_plain"));
                             (void)load_model(files.folder(),
                                              std::make_unique<MemoryTensors>(files.views, "memory"),
                                              options);
@@ -136,7 +205,7 @@ TEST_F(RanksAgree, AModelInMemoryIsRefused) {
               Each(HasSubstr("one in files, which every rank reads")));
 }
 
-// A rank may take longer to load than it may be silent in a pass.
+// Loading may take a rank longer than it may be silent in a pass.
 TEST_F(RanksAgree, WhoLoadsSlowlyIsWaitedFor) {
   const fs::path path = write("model", {});
   EXPECT_THAT(failures_of(2, {.timeout_seconds = 1.5},
@@ -180,7 +249,7 @@ TEST_F(RanksAgree, AFollowersErrorReachesTheFirst) {
               HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected known"));
   EXPECT_THAT(failures_behind([](CommandWriter& writer) {
                 writer.put(RankCommand::rewind);
-                writer.put_int(3);  // nobody opened it
+                writer.put_number(3);  // no sequence has this number
                 writer.put_int(0);
               })[0],
               HasSubstr("rank 1 of 2: gave up: [run ranks] commands of rank 0: expected sequences "

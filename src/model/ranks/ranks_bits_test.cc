@@ -1,4 +1,5 @@
-// The promise of ranks: whatever their number, logits and features have the bits of one process.
+// SPDX-License-Identifier: Apache-2.0
+// The promise of ranks: for any number of them, logits and features have the bits of one process.
 // Ranks are threads here. Every comparison is memcmp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,27 +19,27 @@
 #include "model/load_model.h"
 #include "model/ranks/leading_model.h"
 #include "outrider/error.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/identity_model.h"
-#include "tests/support/run_model.h"
+#include "tests/support/goldens/golden_models.h"
+#include "tests/support/models/identity_model.h"
+#include "tests/support/models/run_model.h"
+#include "tests/support/models/thread_ranks.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thread_ranks.h"
-#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
 
 using kernels::KvKind;
+using test::part;
+using test::Row;
+using test::Rows;
+using test::run_ranks;
+using test::ThreadRanks;
 using ::testing::HasSubstr;
-using testing::part;
-using testing::Row;
-using testing::Rows;
-using testing::run_ranks;
-using testing::ThreadRanks;
 
 namespace fs = std::filesystem;
 
-// Models of shapes that no golden one has, written once for all tests.
+// Models with shapes that no golden one has, written once for all tests.
 class OwnModels {
  public:
   static const fs::path& wide() { return get().wide_; }
@@ -51,15 +52,16 @@ class OwnModels {
     return models;
   }
   OwnModels() {
-    // Splits at multiples of 32 of every product over up to four ranks.
-    testing::TinyShape wide;
+    // Every product splits at multiples of 32 over up to four ranks.
+    test::TinyShape wide;
     wide.dim = 128;
     wide.n_heads = 8;
     wide.n_kv_heads = 2;
     wide.hidden_dim = 288;
     wide_ = write("wide", wide);
-    // Nothing divides anything; heads go 3 + 3, 2 + 2 + 2 and 1 + 2 + 1 + 2 over groups of three.
-    testing::TinyShape ragged;
+    // No size divides another; heads split as 3 + 3, 2 + 2 + 2 and 1 + 2 + 1 + 2 over groups of
+    // three.
+    test::TinyShape ragged;
     ragged.seed = 3;
     ragged.vocabulary_size = 131;
     ragged.dim = 72;
@@ -70,19 +72,19 @@ class OwnModels {
     ragged.attention_bias = true;
     ragged.mlp_bias = true;
     ragged_ = write("ragged", ragged);
-    testing::TinyShape experts;
+    test::TinyShape experts;
     experts.seed = 5;
     experts.n_experts = 5;
     experts.n_experts_used = 2;
     experts_ = write("experts", experts);
   }
-  fs::path write(const std::string& name, const testing::TinyShape& shape) const {
+  fs::path write(const std::string& name, const test::TinyShape& shape) const {
     const fs::path path = directory_.path() / name;
-    testing::write_hugging_face(testing::make_tiny_model(shape), path);
+    test::write_hugging_face(test::make_tiny_model(shape), path);
     return path;
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   fs::path wide_, ragged_, experts_;
 };
 
@@ -102,22 +104,22 @@ LoadOptions options_of(const Form& form) {
   return options;
 }
 
-// use(model) of the whole model.
+// Calls use(model) with the whole model.
 void on_one(const fs::path& path, const Form& form,
             const std::function<void(LanguageModel&)>& use) {
   const auto model = load_part(path, options_of(form));
-  model->set_least_share_ns(0);
+  model->set_min_share_ns(0);
   use(*model);
 }
 
-// The same of one that so many ranks hold together.
+// The same with a model split over n_ranks ranks.
 void on_ranks(const fs::path& path, const Form& form, int n_ranks,
               const std::function<void(LanguageModel&)>& use) {
   run_ranks(n_ranks, {}, [&](Communicator& ranks) {
     LoadOptions options = options_of(form);
     options.ranks = std::shared_ptr<Communicator>(std::shared_ptr<void>(), &ranks);
     auto its = load_part(path, options);
-    its->set_least_share_ns(0);
+    its->set_min_share_ns(0);
     if (n_ranks == 1) return use(*its);
     if (!ranks.leads()) return follow_rank(*its, ranks);
     LeadingModel model(std::move(its), options.ranks);
@@ -134,7 +136,7 @@ Rows features_of(const ForwardOutput& output, int n_rows) {
   return rows;
 }
 
-// Passes that leave the last layer out: over a text of their own, and behind a whole one.
+// Passes without the last layer: over a text of their own, and after a whole one.
 Rows say_without_last_layer(LanguageModel& model, const std::vector<TokenId>& tokens,
                             const Sequence& whole) {
   const std::array skipped = {model.config().n_layers - 1};
@@ -148,33 +150,33 @@ Rows say_without_last_layer(LanguageModel& model, const std::vector<TokenId>& to
                                             TokenBlock{exit.get(), part(tokens, 9, 2), {}}};
   ForwardOutput output;
   model.forward(blocks, {.skip_layers = skipped}, output);
-  return testing::rows_of(output);
+  return test::rows_of(output);
 }
 
-// What texts of all sorts make a model say: a prompt over more than a page, a tree and what is kept
-// of it, single tokens, forks in one pass, a rewinding, a text that ends meanwhile, rows without
-// logits, an early exit, and the output matrix by itself.
+// Logits and features of many kinds of use: a prompt longer than a page, a tree and its kept path,
+// single tokens, forks in one pass, a rewind, a text that ends meanwhile, rows without logits, an
+// early exit, and the output matrix alone.
 Rows say(LanguageModel& model) {
   const ModelConfig& config = model.config();
   const auto vocabulary_size = static_cast<unsigned>(config.vocabulary_size);
   const auto n = static_cast<std::size_t>(std::min(config.context_length - 20, 75));
-  const std::vector<TokenId> tokens = testing::tokens_without_pattern(n + 20, 1, vocabulary_size);
+  const std::vector<TokenId> tokens = test::tokens_without_pattern(n + 20, 1, vocabulary_size);
   Rows said;
   const auto add = [&said](const Rows& rows) { said.insert(said.end(), rows.begin(), rows.end()); };
 
   const auto first = model.open({.n_reserved = static_cast<int>(n) + 20});
-  add(testing::run_and_keep(model, *first, part(tokens, 0, n)));
+  add(test::run_and_keep(model, *first, part(tokens, 0, n)));
   const std::array parents = {-1, 0, 0, 2, -1};
-  add(testing::run_block(model, *first, part(tokens, n, 5), parents));
+  add(test::run_block(model, *first, part(tokens, n, 5), parents));
   const std::array path = {0, 2, 3};
   first->keep(path);
-  add(testing::decode_one_by_one(model, *first, part(tokens, n + 5, 3)));
+  add(test::decode_one_by_one(model, *first, part(tokens, n + 5, 3)));
 
   const auto fork = first->fork();
   const auto other = model.open({});
   {
     const auto brief = model.open({});
-    add(testing::run_and_keep(model, *brief, part(tokens, 3, 2)));
+    add(test::run_and_keep(model, *brief, part(tokens, 3, 2)));
   }
   const std::array<TokenBlock, 3> blocks = {
       TokenBlock{first.get(), part(tokens, 1, 2), {}},
@@ -187,14 +189,14 @@ Rows say(LanguageModel& model) {
   model.forward(blocks,
                 {.logits = {.kind = RowSet::Kind::listed, .rows = rows}, .feature_layers = layers},
                 output);
-  add(testing::rows_of(output));
+  add(test::rows_of(output));
   const Rows features = features_of(output, 9);
   add(features);
   model.forward({&blocks[2], 1}, {.logits = {.kind = RowSet::Kind::none}}, output);
-  testing::keep_first(*other, 8);
+  test::keep_first(*other, 8);
 
   const int n_left = first->rewind(static_cast<int>(n) / 2);
-  add(testing::run_and_keep(
+  add(test::run_and_keep(
       model, *first,
       part(tokens, static_cast<std::size_t>(n_left), n - static_cast<std::size_t>(n_left))));
 
@@ -204,20 +206,20 @@ Rows say(LanguageModel& model) {
   std::vector<float> last(features[1].begin() + static_cast<std::ptrdiff_t>(at), features[1].end());
   last.insert(last.end(), features[4].begin() + static_cast<std::ptrdiff_t>(at), features[4].end());
   model.project(last, output);
-  add(testing::rows_of(output));
+  add(test::rows_of(output));
   return said;
 }
 
 void expect_equal(const Rows& expected, const Rows& said) {
   ASSERT_EQ(expected.size(), said.size());
-  testing::expect_same_bits(expected, 0, said);
+  test::expect_same_bits(expected, 0, said);
 }
 
 void expect_ranks_say_the_same(const fs::path& path, const Form& form,
                                std::initializer_list<int> numbers_of_ranks) {
   Rows expected;
   on_one(path, form, [&](LanguageModel& model) { expected = say(model); });
-  ASSERT_FALSE(testing::same_bits(expected[0], expected[1]));
+  ASSERT_FALSE(test::same_bits(expected[0], expected[1]));
   for (const int n_ranks : numbers_of_ranks) {
     SCOPED_TRACE(std::to_string(n_ranks) + " ranks");
     Rows said;
@@ -236,13 +238,13 @@ TEST_P(RanksBits, UnevenHeads) {
   expect_ranks_say_the_same(OwnModels::ragged(), form(), {2, 3, 4, 6});
 }
 TEST_P(RanksBits, Qwen2) {
-  expect_ranks_say_the_same(testing::golden_directory("qwen2_untied"), form(), {1, 2, 3, 4});
+  expect_ranks_say_the_same(test::golden_directory("qwen2_untied"), form(), {1, 2, 3, 4});
 }
 TEST_P(RanksBits, Mixtral) {
   expect_ranks_say_the_same(OwnModels::experts(), form(), {1, 2, 3, 4});
 }
 TEST_P(RanksBits, Qwen3Experts) {
-  expect_ranks_say_the_same(testing::golden_directory("qwen3_moe_plain"), form(), {1, 2, 3, 4});
+  expect_ranks_say_the_same(test::golden_directory("qwen3_moe_plain"), form(), {1, 2, 3, 4});
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RanksBits,
@@ -261,32 +263,32 @@ TEST(Ranks, SeveralThreadsEach) {
   expect_ranks_say_the_same(OwnModels::experts(), form, {2});
 }
 
-// GGUF's own blocks, and query and key rows in another order than heads have them here.
+// GGUF's own blocks, with query and key rows in GGUF's order.
 TEST(Ranks, QuantisedGguf) {
-  const testing::TemporaryDirectory directory;
-  testing::TinyShape shape;
+  const test::TemporaryDirectory directory;
+  test::TinyShape shape;
   shape.dim = 256;
   shape.n_heads = 8;
   shape.n_kv_heads = 4;
   shape.head_dim = 32;
   shape.hidden_dim = 512;
-  const testing::TinyModel model = testing::make_tiny_model(shape);
+  const test::TinyModel model = test::make_tiny_model(shape);
   for (const ElementType type : {ElementType::q8_0, ElementType::q4_0, ElementType::q6_k}) {
     const fs::path file = directory.path() / (std::string(name_of(type)) + ".gguf");
-    testing::write_gguf(model, file, {.matrices = type, .head = ElementType::q6_k});
+    test::write_gguf(model, file, {.matrices = type, .head = ElementType::q6_k});
     expect_ranks_say_the_same(file, {}, {2, 3});
   }
 }
 
-// A prompt that is going to be long has other angles from its first token on (LongRoPE): every rank
-// must know how long it will be.
+// LongRoPE uses other angles from the first token on if a prompt is going to be long: every rank
+// must know its length.
 TEST(Ranks, KnowHowLongAPromptWillBe) {
-  const fs::path path = testing::golden_directory("phi3_long");  // 48 positions at first
+  const fs::path path = test::golden_directory("phi3_long");  // original context: 48 positions
   const auto run = [](LanguageModel& model, int n_tokens) {
     const auto sequence = model.open({.n_tokens = n_tokens});
-    const std::vector<TokenId> tokens = testing::tokens_without_pattern(
-        8, 1, static_cast<unsigned>(model.config().vocabulary_size));
-    return testing::run_and_keep(model, *sequence, tokens);
+    const std::vector<TokenId> tokens =
+        test::tokens_without_pattern(8, 1, static_cast<unsigned>(model.config().vocabulary_size));
+    return test::run_and_keep(model, *sequence, tokens);
   };
   Rows as_short;
   Rows as_long;
@@ -294,7 +296,7 @@ TEST(Ranks, KnowHowLongAPromptWillBe) {
     as_short = run(model, 8);
     as_long = run(model, 60);
   });
-  ASSERT_FALSE(testing::same_bits(as_short.back(), as_long.back()));
+  ASSERT_FALSE(test::same_bits(as_short.back(), as_long.back()));
   on_ranks(path, {}, 3, [&](LanguageModel& model) {
     expect_equal(as_short, run(model, 8));
     expect_equal(as_long, run(model, 60));
@@ -306,11 +308,11 @@ bool starts_with_one_of(const std::string& name, std::initializer_list<const cha
                      [&](const char* beginning) { return name.starts_with(beginning); });
 }
 
-// Every family in every form that there is a golden file of: it has the bits of one process, or is
-// refused, and which are refused is listed here.
+// Every family in every golden form has the bits of one process, or is refused; the refused ones
+// are listed here.
 TEST(Ranks, EveryFamilyIsTheSameOrRefused) {
   int n_same = 0;
-  for (const auto& entry : fs::directory_iterator(testing::golden_directory(""))) {
+  for (const auto& entry : fs::directory_iterator(test::golden_directory(""))) {
     const std::string name = entry.path().filename().string();
     if (!fs::exists(entry.path() / "config.json")) continue;
     for (const fs::path& path : {entry.path(), entry.path() / "model.gguf"}) {
@@ -339,10 +341,10 @@ TEST(Ranks, EveryFamilyIsTheSameOrRefused) {
   EXPECT_GT(n_same, 30);
 }
 
-// Ranks with more heads of keys than others hold as many tokens as these: all of them refuse the
-// same passes, and go on.
+// Ranks with more key heads hold as many tokens as the others: all refuse the same passes, and
+// continue.
 TEST(Ranks, RefuseThePassThatTheMemoryDoesNotHold) {
-  // Two heads of keys on the second of three ranks, as many as the model has; one on the others.
+  // The second of three ranks has two key heads, as many as the model; the others have one.
   std::uint64_t page_bytes = 0;
   on_one(OwnModels::ragged(), {.weights = WeightKind::f32, .kv = KvKind::f32},
          [&](LanguageModel& model) {
@@ -351,18 +353,26 @@ TEST(Ranks, RefuseThePassThatTheMemoryDoesNotHold) {
   const Form form = {.weights = WeightKind::f32,
                      .kv = KvKind::f32,
                      .kv_memory_bytes = 3 * page_bytes + page_bytes / 2};
-  const auto use = [](LanguageModel& model, Rows& said) {
-    const std::vector<TokenId> tokens = testing::tokens_without_pattern(256, 1, 131);
+  const auto use = [&form](LanguageModel& model, Rows& said) {
+    const std::vector<TokenId> tokens = test::tokens_without_pattern(256, 1, 131);
     std::unique_ptr<Sequence> first = model.open({});
     const auto second = model.open({});
-    testing::run_and_keep(model, *first, part(tokens, 0, 100));
-    testing::run_and_keep(model, *second, part(tokens, 0, 60));
+    test::run_and_keep(model, *first, part(tokens, 0, 100));
+    test::run_and_keep(model, *second, part(tokens, 0, 60));
     const SequenceGrowth growth{second.get(), 10};
     EXPECT_FALSE(model.fits({&growth, 1}));
-    EXPECT_THROW(testing::run_block(model, *second, part(tokens, 60, 10)), Error);
+    try {
+      test::run_block(model, *second, part(tokens, 60, 10));
+      ADD_FAILURE() << "there is no room";
+    } catch (const Error& error) {
+      // Half of the requested memory: this rank has one head of two.
+      EXPECT_THAT(error.what(), HasSubstr("at most " + std::to_string(form.kv_memory_bytes / 2) +
+                                          " bytes (rank 0's part of --kv-memory)"));
+    }
+    EXPECT_EQ(model.footprint().max_kv_bytes, static_cast<std::int64_t>(form.kv_memory_bytes / 2));
     first.reset();
     EXPECT_TRUE(model.fits({&growth, 1}));
-    said = testing::run_and_keep(model, *second, part(tokens, 60, 10));
+    said = test::run_and_keep(model, *second, part(tokens, 60, 10));
     EXPECT_EQ(model.failure(), "");
   };
   Rows said;
@@ -371,30 +381,71 @@ TEST(Ranks, RefuseThePassThatTheMemoryDoesNotHold) {
   on_one(OwnModels::ragged(), {.weights = WeightKind::f32, .kv = KvKind::f32},
          [&](LanguageModel& model) {
            const auto sequence = model.open({});
-           const std::vector<TokenId> tokens = testing::tokens_without_pattern(256, 1, 131);
-           testing::run_and_keep(model, *sequence, part(tokens, 0, 60));
-           expected = testing::run_and_keep(model, *sequence, part(tokens, 60, 10));
+           const std::vector<TokenId> tokens = test::tokens_without_pattern(256, 1, 131);
+           test::run_and_keep(model, *sequence, part(tokens, 0, 60));
+           expected = test::run_and_keep(model, *sequence, part(tokens, 60, 10));
          });
   expect_equal(expected, said);
 }
 
-// A bad request is refused before the others hear of it.
+// Less than a page of one head.
+TEST(Ranks, ACacheThatHoldsNothingIsRefusedByTheRanksOwnBytes) {
+  try {
+    on_ranks(OwnModels::ragged(), {.kv_memory_bytes = 1000}, 3, [](LanguageModel&) {});
+    FAIL() << "no page fits";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 0's part of --kv-memory: expected at least "));
+    EXPECT_THAT(error.what(), HasSubstr("got 500"));
+  }
+}
+
+// Only rank 0 receives logits: the others allocate no memory for them, which would be the largest
+// buffer.
+TEST(Ranks, OtherRanksMakeNoRoomForLogits) {
+  run_ranks(2, {}, [](Communicator& ranks) {
+    LoadOptions options;
+    options.n_threads = 1;
+    options.ranks = std::shared_ptr<Communicator>(std::shared_ptr<void>(), &ranks);
+    auto its = load_part(OwnModels::wide(), options);
+    const DecoderModel& part = *its;
+    const ModelConfig config = part.config();
+    constexpr std::size_t kRows = 3;
+    const std::size_t of_layers =
+        kRows * static_cast<std::size_t>(std::max(config.dim, config.hidden_dim));
+    const std::size_t of_logits = kRows * static_cast<std::size_t>(config.vocabulary_size);
+    ASSERT_LT(of_layers, of_logits);
+    if (!ranks.leads()) {
+      follow_rank(*its, ranks);
+      EXPECT_EQ(part.pass().n_gathered(), of_layers);
+      return;
+    }
+    LeadingModel model(std::move(its), options.ranks);
+    const auto sequence = model.open({});
+    const std::vector<TokenId> tokens = {1, 2, 3};
+    test::run_and_keep(model, *sequence, tokens);
+    EXPECT_EQ(part.pass().n_gathered(), of_logits);
+  });
+}
+
+// An invalid request is refused before the others are told of it.
 TEST(Ranks, GoOnBehindARequestThatIsRefused) {
   on_ranks(OwnModels::wide(), {}, 2, [](LanguageModel& model) {
     const auto sequence = model.open({});
     const TokenId unknown = 100'000;
-    EXPECT_THROW(testing::run_block(model, *sequence, {&unknown, 1}), Error);
-    EXPECT_THROW(testing::run_block(model, *sequence, {}), Error);
+    EXPECT_THROW(test::run_block(model, *sequence, {&unknown, 1}), Error);
+    EXPECT_THROW(test::run_block(model, *sequence, {}), Error);
     EXPECT_EQ(sequence->n_pending(), 0);
     const std::vector<TokenId> tokens = {1, 2, 3};
-    EXPECT_EQ(testing::run_and_keep(model, *sequence, tokens).size(), 3U);
+    EXPECT_EQ(test::run_and_keep(model, *sequence, tokens).size(), 3U);
     EXPECT_THROW(sequence->keep(std::array{7}), Error);
-    EXPECT_EQ(testing::run_and_keep(model, *sequence, tokens).size(), 3U);
+    ForwardOutput output;
+    EXPECT_THROW(model.project(std::array{1.0F, 2.0F}, output), Error);
+    EXPECT_EQ(test::run_and_keep(model, *sequence, tokens).size(), 3U);
     EXPECT_THROW(model.save(*sequence, [](std::span<const std::byte>) {}), Error);
   });
 }
 
-// Matrices, not what is kept whole on every rank: the router, norms, biases.
+// Counts matrices, but not what every rank holds whole: the router, norms, biases.
 TEST(Ranks, HoldPartsThatAreAsLargeAsTheyShould) {
   Footprint whole;
   on_one(OwnModels::wide(), {}, [&](LanguageModel& model) { whole = model.footprint(); });
@@ -404,6 +455,9 @@ TEST(Ranks, HoldPartsThatAreAsLargeAsTheyShould) {
               0.55 * static_cast<double>(whole.weight_bytes));
     EXPECT_EQ(its.n_parameters, whole.n_parameters);
     EXPECT_EQ(its.kv_bytes_per_token * 2, whole.kv_bytes_per_token);
+    EXPECT_THAT(its.rank_threads, ::testing::ElementsAre(1, 1));
+    EXPECT_TRUE(whole.rank_threads.empty());
+    EXPECT_EQ(its.max_kv_bytes, 0);
   });
   on_one(OwnModels::experts(), {}, [&](LanguageModel& model) { whole = model.footprint(); });
   on_ranks(OwnModels::experts(), {}, 3, [&](LanguageModel& model) {
@@ -411,7 +465,7 @@ TEST(Ranks, HoldPartsThatAreAsLargeAsTheyShould) {
   });
 }
 
-// Attention's rows, its output's, the MLP's hidden ones, its output's; and the logits.
+// Gathers of attention's rows, its output, the MLP's hidden values and its output; and the logits.
 TEST(Ranks, GatherFourTimesALayer) {
   run_ranks(2, {}, [](Communicator& ranks) {
     LoadOptions options;
@@ -422,7 +476,7 @@ TEST(Ranks, GatherFourTimesALayer) {
       return std::holds_alternative<op::Gather>(op.what);
     });
     EXPECT_EQ(n_gathers, 4 * list.n_layers + 1);
-    // Whoever reads more than single columns reads no split buffer.
+    // Ops that read whole rows read no split buffer.
     for (const Op& op : list.ops) {
       const auto* const product = std::get_if<op::Multiply>(&op.what);
       if (product == nullptr) continue;
@@ -432,7 +486,7 @@ TEST(Ranks, GatherFourTimesALayer) {
   });
 }
 
-// What run_ranks throws is the lowest rank's: what rank 0 says.
+// run_ranks throws the lowest rank's error, here rank 0's.
 std::string failure_of(int n_ranks, const ThreadRanks& form,
                        const std::function<void(Communicator&, LoadOptions&)>& body) {
   try {
@@ -452,21 +506,21 @@ void load_and_run(const fs::path& path, const LoadOptions& options) {
   const auto model = load_model(path, options);
   const auto sequence = model->open({});
   const std::vector<TokenId> tokens = {1, 2, 3};
-  testing::run_and_keep(*model, *sequence, tokens);
+  test::run_and_keep(*model, *sequence, tokens);
 }
 
 TEST(Ranks, ALostRankIsAnErrorAndStaysOne) {
   const std::string failure =
       failure_of(3, {.timeout_seconds = 3}, [](Communicator& ranks, LoadOptions& options) {
         const fs::path& path = OwnModels::wide();
-        if (ranks.rank() == 1) return follow_model(path, options);     // hears it from rank 0
-        if (ranks.rank() == 2) return (void)load_part(path, options);  // and is never heard again
+        if (ranks.rank() == 1) return follow_model(path, options);     // learns it from rank 0
+        if (ranks.rank() == 2) return (void)load_part(path, options);  // and is silent afterwards
         const auto model = load_model(path, options);
         const auto sequence = model->open({});
         const std::vector<TokenId> tokens = {1, 2, 3};
-        EXPECT_THROW(testing::run_block(*model, *sequence, tokens), Error);
+        EXPECT_THROW(test::run_block(*model, *sequence, tokens), Error);
         EXPECT_THAT(model->failure(), HasSubstr("rank 2 of 3: nothing came from it for 3 s"));
-        testing::run_block(*model, *model->open({}), tokens);
+        test::run_block(*model, *model->open({}), tokens);
       });
   EXPECT_THAT(failure, HasSubstr("rank 2 of 3: nothing came from it for 3 s"));
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/share_weights.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ namespace {
   throw UsageError("split model", object, expected, got);
 }
 
-// Rows of the product and numbers of its bias.
+// Takes those rows of the product and of its bias.
 void take_rows(const Range& rows, int n_threads, Linear& linear) {
   if (linear.empty()) return;
   linear.matrix = linear.matrix.pack_rows(rows, n_threads);

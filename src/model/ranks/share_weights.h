@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's part of a model's weights.
 #ifndef OUTRIDER_MODEL_RANKS_SHARE_WEIGHTS_H_
 #define OUTRIDER_MODEL_RANKS_SHARE_WEIGHTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface that moves bytes between ranks: threads of one process, or MPI (src/mpi). All other
 // communication builds on it (communicator.h).
 //
@@ -6,6 +7,7 @@
 #ifndef OUTRIDER_MODEL_RANKS_TRANSPORT_H_
 #define OUTRIDER_MODEL_RANKS_TRANSPORT_H_
 
+#include <atomic>
 #include <cstddef>
 
 namespace outrider {
@@ -26,6 +28,15 @@ struct Exchange {
   const Piece* received = nullptr;
 };
 
+// How long an exchange waits for silent peers.
+struct WaitLimit {
+  double max_seconds = 0;  // 0: forever
+  // Set (for example by a signal handler) to end the wait: stopped_seconds after it was found to be
+  // set, or after the exchange began if that is later. Null: never.
+  const std::atomic<bool>* stop = nullptr;
+  double stopped_seconds = 0;
+};
+
 // One rank's end. Every rank makes the same exchanges in the same order. Not thread-safe, but not
 // bound to one thread.
 class Transport {
@@ -33,6 +44,7 @@ class Transport {
   enum class Status {
     done,
     silent,    // a peer sent nothing for too long
+    stopped,   // the same, and WaitLimit::stop was set
     given_up,  // a peer said that it cannot go on, which rank is the cause, and why
     broken,    // a message did not fit, or the network failed
   };
@@ -41,22 +53,23 @@ class Transport {
   virtual int rank() const = 0;
   virtual int n_ranks() const = 0;
 
-  // No piece may be larger than most_bytes(). most_seconds: how long to wait for silent peers; 0:
-  // for ever. After any status but `done`, only give_up() and finish() may be called.
-  virtual Status exchange(const Exchange& exchange, double most_seconds) noexcept = 0;
-  virtual std::size_t most_bytes() const = 0;
+  // No piece may be larger than max_bytes(). After any status but `done`, only give_up() and
+  // finish() may be called. Until give_up() has returned, the buffers of the exchange must stay in
+  // place.
+  virtual Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept = 0;
+  virtual std::size_t max_bytes() const = 0;
 
-  // Which rank the last status was about, or -1; and in words what it was. Stays until the next
-  // call. Behind given_up: as the peer said.
+  // The rank that the last status concerns, or -1; and a description. Valid until the next call.
+  // After given_up: as the peer reported it.
   virtual int culprit() const = 0;
   virtual const char* reason() const = 0;
 
-  // Tells all peers, whatever they wait for, that this rank cannot go on, which rank is the cause
-  // (this one or another), and why. Waits a moment at most.
+  // Tells all peers, in whatever call they wait, that this rank cannot continue, which rank is the
+  // cause (this one or another), and why. Waits for a moment at most.
   virtual void give_up(int culprit, const char* why) noexcept = 0;
-  // The end of this rank's part: rank 0 waits for the others for so many seconds, and the others
-  // for rank 0. A program that a peer's loss would keep from ending is ended.
-  virtual void finish(double most_seconds) noexcept = 0;
+  // Ends this rank's part: rank 0 waits up to max_seconds for the others, and the others for rank
+  // 0. If a peer's loss would keep the program from ending, the program is ended.
+  virtual void finish(double max_seconds) noexcept = 0;
 };
 
 }  // namespace outrider

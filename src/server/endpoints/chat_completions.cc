@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <utility>
 
-#include "server/answer_form.h"
-#include "server/chat_request.h"
 #include "server/endpoints/chat_sink.h"
 #include "server/endpoints/endpoints.h"
+#include "server/requests/answer_form.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {
 
-constexpr int kMostTopLogProbs = 20;  // OpenAI's
+constexpr int kMaxTopLogProbs = 20;  // OpenAI's limit
 
 // "auto", "none", "required", or {"type": "function", "function": {"name": NAME}}.
 ToolChoice read_tool_choice(JsonFields& body) {
@@ -47,9 +48,9 @@ void chat_completions(const Call& call) {
   request.tool_choice = read_tool_choice(body);
   request.parallel_calls = body.boolean("parallel_tool_calls").value_or(true);
   request.form = read_answer_form(body);
-  constexpr std::int64_t kMostBudget = std::numeric_limits<int>::max();
+  constexpr std::int64_t kMaxBudget = std::numeric_limits<int>::max();
   request.reasoning_budget =
-      static_cast<int>(body.integer("reasoning_budget", -1, kMostBudget).value_or(-1));
+      static_cast<int>(body.integer("reasoning_budget", -1, kMaxBudget).value_or(-1));
   if (const auto thinks = body.boolean("enable_thinking")) {
     set_thinking(request.conversation, *thinks);
   }
@@ -57,7 +58,7 @@ void chat_completions(const Call& call) {
     request.conversation.variables["reasoning_effort"] = *std::move(effort);
   }
   OpenAiStyle style = read_openai_style(body);
-  const auto top = body.integer("top_logprobs", 0, kMostTopLogProbs);
+  const auto top = body.integer("top_logprobs", 0, kMaxTopLogProbs);
   if (body.boolean("logprobs").value_or(false)) {
     style.log_probs = static_cast<int>(top.value_or(0));
   } else if (top.value_or(0) > 0) {

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/endpoints/chat_sink.h"
 
 #include <utility>
 
-#include "server/chat_request.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {
@@ -22,7 +23,7 @@ ChatSink::ChatSink(std::shared_ptr<const ServedModel> model, std::shared_ptr<Htt
   writer_.show(style.trace);
 }
 
-// Of the entries that are there, which are taken.
+// The entries so far, which are removed.
 Json ChatSink::log_probs_json(Choice& choice) const {
   if (style_.log_probs < 0) return nullptr;
   return {{"content", std::exchange(choice.log_probs, Json::array())}, {"refusal", nullptr}};
@@ -48,7 +49,7 @@ void ChatSink::token(int index, const TokenEvent& event) {
   of(index).log_probs.push_back(log_prob_entry(event, model_->tokenizer()));
 }
 
-// For an answer in one piece: a call that broke off is content.
+// For an unstreamed answer: an incomplete call is content.
 void ChatSink::keep(Choice& choice, const ReplyEvent& event) {
   switch (event.kind) {
     case Kind::content:
@@ -76,7 +77,7 @@ void ChatSink::event(int index, const ReplyEvent& event) {
   if (!style_.streams) return keep(of(index), event);
   switch (event.kind) {
     case Kind::content:
-      // Clients have had it as a call that never ended.
+      // Clients have received it as a call that never ended.
       if (!event.of_broken_call) send_delta(index, {{"content", event.text}}, nullptr);
       break;
     case Kind::reasoning:
@@ -106,7 +107,7 @@ void ChatSink::event(int index, const ReplyEvent& event) {
 void ChatSink::end(int index, const GenerateResult& result, int n_calls) {
   usage_.add(result);
   Choice& choice = of(index);
-  // A reply that was cut off has what calls are whole, and says that it was cut off.
+  // A truncated reply has its complete calls, and reports the truncation.
   const bool calls = n_calls > 0 && result.finish_reason == FinishReason::stop;
   choice.reason = calls ? "tool_calls" : finish_reason_name(result.finish_reason);
   if (style_.streams) send_delta(index, Json::object(), choice.reason);

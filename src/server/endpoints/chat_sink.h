@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replies as OpenAI's chat completions: whole, or as a stream of chunks.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_CHAT_SINK_H_
 #define OUTRIDER_SERVER_ENDPOINTS_CHAT_SINK_H_
@@ -7,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "server/answers/replies.h"
 #include "server/endpoints/openai_style.h"
-#include "server/replies.h"
 
 namespace outrider::server {
 

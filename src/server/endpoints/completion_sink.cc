@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/endpoints/completion_sink.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ CompletionSink::CompletionSink(std::shared_ptr<const ServedModel> model,
   for (Choice& choice : choices_) choice.text = echo;
 }
 
-// Of the entries that are there, which are taken: lists that run side by side.
+// The entries so far, which are removed: parallel lists.
 Json CompletionSink::log_probs_json(Choice& choice) const {
   if (style_.log_probs < 0) return nullptr;
   Json entries = std::exchange(choice.log_probs, Json::array());
@@ -68,7 +69,7 @@ void CompletionSink::end(int index, GenerateResult result) {
     choice.text += result.text;
     return;
   }
-  // What was held back to the end comes with the reason.
+  // Text held back until the end is sent with the finish reason.
   const std::string_view text = result.text;
   if (text.size() > choice.n_streamed || !choice.log_probs.empty()) {
     send_chunk(index, text.substr(std::min(choice.n_streamed, text.size())), nullptr);

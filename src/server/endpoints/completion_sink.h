@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts as OpenAI's completions: whole, or as a stream of chunks.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_COMPLETION_SINK_H_
 #define OUTRIDER_SERVER_ENDPOINTS_COMPLETION_SINK_H_
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
 #include "server/endpoints/openai_style.h"
 #include "server/texts.h"
 

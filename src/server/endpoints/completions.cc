@@ -1,25 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "server/answer_form.h"
 #include "server/api_error.h"
 #include "server/endpoints/completion_sink.h"
 #include "server/endpoints/endpoints.h"
-#include "server/generation_fields.h"
+#include "server/requests/answer_form.h"
+#include "server/requests/generation_fields.h"
 
 namespace outrider::server {
 namespace {
 
-constexpr int kMostLogProbs = 20;
-constexpr int kMostTokens = 16;  // OpenAI's default for this endpoint
+constexpr int kMaxLogProbs = 20;
+constexpr int kMaxTokens = 16;  // OpenAI's default for this endpoint
 
 // A text, or a list of token ids.
 std::vector<TokenId> prompt_of(JsonFields& body, const ServedModel& model, std::string& text) {
   const Json* prompt = &body.require("prompt");
-  // One prompt in a list is that prompt.
+  // A list of one prompt is that prompt.
   if (prompt->is_array() && prompt->size() == 1 && !prompt->front().is_number()) {
     prompt = &prompt->front();
   }
@@ -55,10 +56,10 @@ void completions(const Call& call) {
   std::vector<TokenId> prompt = prompt_of(body, model, text);
   const bool says_length = body.has("max_tokens") || body.has("n_predict");
   GenerationFields fields = read_generation_fields(body, model);
-  if (!says_length) fields.options.max_tokens = kMostTokens;
+  if (!says_length) fields.options.max_tokens = kMaxTokens;
   fields.options.grammar = read_answer_form(body);
   OpenAiStyle style = read_openai_style(body);
-  if (const auto n = body.integer("logprobs", 0, kMostLogProbs)) {
+  if (const auto n = body.integer("logprobs", 0, kMaxLogProbs)) {
     style.log_probs = static_cast<int>(*n);
   }
   std::string echo;
@@ -71,7 +72,7 @@ void completions(const Call& call) {
     }
     echo = std::move(text);
   }
-  if (const auto best = body.integer("best_of", 1, kMostChoices);
+  if (const auto best = body.integer("best_of", 1, kMaxChoices);
       best && *best != fields.n_choices) {
     body.refuse("best_of", "as many as n", std::to_string(*best));
   }

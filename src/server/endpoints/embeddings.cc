@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // POST /v1/embeddings: the mean of the last hidden states, scaled to length 1.
 #include <fmt/format.h>
 
@@ -14,14 +15,14 @@
 #include <vector>
 
 #include "outrider/embed.h"
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
 #include "server/api_error.h"
 #include "server/endpoints/endpoints.h"
 
 namespace outrider::server {
 namespace {
 
-constexpr std::size_t kMostTexts = 2048;  // OpenAI's
+constexpr std::size_t kMaxTexts = 2048;  // OpenAI's limit
 
 using Ids = std::vector<TokenId>;
 
@@ -38,7 +39,7 @@ Ids ids_of(const JsonFields& body, const ServedModel& model, const Json& list) {
   return ids;
 }
 
-// A text, a list of texts, a list of tokens, or a list of such lists.
+// A text, a list of texts, a list of tokens, or a list of token lists.
 std::vector<Ids> texts_of(JsonFields& body, const ServedModel& model) {
   const Json& input = body.require("input");
   const auto encode = [&](const Json& text) {
@@ -50,8 +51,8 @@ std::vector<Ids> texts_of(JsonFields& body, const ServedModel& model) {
     body.refuse("input", "a text or a list", std::string(kind_of(input)));
   }
   if (!input.empty() && input.front().is_number()) return {ids_of(body, model, input)};
-  if (input.size() > kMostTexts) {
-    body.refuse("input", fmt::format("at most {} texts", kMostTexts), std::to_string(input.size()));
+  if (input.size() > kMaxTexts) {
+    body.refuse("input", fmt::format("at most {} texts", kMaxTexts), std::to_string(input.size()));
   }
   for (const Json& one : input) {
     if (one.is_string()) {
@@ -66,7 +67,7 @@ std::vector<Ids> texts_of(JsonFields& body, const ServedModel& model) {
   return texts;
 }
 
-// Little-endian floats in base 64, as OpenAI's clients ask for them.
+// Little-endian floats in base 64, as OpenAI's clients request.
 std::string base64_of(const std::vector<float>& vector) {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::string_view kDigits =
@@ -88,14 +89,10 @@ std::string base64_of(const std::vector<float>& vector) {
   return text;
 }
 
-std::uint64_t kv_memory(const ServedModel& model) {
-  return model.options().speculation.drafter_options.kv_memory_bytes;
-}
-
-// Before anything gives way to a text that the KV cache could never hold.
+// Checked before other texts are preempted for a text that the KV cache could never hold.
 void require_memory(const ServedModel& model, std::size_t n_tokens) {
-  constexpr std::size_t kPage = 64;   // pages of keys hold so many
-  constexpr std::size_t kNodes = 8;   // those of what tokens of a pass keep beside a state
+  constexpr std::size_t kPage = 64;   // tokens per page of keys
+  constexpr std::size_t kNodes = 8;   // nodes per page of the inputs of recurrent layers
   constexpr std::size_t kPass = 256;  // tokens of a step (outrider/embed.h)
   const ModelSummary& summary = model.model().summary();
   const auto whole = [](std::size_t n, std::size_t page) { return (n + page - 1) / page * page; };
@@ -104,15 +101,18 @@ void require_memory(const ServedModel& model, std::size_t n_tokens) {
       whole(std::min(n_tokens, kPass), kNodes) *
           static_cast<std::uint64_t>(summary.state_bytes_per_node) +
       static_cast<std::uint64_t>(summary.state_bytes);
-  if (kv_memory(model) == 0 || need <= kv_memory(model)) return;
+  // With several ranks both are rank 0's. All ranks hold the same number of tokens.
+  const auto most = static_cast<std::uint64_t>(summary.max_kv_bytes);
+  if (most == 0 || need <= most) return;
+  const std::string limit = summary.n_ranks() == 1 ? "--kv-memory" : "rank 0's part of --kv-memory";
   throw ApiError(400,
                  fmt::format("input: expected texts that take at most {} bytes of KV cache "
-                             "(--kv-memory), got one of {} tokens, which takes {}",
-                             kv_memory(model), n_tokens, need),
+                             "({}), got one of {} tokens, which takes {}",
+                             most, limit, n_tokens, need),
                  "input");
 }
 
-// The texts of a request, one after the other.
+// Embeds the texts of a request, one after the other.
 class Embeddings {
  public:
   Embeddings(const Call& call, std::vector<Ids> texts, bool in_base64)
@@ -120,19 +120,19 @@ class Embeddings {
     for (const Ids& text : texts_) n_tokens_ += text.size();
   }
 
-  // false: all is done, and answered. Where the KV cache's memory is bounded, the batch's texts
-  // give way, and a text is run all at once: it holds nothing while they go on.
+  // Returns false once all is done and answered. If the KV cache's memory is bounded, the batch's
+  // texts give way, and a text is run completely: it holds nothing between steps.
   bool step(Batch& batch) {
     try {
       if (gone_) {
-        current_.reset();  // here: its memory is the loop's
+        current_.reset();  // freed here: its memory belongs to the loop's thread
         return false;
       }
       if (current_ == nullptr) {
         current_ = std::make_unique<Embedding>(model_->loop().model(), texts_[data_.size()]);
         batch.make_room([this] { return current_->fits(); });
       }
-      const bool bounded = kv_memory(*model_) > 0;
+      const bool bounded = model_->model().summary().max_kv_bytes > 0;
       while (current_->step()) {
         if (!bounded) return true;
       }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The endpoints, one function for each path. Each reads the body, and replies at once or when its
 // texts have ended. Throws ApiError, Error or UsageError for requests that cannot be served.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_ENDPOINTS_H_
@@ -6,7 +7,7 @@
 #include <memory>
 
 #include "server/http/http_server.h"
-#include "server/json_fields.h"
+#include "server/requests/json_fields.h"
 #include "server/served_model.h"
 
 namespace outrider::server {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // POST /v1/messages and /v1/messages/count_tokens: Anthropic's interface.
 #include <fmt/format.h>
 
@@ -8,22 +9,22 @@
 #include <string>
 #include <utility>
 
-#include "server/answer_form.h"
-#include "server/chat_request.h"
 #include "server/endpoints/endpoints.h"
 #include "server/endpoints/messages_sink.h"
+#include "server/requests/answer_form.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {
 
-constexpr std::size_t kMostStops = 64;
-constexpr std::int64_t kMostBudget = std::numeric_limits<int>::max();
+constexpr std::size_t kMaxStops = 64;
+constexpr std::int64_t kMaxBudget = std::numeric_limits<int>::max();
 
 void refuse_type(const JsonFields& block, const std::string& type, const char* expected) {
   block.refuse("type", expected, fmt::format("'{}'", type));
 }
 
-// A text, or a list of text blocks: a line each.
+// A text, or a list of text blocks, joined by line ends.
 std::string text_of(JsonFields& fields, std::string_view name) {
   const Json* const content = fields.find(name);
   if (content == nullptr) return "";
@@ -42,8 +43,8 @@ std::string text_of(JsonFields& fields, std::string_view name) {
   return text;
 }
 
-// One message of theirs as one or several of the template's: results of tools stand alone, before
-// what else the message says.
+// Converts one message into one or several of the template's: tool results come first, as separate
+// messages.
 class MessageReader {
  public:
   explicit MessageReader(Json& messages) : messages_(messages) {}
@@ -111,7 +112,7 @@ class MessageReader {
   }
 
   Json& messages_;
-  std::map<std::string, std::string> names_;  // of tools, by the id of the call
+  std::map<std::string, std::string> names_;  // names of tools, by the call's id
   std::string text_;
   std::string reasoning_;
   Json calls_;
@@ -152,7 +153,7 @@ void read_tool_choice(JsonFields& body, ChatRequest& request) {
   choice->finish();
 }
 
-// {"type": "enabled", "budget_tokens": N}, or disabled: what templates call enable_thinking.
+// {"type": "enabled", "budget_tokens": N}, or disabled: the variable enable_thinking of templates.
 void read_thinking(JsonFields& body, ChatRequest& request) {
   auto thinking = body.object("thinking");
   if (!thinking) return;
@@ -161,7 +162,7 @@ void read_thinking(JsonFields& body, ChatRequest& request) {
     refuse_type(*thinking, type, "enabled, disabled or adaptive");
   }
   set_thinking(request.conversation, type != "disabled");
-  if (const auto budget = thinking->integer("budget_tokens", 1, kMostBudget)) {
+  if (const auto budget = thinking->integer("budget_tokens", 1, kMaxBudget)) {
     request.reasoning_budget = static_cast<int>(*budget);
   }
   thinking->finish();
@@ -208,11 +209,11 @@ void messages(const Call& call) {
   ChatRequest request;
   request.conversation = read_messages(body);
   body.require("max_tokens");
-  for (const char* const name : {"n", "stop"}) {  // of other interfaces
+  for (const char* const name : {"n", "stop"}) {  // fields of other interfaces
     if (body.has(name)) body.refuse(name, "nothing by that name here", "a value");
   }
   request.fields = read_generation_fields(body, *call.model);
-  request.fields.options.stop_strings = body.texts("stop_sequences", kMostStops);
+  request.fields.options.stop_strings = body.texts("stop_sequences", kMaxStops);
   for (const std::string& stop : request.fields.options.stop_strings) {
     if (stop.empty()) body.refuse("stop_sequences", "strings that are not empty", "an empty one");
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/endpoints/messages_sink.h"
 
 #include <algorithm>
@@ -85,13 +86,13 @@ void MessagesSink::add(const char* delta_type, const char* field, std::string_vi
 }
 
 void MessagesSink::token(int, const TokenEvent&) {
-  if (streams_) begin_stream();  // with the first token, whatever it says
+  if (streams_) begin_stream();  // with the first token, whatever it is
 }
 
 void MessagesSink::event(int, const ReplyEvent& event) {
   switch (event.kind) {
     case Kind::content:
-      // Clients have had it as a call that never ended.
+      // Clients have received it as a call that never ended.
       if (event.of_broken_call && streams_) break;
       open(Block::text, {{"type", "text"}, {"text", ""}});
       add("text_delta", "text", event.text);

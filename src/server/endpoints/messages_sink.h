@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replies as Anthropic's messages: whole, or as a stream of events.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_MESSAGES_SINK_H_
 #define OUTRIDER_SERVER_ENDPOINTS_MESSAGES_SINK_H_
@@ -7,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "server/answer_json.h"
-#include "server/replies.h"
+#include "server/answers/answer_json.h"
+#include "server/answers/replies.h"
 
 namespace outrider::server {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by OpenAI's chat completions and completions: options of the answer, and the frame around
 // its choices.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_OPENAI_STYLE_H_
@@ -8,11 +9,11 @@
 #include <string>
 #include <utility>
 
-#include "server/answer_json.h"
+#include "server/answers/answer_json.h"
+#include "server/answers/token_trace.h"
 #include "server/api_error.h"
 #include "server/http/http_server.h"
-#include "server/json_fields.h"
-#include "server/token_trace.h"
+#include "server/requests/json_fields.h"
 
 namespace outrider::server {
 

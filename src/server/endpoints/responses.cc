@@ -1,4 +1,5 @@
-// POST /v1/responses: OpenAI's newer interface. Nothing is stored: each request brings its whole
+// SPDX-License-Identifier: Apache-2.0
+// POST /v1/responses: OpenAI's newer interface. Nothing is stored: each request contains its whole
 // conversation.
 #include <fmt/format.h>
 
@@ -7,15 +8,15 @@
 #include <string>
 #include <utility>
 
-#include "server/answer_form.h"
-#include "server/chat_request.h"
 #include "server/endpoints/endpoints.h"
 #include "server/endpoints/responses_sink.h"
+#include "server/requests/answer_form.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {
 
-// Items of the input as messages of the template's.
+// Converts items of the input into the template's messages.
 class ItemReader {
  public:
   explicit ItemReader(Json& messages) : messages_(messages) {}
@@ -60,7 +61,7 @@ class ItemReader {
     if (content->is_string()) return content->get<std::string>();
     return joined_parts(item.list("content"), item.path_of("content"));
   }
-  // What a model made up stays as it is.
+  // Invalid JSON from a model is kept as text.
   static Json parsed(const std::string& arguments) {
     try {
       return arguments.empty() ? Json::object() : parse_json(arguments);
@@ -68,7 +69,7 @@ class ItemReader {
       return arguments;
     }
   }
-  // The assistant's message that a call belongs to.
+  // The assistant's message to which a call belongs.
   Json& assistant() {
     if (messages_.empty() || messages_.back()["role"] != "assistant") {
       messages_.push_back({{"role", "assistant"}, {"content", ""}});
@@ -81,7 +82,7 @@ class ItemReader {
 
   Json& messages_;
   std::string reasoning_;
-  std::map<std::string, std::string> names_;  // of functions, by the id of the call
+  std::map<std::string, std::string> names_;  // names of functions, by the call's id
 };
 
 // {"type": "function", "name", "description", "parameters", "strict"}, without the inner object of
@@ -163,7 +164,7 @@ Conversation read_input(JsonFields& body) {
   return conversation;
 }
 
-// What the response repeats of the request.
+// The fields of the request that the response repeats.
 Json echo_of(JsonFields& body) {
   Json echo;
   for (const char* const name :

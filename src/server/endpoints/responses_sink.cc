@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/endpoints/responses_sink.h"
 
 #include <utility>
 
 #include "server/api_error.h"
-#include "server/chat_request.h"
+#include "server/requests/chat_request.h"
 
 namespace outrider::server {
 namespace {
@@ -129,7 +130,7 @@ void ResponsesSink::add(const char* type, std::string_view text) {
   write(type, std::move(delta));
 }
 
-// complete: false for a call that broke off.
+// complete: false for an incomplete call.
 void ResponsesSink::close(bool complete) {
   if (kind_ == Item::none) return;
   item_["status"] = complete ? status_ : "incomplete";
@@ -164,7 +165,7 @@ void ResponsesSink::close(bool complete) {
 
 void ResponsesSink::token(int, const TokenEvent&) {
   ++n_untold_;
-  if (streams_) begin_stream();  // with the first token, whatever it says
+  if (streams_) begin_stream();  // with the first token, whatever it is
 }
 
 void ResponsesSink::event(int, const ReplyEvent& event) {
@@ -172,7 +173,7 @@ void ResponsesSink::event(int, const ReplyEvent& event) {
   if (event.kind == Kind::reasoning) n_reasoning_ += n_tokens;
   switch (event.kind) {
     case Kind::content:
-      // Clients have had it as a call that never ended.
+      // Clients have received it as a call that never ended.
       if (event.of_broken_call && streams_) break;
       open(Item::message);
       add("response.output_text.delta", event.text);

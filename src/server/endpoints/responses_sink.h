@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replies as OpenAI's responses: whole, or as a stream of events.
 #ifndef OUTRIDER_SERVER_ENDPOINTS_RESPONSES_SINK_H_
 #define OUTRIDER_SERVER_ENDPOINTS_RESPONSES_SINK_H_
@@ -7,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "server/answer_json.h"
-#include "server/replies.h"
+#include "server/answers/answer_json.h"
+#include "server/answers/replies.h"
 
 namespace outrider::server {
 

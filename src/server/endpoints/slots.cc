@@ -1,5 +1,6 @@
-// /slots/N?action=save|restore|erase, in llama-server's form: an ended text with its keys and
-// values, to a file and from one.
+// SPDX-License-Identifier: Apache-2.0
+// /slots/N?action=save|restore|erase, in llama-server's form: saves an ended text with its keys and
+// values to a file, and restores it.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -10,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/atomic_file.h"
-#include "server/answer_json.h"
+#include "base/files/atomic_file.h"
+#include "server/answers/answer_json.h"
 #include "server/api_error.h"
 #include "server/endpoints/endpoints.h"
 
@@ -31,22 +32,22 @@ int read_slot(const Call& call) {
   return slot;
 }
 
-// Of names alone: nothing outside the folder, and nothing that is hidden in it.
+// Only a name: nothing outside the folder, and no hidden file.
 std::filesystem::path read_file(JsonFields& body, const std::string& folder) {
-  constexpr std::size_t kMostBytes = 200;  // file systems take 255, and a suffix is added
+  constexpr std::size_t kMaxBytes = 200;  // file systems allow 255, and a suffix is added
   const std::string name = body.require_text("filename");
-  const bool is_bare = !name.empty() && name.size() <= kMostBytes && name.front() != '.' &&
+  const bool is_bare = !name.empty() && name.size() <= kMaxBytes && name.front() != '.' &&
                        !name.ends_with(AtomicFile::kPartialSuffix) &&
                        name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
   if (!is_bare) {
     body.refuse("filename",
-                fmt::format("a file's name without a folder, of {} bytes at most", kMostBytes),
+                fmt::format("a file's name without a folder, of {} bytes at most", kMaxBytes),
                 fmt::format("'{}'", name));
   }
   return std::filesystem::path(folder) / name;
 }
 
-// Runs `work` beside the batch's texts, and answers with what it gives.
+// Runs `work` between the batch's steps, and answers with its result.
 void answer_with(const Call& call, std::function<Json(Batch&)> work) {
   call.model->loop().post([reply = call.reply, work = std::move(work)](Batch& batch) {
     try {

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // /tokenize, /detokenize and /apply-template, in llama-server's form.
 #include <limits>
 #include <string>
 #include <utility>
 
-#include "server/answer_json.h"
-#include "server/conversation.h"
+#include "server/answers/answer_json.h"
 #include "server/endpoints/endpoints.h"
+#include "server/requests/conversation.h"
 
 namespace outrider::server {
 

@@ -1,4 +1,5 @@
-// Sizes and times that a client may take, and what becomes of one that takes more.
+// SPDX-License-Identifier: Apache-2.0
+// Limits on sizes and times, and what happens to a client that exceeds them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,14 +17,14 @@ namespace outrider::server {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::request_text;
+using test::RunningHttpServer;
+using test::short_limits;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
 using ::testing::IsEmpty;
-using testing::request_text;
-using testing::RunningHttpServer;
-using testing::short_limits;
 using ReplyPtr = std::shared_ptr<HttpReply>;
 using Clock = std::chrono::steady_clock;
 
@@ -119,7 +120,7 @@ TEST(HttpLimits, AnImpossibleLengthIsNoMemory) {
   EXPECT_EQ(other.receive().status, 413);
 }
 
-// Sends a byte now and then: no single read takes long.
+// Sends a byte now and then, so that no single read takes long.
 bool ends_while_dripping(HttpClient& client, const std::string& text) {
   for (const char byte : text) {
     if (!client.send(std::string(1, byte))) return true;
@@ -226,7 +227,7 @@ TEST(HttpLimits, AClientThatDoesNotReadAStreamIsCutOff) {
   EXPECT_EQ(n_told, 1);
 }
 
-// The time-out of writes is too long to help here.
+// The time-out for writes is too long to matter here.
 TEST(HttpLimits, WhatWaitsForASlowClientIsBounded) {
   HttpLimits limits = short_limits();
   limits.write_time = kLong;
@@ -246,13 +247,13 @@ TEST(HttpLimits, WhatWaitsForASlowClientIsBounded) {
   kept->begin_stream({});
   const std::string part(16 * 1024, 's');
   std::size_t n_written = 0;
-  constexpr std::size_t kMost = std::size_t{64} << 20;  // far more than sockets hold
-  while (n_told == 0 && n_written < kMost) {
+  constexpr std::size_t kMax = std::size_t{64} << 20;  // far more than socket buffers hold
+  while (n_told == 0 && n_written < kMax) {
     kept->write(part);
     n_written += part.size();
     if (n_written % (1 << 18) == 0) std::this_thread::sleep_for(milliseconds(2));
   }
-  EXPECT_LT(n_written, kMost);
+  EXPECT_LT(n_written, kMax);
   EXPECT_EQ(n_told, 1);
   EXPECT_TRUE(becomes_true([&] { return server->n_connections() == 0; }));
 }

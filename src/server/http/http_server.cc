@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/http/http_server.h"
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ using boost::system::error_code;
 
 constexpr const char* kJson = "application/json";
 
-// Small letters; header names are ASCII.
+// Lower case; header names are ASCII.
 std::string lower(std::string_view name) {
   std::string out(name);
   for (char& c : out) {
@@ -44,22 +45,22 @@ std::string lower(std::string_view name) {
   return out;
 }
 
-// Throws error codes back by value.
+// Returns error codes by value.
 auto to_error(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
-// Whether the client has closed the connection, whatever is left to be read of it.
+// Whether the client has closed the connection, whatever data is unread.
 bool has_left(tcp::socket& socket) {
   pollfd poll_of = {.fd = socket.native_handle(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&poll_of, 1, 0) != 0;
 }
 
-// What a reply says, on its way from any thread to its connection.
+// A reply's data, on its way from any thread to its connection.
 class Reply final : public HttpReply {
  public:
-  // wake: tells the connection, from any thread, to look for what there is; with `true` to give up
-  // the write under way. It may be called after the server's end.
+  // wake: makes the connection, from any thread, look for new data; with `true` it aborts the
+  // current write. It may be called after the server's end.
   using Wake = std::function<void(bool cut_off)>;
-  Reply(std::size_t most_unsent, Wake wake) : most_unsent_(most_unsent), wake_(std::move(wake)) {}
+  Reply(std::size_t max_unsent, Wake wake) : max_unsent_(max_unsent), wake_(std::move(wake)) {}
 
   void send(HttpResponse response) override {
     push([&] {
@@ -79,7 +80,7 @@ class Reply final : public HttpReply {
     push([&] {
       if (!streams_ || part.empty()) return;
       unsent_ += part.size();
-      overflows_ = unsent_ > most_unsent_;
+      overflows_ = unsent_ > max_unsent_;
       if (overflows_) {
         parts_.clear();
       } else {
@@ -90,7 +91,7 @@ class Reply final : public HttpReply {
   void end_stream() override {
     push([&] { complete_ = true; });
   }
-  // Nobody will say more.
+  // The handler is gone, so there will be no more data.
   void drop(HttpResponse response) {
     push([&] {
       if (head_) {
@@ -113,17 +114,17 @@ class Reply final : public HttpReply {
     callback();
   }
 
-  // The connection's side, on its thread.
+  // Used by the connection, on its thread.
 
   struct Piece {
-    std::optional<HttpResponse> head;  // the first time
+    std::optional<HttpResponse> head;  // in the first piece
     bool streams = false;
     std::string text;
     bool complete = false;
     bool overflows = false;  // the client reads too slowly
-    bool broken = false;     // complete, but not whole
+    bool broken = false;     // finished, but incomplete
   };
-  // What there is to be sent now; nothing where there is nothing.
+  // The data to send now; nothing if there is none.
   std::optional<Piece> take() {
     const std::lock_guard lock(mutex_);
     if (!head_ || (head_taken_ && parts_.empty() && !complete_ && !overflows_)) {
@@ -177,7 +178,7 @@ class Reply final : public HttpReply {
     wake_(cut_off);
   }
 
-  const std::size_t most_unsent_;
+  const std::size_t max_unsent_;
   const Wake wake_;
   mutable std::mutex mutex_;
   std::optional<HttpResponse> head_;
@@ -193,7 +194,8 @@ class Reply final : public HttpReply {
   std::function<void()> on_gone_;
 };
 
-// The handler's side of a reply: dropping the last one without an answer is an answer.
+// The handler's handle of a reply: if the last one is dropped without an answer, that counts as an
+// answer.
 class ReplyHandle final : public HttpReply {
  public:
   ReplyHandle(std::shared_ptr<Reply> reply, std::shared_ptr<const HttpErrorBody> error_body)
@@ -217,7 +219,7 @@ class ReplyHandle final : public HttpReply {
   std::shared_ptr<const HttpErrorBody> error_body_;
 };
 
-// The way into the context for threads that may outlive it.
+// Access to the context for threads that may outlive it.
 struct Gate {
   std::mutex mutex;
   asio::io_context* context;  // null: the server is being destroyed
@@ -246,7 +248,7 @@ struct HttpServer::State {
   asio::awaitable<void> serve(std::shared_ptr<beast::tcp_stream> connection);
   asio::awaitable<bool> answer(std::shared_ptr<beast::tcp_stream> connection, HttpRequest request,
                                bool keep_alive, unsigned version);
-  struct Watch {  // over a reply's client
+  struct Watch {  // observes a reply's client
     explicit Watch(asio::io_context& context) : pause(context) {}
     asio::steady_timer pause;
     bool over = false;
@@ -255,7 +257,7 @@ struct HttpServer::State {
                                      std::shared_ptr<Reply> reply, std::shared_ptr<Watch> watch);
   asio::awaitable<bool> write_whole(beast::tcp_stream& stream, const HttpResponse& response,
                                     bool keep_alive, unsigned version, bool without_body);
-  // What is passed on to coroutines has a name: GCC 12 destroys temporary aggregates twice.
+  // Arguments of coroutines have names: GCC 12 destroys temporary aggregates twice.
   asio::awaitable<void> refuse(beast::tcp_stream& stream, const HttpResponse& response);
 
   HttpLimits limits;
@@ -266,12 +268,12 @@ struct HttpServer::State {
   tcp::acceptor acceptor;
   asio::steady_timer retry;
   std::atomic<int> n_connections{0};
-  std::set<beast::tcp_stream*> idle;  // that wait for a request
+  std::set<beast::tcp_stream*> idle;  // those that wait for a request
   bool drains = false;
 };
 
 asio::awaitable<void> HttpServer::State::accept() {
-  // Before the next try where the system has no descriptors left.
+  // Before the next attempt, if the system has no descriptors left.
   constexpr std::chrono::milliseconds kPause(100);
   while (acceptor.is_open()) {
     error_code error;
@@ -291,13 +293,13 @@ asio::awaitable<void> HttpServer::State::accept() {
                    std::move(socket))]() -> asio::awaitable<void> {
           try {
             co_await serve(stream);
-          } catch (const std::exception&) {  // of this connection alone: no memory for a buffer
+          } catch (const std::exception&) {  // affects this connection only: no memory for a buffer
           }
           idle.erase(stream.get());
           error_code ignored;
           stream->socket().shutdown(tcp::socket::shutdown_both, ignored);
           --n_connections;
-          // The last one lets run() return.
+          // After the last one, run() returns.
           if (drains && n_connections == 0) context.stop();
         },
         asio::detached);
@@ -322,7 +324,7 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
       buffer.commit(n_read);
     }
     if (const char first = *static_cast<const char*>(buffer.data().data());
-        first == '\r' || first == '\n') {  // clients of old send an empty line behind a body
+        first == '\r' || first == '\n') {  // old clients send an empty line after a body
       buffer.consume(1);
       continue;
     }
@@ -342,7 +344,7 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
     }
     if (error == http::error::end_of_stream) co_return;
     if (error == beast::error::timeout) {
-      // The time-out has closed the socket: nothing can be said to this client.
+      // The time-out has closed the socket: no reply can be sent.
       co_return;
     }
     if (error == http::error::partial_message ||
@@ -362,7 +364,7 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
       refusal.status = 400;
       problem = fmt::format("request: expected HTTP/1.1, got {}", error.message());
     } else if (!parser.chunked() && parser.get().count(http::field::transfer_encoding) > 0) {
-      // Where such a body ends is not known: what it says would be read as the next request.
+      // The end of such a body is unknown: the rest would be read as the next request.
       refusal.status = 400;
       problem = "transfer-encoding: expected chunked";
     } else if (parser.get().version() >= 11 && parser.get().count(http::field::host) != 1) {
@@ -394,7 +396,7 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
   }
 }
 
-// Looks whether the client goes away while its reply is made.
+// Detects that the client leaves while its reply is made.
 asio::awaitable<void> HttpServer::State::watch(std::shared_ptr<beast::tcp_stream> connection,
                                                std::shared_ptr<Reply> reply,
                                                std::shared_ptr<Watch> watch) {
@@ -402,8 +404,8 @@ asio::awaitable<void> HttpServer::State::watch(std::shared_ptr<beast::tcp_stream
   error_code error;
   tcp::socket& socket = connection->socket();
   co_await socket.async_wait(tcp::socket::wait_read, to_error(error));
-  // What it sends meanwhile is its next request, which nobody reads yet: from there on there is
-  // always something to be read.
+  // Data that it sends meanwhile is its next request, which stays unread: from then on the socket
+  // is always readable.
   while (!error && !watch->over && socket.is_open()) {
     if (has_left(socket)) co_return reply->leave();
     watch->pause.expires_after(kPause);
@@ -411,13 +413,13 @@ asio::awaitable<void> HttpServer::State::watch(std::shared_ptr<beast::tcp_stream
   }
 }
 
-// false: the connection ends.
+// Returns false if the connection ends.
 asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_stream> connection,
                                                 HttpRequest request, bool keep_alive,
                                                 unsigned version) {
   beast::tcp_stream& stream = *connection;
   const bool without_body = request.method == "HEAD";
-  // Cancelled when there is something to be sent. Replies outlive the server, timers cannot.
+  // Cancelled when there is data to send. Replies may outlive the server, timers cannot.
   const auto arrived =
       std::make_shared<asio::steady_timer>(context, asio::steady_timer::time_point::max());
   const auto wake = [entry = gate, weak = std::weak_ptr(arrived),
@@ -433,7 +435,7 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
   };
   const auto reply = std::make_shared<Reply>(limits.unsent_bytes, wake);
   const auto client = std::make_shared<Watch>(context);
-  // However this ends, nothing of the reply is of use any more.
+  // However this ends, the reply is not needed any more.
   const std::unique_ptr<Reply, void (*)(Reply*)> leave(reply.get(), [](Reply* r) { r->leave(); });
   stream.expires_never();
   asio::co_spawn(context, watch(connection, reply, client), asio::detached);
@@ -442,7 +444,7 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
   bool ok = true;
   bool in_chunks = false;
   for (bool complete = false; ok && !complete;) {
-    reply->awake();  // first: what comes from here on wakes the wait below
+    reply->awake();  // comes first: from now on new data wakes the wait below
     std::optional<Reply::Piece> piece = reply->take();
     if (!piece) {
       if (reply->gone()) {
@@ -465,7 +467,8 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
       break;
     }
     if (piece->head) {
-      // A client of HTTP/1.0 knows no chunks: for it the end of the connection is the end.
+      // A client with HTTP/1.0 does not know chunks: the end of the connection is the end of the
+      // body.
       in_chunks = version >= 11;
       http::response<http::empty_body> head(
           http::int_to_status(static_cast<unsigned>(piece->head->status)), version);
@@ -523,8 +526,8 @@ asio::awaitable<bool> HttpServer::State::write_whole(beast::tcp_stream& stream,
   co_return !error;
 }
 
-// Says what is wrong, and reads on for a moment: a client that still sends would see a reset
-// connection in place of the reply.
+// Sends the error and reads on for a moment: otherwise a client that still sends would see a reset
+// connection instead of the reply.
 asio::awaitable<void> HttpServer::State::refuse(beast::tcp_stream& stream,
                                                 const HttpResponse& response) {
   constexpr unsigned kVersion = 11;
@@ -533,11 +536,11 @@ asio::awaitable<void> HttpServer::State::refuse(beast::tcp_stream& stream,
   error_code error;
   stream.socket().shutdown(tcp::socket::shutdown_send, error);
   constexpr std::chrono::seconds kLinger(2);
-  constexpr std::size_t kMostRead = 64 * 1024 * 1024;
+  constexpr std::size_t kMaxRead = 64 * 1024 * 1024;
   stream.expires_after(kLinger);
   std::vector<char> rest(64 * 1024);
   std::size_t n_read = 0;
-  while (!error && n_read < kMostRead) {
+  while (!error && n_read < kMaxRead) {
     n_read += co_await stream.async_read_some(asio::buffer(rest), to_error(error));
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HTTP/1.1 over TCP: connections, limits and time-outs. Independent of models.
 //
 //   HttpServer server(limits, [](HttpRequest request, std::shared_ptr<HttpReply> reply) {

@@ -1,4 +1,5 @@
-// What clients are answered, how connections go on and end, and what handlers are told.
+// SPDX-License-Identifier: Apache-2.0
+// Clients' answers, how connections continue and end, and what handlers are told.
 #include "server/http/http_server.h"
 
 #include <gmock/gmock.h>
@@ -21,16 +22,16 @@ namespace outrider::server {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::becomes_true;
+using test::becomes_true;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::request_text;
+using test::RunningHttpServer;
+using test::short_limits;
 using ::testing::HasSubstr;
-using testing::HttpAnswer;
-using testing::HttpClient;
-using testing::request_text;
-using testing::RunningHttpServer;
-using testing::short_limits;
 using ReplyPtr = std::shared_ptr<HttpReply>;
 
-// Says what it was asked: "METHOD PATH?QUERY [x-test] body".
+// Answers with the request: "METHOD PATH?QUERY [x-test] body".
 void echo(const HttpRequest& request, const ReplyPtr& reply) {
   HttpResponse response;
   response.content_type = "text/plain";
@@ -40,7 +41,7 @@ void echo(const HttpRequest& request, const ReplyPtr& reply) {
   reply->send(std::move(response));
 }
 
-// Keeps the replies that are asked for: tests answer them.
+// Keeps the replies of requests: tests answer them.
 class Keeper {
  public:
   void operator()(const HttpRequest& request, const ReplyPtr& reply) {
@@ -55,7 +56,7 @@ class Keeper {
     const std::lock_guard lock(mutex_);
     return replies_.size();
   }
-  // Waits for it.
+  // Waits for that one.
   ReplyPtr take(std::size_t index = 0) {
     EXPECT_TRUE(becomes_true([&] { return size() > index; }));
     const std::lock_guard lock(mutex_);
@@ -142,7 +143,7 @@ TEST(HttpServer, AnswersHeadWithoutABody) {
   EXPECT_EQ(whole.headers.at("content-length"), std::to_string(sizeof("HEAD /whole? [] ") - 1));
   const HttpAnswer stream = client.request("HEAD", "/stream");
   EXPECT_EQ(stream.headers.at("content-type"), "text/event-stream");
-  // Had there been a body, it would stand before this.
+  // A body, if there were one, would come before this.
   EXPECT_EQ(client.request("POST", "/whole", "z").body, "POST /whole? [] z");
 }
 
@@ -166,7 +167,7 @@ TEST(HttpServer, SpeaksHttp10) {
   }
   HttpClient client(server.port());
   client.send("GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-  const std::string text = client.receive_rest();  // its end is the connection's
+  const std::string text = client.receive_rest();  // it ends with the connection
   EXPECT_THAT(text, ::testing::EndsWith("\r\n\r\ndata: x\n\ndata: y\n\n"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("chunked")));
 }
@@ -183,7 +184,7 @@ TEST(HttpServer, StreamsPartsAsTheyAreWritten) {
   EXPECT_EQ(head.headers.at("transfer-encoding"), "chunked");
   for (int i = 0; i < 100; ++i) {
     reply->write("data: " + std::to_string(i) + "\n\n");
-    reply->write("");  // an empty chunk would be the end
+    reply->write("");  // an empty chunk would end the body
     EXPECT_EQ(client.next_event(), "data: " + std::to_string(i));
   }
   reply->end_stream();
@@ -362,7 +363,7 @@ TEST_P(Gone, IsToldInTheMiddleOfAStream) {
   EXPECT_EQ(n_told, 1);
 }
 
-// Its next request is there already: nobody reads the connection while the reply is made.
+// Its next request has arrived already: the connection is not read while the reply is made.
 TEST_P(Gone, IsToldOfAClientThatHasSentMore) {
   for (const bool at_once : {true, false}) {
     Keeper keeper;
@@ -467,7 +468,7 @@ TEST(HttpServer, StopEndsTheServerWhateverGoesOn) {
     server.join();
   }
   EXPECT_EQ(n_told, 1);
-  // Replies outlive the server that they are of.
+  // Replies outlive their server.
   kept->send({.body = "to nobody"});
   streams->write("data: 2\n\n");
   streams->end_stream();

@@ -1,5 +1,6 @@
-// Bytes that are no HTTP: each is answered with an error or not at all, never handled, and the
-// server goes on.
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that are not HTTP: each gets an error or no answer and is never handled, and the server
+// continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,12 +16,12 @@
 namespace outrider::server {
 namespace {
 
+using test::HttpClient;
+using test::request_text;
+using test::RunningHttpServer;
+using test::short_limits;
 using ::testing::AnyOf;
-using testing::HttpClient;
 using ::testing::IsEmpty;
-using testing::request_text;
-using testing::RunningHttpServer;
-using testing::short_limits;
 using ::testing::StartsWith;
 using namespace std::string_literals;
 
@@ -142,7 +143,7 @@ TEST(MalformedRequests, AreRefusedAndNothingElseSuffers) {
   }
 }
 
-// What follows a refused request is not read as one: it may be a body that was meant to be read.
+// What follows a refused request is not read as a request: it may have been meant as a body.
 TEST(MalformedRequests, NothingIsSmuggledBehindThem) {
   std::atomic<int> n_handled{0};
   RunningHttpServer server([&](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
@@ -162,8 +163,8 @@ TEST(MalformedRequests, NothingIsSmuggledBehindThem) {
   }
 }
 
-// Mutations of requests that are valid. Some are valid, too: those must be answered as the server
-// answers requests. Whatever comes, each connection ends and the server goes on.
+// Mutations of valid requests. Some are valid as well and get normal answers. In all cases each
+// connection ends and the server continues.
 TEST(MalformedRequests, MutationsEndWithAnAnswerOrTheConnection) {
   RunningHttpServer server([](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
     if (request.path != "/stream") return reply->send({.body = request.body});
@@ -220,7 +221,7 @@ TEST(MalformedRequests, MutationsEndWithAnAnswerOrTheConnection) {
     if (i % 50 != 0) continue;
     ASSERT_EQ(good.post("/a", "still there").body, "still there");
   }
-  EXPECT_TRUE(testing::becomes_true([&] { return server->n_connections() <= 1; }));
+  EXPECT_TRUE(test::becomes_true([&] { return server->n_connections() <= 1; }));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The targets of HTTP requests.
 #ifndef OUTRIDER_SERVER_HTTP_ORIGIN_FORM_H_
 #define OUTRIDER_SERVER_HTTP_ORIGIN_FORM_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The server's endpoints, as the page uses them.
 
 const kKeyName = "outrider-key";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/page/page.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ HttpResponse page_response(std::string_view path, std::string_view if_none_match
       {"Referrer-Policy", "no-referrer"},
       {"Cache-Control", "no-cache"},
       {"ETag", std::string(file.etag)}};
-  // A list of tags, each whole.
+  // A list of complete tags.
   if (if_none_match.find(file.etag) != std::string_view::npos) {
     response.status = 304;
   } else {

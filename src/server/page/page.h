@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page at `/`: its files, which the build embeds in the program (cmake/embed_page.cmake).
 #ifndef OUTRIDER_SERVER_PAGE_PAGE_H_
 #define OUTRIDER_SERVER_PAGE_PAGE_H_

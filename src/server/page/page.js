@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page: a conversation, how its tokens came, and what it is to be made by.
 import * as api from "./api.js";
 import { drawPlot, drawTree, kHow, short, visible } from "./round_view.js";

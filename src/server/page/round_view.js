@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pictures of rounds: a draft as a tree, and figures as lines.
 
 const kSpace = "http://www.w3.org/2000/svg";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What replies are made by: the form's fields, and what the server allows of them.
 
 const at = (id) => document.getElementById(id);

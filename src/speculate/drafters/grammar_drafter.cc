@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/grammar_drafter.h"
 
 #include <algorithm>
@@ -14,13 +15,13 @@ void GrammarDrafter::propose(std::span<DraftJob> jobs) {
 }
 
 void GrammarDrafter::propose_one(const DraftJob& job) {
-  const int n_most = std::min({length_, job.budget.depth, job.budget.n_nodes, job.shape->depth()});
-  if (n_most <= 0) return;
-  const auto most = static_cast<std::size_t>(n_most);
+  const int n_max = std::min({length_, job.budget.depth, job.budget.n_nodes, job.shape->depth()});
+  if (n_max <= 0) return;
+  const auto most = static_cast<std::size_t>(n_max);
   GrammarMatcher& matcher = job.context->history->matcher();
   matcher.forced(job.context->history->state_behind({}), most, tokens_);
   const int state = job.context->history->state_behind(tokens_);
-  // Tokens of no more than four bytes on average.
+  // Assumes at most four bytes per token on average.
   matcher.certain_text(state, 4 * (most - tokens_.size()), text_);
   for (std::string_view rest = text_; !rest.empty() && tokens_.size() < most;) {
     const TokenId token = matcher.trie().longest(rest);
@@ -34,8 +35,8 @@ void GrammarDrafter::propose_one(const DraftJob& job) {
 
 DrafterPlan read_grammar_drafter(const Spec& spec) {
   spec.require_no_value();
-  const int length = static_cast<int>(
-      spec.integer("length", 1, kMostDraftNodes).value_or(GrammarDrafter::kLength));
+  const int length =
+      static_cast<int>(spec.integer("length", 1, kMaxDraftNodes).value_or(GrammarDrafter::kLength));
   return {.traits = {},
           .shape = std::make_shared<OpenShape>(length, length),
           .make = [length](const DrafterMaterials&) {

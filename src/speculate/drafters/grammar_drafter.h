@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafter `grammar`: drafts what a request's grammar determines, without a model.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_GRAMMAR_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_GRAMMAR_DRAFTER_H_
@@ -6,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "speculate/drafter_plan.h"
-#include "speculate/drafters/index_drafter.h"
+#include "speculate/drafters/lookup/index_drafter.h"
+#include "speculate/registry/drafter_plan.h"
 
 namespace outrider {
 

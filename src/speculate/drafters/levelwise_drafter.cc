@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/levelwise_drafter.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ void LevelwiseDrafter::propose(std::span<DraftJob> jobs) {
   }
 }
 
-// The children of all frontiers, from the rows of the level's pass.
+// Adds the children of all frontiers from the rows of the level's pass.
 void LevelwiseDrafter::grow(RowPer row_per) {
   int row = 0;
   std::size_t listed = 0;

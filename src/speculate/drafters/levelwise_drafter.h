@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The base of all drafters by a model: it drafts level by level.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LEVELWISE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LEVELWISE_DRAFTER_H_
@@ -11,7 +12,7 @@
 
 #include "model/language_model.h"
 #include "speculate/drafter.h"
-#include "speculate/tree_growth.h"
+#include "speculate/tree_shapes/tree_growth.h"
 
 namespace outrider {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of a pass that belong to each draft, where one pass drafts all levels with masks.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MASKED_ROWS_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MASKED_ROWS_H_

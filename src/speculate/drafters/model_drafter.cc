@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/model_drafter.h"
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 #include "model/prefill.h"
 #include "model/translated_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_weights.h"
 #include "speculate/drafters/retokenized_drafter.h"
+#include "speculate/registry/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -37,21 +38,21 @@ void ModelDrafter::begin(const Context& context) {
       .pending = {},
       .length = drafting_.length.first};
   if (context.encoder_tokens.empty() || drafting_.follow) return;
-  // Now, as a prompt is read. Where memory does not hold it propose() does not draft.
+  // Runs now, while the prompt is read. If the cache lacks memory, propose() does not draft.
   Sequence& sequence = *states_[context.id].sequence;
   const SequenceGrowth growth{&sequence, 1};
   if (model_->fits({&growth, 1})) model_->encode(sequence);
 }
 
-// The committed tokens that a text's sequence has not seen, the last of the context among them.
+// The committed tokens that a text's sequence has not run, including the last of the context.
 std::span<const TokenId> ModelDrafter::unseen(const Context& context, const State& state) {
   return context.tokens.subspan(state.n_skipped +
                                 static_cast<std::size_t>(state.sequence->n_kept()));
 }
 
-// How many tokens of the text the next draft leaves out: another number than so far is that of a
-// sequence that begins anew. What has been run from the text's first token on is not given up where
-// it is as much as what is missing.
+// How many tokens of the text the next draft skips; a changed number means that the sequence starts
+// anew. A sequence that began at the first token is kept if it holds at least as many tokens as are
+// missing.
 std::size_t ModelDrafter::where_to_begin(const Context& context, const State& state,
                                          bool recent_only) const {
   if (!recent_only) return 0;
@@ -86,7 +87,8 @@ std::size_t ModelDrafter::n_behind_recent(const Context& context) const {
 
 std::optional<double> ModelDrafter::foreseen(const Context& context, std::size_t n_tokens) {
   if (drafting_.follow || !drafting_.prefix_determined) return std::nullopt;
-  if (!context.encoder_tokens.empty()) return std::nullopt;  // an encoder's run is no cheap look
+  // Foreseeing is meant to be cheap, and an encoder's run is not.
+  if (!context.encoder_tokens.empty()) return std::nullopt;
   const auto tokens = context.tokens.last(std::min(n_tokens, context.tokens.size()));
   if (tokens.size() < 2 || !can_run(tokens)) return std::nullopt;
   const auto n_run = static_cast<int>(tokens.size()) - 1;
@@ -117,11 +119,11 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   Sequence& sequence = *state.sequence;
   const std::span<const TokenId> missing = unseen(context, state);
   const SequenceGrowth growth{&sequence, static_cast<int>(missing.size())};
-  // A prompt beyond the draft model's context, with tokens that it does not know, or without memory
-  // in its cache, is left to plain decoding: propose() finds the same obstacle in what is not
-  // cached. Where earlier tokens were left out, what comes behind them is: propose() runs it.
+  // A prompt gets plain decoding if it exceeds the draft model's context, has unknown tokens, or
+  // finds no memory in its cache; propose() finds the same obstacle later. If earlier tokens were
+  // skipped, propose() runs the rest.
   state.lags = state.lags || state.n_skipped > 0 || !can_run(context.tokens) ||
-               model_->room(sequence, missing) < 0 || !model_->fits({&growth, 1});
+               model_->remaining_context(sequence, missing) < 0 || !model_->fits({&growth, 1});
   if (state.lags) return;
   outrider::prefill(*model_, sequence, tokens, output());
 }
@@ -133,7 +135,7 @@ void ModelDrafter::follow(State& state, const Sequence& judged) const {
   state.follows = true;
 }
 
-// As long as there is the copy, the target's next token copies the page that it stands in.
+// While the copy exists, the target's next token must copy the page that it is stored in.
 void ModelDrafter::leave(State& state) {
   if (!state.follows || state.asks_at_leaves) return;
   state.pending.clear();
@@ -171,23 +173,22 @@ int ModelDrafter::room_for(const DraftJob& job) {
                               static_cast<int>(feed.size()) + job.budget.n_nodes};
   if (!model_->fits({&growth, 1})) return 0;
   // A tree of depth n runs the context and n - 1 further positions.
-  const int room = model_->room(*state.sequence, feed) + 1;
+  const int room = model_->remaining_context(*state.sequence, feed) + 1;
   return drafting_.length.follows_acceptance ? std::min(room, state.length) : room;
 }
 
 void ModelDrafter::catch_up(const Context& context, State& state, std::size_t n_more) {
   const std::span<const TokenId> feed = unseen(context, state);
-  constexpr auto kMost = static_cast<std::size_t>(kPrefillRows);
-  if (feed.size() + n_more <= kMost) return;
+  constexpr auto kMax = static_cast<std::size_t>(kPrefillRows);
+  if (feed.size() + n_more <= kMax) return;
   // The root stays.
-  const std::size_t n_before =
-      std::min((feed.size() + n_more - 1) / kMost * kMost, feed.size() - 1);
+  const std::size_t n_before = std::min((feed.size() + n_more - 1) / kMax * kMax, feed.size() - 1);
   outrider::prefill(*model_, *state.sequence, feed.first(n_before), output());
-  count_passes(static_cast<std::int64_t>((n_before + kMost - 1) / kMost));
+  count_passes(static_cast<std::int64_t>((n_before + kMax - 1) / kMax));
 }
 
-// The first level runs what was committed since the last draft, up to the root; every further one
-// its frontier, behind the pending nodes of the levels before.
+// The first level runs the tokens committed since the last draft, up to the root. Every further
+// level runs its frontier, after the pending nodes of the levels before.
 LevelwiseDrafter::RowPer ModelDrafter::run_level(int level, std::span<const Growing> drafts) {
   if (level == 0) {
     for (const Growing& draft : drafts) {
@@ -225,7 +226,8 @@ void ModelDrafter::complete(const Growing& draft) {
 bool ModelDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   State& state = states_.at(context.id);
   std::span<const TokenId> feed = unseen(context, state);
-  if (!can_run(feed) || model_->room(*state.sequence, feed) < tree.node(node).depth) return false;
+  if (!can_run(feed) || model_->remaining_context(*state.sequence, feed) < tree.node(node).depth)
+    return false;
   if (!can_run({&tree.node(node).token, 1})) return false;
   if (node == 0) {
     catch_up(context, state);
@@ -236,7 +238,7 @@ bool ModelDrafter::run_node(const Context& context, const DraftTree& tree, int n
   if (node == 0) {  // nothing was drafted
     blocks_.add_chain(feed);
     blocks_.ask();
-  } else {  // the draft's beginning has been run; what is missing is its last token
+  } else {  // the draft's beginning has been run; only its last token is missing
     blocks_.add_nodes(tree, {&node, 1}, state.pending);
   }
   model_->forward(blocks_.blocks(), {.logits = blocks_.rows()}, output());
@@ -248,7 +250,7 @@ void ModelDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     State& state = states_.at(result.context->id);
     path_.clear();
-    path_.reserve(state.pending.size());  // any of it may be accepted, if seldom all
+    path_.reserve(state.pending.size());  // any of it may be accepted, though seldom all
     for (const int node : result.verdict->path) {
       const auto index = static_cast<std::size_t>(node);
       if (index >= state.pending.size() || state.pending[index] < 0) break;
@@ -268,12 +270,12 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
   State& state = states_.at(context.id);
   state.pending.clear();
   state.sequence->keep({});
-  // The root is always run anew.
+  // The root is always run again.
   std::size_t n_kept = std::min(n_common, context.tokens.size() - 1);
   if (n_kept <= state.n_skipped) begin_at(state, 0);
   n_kept -= state.n_skipped;
   if (static_cast<std::size_t>(state.sequence->n_kept()) > n_kept) {
-    // Where it stands before n_kept afterwards, the next round runs the tokens between again.
+    // rewind() may end before n_kept; the next round then runs the tokens between again.
     state.sequence->rewind(static_cast<int>(n_kept));
   }
 }
@@ -283,14 +285,15 @@ void ModelDrafter::begin_behind(const Context& context, SequenceId earlier, std:
   State& state = states_.at(context.id);
   const State& earlier_state = states_.at(earlier);
   const Sequence& kept = *earlier_state.sequence;
-  // A text of that length may be another sequence from its first token on.
+  // With another context length even the first tokens may have other keys
+  // (LanguageModel::context_of).
   const bool is_alike = model_->context_of(*state.sequence) == model_->context_of(kept);
   if (!drafting_.follow && is_alike && earlier_state.n_skipped == 0) {
     state.sequence = kept.fork();
     rewind(context, n_run);
   }
-  // What an earlier text ended with behind its last draft. More is missing where that was not
-  // drafted for any more: the next draft runs it.
+  // A few tokens are missing because an earlier text ended after its last draft. More are missing
+  // if drafting had stopped earlier: then the next draft runs them.
   constexpr std::size_t kFewMissing = 8;
   const auto n_kept = static_cast<std::size_t>(state.sequence->n_kept());
   if (n_kept + kFewMissing < n_run) {
@@ -305,7 +308,7 @@ void ModelDrafter::end(SequenceId id) { states_.erase(id); }
 DrafterPlan read_model_drafter(const Spec& spec) {
   const DrafterWeights weights = DrafterWeights::read(spec);
   const DraftLength length{
-      .first = spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength),
+      .first = spec.integer("length", 1, kMaxDraftNodes).value_or(kDefaultDraftLength),
       .follows_acceptance =
           spec.choice("schedule", {"constant", "heuristic"}).value_or("constant") == "heuristic"};
   const std::string vocabulary = spec.text("vocabulary").value_or("same");
@@ -335,7 +338,7 @@ DrafterPlan read_model_drafter(const Spec& spec) {
   const std::string& path = spec.required_value("model:PATH");
   DrafterPlan plan{
       .traits = {.has_draft_prob = has_draft_prob, .prefix_determined = vocabulary == "same"},
-      .shape = chain_shape(length.follows_acceptance ? kMostDraftNodes : length.first),
+      .shape = chain_shape(length.follows_acceptance ? kMaxDraftNodes : length.first),
       .confidence = spec.number("confidence", 0, 1).value_or(0),
       .make = load(path)};
   if (!spec.text("length") && !length.follows_acceptance) plan.deepest = chain_shape(kDeepestDraft);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small language model as drafter: chains and trees from its distribution under the request's
 // sampling transform.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MODEL_DRAFTER_H_
@@ -14,8 +15,8 @@
 #include "model/language_model.h"
 #include "speculate/block_builder.h"
 #include "speculate/drafter.h"
-#include "speculate/drafter_plan.h"
 #include "speculate/drafters/levelwise_drafter.h"
+#include "speculate/registry/drafter_plan.h"
 
 namespace outrider {
 

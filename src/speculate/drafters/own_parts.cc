@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/own_parts.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/hub_cache.h"
+#include "base/files/hub_cache.h"
 #include "model/config_section.h"
 #include "model/heads/gemma4_assistant.h"
 #include "model/heads/mtp_modules.h"
@@ -30,7 +31,7 @@ bool has_architecture(const json& config, std::string_view part) {
   });
 }
 
-// Of the forms in model/heads/block_head_config.h.
+// Recognises the forms in model/heads/block_head_config.h.
 std::string block_head_in(const json& config) {
   const bool is_dspark =
       config.contains("markov_rank") || has_architecture(config, "DSpark") ||
@@ -38,7 +39,7 @@ std::string block_head_in(const json& config) {
   return is_dspark ? "dspark" : "dflash";
 }
 
-// The kind of drafter that a folder's config.json speaks of; empty: none that is known.
+// The kind of drafter that a folder's config.json describes; empty if unknown.
 std::string head_in(const fs::path& folder) {
   std::error_code unknown;
   if (!fs::is_regular_file(folder / "config.json", unknown)) return {};
@@ -46,7 +47,7 @@ std::string head_in(const fs::path& folder) {
   try {
     config = parse_config(folder / "config.json");
   } catch (const Error&) {
-    return {};  // of something else
+    return {};  // a configuration of something else
   }
   if (config.contains("medusa_num_heads")) return "medusa";
   if (is_gemma4_assistant(folder)) return kModules;
@@ -72,7 +73,7 @@ std::vector<fs::path> folders_of(const fs::path& path) {
     std::error_code ignored;
     if (entry->is_directory(ignored)) folders.push_back(entry->path());
   }
-  std::sort(folders.begin(), folders.end());  // as a system lists them is no order
+  std::sort(folders.begin(), folders.end());  // the file system's order is arbitrary
   return folders;
 }
 

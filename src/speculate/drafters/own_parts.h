@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The drafters that a model has without any being named.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_OWN_PARTS_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_OWN_PARTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/pard_drafter.h"
 
 #include <fmt/format.h>
@@ -10,24 +11,24 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "speculate/drafter_weights.h"
+#include "speculate/registry/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
 
 PardDrafter::PardDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
                          TokenId mask)
-    // Which row a position gets depends on where the round began.
+    // A position's row depends on where the round began.
     : ModelDrafter(std::move(model), target_vocabulary_size,
                    {.name = "pard", .prefix_determined = false}),
-      masks_(kMostDraftNodes, mask) {}
+      masks_(kMaxDraftNodes, mask) {}
 PardDrafter::~PardDrafter() = default;
 
 int PardDrafter::prepare(const DraftJob& job) {
   return rows_.want(job, ModelDrafter::prepare(job));
 }
 
-// What is missing of the text, and the masks behind it.
+// Adds the text's tokens that were not run and the masks after them.
 void PardDrafter::add_block(const Context& context, const State& state, int n_masks) {
   blocks().begin_block(*state.sequence);
   blocks().add_chain(unseen(context, state));
@@ -39,7 +40,7 @@ void PardDrafter::run_blocks() {
   output().logits.forbid(masks_.front());
 }
 
-// The first level runs the drafts; the others look up their rows, which is no pass.
+// The first level runs the drafts; the others look up their rows, without a pass.
 LevelwiseDrafter::RowPer PardDrafter::run_level(int level, std::span<const Growing> drafts) {
   if (level == 0) {
     for (const Growing& draft : drafts) {
@@ -69,12 +70,13 @@ LevelwiseDrafter::RowPer PardDrafter::run_level(int level, std::span<const Growi
                    [this](const Context& context, int depth) { return rows_.row(context, depth); });
 }
 
-// Masks once more, behind a draft that was run, up to the node's place.
+// Runs masks again, after the draft's own tokens, up to the node's place.
 bool PardDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   State& state = state_of(context);
   const int n_masks = tree.node(node).depth;
   std::span<const TokenId> missing = unseen(context, state);
-  if (!can_run(missing) || run_model().room(*state.sequence, missing) < n_masks) return false;
+  if (!can_run(missing) || run_model().remaining_context(*state.sequence, missing) < n_masks)
+    return false;
   const auto n_rows = static_cast<int>(missing.size()) + n_masks;
   const SequenceGrowth growth{.sequence = state.sequence.get(), .n_tokens = n_rows};
   if (n_rows == 0 || !run_model().fits({&growth, 1})) return false;
@@ -95,7 +97,7 @@ void PardDrafter::end(SequenceId id) {
 
 namespace {
 
-// The spec's, or else the file's.
+// The spec's mask token, or else the file's.
 TokenId mask_of(const std::string& path, const LanguageModel& model, std::optional<TokenId> named) {
   const std::optional<TokenId> mask = named ? named : model.config().mask_token;
   const auto refuse = [&path](const std::string& expected, const std::string& got) {
@@ -118,7 +120,7 @@ TokenId mask_of(const std::string& path, const LanguageModel& model, std::option
 DrafterPlan read_pard_drafter(const Spec& spec) {
   const std::optional<TokenId> mask = spec.integer("mask", 0, std::numeric_limits<TokenId>::max());
   return {.traits = {.has_draft_prob = true, .prefix_determined = false},
-          .shape = chain_shape(spec.integer("length", 1, kMostDraftNodes).value_or(kPardLength)),
+          .shape = chain_shape(spec.integer("length", 1, kMaxDraftNodes).value_or(kPardLength)),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
           .make = [path = spec.required_value("pard:PATH"), mask,
                    weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {

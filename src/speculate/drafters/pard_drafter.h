@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small model that drafts all tokens in one pass with mask tokens, as drafter (An et al., "PARD",
 // arXiv 2504.18583).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_PARD_DRAFTER_H_
@@ -8,9 +9,9 @@
 
 #include "model/language_model.h"
 #include "speculate/drafter.h"
-#include "speculate/drafter_plan.h"
 #include "speculate/drafters/masked_rows.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/registry/drafter_plan.h"
 
 namespace outrider {
 
@@ -44,7 +45,7 @@ class PardDrafter final : public ModelDrafter {
   void run_blocks();
 
   MaskedRows rows_;
-  std::vector<TokenId> masks_;  // kMostDraftNodes times the token
+  std::vector<TokenId> masks_;  // kMaxDraftNodes times the token
 };
 
 // The default draft length: what the authors' drafters were trained to draft at once (para_num),

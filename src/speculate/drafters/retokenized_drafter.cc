@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/drafters/retokenized_drafter.h"
 
 #include <algorithm>
@@ -13,9 +14,9 @@ namespace outrider {
 struct RetokenizedDrafter::Writing {
   DraftJob* job = nullptr;
   Sequence* sequence = nullptr;
-  std::vector<TokenId> next;     // what the model runs in the next pass
+  std::vector<TokenId> next;     // the tokens that the model runs in the next pass
   std::vector<TokenId> written;  // the draft so far
-  int n_most = 0;                // tokens of it
+  int n_max = 0;                 // how many tokens it may have
 };
 
 RetokenizedDrafter::RetokenizedDrafter(std::unique_ptr<LanguageModel> model,
@@ -37,47 +38,47 @@ RetokenizedDrafter::RetokenizedDrafter(std::unique_ptr<LanguageModel> model,
 }
 
 void RetokenizedDrafter::begin(const Context& context) {
-  texts_[context.id] = {.sequence =
-                            model_->open({.encoder_tokens = {}, .n_reserved = context.n_reserved})};
+  states_[context.id] = {
+      .sequence = model_->open({.encoder_tokens = {}, .n_reserved = context.n_reserved})};
 }
 
-std::vector<TokenId> RetokenizedDrafter::read(Text& text, std::span<const TokenId> tokens) const {
-  const std::vector<TokenId>& ids = text.text.update(forth_, tokens);
+std::vector<TokenId> RetokenizedDrafter::read(State& state, std::span<const TokenId> tokens) const {
+  const std::vector<TokenId>& ids = state.text.update(forth_, tokens);
   const auto [end, differs] =
-      std::mismatch(text.ids.begin(), text.ids.end(), ids.begin(), ids.end());
-  // The last is always run: what follows it is asked for.
-  const auto n_same = std::min(static_cast<std::size_t>(end - text.ids.begin()), ids.size() - 1);
-  const int n_left = text.sequence->rewind(static_cast<int>(n_same));
-  text.ids = ids;
+      std::mismatch(state.ids.begin(), state.ids.end(), ids.begin(), ids.end());
+  // The last token is always run, to get the logits after it.
+  const auto n_same = std::min(static_cast<std::size_t>(end - state.ids.begin()), ids.size() - 1);
+  const int n_left = state.sequence->rewind(static_cast<int>(n_same));
+  state.ids = ids;
   return {ids.begin() + n_left, ids.end()};
 }
 
-int RetokenizedDrafter::room(const Context& context, const Text& text) const {
-  return model_->config().context_length - text.text.most(forth_, context.tokens);
+int RetokenizedDrafter::remaining_context(const Context& context, const State& state) const {
+  return model_->config().context_length - state.text.most(forth_, context.tokens);
 }
 
 void RetokenizedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
                                  const FeatureRows& /*features*/) {
-  Text& text = texts_.at(context.id);
-  // A prompt beyond the model's context is left to plain decoding: propose() finds no room either.
-  if (room(context, text) < 0) return;
-  text.n_seen += tokens.size();
-  outrider::prefill(*model_, *text.sequence, read(text, context.tokens.first(text.n_seen)),
+  State& state = states_.at(context.id);
+  // A prompt beyond the model's context gets plain decoding: propose() finds it too long as well.
+  if (remaining_context(context, state) < 0) return;
+  state.n_seen += tokens.size();
+  outrider::prefill(*model_, *state.sequence, read(state, context.tokens.first(state.n_seen)),
                     output_);
 }
 
 void RetokenizedDrafter::propose(std::span<DraftJob> jobs) {
   std::vector<Writing> writings;
   for (DraftJob& job : jobs) {
-    Text& text = texts_.at(job.context->id);
-    const int n_most = std::min(
-        {job.budget.depth, job.budget.n_nodes, job.shape->depth(), room(*job.context, text) + 1});
-    if (n_most <= 0) continue;
+    State& state = states_.at(job.context->id);
+    const int n_max = std::min({job.budget.depth, job.budget.n_nodes, job.shape->depth(),
+                                remaining_context(*job.context, state) + 1});
+    if (n_max <= 0) continue;
     writings.push_back({.job = &job,
-                        .sequence = text.sequence.get(),
-                        .next = read(text, job.context->tokens),
+                        .sequence = state.sequence.get(),
+                        .next = read(state, job.context->tokens),
                         .written = {},
-                        .n_most = n_most});
+                        .n_max = n_max});
   }
   const std::vector<TokenId>& ends = model_->config().end_tokens;
   std::vector<TokenBlock> blocks;
@@ -103,7 +104,7 @@ void RetokenizedDrafter::propose(std::span<DraftJob> jobs) {
     std::erase_if(writings, [&](Writing& writing) {
       const bool ends_here =
           std::find(ends.begin(), ends.end(), writing.next.front()) != ends.end();
-      if (static_cast<int>(writing.written.size()) < writing.n_most && !ends_here) return false;
+      if (static_cast<int>(writing.written.size()) < writing.n_max && !ends_here) return false;
       writing.sequence->keep({});
       add_draft(*writing.job, writing.written);
       return true;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small model of another vocabulary that drafts text: its tokens are decoded and tokenised again
 // with the target's vocabulary.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_RETOKENIZED_DRAFTER_H_
@@ -37,11 +38,11 @@ class RetokenizedDrafter final : public Drafter {
                const FeatureRows& features) override;
   void propose(std::span<DraftJob> jobs) override;
   void observe(std::span<const RoundResult> /*results*/) override {}
-  void end(SequenceId id) override { texts_.erase(id); }
+  void end(SequenceId id) override { states_.erase(id); }
   std::int64_t n_passes() const override { return n_passes_; }
 
  private:
-  struct Text {
+  struct State {
     std::unique_ptr<Sequence> sequence;
     TranslatedText text = {};
     std::vector<TokenId> ids = {};  // that the sequence keeps
@@ -49,14 +50,14 @@ class RetokenizedDrafter final : public Drafter {
   };
   struct Writing;  // a draft under construction
   // The tokens in the model's vocabulary, without those that its sequence keeps already.
-  std::vector<TokenId> read(Text& text, std::span<const TokenId> tokens) const;
-  int room(const Context& context, const Text& text) const;
+  std::vector<TokenId> read(State& state, std::span<const TokenId> tokens) const;
+  int remaining_context(const Context& context, const State& state) const;
   void add_draft(DraftJob& job, std::span<const TokenId> written) const;
 
   std::unique_ptr<LanguageModel> model_;
   VocabularyTranslation forth_;
   VocabularyTranslation back_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
   std::int64_t n_passes_ = 0;
   ForwardOutput output_;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by rules that decide token by token: the drafter's mass on acceptable tokens stays, and
 // the mass of the others goes to the target.
 #ifndef OUTRIDER_SPECULATE_RULES_ACCEPTED_TOKENS_H_
@@ -35,11 +36,11 @@ void keep_accepted(const Distribution& draft_prob, const Distribution& target_pr
     }
   }
   if (!any_accepted) {
-    out.become(target_prob);
+    out.assign(target_prob);
     return;
   }
   if (refused <= 0) {
-    out.become(draft_prob);
+    out.assign(draft_prob);
     return;
   }
   combine(

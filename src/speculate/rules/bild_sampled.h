@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Big-Little decoder's rollback as a cascade that can be sampled from: defer where the raw
 // distributions of the two models differ by more than alpha,
 //   D(draft, target) > alpha.

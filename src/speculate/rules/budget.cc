@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/budget.h"
 
 #include <algorithm>
@@ -12,11 +13,11 @@
 namespace outrider {
 namespace {
 
-// Every law max(floor target, min(draft, ceiling target)) of one pair of distributions, with sums
-// over tokens in the order of draft / target, so that each law costs a binary search.
-class ClampedLaws {
+// All distributions max(floor target, min(draft, ceiling target)) of one pair of distributions.
+// Tokens are sorted by draft / target with prefix sums, so each distribution costs a binary search.
+class ClampedDistributions {
  public:
-  ClampedLaws(const Distribution& draft_prob, const Distribution& target_prob) {
+  ClampedDistributions(const Distribution& draft_prob, const Distribution& target_prob) {
     struct Token {
       double ratio, draft, target;
     };
@@ -41,13 +42,13 @@ class ClampedLaws {
 
   double largest_ceiling() const { return std::max(1.0, ratios_.empty() ? 1.0 : ratios_.back()); }
 
-  // The floor at which the law of this ceiling sums to 1.
+  // The floor at which the distribution of this ceiling sums to 1.
   double floor_for(double ceiling) const {
     const Sums& all = sums_.back();
     const Sums& below = sums_[n_below(ceiling)];
     const double wanted = 1 - (below.draft + ceiling * (all.target - below.target));
     if (wanted <= 0) return 0;
-    // The first k tokens are lifted to the floor; lifting them to the next one's ratio would give
+    // The first k tokens are raised to the floor. Raising them to the next one's ratio would add
     // ratios_[k] * target - draft too much, which grows with k.
     std::size_t low = 1;
     std::size_t high = ratios_.size();
@@ -72,7 +73,7 @@ class ClampedLaws {
   }
 
  private:
-  // Over the first tokens.
+  // Prefix sums over the first tokens.
   struct Sums {
     double draft = 0, target = 0, kl = 0;
   };
@@ -97,20 +98,21 @@ void fastest_within(const Distribution& draft_prob, const Distribution& target_p
     out = target_prob;
     return;
   }
-  const ClampedLaws laws(draft_prob, target_prob);
+  const ClampedDistributions dists(draft_prob, target_prob);
   // The largest ceiling within the budget, by bisection of its logarithm until halving changes
-  // nothing; `low` is always within. At most as many steps as a double has bits.
+  // nothing; `low` is always within. There are at most as many steps as a double has bits.
   double low = 0;
-  double high = portable_log(laws.largest_ceiling());
-  if (laws.kl(laws.largest_ceiling(), laws.floor_for(laws.largest_ceiling())) <= budget) low = high;
+  double high = portable_log(dists.largest_ceiling());
+  if (dists.kl(dists.largest_ceiling(), dists.floor_for(dists.largest_ceiling())) <= budget)
+    low = high;
   for (;;) {
     const double middle = (low + high) / 2;
     if (!(middle > low && middle < high)) break;
     const double ceiling = portable_exp(middle);
-    (laws.kl(ceiling, laws.floor_for(ceiling)) <= budget ? low : high) = middle;
+    (dists.kl(ceiling, dists.floor_for(ceiling)) <= budget ? low : high) = middle;
   }
   const double ceiling = portable_exp(low);
-  const double floor = laws.floor_for(ceiling);
+  const double floor = dists.floor_for(ceiling);
   out.clear();
   for_each_in_either(draft_prob, target_prob, [&](TokenId id, double in_draft, double in_target) {
     const double prob = std::max(floor * in_target, std::min(in_draft, ceiling * in_target));
@@ -118,8 +120,8 @@ void fastest_within(const Distribution& draft_prob, const Distribution& target_p
     out.ids.push_back(id);
     out.probs.push_back(prob);
   });
-  // Rounding in the sums may have let through a little too much. Divergence is convex: mixing in
-  // a share s of the target leaves at most 1 - s of it.
+  // Rounding of the sums may have exceeded the budget a little. Divergence is convex: mixing in a
+  // share s of the target leaves at most 1 - s of it.
   const double got = kl_divergence(out, target_prob);
   if (got > budget) {
     const double share = 1 - budget / got;
@@ -137,9 +139,9 @@ double BudgetRule::spent_before(NodeViews& views, int node) const {
   if (parent < 0) return views.rule_kl_before_root();
   double& spent = views.note(node);
   if (std::isnan(spent)) {
-    Distribution law;
-    rule_prob(views, parent, law);
-    spent = spent_before(views, parent) + kl_divergence(law, views.target(parent));
+    Distribution dist;
+    rule_prob(views, parent, dist);
+    spent = spent_before(views, parent) + kl_divergence(dist, views.target(parent));
   }
   return spent;
 }

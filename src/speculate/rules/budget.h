@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A certified cap: at each position, the distribution that rejects the fewest draft tokens among
 // all whose divergence from the target fits the budget,
 //   minimise  total_variation(rule_prob, draft_prob)   (the probability of a rejection)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/budget.h"
 
 #include <gtest/gtest.h>
@@ -9,16 +10,16 @@
 
 #include "sampling/divergence.h"
 #include "speculate/rules/lossy.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 
 namespace outrider {
 namespace {
 
-using testing::FixedViews;
-using testing::random_logits;
-using testing::views_of;
+using test::FixedViews;
+using test::random_logits;
+using test::views_of;
 
-constexpr double kExact = 1e-12;  // the sums' own roundings, a few units of 1e-16 per token
+constexpr double kExact = 1e-12;  // roundings of the sums, a few units of 1e-16 per token
 
 FixedViews random_views(int vocabulary, std::mt19937& random) {
   const auto draft = random_logits(vocabulary, random);
@@ -32,37 +33,37 @@ TEST(Budget, IsSpentAndNeverExceeded) {
   for (int trial = 0; trial < 400; ++trial) {
     const FixedViews views = random_views(trial % 2 == 0 ? 5 : 300, random);
     for (const double budget : {1e-9, 1e-3, 0.05, 0.4, 2.0}) {
-      Distribution law;
-      fastest_within(views.draft_prob, views.target_prob, budget, law);
+      Distribution dist;
+      fastest_within(views.draft_prob, views.target_prob, budget, dist);
       double sum = 0;
-      for (const double prob : law.probs) sum += prob;
+      for (const double prob : dist.probs) sum += prob;
       EXPECT_NEAR(sum, 1, kExact);
-      const double kl = kl_divergence(law, views.target_prob);
+      const double kl = kl_divergence(dist, views.target_prob);
       EXPECT_LE(kl, budget * (1 + 1e-9) + 1e-15);
       const double all = kl_divergence(views.draft_prob, views.target_prob);
       if (all <= budget) {
-        EXPECT_EQ(law.probs, views.draft_prob.probs);
+        EXPECT_EQ(dist.probs, views.draft_prob.probs);
       } else if (!std::isinf(all)) {
-        // 1e-9 of a budget of 1e-9 is below what sums near 1 resolve.
+        // 1e-9 of a budget of 1e-9 is below the resolution of sums near 1.
         EXPECT_NEAR(kl, budget, 1e-9 * budget + 1e-14);
         ++n_spent;
       }
     }
   }
-  EXPECT_GT(n_spent, 400);  // the others: a token that the target never takes
+  EXPECT_GT(n_spent, 400);  // in the others, the drafter has a token that the target never emits
 }
 
-// No other distribution within the budget is nearer to the drafter's: against a fine grid of all
-// distributions over three tokens.
+// No other distribution within the budget is closer to the drafter's: compares with a fine grid of
+// all distributions over three tokens.
 TEST(Budget, RejectsTheFewestOfAllWithinTheBudget) {
   std::mt19937 random(9);
   constexpr int kSteps = 120;
   for (int trial = 0; trial < 40; ++trial) {
     const FixedViews views = random_views(3, random);
     for (const double budget : {0.01, 0.1, 0.5}) {
-      Distribution law;
-      fastest_within(views.draft_prob, views.target_prob, budget, law);
-      const double rejected = total_variation(law, views.draft_prob);
+      Distribution dist;
+      fastest_within(views.draft_prob, views.target_prob, budget, dist);
+      const double rejected = total_variation(dist, views.draft_prob);
       double best = 1;
       for (int i = 0; i <= kSteps; ++i) {
         for (int j = 0; i + j <= kSteps; ++j) {
@@ -100,33 +101,33 @@ TEST(Budget, RejectsNoMoreThanTheBestLinearMixture) {
       const double middle = (low + high) / 2;
       (kl_divergence(mixture(middle), views.target_prob) <= budget ? low : high) = middle;
     }
-    Distribution law;
-    fastest_within(views.draft_prob, views.target_prob, budget, law);
+    Distribution dist;
+    fastest_within(views.draft_prob, views.target_prob, budget, dist);
     const double gain =
-        total_variation(mixture(low), views.draft_prob) - total_variation(law, views.draft_prob);
+        total_variation(mixture(low), views.draft_prob) - total_variation(dist, views.draft_prob);
     EXPECT_GE(gain, -kExact);
     largest_gain = std::max(largest_gain, gain);
   }
   EXPECT_GT(largest_gain, 0.01);
 }
 
-// What a budget decides is lossy's alpha, with beta = auto.
+// A budget determines lossy's alpha, with beta = auto.
 TEST(Budget, IsLossyWithAlphaSolved) {
   std::mt19937 random(11);
   int n_capped = 0;
   for (int trial = 0; trial < 100; ++trial) {
     FixedViews views = random_views(8, random);
-    Distribution law;
-    fastest_within(views.draft_prob, views.target_prob, 0.05, law);
+    Distribution dist;
+    fastest_within(views.draft_prob, views.target_prob, 0.05, dist);
     double ceiling = 1;
-    for_each_in_either(law, views.target_prob, [&](TokenId, double in_law, double in_target) {
-      if (in_target > 0) ceiling = std::max(ceiling, in_law / in_target);
+    for_each_in_either(dist, views.target_prob, [&](TokenId, double in_dist, double in_target) {
+      if (in_target > 0) ceiling = std::max(ceiling, in_dist / in_target);
     });
-    if (total_variation(law, views.draft_prob) == 0 || ceiling < 1 + 1e-6) continue;
+    if (total_variation(dist, views.draft_prob) == 0 || ceiling < 1 + 1e-6) continue;
     ++n_capped;
     Distribution lossy;
     LossyRule(1 - 1 / ceiling, std::nullopt).rule_prob(views, 0, lossy);
-    EXPECT_LT(total_variation(law, lossy), 1e-9);
+    EXPECT_LT(total_variation(dist, lossy), 1e-9);
   }
   EXPECT_GT(n_capped, 50);
 }
@@ -134,39 +135,39 @@ TEST(Budget, IsLossyWithAlphaSolved) {
 TEST(Budget, Extremes) {
   const Distribution draft = Distribution::point_mass(1);
   const Distribution target = Distribution::point_mass(2);
-  Distribution law;
-  fastest_within(draft, target, 100, law);  // nothing of the draft has a finite price
-  EXPECT_EQ(law.ids, target.ids);
-  fastest_within(draft, target, std::numeric_limits<double>::infinity(), law);
-  EXPECT_EQ(law.ids, draft.ids);
-  fastest_within(draft, draft, 0, law);
-  EXPECT_EQ(law.ids, draft.ids);
-  fastest_within({{0, 1}, {0.5, 0.5}}, {{0, 1}, {0.9, 0.1}}, 0, law);
-  EXPECT_EQ(law.probs, (std::vector<double>{0.9, 0.1}));
-  fastest_within({{0, 1}, {0.5, 0.5}}, {{0, 1}, {0.9, 0.1}}, -1, law);
-  EXPECT_EQ(law.probs, (std::vector<double>{0.9, 0.1}));
-  // Where part of the draft cannot be had at any price, the rest can.
-  fastest_within({{0, 1}, {0.5, 0.5}}, {{1, 2}, {0.5, 0.5}}, 10, law);
-  EXPECT_EQ(law.prob(0), 0);
-  EXPECT_GE(law.prob(1), 0.5);
+  Distribution dist;
+  fastest_within(draft, target, 100, dist);  // none of the draft's tokens has a finite price
+  EXPECT_EQ(dist.ids, target.ids);
+  fastest_within(draft, target, std::numeric_limits<double>::infinity(), dist);
+  EXPECT_EQ(dist.ids, draft.ids);
+  fastest_within(draft, draft, 0, dist);
+  EXPECT_EQ(dist.ids, draft.ids);
+  fastest_within({{0, 1}, {0.5, 0.5}}, {{0, 1}, {0.9, 0.1}}, 0, dist);
+  EXPECT_EQ(dist.probs, (std::vector<double>{0.9, 0.1}));
+  fastest_within({{0, 1}, {0.5, 0.5}}, {{0, 1}, {0.9, 0.1}}, -1, dist);
+  EXPECT_EQ(dist.probs, (std::vector<double>{0.9, 0.1}));
+  // If part of the draft cannot be had at any price, the rest can.
+  fastest_within({{0, 1}, {0.5, 0.5}}, {{1, 2}, {0.5, 0.5}}, 10, dist);
+  EXPECT_EQ(dist.prob(0), 0);
+  EXPECT_GE(dist.prob(1), 0.5);
 }
 
 TEST(Budget, OfATextIsWhatIsLeft) {
   FixedViews views = views_of({0.5, 0.5}, {0.9, 0.1});
   const BudgetRule rule({.per_text = 0.2});
-  Distribution law;
+  Distribution dist;
   Distribution expected;
   for (const double spent : {0.0, 0.15, 0.2, 0.3}) {
     views.spent = spent;
-    rule.rule_prob(views, 0, law);
+    rule.rule_prob(views, 0, dist);
     fastest_within(views.draft_prob, views.target_prob, 0.2 - spent, expected);
-    EXPECT_EQ(law.probs, expected.probs);
+    EXPECT_EQ(dist.probs, expected.probs);
   }
-  // The cap per token holds besides.
+  // The cap per token holds as well.
   views.spent = 0.05;
-  BudgetRule({.per_token = 0.01, .per_text = 0.2}).rule_prob(views, 0, law);
+  BudgetRule({.per_token = 0.01, .per_text = 0.2}).rule_prob(views, 0, dist);
   fastest_within(views.draft_prob, views.target_prob, 0.01, expected);
-  EXPECT_EQ(law.probs, expected.probs);
+  EXPECT_EQ(dist.probs, expected.probs);
 }
 
 }  // namespace

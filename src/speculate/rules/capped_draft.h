@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The form of a lossily verified distribution: the draft's, capped by the target's, with the
 // cut-off mass given to tokens of which the draft has too little.
 #ifndef OUTRIDER_SPECULATE_RULES_CAPPED_DRAFT_H_

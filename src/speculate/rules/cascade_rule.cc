@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/cascade_rule.h"
 
 #include "sampling/divergence.h"
@@ -7,7 +8,7 @@ namespace outrider {
 void CascadeRule::rule_prob(NodeViews& views, int node, Distribution& out) const {
   const Distribution* draft_prob = views.draft(node);
   if (draft_prob == nullptr) {
-    out.become(views.target(node));
+    out.assign(views.target(node));
   } else {
     interleave(views, node, *draft_prob, out);
   }
@@ -25,7 +26,7 @@ double CascadeRule::deferred_share(NodeViews&, int, const Distribution& draft_pr
 
 void DeferralRule::interleave(NodeViews& views, int node, const Distribution& draft_prob,
                               Distribution& out) const {
-  out.become(defers(views, node) ? views.target(node) : draft_prob);
+  out.assign(defers(views, node) ? views.target(node) : draft_prob);
 }
 
 double DeferralRule::deferred_share(NodeViews& views, int node, const Distribution&,

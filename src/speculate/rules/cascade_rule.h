@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The base of rules that interleave drafter and target.
 #ifndef OUTRIDER_SPECULATE_RULES_CASCADE_RULE_H_
 #define OUTRIDER_SPECULATE_RULES_CASCADE_RULE_H_

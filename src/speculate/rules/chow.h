@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chow's rule: defer where the drafter is not confident enough,
 //   expected_loss(draft) > alpha,  that is  max draft < 1 - alpha  for the 0-1 loss,
 // on raw distributions. It is the plug-in for a constant price alpha of deferral (Chow 1970;

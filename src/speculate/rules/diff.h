@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The confidence difference rule: defer where the target is more confident by more than alpha,
 //   expected_loss(draft) > expected_loss(target) + alpha,
 //   that is  max draft < max target - alpha  for the 0-1 loss,

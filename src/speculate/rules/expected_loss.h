@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model's estimate of its own expected loss at a position: the plug-in of deferral rules
 // (Narasimhan et al. 2024, sections 3.2 and 4.3; for the log loss their appendix D).
 #ifndef OUTRIDER_SPECULATE_RULES_EXPECTED_LOSS_H_

@@ -1,5 +1,6 @@
-// What "Faster Cascades via Speculative Decoding" (Narasimhan et al., 2024) proves about rules,
-// held against the rules themselves. (Lemmas on emitted tokens: engine/rule_exactness_test.cc.)
+// SPDX-License-Identifier: Apache-2.0
+// Compares the rules with what "Faster Cascades via Speculative Decoding" (Narasimhan et al., 2024)
+// proves about them. (Lemmas on emitted tokens: engine/proofs/rule_exactness_test.cc.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,14 +11,14 @@
 #include "speculate/rules/diff.h"
 #include "speculate/rules/lossy.h"
 #include "speculate/rules/opt.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 
 namespace outrider {
 namespace {
 
-using testing::FixedViews;
-using testing::random_logits;
-using testing::views_of;
+using test::FixedViews;
+using test::random_logits;
+using test::views_of;
 
 constexpr double kExact = 1e-13;  // a dozen roundings of numbers near 1
 constexpr int kVocabulary = 6;
@@ -29,13 +30,13 @@ FixedViews random_views(std::mt19937& random, const SamplingParams& params = {.t
 }
 
 bool defers(const Rule& rule, FixedViews& views) {
-  Distribution law;
-  rule.rule_prob(views, 0, law);
-  return rule.deferral(views, 0, law) == 1;
+  Distribution dist;
+  rule.rule_prob(views, 0, dist);
+  return rule.deferral(views, 0, dist) == 1;
 }
 
 // Lemma 2: with beta = auto, the map max(min(draft, target / (1 - alpha)), target / beta) is a
-// distribution as it stands, and what lossy sampling on a chain emits.
+// normalised distribution. It is what lossy sampling on a chain emits.
 TEST(Lemmas, LossySamplingAsATargetDistribution) {
   std::mt19937 random(2);
   int n_between = 0;
@@ -59,20 +60,20 @@ TEST(Lemmas, LossySamplingAsATargetDistribution) {
           sum += std::max(std::min(draft, target / (1 - alpha)), floor * target);
         }
         EXPECT_NEAR(sum, 1, kExact);
-        Distribution law;
-        LossyRule(alpha, std::nullopt).rule_prob(views, 0, law);
+        Distribution dist;
+        LossyRule(alpha, std::nullopt).rule_prob(views, 0, dist);
         for (TokenId v = 0; v < kVocabulary; ++v) {
           const double draft = views.draft_prob.prob(v);
           const double target = views.target_prob.prob(v);
           const double mapped = std::max(std::min(draft, target / (1 - alpha)), floor * target);
-          EXPECT_NEAR(law.prob(v), mapped, kExact);
-          // The sampler: accepted as drawn, or rejected and drawn from the residual.
+          EXPECT_NEAR(dist.prob(v), mapped, kExact);
+          // The sampler: a token is accepted as drawn, or rejected and redrawn from the residual.
           const double drawn_and_accepted =
               draft > 0 ? draft * std::min(1.0, target / ((1 - alpha) * draft)) : 0.0;
           const double redrawn =
               residual > 0 ? (1 - accepted) * std::max(0.0, floor * target - draft) / residual
                            : 0.0;
-          EXPECT_NEAR(law.prob(v), drawn_and_accepted + redrawn, kExact);
+          EXPECT_NEAR(dist.prob(v), drawn_and_accepted + redrawn, kExact);
         }
       }
     }
@@ -80,7 +81,7 @@ TEST(Lemmas, LossySamplingAsATargetDistribution) {
   EXPECT_GT(n_between, 100);
 }
 
-// A handful of prefixes, and what deferring or not costs at each by the plug-in estimates.
+// A few prefixes, with the cost of deferring or not at each by the plug-in estimates.
 struct Prefixes {
   std::vector<FixedViews> views;
   std::vector<double> draft_loss, target_loss, tv;
@@ -98,7 +99,7 @@ Prefixes random_prefixes(std::mt19937& random, Loss loss) {
   return prefixes;
 }
 
-// Of all 2^n deferral rules (bit i: defers at prefix i).
+// Totals of all 2^n deferral rules (bit i: defers at prefix i).
 struct Totals {
   double loss = 0, rejection = 0, n_deferred = 0;
 };
@@ -122,8 +123,8 @@ unsigned bits_of(Prefixes& prefixes, double alpha, Loss loss) {
   return bits;
 }
 
-// Lemmas 1 and 4: diff minimises loss + alpha * deferrals, opt minimises loss + alpha * rejections,
-// over all deferral rules.
+// Lemmas 1 and 4: over all deferral rules, diff minimises loss + alpha * deferrals and opt
+// minimises loss + alpha * rejections.
 TEST(Lemmas, DiffAndOptMinimiseTheirObjectives) {
   std::mt19937 random(4);
   for (const Loss loss : {Loss::zero_one, Loss::log}) {
@@ -144,8 +145,8 @@ TEST(Lemmas, DiffAndOptMinimiseTheirObjectives) {
   }
 }
 
-// Appendix D: what opt reaches with a price alpha is the least loss within its own rejections, and
-// every budget at a corner of the trade-off is reached by some price.
+// Appendix D: opt with price alpha has the least loss within its own number of rejections. Every
+// budget at a corner of the trade-off is reached by some price.
 TEST(Lemmas, ConstrainedAndLagrangianFormsAgree) {
   std::mt19937 random(8);
   for (int trial = 0; trial < 40; ++trial) {
@@ -159,7 +160,8 @@ TEST(Lemmas, ConstrainedAndLagrangianFormsAgree) {
         }
       }
     }
-    // The corners: prefixes in the order of loss saved per rejection. Their prices are the ratios.
+    // The corners take prefixes in order of loss saved per rejection. Their prices are these
+    // ratios.
     std::vector<double> prices;
     for (std::size_t i = 0; i < prefixes.views.size(); ++i) {
       prices.push_back((prefixes.draft_loss[i] - prefixes.target_loss[i]) / prefixes.tv[i]);
@@ -173,14 +175,15 @@ TEST(Lemmas, ConstrainedAndLagrangianFormsAgree) {
   }
 }
 
-// Lemma 5: against the truth, the plug-in loses at most max |truth - draft| + max |truth - target|.
+// Lemma 5: against the truth, the plug-in rule loses at most max |truth - draft| + max |truth -
+// target|.
 TEST(Lemmas, RegretOfThePlugIn) {
   std::mt19937 random(5);
   double closest = 0;
   for (int trial = 0; trial < 3000; ++trial) {
     FixedViews views = random_views(random);
     const FixedViews other = random_views(random);
-    // The truth near the target, near the drafter, or anywhere.
+    // The truth is near the target, near the drafter, or anywhere.
     const double near = trial % 3 == 0 ? 0.0 : 0.9;
     const Distribution& anchor = trial % 3 == 1 ? views.draft_prob : views.target_prob;
     const auto truth = [&](TokenId v) {
@@ -201,7 +204,7 @@ TEST(Lemmas, RegretOfThePlugIn) {
     EXPECT_LE(regret, draft_error + target_error + kExact);
     closest = std::max(closest, regret / (draft_error + target_error));
   }
-  EXPECT_GT(closest, 0.5);  // the bound is not far above
+  EXPECT_GT(closest, 0.5);  // the bound is nearly tight
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/lenience.h"
 
 #include "base/elementary.h"
@@ -9,7 +10,7 @@ void LenienceRule::interleave(NodeViews& views, int node, const Distribution& dr
                               Distribution& out) const {
   const Distribution& target_prob = views.target(node);
   if (function_ == Function::exp) {
-    // Not below the probability itself, where rounding would put it for eps = 1.
+    // Not below the probability itself, to which rounding could lower it for eps = 1.
     const auto cap = [this](double prob) {
       return prob > 0 ? std::max(prob, portable_exp(eps_ * portable_log(prob))) : 0.0;
     };

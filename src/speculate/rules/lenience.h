@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lenience: a draft token x is accepted with probability min(1, f(target_prob(x)) / draft_prob(x)),
 // where f is one of
 //   linear: target_prob / eps     square: target_prob / eps^2     exp: target_prob^eps

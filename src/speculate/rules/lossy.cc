@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/lossy.h"
 
 #include "speculate/rules/capped_draft.h"
@@ -10,9 +11,9 @@ double auto_floor(const Distribution& draft_prob, const Distribution& target_pro
     wanted -= std::min(in_draft, ceiling * in_target);
   });
   if (wanted <= 0) return 0;
-  // The left side is convex, increasing and piecewise linear in x, and at x = 1 it is the total
-  // variation, at least what is wanted. Newton's steps from there therefore come down to the root
-  // without passing it, one linear piece or more each, and end where a step stays on its piece.
+  // The left side is convex, increasing and piecewise linear in x. At x = 1 it is the total
+  // variation, which is at least the wanted value. So Newton's steps from there descend to the root
+  // without passing it, at least one linear piece each, and end where a step stays on its piece.
   double x = 1;
   for (;;) {
     double slope = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lossy speculative sampling: a draft token x is accepted with probability
 //   min(1, target_prob(x) / ((1 - alpha) draft_prob(x)))
 // and is otherwise replaced by one from normalise(max(0, target_prob / beta - draft_prob)). As a

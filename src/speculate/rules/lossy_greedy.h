@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lossy greedy speculation: the drafter's token v is accepted where the target finds it nearly as
 // good as its own,
 //   target(v) >= (1 - alpha) max target

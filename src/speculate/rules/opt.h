@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The optimal rule of speculative cascades. Deferral costs rejections, and a draft is rejected with
 // probability equal to the total variation between the two models' distributions, so that is its
 // price:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/relaxed.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace outrider {
 RelaxedRule::Bar RelaxedRule::bar(NodeViews& views, int node) const {
   if (!views.is_open(node, marks_.open, marks_.close)) return {};
   const Distribution& target = views.raw_target(node);
-  std::array<double, kMostTop> room;
+  std::array<double, kMaxTop> room;
   const std::span<const double> likeliest =
       largest_probs(target, std::span(room).first(static_cast<std::size_t>(top_)));
   if (likeliest.empty()) return {};

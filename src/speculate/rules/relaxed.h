@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Relaxed acceptance for reasoning: between two marks of the text (<think> and </think>), a token
 // is acceptable if it is among the target's `top` likeliest, within `delta` of the first:
 //   rule_prob(v) = draft_prob(v) of acceptable v + target_prob(v) eta,   eta the mass of the
@@ -31,9 +32,9 @@ struct ThinkingMarks {
 class RelaxedRule final : public CascadeRule {
  public:
   // Published settings are 10; a token beyond the 64th is never within a useful delta.
-  static constexpr int kMostTop = 64;
+  static constexpr int kMaxTop = 64;
 
-  // 1 <= top <= kMostTop, 0 <= delta <= 1.
+  // 1 <= top <= kMaxTop, 0 <= delta <= 1.
   RelaxedRule(int top, double delta, const ThinkingMarks& marks)
       : top_(top), delta_(delta), marks_(marks) {}
   const char* name() const override { return "relaxed"; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/router.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "base/elementary.h"
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "io/strict_json.h"
 #include "outrider/error.h"
 #include "sampling/divergence.h"
@@ -84,7 +85,7 @@ class RouterReader final : public StrictJsonHandler {
     if (depth_ == 2) {
       router_.weights[feature_] = value;
     } else if (depth_ == 1 && key_ == "version" && value == 1) {
-      // The only one there is.
+      // the bias has one value
     } else if (depth_ == 1 && key_ == "bias") {
       router_.bias = value;
     } else if (depth_ == 1 && key_ == "threshold" && value >= 0 && value <= 1) {

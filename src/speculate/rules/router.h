@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A learned deferral rule: logistic regression on both models' confidence and disagreement,
 //   defer where 1 / (1 + exp(-(bias + sum of weight * feature))) > threshold,
 // with all features from raw distributions:

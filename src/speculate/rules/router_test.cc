@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/rules/router.h"
 
 #include <gmock/gmock.h>
@@ -8,7 +9,7 @@
 #include <string>
 
 #include "outrider/error.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -33,7 +34,7 @@ class RouterFile : public ::testing::Test {
   }
 
  private:
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(RouterFile, IsRead) {
@@ -83,13 +84,13 @@ TEST(Router, FeaturesAreTheRawDistributions) {
 }
 
 TEST(Router, DefersAboveItsThreshold) {
-  testing::FixedViews views = testing::views_of({0.75, 0.25}, {0.25, 0.75});
+  test::FixedViews views = test::views_of({0.75, 0.25}, {0.25, 0.75});
   const auto defers = [&](double bias, double threshold) {
     RouterWeights router{.bias = bias, .weights = {}, .threshold = threshold};
     router.weights[4] = 2;  // total variation 0.5: adds 1
-    Distribution law;
-    RouterRule(router).rule_prob(views, 0, law);
-    return law.probs == views.target_prob.probs;
+    Distribution dist;
+    RouterRule(router).rule_prob(views, 0, dist);
+    return dist.probs == views.target_prob.probs;
   };
   EXPECT_TRUE(defers(-0.9, 0.5));
   EXPECT_FALSE(defers(-1.1, 0.5));

@@ -1,4 +1,5 @@
-// Each rule against its formula, written out once more over dense vectors, and at its end points.
+// SPDX-License-Identifier: Apache-2.0
+// Compares each rule with its formula over dense vectors, and checks its end points.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,23 +19,23 @@
 #include "speculate/rules/opt.h"
 #include "speculate/rules/target_bonus.h"
 #include "speculate/rules/token_specific.h"
-#include "tests/support/fixed_views.h"
+#include "tests/support/proofs/fixed_views.h"
 
 namespace outrider {
 namespace {
 
-using testing::FixedViews;
-using testing::random_logits;
-using testing::views_of;
+using test::FixedViews;
+using test::random_logits;
+using test::views_of;
 
 // Sums of at most a dozen doubles of size 1, each within a few units of 1e-16.
 constexpr double kExact = 1e-13;
 constexpr int kVocabulary = 7;
 
-Distribution law_of(const Rule& rule, FixedViews& views) {
-  Distribution law;
-  rule.rule_prob(views, 0, law);
-  return law;
+Distribution dist_of(const Rule& rule, FixedViews& views) {
+  Distribution dist;
+  rule.rule_prob(views, 0, dist);
+  return dist;
 }
 
 double distance(const Distribution& a, const Distribution& b) {
@@ -71,7 +72,7 @@ void for_random_views(const std::function<void(FixedViews&)>& test) {
   }
 }
 
-// A rule's formula over dense vectors: token v's weight.
+// A rule's formula over dense vectors: the weight of token v.
 using Dense = std::vector<double>;
 Dense dense(const Distribution& distribution) {
   Dense probs(kVocabulary);
@@ -128,13 +129,13 @@ Case token_case(std::string name, TokenSpecificRule::Variant variant, double alp
                 std::function<bool(const Position&, std::size_t)> refuses) {
   return {std::move(name), std::make_shared<TokenSpecificRule>(variant, alpha),
           [refuses = std::move(refuses)](const Position& at) {
-            Dense law(kVocabulary);
+            Dense dist(kVocabulary);
             double eta = 0;
             for (std::size_t v = 0; v < kVocabulary; ++v) eta += refuses(at, v) ? at.draft[v] : 0;
             for (std::size_t v = 0; v < kVocabulary; ++v) {
-              law[v] = (refuses(at, v) ? 0 : at.draft[v]) + at.target[v] * eta;
+              dist[v] = (refuses(at, v) ? 0 : at.draft[v]) + at.target[v] * eta;
             }
-            return law;
+            return dist;
           }};
 }
 
@@ -228,7 +229,7 @@ TEST(Rules, AreTheirFormulas) {
       const Position at{dense(views.draft_prob), dense(views.target_prob),
                         dense(views.raw_draft_prob), dense(views.raw_target_prob)};
       const Dense expected = test.formula(at);
-      worst = std::max(worst, distance(law_of(*test.rule, views), Distribution::dense(expected)));
+      worst = std::max(worst, distance(dist_of(*test.rule, views), Distribution::dense(expected)));
     });
     EXPECT_LT(worst, kExact) << test.name;
   }
@@ -237,17 +238,17 @@ TEST(Rules, AreTheirFormulas) {
 TEST(Rules, AreDistributions) {
   for (const Case& test : cases()) {
     for_random_views([&](FixedViews& views) {
-      const Distribution law = law_of(*test.rule, views);
+      const Distribution dist = dist_of(*test.rule, views);
       double sum = 0;
-      for (std::size_t i = 0; i < law.ids.size(); ++i) {
-        EXPECT_GE(law.probs[i], 0) << test.name;
+      for (std::size_t i = 0; i < dist.ids.size(); ++i) {
+        EXPECT_GE(dist.probs[i], 0) << test.name;
         if (i > 0) {
-          EXPECT_LT(law.ids[i - 1], law.ids[i]) << test.name;
+          EXPECT_LT(dist.ids[i - 1], dist.ids[i]) << test.name;
         }
-        sum += law.probs[i];
+        sum += dist.probs[i];
       }
       EXPECT_NEAR(sum, 1, kExact) << test.name;
-      const double deferral = test.rule->deferral(views, 0, law);
+      const double deferral = test.rule->deferral(views, 0, dist);
       EXPECT_GE(deferral, 0);
       EXPECT_LE(deferral, 1);
     });
@@ -258,10 +259,10 @@ TEST(Rules, LeaveAPositionWithoutADraftToTheTarget) {
   for (const Case& test : cases()) {
     for_random_views([&](FixedViews& views) {
       views.has_draft = false;
-      const Distribution law = law_of(*test.rule, views);
-      EXPECT_TRUE(same_bits(law, views.target_prob)) << test.name;
-      EXPECT_EQ(test.rule->deferral(views, 0, law), 1) << test.name;
-      EXPECT_EQ(cost_of(*test.rule, views, 0, law).kl, 0) << test.name;
+      const Distribution dist = dist_of(*test.rule, views);
+      EXPECT_TRUE(same_bits(dist, views.target_prob)) << test.name;
+      EXPECT_EQ(test.rule->deferral(views, 0, dist), 1) << test.name;
+      EXPECT_EQ(cost_of(*test.rule, views, 0, dist).kl, 0) << test.name;
     });
   }
 }
@@ -270,16 +271,16 @@ TEST(Rules, LeaveAPositionWithoutADraftToTheTarget) {
 
 void expect_drafters(const Rule& rule) {
   for_random_views([&](FixedViews& views) {
-    const Distribution law = law_of(rule, views);
-    EXPECT_TRUE(same_bits(law, views.draft_prob)) << rule.name();
-    EXPECT_EQ(rule.deferral(views, 0, law), 0) << rule.name();
+    const Distribution dist = dist_of(rule, views);
+    EXPECT_TRUE(same_bits(dist, views.draft_prob)) << rule.name();
+    EXPECT_EQ(rule.deferral(views, 0, dist), 0) << rule.name();
   });
 }
 void expect_targets(const Rule& rule) {
   for_random_views([&](FixedViews& views) {
-    const Distribution law = law_of(rule, views);
-    EXPECT_TRUE(same_bits(law, views.target_prob)) << rule.name();
-    EXPECT_NEAR(rule.deferral(views, 0, law), 1, kExact) << rule.name();
+    const Distribution dist = dist_of(rule, views);
+    EXPECT_TRUE(same_bits(dist, views.target_prob)) << rule.name();
+    EXPECT_NEAR(rule.deferral(views, 0, dist), 1, kExact) << rule.name();
   });
 }
 
@@ -315,7 +316,7 @@ TEST(EndPoints, LossyRulesAtTheStrictEndAreTheTargets) {
            std::make_shared<LenienceRule>(LenienceRule::Function::exp, 1),
            std::make_shared<BudgetRule>(KlBudget{.per_token = 0})}) {
     for_random_views([&](FixedViews& views) {
-      EXPECT_LT(distance(law_of(*rule, views), views.target_prob), kExact) << rule->name();
+      EXPECT_LT(distance(dist_of(*rule, views), views.target_prob), kExact) << rule->name();
     });
   }
 }
@@ -323,32 +324,33 @@ TEST(EndPoints, LossyRulesAtTheStrictEndAreTheTargets) {
 TEST(Rules, LinearLenienceIsLossyWithBetaOne) {
   for_random_views([](FixedViews& views) {
     for (const double eps : {0.9, 0.5, 0.05}) {
-      const Distribution lenient = law_of(LenienceRule(LenienceRule::Function::linear, eps), views);
-      EXPECT_LT(distance(lenient, law_of(LossyRule(1 - eps, 1.0), views)), kExact);
-      // And the square with its square root.
+      const Distribution lenient =
+          dist_of(LenienceRule(LenienceRule::Function::linear, eps), views);
+      EXPECT_LT(distance(lenient, dist_of(LossyRule(1 - eps, 1.0), views)), kExact);
+      // And the square loss with its square root.
       EXPECT_LT(
           distance(lenient,
-                   law_of(LenienceRule(LenienceRule::Function::square, std::sqrt(eps)), views)),
+                   dist_of(LenienceRule(LenienceRule::Function::square, std::sqrt(eps)), views)),
           kExact);
     }
   });
 }
 
-// What decides is raw, what is interleaved transformed: at temperature 0 a deferral rule still sees
-// how sure the models are.
+// Rules decide on raw distributions and mix transformed ones: at temperature 0 a deferral rule
+// still sees the models' confidence.
 TEST(Rules, DecideOnRawDistributions) {
   const Transform greedy({.temperature = 0}, 2);
   FixedViews views = views_of({0.0F, 0.1F}, {3.0F, 0.0F}, greedy);  // drafter 0.52, target 0.95
-  EXPECT_EQ(law_of(DiffRule(0.3, Loss::zero_one), views).ids, std::vector<TokenId>{0});
-  EXPECT_EQ(law_of(DiffRule(0.5, Loss::zero_one), views).ids, std::vector<TokenId>{1});
-  EXPECT_EQ(law_of(ChowRule(0.3, Loss::zero_one), views).ids, std::vector<TokenId>{0});
-  EXPECT_EQ(law_of(ChowRule(0.6, Loss::zero_one), views).ids, std::vector<TokenId>{1});
+  EXPECT_EQ(dist_of(DiffRule(0.3, Loss::zero_one), views).ids, std::vector<TokenId>{0});
+  EXPECT_EQ(dist_of(DiffRule(0.5, Loss::zero_one), views).ids, std::vector<TokenId>{1});
+  EXPECT_EQ(dist_of(ChowRule(0.3, Loss::zero_one), views).ids, std::vector<TokenId>{0});
+  EXPECT_EQ(dist_of(ChowRule(0.6, Loss::zero_one), views).ids, std::vector<TokenId>{1});
 }
 
 TEST(Rules, CostIsMeasuredAgainstTheTarget) {
   FixedViews views = views_of({0.5, 0.5, 0.0}, {0.25, 0.25, 0.5});
   const ChowRule rule(1, Loss::zero_one);
-  const RuleCost cost = cost_of(rule, views, 0, law_of(rule, views));
+  const RuleCost cost = cost_of(rule, views, 0, dist_of(rule, views));
   EXPECT_NEAR(cost.kl, std::log(2.0), kExact);
   EXPECT_NEAR(cost.total_variation, 0.5, kExact);
   EXPECT_EQ(cost.deferral, 0);
@@ -362,9 +364,9 @@ TEST(Rules, TargetBonusAsksForNothingAtLeaves) {
   EXPECT_TRUE(rule.needs().raw_draft);
   EXPECT_FALSE(rule.needs().leaf_draft);
   FixedViews views = views_of({0.75, 0.25}, {0.5, 0.5});
-  EXPECT_TRUE(same_bits(law_of(rule, views), views.draft_prob));
+  EXPECT_TRUE(same_bits(dist_of(rule, views), views.draft_prob));
   views.leaf = true;
-  EXPECT_TRUE(same_bits(law_of(rule, views), views.target_prob));
+  EXPECT_TRUE(same_bits(dist_of(rule, views), views.target_prob));
   EXPECT_EQ(rule.deferral(views, 0, views.target_prob), 1);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any rule with bonus=target: after the end of the draft the next token is the target's own, which
 // saves one drafter step. The distribution then depends on where rounds end.
 #ifndef OUTRIDER_SPECULATE_RULES_TARGET_BONUS_H_

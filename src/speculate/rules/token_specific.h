@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token-specific interleaving: the drafter's mass on acceptable tokens stays, and the mass of the
 // others goes to the target,
 //   rule_prob(v) = draft_prob(v) (1 - r(v)) + target_prob(v) eta,   eta = sum of r(v)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/tree_shapes/best_shape.h"
 
 #include <algorithm>
@@ -6,16 +7,16 @@
 namespace outrider {
 namespace {
 
-// Nodes of one step where levels are mixed: as many as EAGLE-2 expands at a time
-// (dynamic_shape.h). Fewer make more steps, each of which is a pass of a model or a product of a
-// Markov head; more expand nodes in vain.
+// Nodes per step where levels are mixed: as many as EAGLE-2 expands at a time (dynamic_shape.h).
+// Fewer nodes need more steps, each a model's pass or a Markov head's product; more nodes are
+// expanded in vain.
 constexpr int kAtOnce = 10;
 
 const GrowingNode& at(std::span<const GrowingNode> nodes, int node) {
   return nodes[static_cast<std::size_t>(node)];
 }
 
-// A total order of paths that is not of how the tree has grown. A node comes behind its parent.
+// A total order of paths, independent of how the tree has grown. A node comes after its parent.
 bool comes_before(std::span<const GrowingNode> nodes, int a, int b) {
   const GrowingNode* one = &at(nodes, a);
   const GrowingNode* other = &at(nodes, b);
@@ -28,7 +29,7 @@ bool comes_before(std::span<const GrowingNode> nodes, int a, int b) {
   return one->token < other->token;
 }
 
-// The first `count` nodes but the root, in their order.
+// Lists the first `count` nodes in this order, without the root.
 void rank(std::span<const GrowingNode> nodes, int count, std::vector<int>& ranked) {
   ranked.clear();
   for (int node = 1; node < static_cast<int>(nodes.size()); ++node) ranked.push_back(node);
@@ -50,17 +51,17 @@ void BestShape::choose_frontier(std::span<const GrowingNode> nodes, int first, i
     frontier.assign(nodes.front().open && n_kept > 0 ? 1 : 0, 0);
     return;
   }
-  // What lies behind the last of those that stay would not stay.
+  // Children of the last node that is kept would not be kept.
   rank(nodes, n_kept - 1, frontier);
   const auto n_expanded = static_cast<int>(std::count_if(
       nodes.begin(), nodes.end(), [](const GrowingNode& node) { return node.expanded; }));
-  int room = kMostDraftNodes - n_expanded;
+  int room = kMaxDraftNodes - n_expanded;
   if (first > 0) {
-    room = (room + 1) / 2;  // something is left for every further level
+    room = (room + 1) / 2;  // each further level gets a share
   } else {
     const auto first_open = std::find_if(frontier.begin(), frontier.end(),
                                          [nodes](int node) { return at(nodes, node).open; });
-    // Each of the nodes that are not sure yet may have to be expanded, one in each step at least.
+    // Each of the nodes from the first open one on may have to be expanded, at least one per step.
     const auto n_unsure = n_kept - 1 - static_cast<int>(first_open - frontier.begin());
     room = std::min(room - n_unsure + 1, kAtOnce);
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tree of the likeliest paths.
 //
 // Source: "DDTree" (arXiv 2604.12989): of all paths within the depth, the `nodes` with the highest
@@ -16,12 +17,12 @@
 #include <span>
 #include <vector>
 
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 
 // Nodes are chosen by their value, so all are point masses. Among equal paths: the shorter first,
-// then the one with the lower id where they part. At most kMostDraftNodes are expanded, root
+// then the one with the lower id where they part. At most kMaxDraftNodes are expanded, root
 // included. A drafter that cannot mix levels expands all nodes of a level that could still stay. If
 // these are more than half of the remaining ones, it expands the likeliest, and the result may lack
 // a likely path.
@@ -31,7 +32,7 @@ class BestShape final : public TreeShape {
     int nodes = 60;
     int depth = kDeepestDraft;
   };
-  // 1 to kMostDraftNodes nodes, depth at least 1.
+  // 1 to kMaxDraftNodes nodes, depth at least 1.
   explicit BestShape(const Limits& limits) : limits_(limits) {}
 
   int depth() const override { return limits_.depth; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/tree_shapes/dynamic_shape.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 namespace outrider {
 namespace {
 
-// Leaves the `count` likeliest of the nodes listed, in ascending order.
+// Keeps the `count` likeliest of the listed nodes, in ascending order.
 void keep_likeliest(std::span<const GrowingNode> nodes, int count, std::vector<int>& listed) {
   const auto wanted = static_cast<std::size_t>(std::max(count, 0));
   if (listed.size() > wanted) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tree whose shape follows the drafter's confidence.
 //
 // Source: Li, Wei, Zhang, Zhang, "EAGLE-2: Faster Inference of Language Models with Dynamic Draft
@@ -13,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/tree_shapes/fixed_shape.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ std::vector<int> widths_tree(std::span<const int> widths) {
   return n_children;
 }
 
-// One row a level: the numbers of children of that level's nodes, from the root on.
+// One row per level: the numbers of children of that level's nodes, from the root on.
 std::span<const int> eagle1_tree() {
   static constexpr std::array kTree = {4,                       //
                                        3, 2, 2, 1,              //
@@ -62,10 +63,10 @@ std::span<const int> eagle1_tree() {
 std::span<const int> medusa_tree() {
   static constexpr std::array kTree = {10,                             //
                                        10, 7, 3, 2, 1, 1, 1, 1, 1, 1,  //
-                                       10, 3, 2, 1, 1, 1, 1, 1, 0, 0,  // behind rank 0
-                                       2,  0, 0, 0, 0, 0, 0,           // behind rank 1
-                                       1,  0, 0,                       // behind rank 2
-                                       0,  0, 0, 0, 0, 0, 0, 0,        // behind the others
+                                       10, 3, 2, 1, 1, 1, 1, 1, 0, 0,  // after rank 0
+                                       2,  0, 0, 0, 0, 0, 0,           // after rank 1
+                                       1,  0, 0,                       // after rank 2
+                                       0,  0, 0, 0, 0, 0, 0, 0,        // after the others
                                        2};
   return kTree;
 }
@@ -73,15 +74,15 @@ std::span<const int> medusa_tree() {
 std::span<const int> recycling_tree() {
   static constexpr std::array kTree = {8,                             //
                                        8, 4, 3, 2, 1, 1, 1, 1,        //
-                                       8, 3, 2, 1, 1, 1, 1, 1,        // behind rank 0
-                                       2, 1, 0, 0,                    // behind rank 1
-                                       1, 0, 0,                       // behind rank 2
-                                       1, 0, 1, 1, 0, 0,              // behind the others
-                                       5, 2, 1, 1, 1, 0, 0, 0,        // behind ranks 0, 0
-                                       1, 0, 0, 1, 0, 0, 0, 0, 0, 0,  // behind 0 and another
-                                       1, 0, 0, 1, 1, 0, 0,           // behind the others
-                                       3, 1, 1, 0, 0,                 // behind ranks 0, 0, 0
-                                       1, 0, 0, 0, 0, 1, 0, 1, 0, 0,  // behind the others
+                                       8, 3, 2, 1, 1, 1, 1, 1,        // after rank 0
+                                       2, 1, 0, 0,                    // after rank 1
+                                       1, 0, 0,                       // after rank 2
+                                       1, 0, 1, 1, 0, 0,              // after the others
+                                       5, 2, 1, 1, 1, 0, 0, 0,        // after ranks 0, 0
+                                       1, 0, 0, 1, 0, 0, 0, 0, 0, 0,  // after 0 and another
+                                       1, 0, 0, 1, 1, 0, 0,           // after the others
+                                       3, 1, 1, 0, 0,                 // after ranks 0, 0, 0
+                                       1, 0, 0, 0, 0, 1, 0, 1, 0, 0,  // after the others
                                        2, 0, 0, 1};
   return kTree;
 }

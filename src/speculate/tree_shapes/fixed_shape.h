@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes known before the draft begins: chains, trees of given widths, and trees given by the ranks
 // of their nodes.
 #ifndef OUTRIDER_SPECULATE_TREE_SHAPES_FIXED_SHAPE_H_
@@ -7,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 

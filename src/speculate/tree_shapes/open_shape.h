@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A shape of limits only, for drafters that choose their own trees, such as indices over text.
 #ifndef OUTRIDER_SPECULATE_TREE_SHAPES_OPEN_SHAPE_H_
 #define OUTRIDER_SPECULATE_TREE_SHAPES_OPEN_SHAPE_H_
 
 #include <memory>
 
-#include "speculate/tree_shape.h"
+#include "speculate/tree_shapes/tree_shape.h"
 
 namespace outrider {
 

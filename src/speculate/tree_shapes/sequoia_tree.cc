@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "speculate/tree_shapes/sequoia_tree.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
 
-// F and T of the header for all sizes, and the choices that lead there.
+// F and T of the header for all sizes, and the choices that lead to them.
 class Plans {
  public:
   Plans(std::span<const double> accept_by_rank, int n_nodes, int depth)
@@ -58,7 +59,8 @@ class Plans {
            static_cast<std::size_t>(n);
   }
 
-  // F(n, level, rank), from the last rank to the first, since a forest goes on with the next rank.
+  // Computes F(n, level, rank) from the last rank to the first, since a forest continues with the
+  // next rank.
   void fill(int level) {
     forest_[at(0, level, n_ranks_)] = 0;
     for (int rank = n_ranks_ - 1; rank >= 0; --rank) {
@@ -83,7 +85,7 @@ class Plans {
   int n_nodes_;
   int n_ranks_;
   std::vector<double> forest_;   // (depth + 1, n_ranks + 1, n_nodes + 1)
-  std::vector<int> first_size_;  // nodes of the first of the forest's trees
+  std::vector<int> first_size_;  // the size of the forest's first tree
 };
 
 }  // namespace

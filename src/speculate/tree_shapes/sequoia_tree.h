@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best fixed tree for given acceptance rates and costs.
 //
 // Source: Chen, May, Svirschevski et al., "Sequoia: Scalable, Robust, and Hardware-aware

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/block_head.h"
 
 #include <fmt/format.h>
@@ -7,29 +8,29 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/block_anchors.h"
-#include "train/block_losses.h"
-#include "train/block_module.h"
-#include "train/head_config.h"
-#include "train/losses.h"
-#include "train/markov_module.h"
-#include "train/model_directory.h"
+#include "train/batches/block_anchors.h"
+#include "train/losses/block_losses.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/block_module.h"
+#include "train/modules/head_config.h"
+#include "train/modules/markov_module.h"
 #include "train/objective.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
 
 using torch::Tensor;
 
-// What the three parts of DSpark's loss count (arXiv 2607.05147; DeepSpec's config).
+// The weights of the three parts of DSpark's loss (arXiv 2607.05147; DeepSpec's config).
 constexpr double kTokenWeight = 0.1;
 constexpr double kDistanceWeight = 0.9;
 constexpr double kConfidenceWeight = 1.0;
 
-// The layers and, of dspark, the Markov head, whose names stand beside the layers'.
+// The layers and, for dspark, the Markov head, whose parameters are beside the layers'.
 class BlockHeadModuleImpl : public BlockModuleImpl {
  public:
   BlockHeadModuleImpl(const ModelConfig& config, int n_features, const BlockHeadOptions& options)
@@ -60,13 +61,13 @@ class BlockHeadObjective final : public Objective {
   bool is_dspark() const { return options_.kind == BlockHeadKind::dspark; }
   int n_drafted() const { return is_dspark() ? options_.n_slots : options_.n_slots - 1; }
 
-  // Of the blocks of a batch: what the head says of each slot, (n, n_drafted, ...).
+  // The head's outputs for each slot of a batch's blocks, (n, n_drafted, ...).
   struct Said {
-    Tensor tokens;         // int64: the text's
-    Tensor weights;        // how much each counts
+    Tensor tokens;         // int64: of the text
+    Tensor weights;        // the weight of each
     Tensor logits;         // (n, n_drafted, vocabulary_size)
-    Tensor confidence;     // in front of its sigmoid; of dspark
-    Tensor target_logits;  // (n, n_drafted, vocabulary_size), where they were asked for
+    Tensor confidence;     // before its sigmoid; for dspark
+    Tensor target_logits;  // (n, n_drafted, vocabulary_size), if requested
   };
   Said say(const Batch& batch, const AnchorChoice& choice, bool with_target,
            c10::optional<at::Generator> generator);
@@ -77,7 +78,7 @@ class BlockHeadObjective final : public Objective {
     Tensor n_blocks;
   };
   Parts judge(const Said& said) const;
-  // Sum of weights times values, over what makes a mean of it.
+  // The sum of weights times values, over the normaliser.
   Tensor mean_of(const Tensor& values, const Tensor& slot_weights, const Tensor& n_blocks) const;
 
   BlockHeadOptions options_;
@@ -94,7 +95,7 @@ void require(bool is_met, const char* flag, const std::string& expected, double 
 ModelConfig layers_of(const BlockHeadOptions& options) {
   ModelConfig config = head_config(options.run.target->config());
   config.n_layers = options.n_layers;
-  config.rotary_dim = 0;  // such heads turn all of a head
+  config.rotary_dim = 0;  // such heads rotate the whole head
   return config;
 }
 
@@ -104,15 +105,15 @@ BlockHeadObjective::BlockHeadObjective(const BlockHeadOptions& options)
       layers_(block_feature_layers(options.run.target->config().n_layers)),
       shared_(*options.run.target) {
   require(options.n_layers >= 1, "layers", "at least 1", options.n_layers);
-  require(options.n_slots >= 2 && options.n_slots <= kMostBlockSlots, "block",
-          fmt::format("2 to {}", kMostBlockSlots), options.n_slots);
+  require(options.n_slots >= 2 && options.n_slots <= kMaxBlockSlots, "block",
+          fmt::format("2 to {}", kMaxBlockSlots), options.n_slots);
   require(options.n_anchors >= 1, "anchors", "at least 1", options.n_anchors);
   require(options.mask >= 0 && options.mask < config_.vocabulary_size, "mask-token",
           fmt::format("a token of the target, 0 to {}", config_.vocabulary_size - 1), options.mask);
   require(options.gamma > 0, "gamma", "above 0", options.gamma);
   if (is_dspark()) {
-    require(options.markov_rank >= 1 && options.markov_rank <= kMostMarkovRank, "rank",
-            fmt::format("1 to {}", kMostMarkovRank), options.markov_rank);
+    require(options.markov_rank >= 1 && options.markov_rank <= kMaxMarkovRank, "rank",
+            fmt::format("1 to {}", kMaxMarkovRank), options.markov_rank);
   }
   torch::manual_seed(options.run.seed);
   head_ = BlockHeadModule(config_, static_cast<int>(layers_.size()), options);
@@ -178,12 +179,12 @@ BlockHeadObjective::Parts BlockHeadObjective::judge(const Said& said) const {
   const Tensor token_loss = mean(token_losses);
   parts.figures.emplace_back("token_loss", token_loss);
   if (said.confidence.defined()) {
-    const Tensor distances = law_distance(said.logits, said.target_logits);
+    const Tensor distances = l1_distance(said.logits, said.target_logits);
     const Tensor acceptance = 1 - distances.detach() / 2;
     const Tensor confidence_loss = mean(torch::binary_cross_entropy_with_logits(
         said.confidence, acceptance, {}, {}, at::Reduction::None));
     const Tensor distance = mean(distances);
-    parts.figures.emplace_back("law_distance", distance);
+    parts.figures.emplace_back("l1_distance", distance);
     parts.figures.emplace_back("confidence_loss", confidence_loss);
     parts.loss = kTokenWeight * token_loss + kDistanceWeight * distance +
                  kConfidenceWeight * confidence_loss;
@@ -215,7 +216,7 @@ std::vector<Metric> BlockHeadObjective::evaluate() {
   const torch::NoGradGuard no_grad;
   WeightedMeans means;
   for (int number = 0; number < options_.run.n_held_out_batches; ++number) {
-    // The same blocks at every evaluation, and no draw from torch's own generator.
+    // The same blocks in every evaluation, without using torch's own generator.
     const at::Generator generator =
         at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(number));
     const Said said = say(options_.run.held_out->batch(number),
@@ -227,9 +228,9 @@ std::vector<Metric> BlockHeadObjective::evaluate() {
     for (const auto& [name, value] : parts.figures) {
       means.add(name, value.item<double>(), n_blocks);
     }
-    // The blocks are whole, or count nowhere.
+    // Blocks are complete, or do not count.
     const Tensor counts = (said.weights.select(-1, 0) > 0).to(said.weights.scalar_type());
-    const Tensor overlaps = compare_laws(said.logits, said.target_logits).overlap;
+    const Tensor overlaps = compare_distributions(said.logits, said.target_logits).overlap;
     const Tensor agrees =
         (said.logits.argmax(-1) == said.target_logits.argmax(-1)).to(overlaps.scalar_type());
     const auto add = [&](const std::string& name, const Tensor& of_blocks) {
@@ -253,7 +254,7 @@ void BlockHeadObjective::export_to(const std::filesystem::path& directory) {
       std::vector<std::string>(static_cast<std::size_t>(config_.n_layers), "full_attention");
   json["block_size"] = options_.n_slots;
   json["num_target_layers"] = options_.run.target->config().n_layers;
-  std::vector<int> outputs;  // files count the layers whose output is read
+  std::vector<int> outputs;  // files count the layers whose outputs are read
   for (const int stream : layers_) outputs.push_back(stream - 1);
   nlohmann::ordered_json own = {{"mask_token_id", options_.mask}, {"target_layer_ids", outputs}};
   if (is_dspark()) {
@@ -267,7 +268,7 @@ void BlockHeadObjective::export_to(const std::filesystem::path& directory) {
     json["dflash_config"] = std::move(own);
   }
   write_json(directory, "config.json", json);
-  // Last: without it the directory holds no head yet.
+  // Written last: without it the directory is not a head yet.
   write_parameters(directory, "model.safetensors", *head_, options_.run.export_type);
 }
 
@@ -293,14 +294,14 @@ std::string name_of(BlockHeadConfig::Markov::Form form) {
 }
 
 std::vector<int> block_feature_layers(int n_layers) {
-  constexpr int kMost = 5;
+  constexpr int kMax = 5;
   const int first = n_layers >= 8 ? 2 : std::min(1, n_layers - 1);
   const int last = n_layers >= 8 ? n_layers - 2 : n_layers - 1;
-  const int n = std::min(kMost, last - first + 1);
+  const int n = std::min(kMax, last - first + 1);
   if (n == 1) return {last};
   std::vector<int> streams;
   for (int i = 0; i < n; ++i) {
-    streams.push_back(first + static_cast<int>(std::lrint(  // halves to even, as Python's round
+    streams.push_back(first + static_cast<int>(std::lrint(  // halves to even, like Python's round
                                   static_cast<double>(i) * (last - first) / (n - 1))));
   }
   return streams;

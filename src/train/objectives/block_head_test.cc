@@ -1,5 +1,6 @@
-// Heads that draft a block: that they compute in the engine what they computed in training, what
-// they export, and their gradients.
+// SPDX-License-Identifier: Apache-2.0
+// Heads that draft a block: the engine computes what training computed, what they export, and their
+// gradients.
 #include "train/objectives/block_head.h"
 
 #include <gmock/gmock.h>
@@ -13,22 +14,22 @@
 #include <string>
 #include <vector>
 
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "model/heads/block_head.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_registry.h"
-#include "tests/support/golden_heads.h"
+#include "speculate/registry/drafter_registry.h"
+#include "tests/support/goldens/golden_heads.h"
 #include "tests/support/gradient_differences.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/near.h"
-#include "tests/support/run_model.h"
 
 namespace outrider::train {
 namespace {
 
-using test_support::near;
+using test::GoldenHeads;
+using test::near;
 using ::testing::ElementsAre;
-using testing::GoldenHeads;
 using Form = BlockHeadConfig::Markov::Form;
 using Weights = BlockHeadOptions::Weights;
 
@@ -48,7 +49,7 @@ Batch two_texts() {
 class BlockHeads : public GoldenHeads {
  protected:
   BlockHeads() {
-    run_.batches = std::make_shared<testing::OneBatch>(two_texts());
+    run_.batches = std::make_shared<test::OneBatch>(two_texts());
     run_.held_out = run_.batches;
   }
 
@@ -71,7 +72,7 @@ class BlockHeads : public GoldenHeads {
   }
 };
 
-// What the engine says of every block of the text, along the text: the sums that evaluate() takes.
+// The engine's output for every block along the text: the sums that evaluate() computes.
 struct EngineFigures {
   explicit EngineFigures(const std::filesystem::path& target_path,
                          const std::filesystem::path& head_path, BlockHeadKind kind,
@@ -87,19 +88,19 @@ struct EngineFigures {
     }
   }
 
-  double token_loss = 0, law_distance = 0, confidence_loss = 0;  // sums
+  double token_loss = 0, l1_distance = 0, confidence_loss = 0;  // sums
   double accepted_0 = 0, accepted_1 = 0;
   double weight = 0;
   int n_blocks = 0;
 
  private:
-  static std::vector<double> law(std::span<const float> logits) {
+  static std::vector<double> dist(std::span<const float> logits) {
     const double top = *std::max_element(logits.begin(), logits.end());
-    std::vector<double> law(logits.size());
+    std::vector<double> dist(logits.size());
     double sum = 0;
-    for (std::size_t i = 0; i < law.size(); ++i) sum += law[i] = std::exp(logits[i] - top);
-    for (double& prob : law) prob /= sum;
-    return law;
+    for (std::size_t i = 0; i < dist.size(); ++i) sum += dist[i] = std::exp(logits[i] - top);
+    for (double& prob : dist) prob /= sum;
+    return dist;
   }
 
   void read_text(std::span<const TokenId> tokens, std::span<const float> weights) {
@@ -150,8 +151,8 @@ struct EngineFigures {
         markov->give(latent, added);
         for (std::size_t i = 0; i < logits.size(); ++i) logits[i] += added.logits_row(0)[i];
       }
-      const std::vector<double> draft_prob = law(logits);
-      const std::vector<double> target_prob = law(seen.logits_row(static_cast<int>(anchor + k)));
+      const std::vector<double> draft_prob = dist(logits);
+      const std::vector<double> target_prob = dist(seen.logits_row(static_cast<int>(anchor + k)));
       double distance = 0;
       for (std::size_t i = 0; i < draft_prob.size(); ++i) {
         distance += std::abs(draft_prob[i] - target_prob[i]);
@@ -159,13 +160,13 @@ struct EngineFigures {
       const double slot_weight = counts[k] * std::exp(-static_cast<double>(k) / gamma_);
       const auto token = static_cast<std::size_t>(tokens[anchor + k + 1]);
       token_loss -= slot_weight * std::log(draft_prob[token]);
-      law_distance += slot_weight * distance;
+      l1_distance += slot_weight * distance;
       const double acceptance = 1 - distance / 2;
       confidence_loss -= slot_weight * (acceptance * std::log(confidence) +
                                         (1 - acceptance) * std::log(1 - confidence));
       weight += slot_weight;
-      const auto best = [](const std::vector<double>& law) {
-        return std::max_element(law.begin(), law.end()) - law.begin();
+      const auto best = [](const std::vector<double>& dist) {
+        return std::max_element(dist.begin(), dist.end()) - dist.begin();
       };
       reached_0 *= best(draft_prob) == best(target_prob) ? 1 : 0;
       reached_1 *= acceptance;
@@ -180,8 +181,8 @@ struct EngineFigures {
   double gamma_;
 };
 
-// A few steps of training, an export, and every figure again by what drafts in use. Weights of
-// order one and sums of a few dozen terms in f32 on both sides: golden_heads.h's bound.
+// A few training steps, an export, and every figure recomputed by drafting in the engine. Weights
+// of order one and sums of a few dozen terms in f32 on both sides: golden_heads.h's bound.
 TEST_F(BlockHeads, ATrainedHeadIsTheSameInTheEngine) {
   struct Case {
     BlockHeadKind kind;
@@ -194,7 +195,7 @@ TEST_F(BlockHeads, ATrainedHeadIsTheSameInTheEngine) {
     BlockHeadOptions its = options(kind);
     its.markov = form;
     const auto objective = make_block_head(its);
-    testing::fill_with_golden_values(objective->trained());
+    test::fill_with_golden_values(objective->trained());
     torch::optim::Adam optimiser(objective->trained().parameters(),
                                  torch::optim::AdamOptions(0.01));
     for (int step = 0; step < 8; ++step) {
@@ -208,7 +209,7 @@ TEST_F(BlockHeads, ATrainedHeadIsTheSameInTheEngine) {
     const EngineFigures engine(target_path(), path, kind, run_.batches->batch(0), its.gamma);
     ASSERT_GT(engine.n_blocks, 10);
     const auto expect = [&](const char* name, double value) {
-      EXPECT_TRUE(near(trained.at(name), value, testing::kGoldenTolerance)) << name;
+      EXPECT_TRUE(near(trained.at(name), value, test::kGoldenTolerance)) << name;
     };
     const double token_loss = engine.token_loss / engine.weight;
     expect("token_loss", token_loss);
@@ -218,9 +219,9 @@ TEST_F(BlockHeads, ATrainedHeadIsTheSameInTheEngine) {
       expect("loss", token_loss);
       continue;
     }
-    const double distance = engine.law_distance / engine.weight;
+    const double distance = engine.l1_distance / engine.weight;
     const double confidence_loss = engine.confidence_loss / engine.weight;
-    expect("law_distance", distance);
+    expect("l1_distance", distance);
     expect("confidence_loss", confidence_loss);
     expect("loss", 0.1 * token_loss + 0.9 * distance + confidence_loss);
   }
@@ -285,7 +286,7 @@ TEST_F(BlockHeads, GradientsAreDifferences) {
       const auto objective = make_block_head(its);
       torch::nn::Module& module = objective->trained();
       module.to(torch::kFloat64);
-      testing::fill_with_golden_values(module);
+      test::fill_with_golden_values(module);
       const auto loss = [&] {
         torch::manual_seed(5);  // the same blocks each time
         return objective->loss(0).value;
@@ -295,14 +296,14 @@ TEST_F(BlockHeads, GradientsAreDifferences) {
         loss().backward();
         for (const auto& parameter : module.named_parameters()) {
           if (parameter.key().starts_with("confidence_head.") != of_confidence) continue;
-          testing::expect_gradient_is_difference(parameter.value(), loss,
-                                                 testing::scattered_entries(parameter.value(), 2),
-                                                 1e-7, parameter.key());
+          test::expect_gradient_is_difference(parameter.value(), loss,
+                                              test::scattered_entries(parameter.value(), 2), 1e-7,
+                                              parameter.key());
         }
       };
       if (kind == BlockHeadKind::dspark) expect_differences(true);
-      // What the confidence is to be has no gradient, but moves with all other weights. A
-      // confidence of a half is as far from one goal as from another.
+      // The confidence's target has no gradient, but depends on all other weights. A confidence of
+      // one half is equally far from either target.
       const torch::NoGradGuard no_grad;
       for (const auto& parameter : module.named_parameters()) {
         if (parameter.key().starts_with("confidence_head.")) parameter.value().zero_();
@@ -317,7 +318,7 @@ TEST_F(BlockHeads, FiguresComeFromTheSameBlocksEachTime) {
   BlockHeadOptions its = options(BlockHeadKind::dspark);
   its.n_anchors = 2;
   const auto objective = make_block_head(its);
-  testing::fill_with_golden_values(objective->trained());
+  test::fill_with_golden_values(objective->trained());
   const auto before = figures(*objective);
   const auto loss = [&](std::uint64_t seed) {
     torch::manual_seed(seed);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/distill.h"
 
 #include <fmt/format.h>
@@ -6,11 +7,11 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/batch_tensors.h"
-#include "train/distillation.h"
-#include "train/llama_module.h"
-#include "train/model_directory.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/distillation.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
+#include "train/output/model_directory.h"
 
 namespace outrider::train {
 namespace {
@@ -36,7 +37,7 @@ class DistillObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  ComparedLaws compare(const Batch& batch);
+  ComparedDistributions compare(const Batch& batch);
   bool is_on_policy(std::int64_t batch_number) const;
   void write_on(Batch& batch);
 
@@ -44,7 +45,7 @@ class DistillObjective final : public Objective {
   LlamaModule drafter_;
 };
 
-ComparedLaws DistillObjective::compare(const Batch& batch) {
+ComparedDistributions DistillObjective::compare(const Batch& batch) {
   const BatchTensors tensors(batch);
   const Tensor inputs = tensors.inputs();
   const Tensor listed = inputs.to(torch::kCPU).contiguous();
@@ -53,7 +54,7 @@ ComparedLaws DistillObjective::compare(const Batch& batch) {
   options_.target->run(read, batch.n_sequences, true, {});
   const ForwardOutput& output = options_.target->output();
   const Tensor draft_logits = drafter_->logits(drafter_->features(inputs)).flatten(0, 1);
-  // A copy: the engine writes its next pass into the same place.
+  // A copy, since the engine's next pass overwrites it.
   const Tensor target_logits =
       torch::from_blob(const_cast<float*>(output.logits.values().data()),
                        {output.logits.n_rows(), output.logits.vocabulary_size()}, torch::kFloat32)
@@ -63,14 +64,14 @@ ComparedLaws DistillObjective::compare(const Batch& batch) {
 }
 
 bool DistillObjective::is_on_policy(std::int64_t batch_number) const {
-  // 53 bits: a double's worth.
+  // 53 bits, a double's precision.
   const double uniform =
       static_cast<double>(mix(options_.seed, static_cast<std::uint64_t>(batch_number), 2) >> 11) *
       0x1p-53;
   return uniform < options_.on_policy;
 }
 
-// Replaces what follows the prompts by samples of the drafter.
+// Replaces the text after the prompts by samples from the drafter.
 void DistillObjective::write_on(Batch& batch) {
   const torch::NoGradGuard no_grad;
   const int n_prompt = std::min(options_.n_prompt, batch.length - 1);

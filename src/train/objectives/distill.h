@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Distillation: trains a drafter's distribution towards the target's, on given text or on text that
 // the drafter samples.
 //
@@ -12,9 +13,9 @@
 
 #include "io/tensor_source.h"
 #include "model/config.h"
-#include "train/corpus.h"
-#include "train/divergence.h"
-#include "train/products.h"
+#include "train/batches/corpus.h"
+#include "train/losses/divergence.h"
+#include "train/modules/products.h"
 #include "train/teacher.h"
 
 namespace outrider::train {

@@ -1,5 +1,6 @@
-// Divergences against their formulas and differences, and distillation end to end: the drafter
-// comes to agree with its target.
+// SPDX-License-Identifier: Apache-2.0
+// Divergences against their formulas and finite differences, and distillation end to end: the
+// drafter's agreement with its target grows.
 #include "train/objectives/distill.h"
 
 #include <gtest/gtest.h>
@@ -13,19 +14,19 @@
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/gradient_differences.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "train/losses.h"
+#include "train/losses/losses.h"
 #include "train/objective.h"
 #include "train/training_run.h"
 
 namespace outrider::train {
 namespace {
 
-using test_support::near;
-using testing::all_entries;
-using testing::expect_gradient_is_difference;
+using test::all_entries;
+using test::expect_gradient_is_difference;
+using test::near;
 using torch::Tensor;
 
 const std::vector<std::pair<Divergence, const char*>>& divergences() {
@@ -88,8 +89,8 @@ TEST(Divergence, IsItsFormula) {
                      1e-14))
         << name;
   }
-  // What stands of a draft is what the two laws share.
-  EXPECT_TRUE(near(compare_laws(draft_logits, target_logits).overlap[0].item<double>(),
+  // The acceptance rate is the overlap of the two distributions.
+  EXPECT_TRUE(near(compare_distributions(draft_logits, target_logits).overlap[0].item<double>(),
                    1 - by_hand(Divergence::total_variation, softmax(target), softmax(draft)),
                    1e-14));
 }
@@ -110,7 +111,7 @@ TEST(Divergence, ATargetMayExcludeTokens) {
   }
   for (const torch::ScalarType type : {torch::kFloat32, torch::kFloat64}) {
     Tensor draft_logits = torch::tensor({{0.1, 0.2, 0.3}}, type).requires_grad_();
-    const LawRows rows = compare_laws(draft_logits, target_logits.to(type));
+    const DistributionRows rows = compare_distributions(draft_logits, target_logits.to(type));
     const Tensor kl = rows.cross_entropy - rows.entropy;
     const Tensor expected =
         divergence_rows(Divergence::forward_kl, draft_logits.to(torch::kFloat64), target_logits);
@@ -118,9 +119,9 @@ TEST(Divergence, ATargetMayExcludeTokens) {
     kl.sum().backward();
     EXPECT_TRUE(torch::isfinite(draft_logits.grad()).all().item<bool>());
     EXPECT_FALSE(rows.overlap.requires_grad());
-    // And a drafter that excludes what the target says is infinitely far.
-    const LawRows apart =
-        compare_laws(target_logits.to(type), torch::tensor({{0.1, 0.2, 0.3}}, type));
+    // And a drafter that excludes tokens of the target has an infinite divergence.
+    const DistributionRows apart =
+        compare_distributions(target_logits.to(type), torch::tensor({{0.1, 0.2, 0.3}}, type));
     EXPECT_EQ(apart.cross_entropy[0].item<double>(), inf);
   }
 }
@@ -139,7 +140,7 @@ TEST(Divergence, GradientsAreDifferences) {
   }
 }
 
-// Random tokens: what they are matters little, the target's law is what is learned.
+// Random tokens, since only the target's distribution is learnt.
 std::shared_ptr<BatchSource> batches(int vocabulary) {
   std::vector<TokenId> stream;
   for (std::uint64_t i = 0; i < 4000; ++i) {
@@ -151,13 +152,13 @@ std::shared_ptr<BatchSource> batches(int vocabulary) {
 
 struct Distillation {
   Distillation() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.vocabulary_size = 300;
     shape.n_layers = 1;
     shape.dim = 32;
     shape.n_heads = 2;
     shape.n_kv_heads = 2;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "target");
+    test::write_hugging_face(test::make_tiny_model(shape), directory.path() / "target");
     options.target = std::make_shared<Teacher>(directory.path() / "target", 1);
     options.config = options.target->config();
     options.products = Products::full;
@@ -174,7 +175,7 @@ struct Distillation {
     run.optimizer.weight_decay = 0;
     return run;
   }
-  testing::TemporaryDirectory directory;
+  test::TemporaryDirectory directory;
   DistillOptions options;
 };
 
@@ -191,7 +192,7 @@ TEST(Distill, EveryDivergenceRaisesTheOverlap) {
     const double before = overlap();
     run_training(*objective, distillation.run_options(name, 150), {});
     const double after = overlap();
-    // A fresh drafter is flat; how far it gets in so short a run differs, that it gets on does not.
+    // A fresh drafter is uniform. How far it gets in such a short run varies, but it must improve.
     EXPECT_GT(after, before + 0.1) << name;
     EXPECT_LT(after, 1) << name;
   }

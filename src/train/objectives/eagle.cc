@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/eagle.h"
 
 #include <fmt/format.h>
@@ -6,14 +7,14 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/head_config.h"
-#include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/head_config.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -30,8 +31,8 @@ constexpr std::array<NamedInputs, 4> kInputs = {
      {"token", EagleInputs::token},
      {"feature", EagleInputs::feature}}};
 
-// How deep chains are looked at on held-out data: 0-alpha to 4-alpha, as in the paper.
-constexpr int kMostPredicted = 4;
+// The depth of chains on held-out data: 0-alpha to 4-alpha, as in the paper.
+constexpr int kMaxPredicted = 4;
 
 bool reads_features(EagleInputs inputs) { return inputs != EagleInputs::token; }
 bool reads_tokens(EagleInputs inputs) { return inputs != EagleInputs::feature; }
@@ -46,9 +47,9 @@ class EagleHeadImpl : public torch::nn::Module {
     register_module("layers", torch::nn::ModuleList())->push_back(layer_);
   }
 
-  // The head's next time over the text: features and embeddings (n_sequences, n_rows, dim), those
-  // that belong together side by side -> predicted features of the same shape. n_predicted: how
-  // many times it was run before.
+  // The head's next run over the text. Features and embeddings (n_sequences, n_rows, dim), matching
+  // ones side by side -> predicted features of the same shape. n_predicted: the number of earlier
+  // runs.
   Tensor forward(const Tensor& features, const Tensor& embeddings, int n_predicted,
                  UnrolledKeys& unrolled) {
     Tensor read = embeddings;
@@ -99,16 +100,16 @@ class EagleObjective final : public Objective {
     return {*options_.run.target, batch, layers, head_->type()};
   }
 
-  // The embeddings of the tokens that go with the features of places n_predicted and later.
+  // The embeddings of the tokens that belong to features of places n_predicted and later.
   Tensor embeddings(const TargetTensors& seen, int n_predicted, std::int64_t n_rows) const {
     const int shift = options_.inputs == EagleInputs::feature_token ? 0 : 1;
     return shared_.embed(later(seen.tokens, n_predicted + shift, n_rows), head_->type());
   }
 
-  // What a prediction is worth, row j being that of the feature of place j + 1 + n_predicted.
+  // The quality of predictions; row j predicts the feature of place j + 1 + n_predicted.
   struct Parts {
     Tensor feature_loss, token_loss, overlap, agreement;  // means
-    Tensor weight;                                        // of all rows together
+    Tensor weight;                                        // total over all rows
   };
   Parts judge(const Tensor& predicted, const TargetTensors& seen, int n_predicted) const;
 
@@ -130,9 +131,9 @@ EagleObjective::Parts EagleObjective::judge(const Tensor& predicted, const Targe
   const auto mean_of = [&](const Tensor& rows) { return weighted_mean(rows, weights); };
   Parts parts;
   parts.feature_loss = mean_of(regression);
-  const LawRows laws = compare_laws(logits, target_logits);
-  parts.token_loss = mean_of(laws.cross_entropy);
-  parts.overlap = mean_of(laws.overlap);
+  const DistributionRows dists = compare_distributions(logits, target_logits);
+  parts.token_loss = mean_of(dists.cross_entropy);
+  parts.overlap = mean_of(dists.overlap);
   const torch::NoGradGuard no_grad;
   parts.agreement =
       mean_of((logits.argmax(-1) == target_logits.argmax(-1)).to(weights.scalar_type()));
@@ -166,7 +167,7 @@ std::vector<Metric> EagleObjective::evaluate() {
     const std::int64_t n_rows = seen.tokens.size(1) - 1;
     Tensor features = seen.features.narrow(1, 0, n_rows);
     UnrolledKeys unrolled;
-    for (int n_predicted = 0; n_predicted <= kMostPredicted; ++n_predicted) {
+    for (int n_predicted = 0; n_predicted <= kMaxPredicted; ++n_predicted) {
       features =
           head_->forward(features, embeddings(seen, n_predicted, n_rows), n_predicted, unrolled);
       const Parts parts = judge(features, seen, n_predicted);
@@ -192,7 +193,7 @@ void EagleObjective::export_to(const std::filesystem::path& directory) {
   }
   write_tensors(directory, "model.safetensors", tensors, options_.run.export_type);
   nlohmann::ordered_json json = llama_config_json(config_, options_.run.export_type);
-  json["bias"] = true;  // of fc: what public loaders look for
+  json["bias"] = true;  // fc's bias, for which public loaders look
   json["eagle_version"] = 1;
   json["eagle_inputs"] = name_of(options_.inputs);
   write_json(directory, "config.json", json);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EAGLE: a head of one decoder layer that drafts from the target's features (Li, Wei, Zhang, Zhang,
 // "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", arXiv 2401.15077).
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_EAGLE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/eagle3.h"
 
 #include <fmt/format.h>
@@ -6,15 +7,15 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/drafted_tokens.h"
-#include "train/eagle3_module.h"
-#include "train/head_config.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/losses/drafted_tokens.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/eagle3_module.h"
+#include "train/modules/head_config.h"
 #include "train/objective.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -48,13 +49,13 @@ class Eagle3Objective final : public Objective {
  private:
   struct Parts {
     Tensor loss, weight;
-    Tensor agreement;  // of the first step, or of all with with_overlap
-    Tensor overlap;    // with_overlap alone
+    Tensor agreement;  // for the first step, or for all if with_overlap
+    Tensor overlap;    // only if with_overlap
   };
-  // Of every step. with_overlap: passes over the whole vocabulary at each of them.
+  // For every step. with_overlap needs passes over the whole vocabulary at each of them.
   std::vector<Parts> judge(const Batch& batch, bool with_overlap);
-  Parts judge_step(const Tensor& logits, const DraftedTokens::Laws& laws, const Tensor& weights,
-                   int step, bool with_overlap) const;
+  Parts judge_step(const Tensor& logits, const DraftedTokens::Distributions& dists,
+                   const Tensor& weights, int step, bool with_overlap) const;
   double factor(int step) const { return std::pow(options_.decay, step); }
 
   Eagle3Options options_;
@@ -65,16 +66,16 @@ class Eagle3Objective final : public Objective {
   Eagle3Head head_{nullptr};
 };
 
-// laws, text_weights: of every place of the text, for all steps.
+// distributions, text_weights: for every place of the text, shared by all steps.
 Eagle3Objective::Parts Eagle3Objective::judge_step(const Tensor& logits,
-                                                   const DraftedTokens::Laws& laws,
+                                                   const DraftedTokens::Distributions& dists,
                                                    const Tensor& text_weights, int step,
                                                    bool with_overlap) const {
   const auto here = [&](const Tensor& of_text) { return later(of_text, step + 1, logits.size(1)); };
-  DraftedTokens::Laws rows = {.logits = {},
-                              .drafted_logits = here(laws.drafted_logits),
-                              .best = here(laws.best),
-                              .counts = here(laws.counts)};
+  DraftedTokens::Distributions rows = {.logits = {},
+                                       .drafted_logits = here(dists.drafted_logits),
+                                       .best = here(dists.best),
+                                       .counts = here(dists.counts)};
   const Tensor weights = later(text_weights, step + 2, logits.size(1));
   Parts parts;
   parts.loss = weighted_mean(DraftedTokens::losses(logits, rows), weights);
@@ -83,7 +84,7 @@ Eagle3Objective::Parts Eagle3Objective::judge_step(const Tensor& logits,
     parts.agreement = weighted_mean(vocabulary_.agrees(logits, rows), weights);
   }
   if (with_overlap) {
-    rows.logits = here(laws.logits);
+    rows.logits = here(dists.logits);
     parts.overlap = weighted_mean(vocabulary_.overlaps(logits, rows), weights);
   }
   return parts;
@@ -91,7 +92,7 @@ Eagle3Objective::Parts Eagle3Objective::judge_step(const Tensor& logits,
 
 std::vector<Eagle3Objective::Parts> Eagle3Objective::judge(const Batch& batch, bool with_overlap) {
   const TargetTensors seen(*options_.run.target, batch, layers_, head_->type());
-  const DraftedTokens::Laws laws = vocabulary_.laws_of(seen.logits);
+  const DraftedTokens::Distributions dists = vocabulary_.distributions_of(seen.logits);
   const std::int64_t n_rows = seen.tokens.size(1) - 1;
   Tensor hidden = head_->fuse(seen.features.narrow(1, 0, n_rows));
   UnrolledKeys unrolled;
@@ -99,7 +100,7 @@ std::vector<Eagle3Objective::Parts> Eagle3Objective::judge(const Batch& batch, b
   for (int step = 0; step < options_.n_steps; ++step) {
     const Tensor embeddings = shared_.embed(later(seen.tokens, step + 1, n_rows), head_->type());
     hidden = head_->forward(hidden, embeddings, step, unrolled);
-    all.push_back(judge_step(head_->logits(hidden), laws, seen.weights, step, with_overlap));
+    all.push_back(judge_step(head_->logits(hidden), dists, seen.weights, step, with_overlap));
   }
   return all;
 }

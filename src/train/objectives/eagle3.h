@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EAGLE-3: a head of one decoder layer that reads features from three depths of the target and is
 // trained on its own output (Li, Wei, Zhang, Zhang, "EAGLE-3: Scaling up Inference Acceleration of
 // Large Language Models via Training-Time Test", arXiv 2503.01840).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options common to the training of every head on a frozen target.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_HEAD_RUN_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_HEAD_RUN_H_
@@ -6,8 +7,8 @@
 #include <memory>
 
 #include "io/tensor_source.h"
-#include "train/corpus.h"
-#include "train/products.h"
+#include "train/batches/corpus.h"
+#include "train/modules/products.h"
 #include "train/teacher.h"
 
 namespace outrider::train {

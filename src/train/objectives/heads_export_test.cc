@@ -1,5 +1,6 @@
-// What heads export: every name and shape, the values that were trained, and that the engine drafts
-// with them as the golden program does.
+// SPDX-License-Identifier: Apache-2.0
+// Exports of heads: every name and shape, the trained values, and the engine's drafts with them,
+// which equal the golden program's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,16 +15,16 @@
 #include <string>
 #include <vector>
 
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/eagle_head.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_registry.h"
-#include "tests/support/golden_drafts.h"
-#include "tests/support/golden_heads.h"
+#include "speculate/registry/drafter_registry.h"
+#include "tests/support/goldens/golden_drafts.h"
+#include "tests/support/goldens/golden_heads.h"
+#include "tests/support/models/run_model.h"
 #include "tests/support/near.h"
-#include "tests/support/run_model.h"
 #include "train/objective.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/medusa.h"
@@ -33,12 +34,12 @@ namespace outrider::train {
 namespace {
 
 namespace fs = std::filesystem;
-using test_support::near;
-using testing::as_golden;
-using testing::fill_with_golden_values;
-using testing::golden_heads;
-using testing::GoldenHeads;
-using testing::kGoldenTolerance;
+using test::as_golden;
+using test::fill_with_golden_values;
+using test::golden_heads;
+using test::GoldenHeads;
+using test::kGoldenTolerance;
+using test::near;
 using torch::Tensor;
 using Json = nlohmann::json;
 using Shape = std::vector<std::int64_t>;
@@ -165,18 +166,18 @@ TEST_F(GoldenHeads, MedusaBeginsAsTheTarget) {
   }
 }
 
-// What the engine drafts with the head that was exported.
+// Checks the engine's drafts with the exported head.
 void expect_drafts(const fs::path& target_path, const std::string& spec, const Json& expected) {
   const auto target = load_model(target_path, {.n_threads = 1});
   const auto drafter = read_drafter(spec).make({.target = target.get(),
                                                 .target_path = target_path,
                                                 .vocabulary_size = target->config().vocabulary_size,
                                                 .load = {.n_threads = 1}});
-  testing::expect_golden_drafts(*target, *drafter, expected);
+  test::expect_golden_drafts(*target, *drafter, expected);
 }
 
 TEST_F(GoldenHeads, ExportedHeadsDraftInTheEngineAsTheGoldenProgram) {
-  const Json& drafts = testing::golden_drafts();
+  const Json& drafts = test::golden_drafts();
   const auto exported = [&](const std::shared_ptr<Objective>& objective, const char* name) {
     fill_with_golden_values(objective->trained());
     objective->export_to(out() / name);
@@ -198,8 +199,8 @@ TEST_F(GoldenHeads, ExportedHeadsDraftInTheEngineAsTheGoldenProgram) {
   expect_drafts(exported(mtp(), "mtp"), "mtp", drafts["mtp"]["2"]);
 }
 
-// What a few steps have made of a head computes in the engine as in the trainer: the cross-entropy
-// of every row, both in f32.
+// After a few training steps, a head computes the same in the engine as in the trainer: the
+// cross-entropy of every row, both in f32.
 TEST_F(GoldenHeads, ATrainedHeadIsTheSameInTheEngine) {
   const auto objective = eagle(EagleInputs::feature_shifted_token);
   torch::optim::Adam optimiser(objective->trained().parameters(), torch::optim::AdamOptions(0.01));
@@ -257,11 +258,11 @@ std::map<std::string, Shape> module_shapes(int layer) {
   return shapes;
 }
 
-testing::Rows logits_of(const fs::path& directory) {
+test::Rows logits_of(const fs::path& directory) {
   const auto model = load_model(directory, {.n_threads = 1});
   const auto sequence = model->open({});
   const std::vector<TokenId> tokens = {1, 7, 22, 3, 3, 8};
-  return testing::run_block(*model, *sequence, tokens);
+  return test::run_block(*model, *sequence, tokens);
 }
 
 TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
@@ -279,11 +280,11 @@ TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
   config.erase("num_nextn_predict_layers");
   EXPECT_EQ(config, config_of(target_path()));
   for (const char* name : kBeside) EXPECT_TRUE(fs::exists(out() / name)) << name;
-  // Those who know no modules see the target.
+  // Programs that ignore modules load the target.
   EXPECT_EQ(logits_of(out()), logits_of(target_path()));
 
-  // A copy of a copy: shards and their index are read, and modules are not put on modules, which
-  // is said before anything is trained.
+  // A copy of a copy: shards and their index are read. Modules on top of modules are refused before
+  // anything is trained.
   run_.target = std::make_shared<Teacher>(out(), 1);
   try {
     make_mtp({.run = run_, .target_directory = out(), .n_modules = 1});
@@ -298,7 +299,7 @@ TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
 TEST_F(GoldenHeads, ModulesAloneDraftForATargetThatStaysWhereItIs) {
   const MtpOptions options{
       .run = run_, .target_directory = "model.gguf", .n_modules = 2, .alone = true};
-  const auto objective = make_mtp(options);  // no directory to copy is asked for
+  const auto objective = make_mtp(options);  // no directory to copy is given
   fill_with_golden_values(objective->trained());
   objective->export_to(out());
   std::map<std::string, Shape> expected = module_shapes(3);
@@ -306,8 +307,8 @@ TEST_F(GoldenHeads, ModulesAloneDraftForATargetThatStaysWhereItIs) {
   EXPECT_EQ(shapes_of(*open_safetensors(out() / "model.safetensors")), expected);
   EXPECT_EQ(config_of(out())["num_nextn_predict_layers"], 2);
   EXPECT_FALSE(fs::exists(out() / "tokenizer.json"));
-  expect_drafts(target_path(), "mtp:" + out().string(), testing::golden_drafts()["mtp"]["2"]);
-  objective->export_to(out());  // as a run that exports as it goes does
+  expect_drafts(target_path(), "mtp:" + out().string(), test::golden_drafts()["mtp"]["2"]);
+  objective->export_to(out());  // as a run with exports in between does
 }
 
 TEST_F(GoldenHeads, AModelTrainedWithModulesCarriesThem) {

@@ -1,5 +1,6 @@
-// What heads learn from text of the target's own, that a stopped run goes on as if it had not been,
-// and that the text is the target's.
+// SPDX-License-Identifier: Apache-2.0
+// Heads learn from the target's own text, a resumed run equals an uninterrupted one, and the text
+// is the target's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,15 +15,15 @@
 
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "speculate/drafter_registry.h"
-#include "speculate/make_rule.h"
+#include "speculate/registry/drafter_registry.h"
+#include "speculate/rules/make_rule.h"
 #include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/one_batch.h"
+#include "tests/support/proofs/written_text.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
-#include "tests/support/written_text.h"
-#include "train/corpus.h"
-#include "train/generated_source.h"
+#include "train/batches/corpus.h"
+#include "train/batches/generated_source.h"
 #include "train/objective.h"
 #include "train/objectives/block_head.h"
 #include "train/objectives/eagle.h"
@@ -36,12 +37,12 @@ namespace outrider::train {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::OneBatch;
+using test::OneBatch;
 
 class Learning : public ::testing::Test {
  protected:
   Learning() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.vocabulary_size = 40;
     shape.context_length = 64;
     shape.n_layers = 2;
@@ -51,7 +52,7 @@ class Learning : public ::testing::Test {
     shape.head_dim = 8;
     shape.hidden_dim = 32;
     shape.logit_spread = 4;
-    testing::write_hugging_face(testing::make_tiny_model(shape), target_path());
+    test::write_hugging_face(test::make_tiny_model(shape), target_path());
     run_.target = std::make_shared<Teacher>(target_path(), 1);
     run_.batches = std::make_shared<OneBatch>(written(1)->batch(0));
     run_.held_out = run_.batches;
@@ -99,7 +100,7 @@ class Learning : public ::testing::Test {
     return options;
   }
 
-  testing::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   HeadRun run_;
 };
 
@@ -111,8 +112,8 @@ double figure(Objective& objective, const std::string& name) {
   return 0;
 }
 
-// Forty places can be learned by heart. What is learned must show where the head is used: on the
-// target's features at the first step, on its own predictions later.
+// Forty places can be memorised. The result must show where the head is used: on the target's
+// features at the first step, on its own predictions later.
 TEST_F(Learning, HeadsLearnAFewPlacesByHeart) {
   struct Case {
     std::string name;
@@ -152,11 +153,11 @@ TEST_F(Learning, HeadsLearnAFewPlacesByHeart) {
   }
 }
 
-// A head that knows its target's greedy text by heart drafts that text in the engine: its rows
-// there are those it was trained on.
+// A head that has memorised its target's greedy text drafts that text in the engine: its rows there
+// are those on which it was trained.
 TEST_F(Learning, AParallelHeadDraftsInTheEngineWhatItHasLearned) {
   const auto target = load_model(target_path(), {.n_threads = 1});
-  const auto exact = make_judging("exact", "exact").acceptance;
+  const auto exact = make_verification("exact", "exact").acceptance;
   const auto write = [&](Objective& objective, const char* name) {
     objective.export_to(directory_.path() / name);
     const auto drafter = read_drafter("eagle:" + (directory_.path() / name).string())
@@ -164,10 +165,10 @@ TEST_F(Learning, AParallelHeadDraftsInTheEngineWhatItHasLearned) {
                                     .target_path = target_path(),
                                     .vocabulary_size = target->config().vocabulary_size,
                                     .load = {.n_threads = 1}});
-    return testing::write_text(*target, *drafter, *exact, chain_shape(4), {.temperature = 0},
-                               {3, 17, 8, 25}, 1);
+    return test::write_text(*target, *drafter, *exact, chain_shape(4), {.temperature = 0},
+                            {3, 17, 8, 25}, 1);
   };
-  const testing::WrittenText text = write(*parallel_eagle(kMask), "untrained");
+  const test::WrittenText text = write(*parallel_eagle(kMask), "untrained");
   ASSERT_EQ(std::count(text.tokens.begin(), text.tokens.end(), kMask), 0);
 
   Batch batch{.n_sequences = 1,
@@ -181,9 +182,9 @@ TEST_F(Learning, AParallelHeadDraftsInTheEngineWhatItHasLearned) {
   run_training(*objective, run_options(directory_.path() / "run", 200), {});
   ASSERT_GT(figure(*objective, "accepted_0"), 3.9);
 
-  const testing::WrittenText again = write(*objective, "trained");
+  const test::WrittenText again = write(*objective, "trained");
   EXPECT_EQ(again.tokens, text.tokens);
-  // Forty tokens, five a pass; the prompt's own pass gives the first.
+  // Forty tokens, five per pass; the prompt's own pass gives the first.
   EXPECT_LE(again.target_passes, 10);
   EXPECT_GT(text.target_passes, 20);
 }
@@ -193,8 +194,7 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// With everything that could depend on how a run got there: noise, drawn blocks, generated text,
-// bf16.
+// With everything that could depend on a run's history: noise, drawn blocks, generated text, bf16.
 TEST_F(Learning, AStoppedRunGoesOnBitForBit) {
   run_.batches = written(1);
   run_.products = Products::bf16;
@@ -257,7 +257,7 @@ TEST_F(Learning, GeneratedTextIsTheTargets) {
   EXPECT_GT(n_written, 4);
 }
 
-// A batch depends on its number, not on those before it.
+// A batch depends on its number, not on earlier ones.
 TEST_F(Learning, GeneratedTextComesByNumber) {
   const auto one = written(1);
   const auto other = written(1);
@@ -271,9 +271,9 @@ TEST_F(Learning, GeneratedTextComesByNumber) {
   EXPECT_THROW(GeneratedSource(run_.batches, run_.target, {.n_prefix = 24}), Error);
 }
 
-// Sampling follows the target's law. The seed is fixed, so this is one draw of chi-square: five
-// standard deviations above its mean it lies with a probability below 1e-4.
-TEST_F(Learning, SampledTextFollowsTheLaw) {
+// Sampling follows the target's distribution. The seed is fixed, so this is one draw of chi-square,
+// which exceeds its mean by five standard deviations with a probability below 1e-4.
+TEST_F(Learning, SampledTextFollowsTheDistribution) {
   constexpr int kDraws = 4000;
   Batch batch{.n_sequences = kDraws, .length = 3, .tokens = {}, .weights = {}};
   for (int i = 0; i < kDraws; ++i) {
@@ -298,7 +298,7 @@ TEST_F(Learning, SampledTextFollowsTheLaw) {
   double rest_seen = 0;
   for (std::size_t token = 0; token < logits.size(); ++token) {
     const double expected = kDraws * std::exp(logits[token] / 1.5) / sum;
-    if (expected < 10) {  // merged: the approximation wants ten in a cell
+    if (expected < 10) {  // merged: the approximation needs ten per cell
       rest_expected += expected;
       rest_seen += counts[token];
       continue;

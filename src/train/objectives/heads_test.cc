@@ -1,6 +1,7 @@
-// Heads on a frozen target: their losses against a program written from the papers' equations
-// (tests/golden/make_heads_golden.py) and against differences, and what they refuse. (What they
-// export: heads_export_test.cc; what they learn: heads_learning_test.cc.)
+// SPDX-License-Identifier: Apache-2.0
+// Heads on a frozen target: compares their losses with a program written from the papers' equations
+// (tests/golden/make/make_heads_golden.py) and with finite differences, and tests refusals.
+// (Exports: heads_export_test.cc; learning: heads_learning_test.cc.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,11 +12,11 @@
 #include <vector>
 
 #include "outrider/error.h"
-#include "tests/support/golden_heads.h"
+#include "tests/support/goldens/golden_heads.h"
 #include "tests/support/gradient_differences.h"
 #include "tests/support/near.h"
 #include "tests/support/one_batch.h"
-#include "train/draft_vocabulary.h"
+#include "train/losses/draft_vocabulary.h"
 #include "train/objective.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/eagle3.h"
@@ -24,16 +25,16 @@
 namespace outrider::train {
 namespace {
 
-using test_support::near;
-using testing::as_golden;
+using test::as_golden;
+using test::expect_gradient_is_difference;
+using test::fill_with_golden_values;
+using test::golden_heads;
+using test::GoldenHeads;
+using test::kGoldenTolerance;
+using test::near;
+using test::OneBatch;
+using test::scattered_entries;
 using ::testing::ElementsAre;
-using testing::expect_gradient_is_difference;
-using testing::fill_with_golden_values;
-using testing::golden_heads;
-using testing::GoldenHeads;
-using testing::kGoldenTolerance;
-using testing::OneBatch;
-using testing::scattered_entries;
 using Json = nlohmann::json;
 
 void expect_golden(Objective& objective, const Json& expected, const std::string& held_out_loss) {
@@ -52,7 +53,7 @@ void expect_golden(Objective& objective, const Json& expected, const std::string
     ASSERT_TRUE(expected.contains(name)) << name;
     EXPECT_TRUE(near(value, expected[name], kGoldenTolerance)) << name;
   }
-  // Nothing that the program measured was left out here.
+  // No figure of the program is missing here.
   for (const auto& [name, value] : expected.items()) {
     EXPECT_TRUE(name == "loss" || name == "lm_loss" || held_out.contains(name)) << name;
   }
@@ -82,8 +83,8 @@ TEST_F(GoldenHeads, MultiTokenPrediction) {
   expect_golden(*lm(), golden_heads()["lm"], "lm_loss");
 }
 
-// Weights are of order one and pass several norms, so that third derivatives may reach a hundred or
-// so: 1e-8 at the step of the differences. A wrong term would be a thousand times the tolerance.
+// Weights are of order one and pass several norms, so third derivatives may reach about a hundred:
+// 1e-8 at the step of the differences. A wrong term would be a thousand times the tolerance.
 void expect_gradients_are_differences(Objective& objective) {
   torch::nn::Module& module = objective.trained();
   module.to(torch::kFloat64);
@@ -126,7 +127,7 @@ TEST_F(GoldenHeads, NoiseIsUniformAndOfTraining) {
   EXPECT_EQ(noisy->evaluate(), quiet->evaluate());
 }
 
-// What a draft vocabulary and the features come from.
+// The sources of a draft vocabulary and of the features.
 
 TEST(Eagle3, TakesFeaturesOfThreeDepths) {
   EXPECT_THAT(eagle3_feature_layers(32), ElementsAre(2, 16, 29));
@@ -140,7 +141,8 @@ TEST(Eagle3, TakesFeaturesOfThreeDepths) {
 TEST(Eagle3, TheDraftVocabularyIsWhatTheTextSaysMost) {
   const std::vector<TokenId> text = {5, 1, 5, 2, 5, 2, 7, 0};
   EXPECT_THAT(most_frequent_tokens(text, 2, 9), ElementsAre(2, 5));
-  EXPECT_THAT(most_frequent_tokens(text, 4, 9), ElementsAre(0, 1, 2, 5));  // 7 is as rare, later
+  // 7 is equally rare, but later.
+  EXPECT_THAT(most_frequent_tokens(text, 4, 9), ElementsAre(0, 1, 2, 5));
   EXPECT_THAT(most_frequent_tokens(text, 9, 9), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
 }
 

@@ -1,23 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/lm.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "train/batch_tensors.h"
-#include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
-#include "train/mtp_module.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/losses.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/llama_module.h"
+#include "train/modules/mtp_module.h"
 #include "train/objective.h"
-#include "train/weighted_means.h"
+#include "train/output/model_directory.h"
 
 namespace outrider::train {
 namespace {
 
 using torch::Tensor;
 
-// A model and the modules behind it, where there are any.
+// A model with its modules, if any.
 class LmWithModulesImpl : public torch::nn::Module {
  public:
   LmWithModulesImpl(const LlamaModule& model, int n_modules) {
@@ -62,7 +63,7 @@ LmObjective::Judged LmObjective::judge(const Batch& batch) {
   const BatchTensors tensors(batch);
   const Tensor features = model_->features(tensors.inputs());
   const Tensor weights = tensors.target_weights().to(features.scalar_type());
-  // With modules the logits are judged, too; without, they are never held in f32.
+  // With modules, the logits are evaluated too; without, they are never held in f32.
   Tensor logits;
   if (with_modules_) logits = model_->logits(features);
   Judged judged{weighted_mean(with_modules_ ? cross_entropy_rows(logits, tensors.targets())

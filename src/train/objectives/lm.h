@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Language modelling: predicts the next token, in text or in completions of prompts.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_LM_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_LM_H_
@@ -8,8 +9,8 @@
 
 #include "io/tensor_source.h"
 #include "model/config.h"
-#include "train/corpus.h"
-#include "train/products.h"
+#include "train/batches/corpus.h"
+#include "train/modules/products.h"
 
 namespace outrider::train {
 
@@ -27,8 +28,9 @@ struct LmOptions {
   int n_held_out_batches = 8;
   std::filesystem::path tokenizer = {};  // copied beside the weights
   ElementType export_type = ElementType::bf16;
-  // The number of multi-token prediction modules trained with the model (train/mtp_module.h), and
-  // the weight of their mean loss (lambda of DeepSeek-V3's eq. 25).
+  // The number of multi-token prediction modules trained with the model
+  // (train/modules/mtp_module.h), and the weight of their mean loss (lambda of DeepSeek-V3's eq.
+  // 25).
   int n_mtp_modules = 0;
   double mtp_weight = 0.3;
 };

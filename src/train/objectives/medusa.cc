@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/medusa.h"
 
 #include <fmt/format.h>
@@ -6,13 +7,13 @@
 #include <cmath>
 
 #include "outrider/error.h"
-#include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -24,7 +25,7 @@ class ResidualBlockImpl : public torch::nn::Module {
   explicit ResidualBlockImpl(int dim) {
     linear = register_module("linear", torch::nn::Linear(dim, dim));
     const torch::NoGradGuard no_grad;
-    linear->weight.zero_();  // the head begins as the target's own
+    linear->weight.zero_();  // initially the head equals the target's own output
     linear->bias.zero_();
   }
   Tensor forward(const Tensor& x, Products products) {
@@ -45,7 +46,7 @@ class MedusaHeadImpl : public torch::nn::Module {
     output->weight.copy_(*lm_head);
   }
   ResidualBlock block{nullptr};
-  torch::nn::Linear output{nullptr};  // null: the target's
+  torch::nn::Linear output{nullptr};  // null: uses the target's
 };
 TORCH_MODULE(MedusaHead);
 
@@ -84,7 +85,7 @@ class MedusaObjective final : public Objective {
             heads_->heads.front()->block->linear->weight.scalar_type()};
   }
 
-  // Of head k, counted from 1.
+  // For head k, counted from 1.
   struct Parts {
     Tensor loss, overlap, agreement, weight;
   };
@@ -109,7 +110,7 @@ MedusaObjective::Parts MedusaObjective::judge(int k, const TargetTensors& seen) 
       weighted_mean(cross_entropy_rows(logits, later(seen.tokens, k + 1, n_rows)), weights);
   const torch::NoGradGuard no_grad;
   const Tensor target_logits = later(seen.logits, k, n_rows);
-  parts.overlap = weighted_mean(compare_laws(logits, target_logits).overlap, weights);
+  parts.overlap = weighted_mean(compare_distributions(logits, target_logits).overlap, weights);
   parts.agreement = weighted_mean(
       (logits.argmax(-1) == target_logits.argmax(-1)).to(weights.scalar_type()), weights);
   parts.weight = weights.sum();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Medusa: several heads on the target's last feature; each head predicts a token one place later
 // than the head before (Cai et al., "Medusa: Simple LLM Inference Acceleration Framework with
 // Multiple Decoding Heads", arXiv 2401.10774, section 2.2.1).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/mtp.h"
 
 #include <fmt/format.h>
@@ -5,13 +6,13 @@
 #include <array>
 #include <utility>
 
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "outrider/error.h"
-#include "train/extended_directory.h"
-#include "train/model_directory.h"
-#include "train/mtp_module.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/mtp_module.h"
 #include "train/objective.h"
-#include "train/weighted_means.h"
+#include "train/output/extended_directory.h"
+#include "train/output/model_directory.h"
 
 namespace outrider::train {
 namespace {
@@ -117,7 +118,7 @@ void MtpObjective::export_to(const std::filesystem::path& directory) {
   nlohmann::ordered_json json = llama_config_json(options_.run.target->config(), type);
   json[kKey] = options_.n_modules;
   write_json(directory, "config.json", json);
-  // Last: without it the directory holds no modules yet.
+  // Written last: without it the directory has no modules yet.
   write_tensors(directory, "model.safetensors", tensors, type);
 }
 

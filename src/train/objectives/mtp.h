@@ -1,4 +1,5 @@
-// Trains multi-token prediction modules for a frozen model (train/mtp_module.h).
+// SPDX-License-Identifier: Apache-2.0
+// Trains multi-token prediction modules for a frozen model (train/modules/mtp_module.h).
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_MTP_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_MTP_H_
 

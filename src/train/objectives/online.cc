@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/online.h"
 
 #include "model/config.h"
-#include "train/batch_tensors.h"
-#include "train/distillation.h"
-#include "train/llama_config.h"
-#include "train/llama_module.h"
-#include "train/model_directory.h"
+#include "train/batches/batch_tensors.h"
+#include "train/losses/distillation.h"
+#include "train/modules/llama_config.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
 
 namespace outrider::train {
@@ -19,7 +20,7 @@ class OnlineObjective final : public Objective {
   explicit OnlineObjective(const OnlineOptions& options)
       : options_(options),
         stored_config_(read_json(options.drafter / "config.json")),
-        // No seed: every weight is read from the drafter's files.
+        // Without a seed: every weight is read from the drafter's files.
         drafter_(make_llama(read_llama_config(options.drafter), options.products, options.drafter,
                             /*seed=*/0)) {}
 
@@ -31,17 +32,18 @@ class OnlineObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  ComparedLaws compare(const JudgedBatch& judged);
+  ComparedDistributions compare(const JudgedBatch& judged);
 
   OnlineOptions options_;
-  nlohmann::ordered_json stored_config_;  // as it was: the export may take the drafter's own place
+  // Unchanged: the export may replace the drafter's own files.
+  nlohmann::ordered_json stored_config_;
   LlamaModule drafter_;
 };
 
-ComparedLaws OnlineObjective::compare(const JudgedBatch& judged) {
+ComparedDistributions OnlineObjective::compare(const JudgedBatch& judged) {
   const BatchTensors batch(judged.batch);
   const auto n_rows = static_cast<std::int64_t>(judged.places.size());
-  // What predicts a place is read one before it; the first of a sequence is never judged.
+  // The row that predicts a place is the one before it; a sequence's first place is never judged.
   const torch::Device device = training_device();
   const Tensor readers = torch::tensor(judged.places, torch::kInt64).to(device) - 1;
   const Tensor features = drafter_->features(batch.tokens).flatten(0, 1).index_select(0, readers);
@@ -70,7 +72,7 @@ void OnlineObjective::export_to(const std::filesystem::path& directory) {
   copy_file_whole(options_.drafter / "generation_config.json", directory);
   write_parameters(directory, "model.safetensors", *drafter_, options_.export_type);
   nlohmann::ordered_json config = stored_config_;
-  // Newer files say dtype, older ones torch_dtype.
+  // Newer files use dtype, older ones torch_dtype.
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] =
       options_.export_type == ElementType::bf16 ? "bfloat16" : "float32";
   write_json(directory, "config.json", config);

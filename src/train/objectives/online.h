@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Online distillation: trains a drafter further on its target's recorded verdicts. The engine
 // records them in use (io/verdict_log.h); the target itself is not needed.
 //
@@ -12,9 +13,9 @@
 #include <memory>
 
 #include "io/tensor_source.h"
-#include "train/divergence.h"
-#include "train/products.h"
-#include "train/verdict_texts.h"
+#include "train/batches/verdict_texts.h"
+#include "train/losses/divergence.h"
+#include "train/modules/products.h"
 
 namespace outrider::train {
 

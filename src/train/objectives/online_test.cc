@@ -1,5 +1,6 @@
-// Learning from a log: the windows it is cut into, the loss against `distill` with the target
-// itself, and a drafter that comes to agree.
+// SPDX-License-Identifier: Apache-2.0
+// Learning from a verdict log: the windows, the loss compared with `distill` with the target
+// itself, and a drafter whose agreement grows.
 #include "train/objectives/online.h"
 
 #include <gtest/gtest.h>
@@ -19,13 +20,13 @@
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "tests/support/gradient_differences.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/near.h"
 #include "tests/support/one_batch.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 #include "tokenizer/same_vocabulary.h"
-#include "train/llama_config.h"
-#include "train/losses.h"
+#include "train/losses/losses.h"
+#include "train/modules/llama_config.h"
 #include "train/objective.h"
 #include "train/objectives/distill.h"
 #include "train/training_run.h"
@@ -34,26 +35,26 @@ namespace outrider::train {
 namespace {
 
 namespace fs = std::filesystem;
-using test_support::near;
-using testing::all_entries;
-using testing::expect_gradient_is_difference;
+using test::all_entries;
+using test::expect_gradient_is_difference;
+using test::near;
 using torch::Tensor;
 
 constexpr int kVocabulary = 300;
 
-// A target, a drafter that is the target with noise, and logs of what the target says.
+// A target, a drafter that is the target with noise, and logs of the target's verdicts.
 class Online : public ::testing::Test {
  protected:
   Online() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.vocabulary_size = kVocabulary;
     shape.n_layers = 1;
     shape.dim = 32;
     shape.n_heads = 2;
     shape.n_kv_heads = 2;
-    const testing::TinyModel target = testing::make_tiny_model(shape);
-    testing::write_hugging_face(target, at("target"));
-    testing::write_hugging_face(testing::with_noise(target, 0.5F, 3), at("drafter"));
+    const test::TinyModel target = test::make_tiny_model(shape);
+    test::write_hugging_face(target, at("target"));
+    test::write_hugging_face(test::with_noise(target, 0.5F, 3), at("drafter"));
     teacher_ = std::make_shared<Teacher>(at("target"), 1);
     drafter_.path = at("drafter");
     drafter_.n_vocabulary = kVocabulary;
@@ -61,7 +62,7 @@ class Online : public ::testing::Test {
   }
   fs::path at(const std::string& name) const { return root_.path() / name; }
 
-  // What the target says behind each token of a text, by the definition, in doubles.
+  // The target's distribution after each token of a text, by the definition, in double.
   LoggedText judge(const std::vector<TokenId>& tokens, int n_prompt, int n_kept) {
     LoggedText text;
     text.tokens = tokens;
@@ -137,13 +138,13 @@ class Online : public ::testing::Test {
     return "no error";
   }
 
-  testing::TemporaryDirectory root_;
+  test::TemporaryDirectory root_;
   std::shared_ptr<Teacher> teacher_;
   LearningDrafter drafter_;
 };
 
-// With every token listed, the log's loss is distillation's with the target at hand: value, overlap
-// and gradient, for every divergence.
+// With every token listed, the log's loss equals that of distillation with the target itself:
+// value, overlap and gradient, for every divergence.
 TEST_F(Online, WithTheWholeVocabularyItIsDistillation) {
   write("log", 0, 5, kVocabulary);
   const auto texts = read("log");
@@ -152,7 +153,7 @@ TEST_F(Online, WithTheWholeVocabularyItIsDistillation) {
   distill.products = Products::full;
   distill.init = at("drafter");
   distill.target = teacher_;
-  distill.batches = std::make_shared<testing::OneBatch>(texts->batch(7).batch);
+  distill.batches = std::make_shared<test::OneBatch>(texts->batch(7).batch);
   for (const Divergence divergence : {Divergence::forward_kl, Divergence::reverse_kl,
                                       Divergence::jensen_shannon, Divergence::total_variation}) {
     distill.divergence = divergence;
@@ -178,7 +179,7 @@ TEST_F(Online, WithTheWholeVocabularyItIsDistillation) {
   }
 }
 
-// Fewer tokens never show more of a divergence, nor less of an overlap.
+// Fewer listed tokens never give a larger divergence or a smaller overlap.
 TEST_F(Online, FewerTokensBoundTheDivergence) {
   torch::manual_seed(2);
   const Tensor draft = torch::randn({6, 9}, torch::kFloat64) * 2;
@@ -195,8 +196,8 @@ TEST_F(Online, FewerTokensBoundTheDivergence) {
       EXPECT_TRUE(torch::allclose(coarse_draft.exp().sum(-1), torch::ones({6}, torch::kFloat64)));
       const Tensor rows = divergence_rows(divergence, coarse_draft, coarse_target);
       EXPECT_TRUE((rows <= finer + 1e-12).all().item<bool>()) << n_kept;
-      EXPECT_TRUE((compare_laws(coarse_draft, coarse_target).overlap >=
-                   compare_laws(draft, target).overlap - 1e-12)
+      EXPECT_TRUE((compare_distributions(coarse_draft, coarse_target).overlap >=
+                   compare_distributions(draft, target).overlap - 1e-12)
                       .all()
                       .item<bool>());
       finer = rows;
@@ -204,7 +205,7 @@ TEST_F(Online, FewerTokensBoundTheDivergence) {
   }
 }
 
-// Through the column of all other tokens too.
+// Also through the column of all other tokens.
 TEST_F(Online, GradientsThroughTheRestAreDifferences) {
   torch::manual_seed(3);
   const Tensor target = torch::randn({3, 6}, torch::kFloat64);
@@ -220,8 +221,8 @@ TEST_F(Online, GradientsThroughTheRestAreDifferences) {
   expect_gradient_is_difference(draft, loss, all_entries(draft), 1e-8, "draft");
 }
 
-// However long the texts, every judged place is in one window, under its own row, with at least
-// half a window of what stands before it, or all there is.
+// For any text lengths, every judged place is in exactly one window, with its own row. At least
+// half a window of text precedes it, or all there is.
 TEST_F(Online, EveryPlaceIsJudgedOnceWithItsOwnRow) {
   constexpr int kLength = 10;
   std::map<std::pair<int, int>, int> seen;  // (text, place) -> times
@@ -234,7 +235,7 @@ TEST_F(Online, EveryPlaceIsJudgedOnceWithItsOwnRow) {
       const int n_tokens = n_prompt + 1 + number * 2;
       for (int i = 0; i < n_tokens; ++i) text.tokens.push_back((number * 23 + i) % kVocabulary);
       for (int i = n_prompt; i < n_tokens; ++i) {
-        text.kept_ids.insert(text.kept_ids.end(), {number, i});  // says which place it is
+        text.kept_ids.insert(text.kept_ids.end(), {number, i});  // identifies the place
         text.kept_logprobs.insert(text.kept_logprobs.end(), {-1, -2});
         text.rest_logprobs.push_back(-static_cast<float>(i));
         seen[{number, i}] = 0;
@@ -244,7 +245,7 @@ TEST_F(Online, EveryPlaceIsJudgedOnceWithItsOwnRow) {
   }
   const auto texts = read("log", 0, 1, kLength);
   EXPECT_EQ(texts->n_judged(), static_cast<std::int64_t>(seen.size()));
-  // One sequence a batch: an epoch shows each window once. More batches than windows repeat.
+  // One sequence per batch: an epoch shows each window once; more batches repeat windows.
   int n_found = 0;
   for (int number = 0; n_found < static_cast<int>(seen.size()); ++number) {
     ASSERT_LT(number, 1000);
@@ -343,7 +344,7 @@ TEST_F(Online, TextsComeAndGo) {
   EXPECT_NE(texts->fingerprint(), before);
   EXPECT_EQ(read("log")->fingerprint(), texts->fingerprint());
   EXPECT_NO_THROW(texts->batch(100));
-  // What the log drops is forgotten: a small bound makes room for one text by dropping others.
+  // Texts dropped from the log are forgotten: with a low limit, each new text drops others.
   const std::int64_t each = record_bytes(format(8), 24, 19);
   for (int number = 5; number < 30; ++number) {
     VerdictLogWriter(at("log"), format(8), 8 * (kVerdictSegmentHeaderBytes + each))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/parallel_eagle.h"
 
 #include <fmt/format.h>
@@ -6,18 +7,18 @@
 #include <utility>
 
 #include "outrider/error.h"
-#include "train/block_losses.h"
-#include "train/drafted_tokens.h"
-#include "train/eagle3_module.h"
-#include "train/head_config.h"
-#include "train/losses.h"
-#include "train/mask_rows.h"
-#include "train/model_directory.h"
+#include "train/batches/mask_rows.h"
+#include "train/losses/block_losses.h"
+#include "train/losses/drafted_tokens.h"
+#include "train/losses/losses.h"
+#include "train/losses/target_tensors.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/eagle3_module.h"
+#include "train/modules/head_config.h"
 #include "train/objective.h"
 #include "train/objectives/eagle3.h"
-#include "train/target_tensors.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -62,10 +63,10 @@ class ParallelEagleObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  // Of a batch's rows, the text's first: (n_sequences, n_rows, ...).
+  // For a batch's rows, the text's first: (n_sequences, n_rows, ...).
   struct Said {
-    Tensor logits;             // over the draft vocabulary
-    DraftedTokens::Laws laws;  // the target's
+    Tensor logits;                       // over the draft vocabulary
+    DraftedTokens::Distributions dists;  // of the target
     Tensor weights;
   };
   Said say(const Batch& batch, const MaskRows& rows);
@@ -90,9 +91,10 @@ ParallelEagleObjective::Said ParallelEagleObjective::say(const Batch& batch, con
   const Tensor hidden =
       torch::cat({fused, head_->fused_mask().expand({n, rows.size(), config_.dim})}, 1);
   const Tensor given = head_->forward_among(hidden, shared_.embed(read, head_->type()), places);
-  // The row at position p says the token that the target says at place p + 1, which is p + 2's.
+  // The row at position p predicts what the target predicts at place p + 1: the token of place p +
+  // 2.
   return {.logits = head_->logits(given),
-          .laws = vocabulary_.laws_of(seen.logits.index_select(1, places.positions + 1)),
+          .dists = vocabulary_.distributions_of(seen.logits.index_select(1, places.positions + 1)),
           .weights = later(seen.weights, 2, n_text).index_select(1, places.positions)};
 }
 
@@ -100,7 +102,7 @@ Loss ParallelEagleObjective::loss(std::int64_t batch_number) {
   const Batch batch = options_.run.batches->batch(batch_number);
   const Said said = say(batch, MaskRows(batch.length - 1, options_.rows));
   const Tensor weights = said.weights.to(said.logits.scalar_type());
-  return {.value = weighted_mean(DraftedTokens::losses(said.logits, said.laws), weights),
+  return {.value = weighted_mean(DraftedTokens::losses(said.logits, said.dists), weights),
           .n_tokens = (said.weights > 0).sum().item<std::int64_t>(),
           .metrics = {}};
 }
@@ -120,14 +122,14 @@ std::vector<Metric> ParallelEagleObjective::evaluate() {
       return of_rows.index_select(1, row_of.flatten())
           .view({of_rows.size(0), row_of.size(0), n_drafted});
     };
-    const Tensor overlaps = by_draft(vocabulary_.overlaps(said.logits, said.laws));
-    const Tensor agrees = by_draft(vocabulary_.agrees(said.logits, said.laws));
+    const Tensor overlaps = by_draft(vocabulary_.overlaps(said.logits, said.dists));
+    const Tensor agrees = by_draft(vocabulary_.agrees(said.logits, said.dists));
     const Tensor counts = (by_draft(said.weights) > 0).all(-1).to(overlaps.scalar_type());
     const auto n_counted = counts.sum().item<double>();
     const auto add = [&](const std::string& name, const Tensor& of_drafts) {
       means.add(name, weighted_mean(of_drafts, counts).item<double>(), n_counted);
     };
-    add("loss", by_draft(DraftedTokens::losses(said.logits, said.laws)).mean(-1));
+    add("loss", by_draft(DraftedTokens::losses(said.logits, said.dists)).mean(-1));
     add("accepted_0", accepted_length(agrees));
     add("accepted_1", accepted_length(overlaps));
     for (int k = 1; k <= n_drafted; ++k) {

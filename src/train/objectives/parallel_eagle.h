@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // P-EAGLE: a head of EAGLE-3's form that drafts all tokens in one pass (Huang et al., "P-EAGLE:
 // Parallel-Drafting EAGLE with Scalable Training", arXiv 2602.01469).
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_PARALLEL_EAGLE_H_
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "outrider/types.h"
-#include "train/mask_choice.h"
+#include "train/batches/mask_choice.h"
 #include "train/objectives/head_run.h"
 
 namespace outrider::train {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/pard.h"
 
 #include <fmt/format.h>
@@ -7,15 +8,15 @@
 
 #include "model/config.h"
 #include "outrider/error.h"
-#include "train/batch_tensors.h"
-#include "train/llama_config.h"
-#include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/mask_rows.h"
-#include "train/model_directory.h"
+#include "train/batches/batch_tensors.h"
+#include "train/batches/mask_rows.h"
+#include "train/losses/losses.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/llama_config.h"
+#include "train/modules/llama_module.h"
 #include "train/objective.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -37,7 +38,7 @@ class PardObjective final : public Objective {
   explicit PardObjective(const PardOptions& options)
       : options_(checked(options, read_llama_config(options.drafter))),
         stored_config_(read_json(options.drafter / "config.json")),
-        // No seed: every weight is read from the drafter's files.
+        // Without a seed: every weight is read from the drafter's files.
         drafter_(make_llama(read_llama_config(options.drafter), options.products, options.drafter,
                             /*seed=*/0)) {}
 
@@ -47,16 +48,17 @@ class PardObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  // What the rows of a batch say, and what they are to say: rows of text first, then of masks.
+  // The outputs and targets of a batch's rows: text rows first, then mask rows.
   struct Said {
     Tensor features;  // (n_sequences, n_rows, dim)
     Tensor tokens;    // (n_sequences, n_rows) int64
-    Tensor weights;   // (n_sequences, n_rows): how much each counts
+    Tensor weights;   // (n_sequences, n_rows): the weight of each
   };
   Said say(const Batch& batch, const MaskRows& rows);
 
   PardOptions options_;
-  nlohmann::ordered_json stored_config_;  // as it was: the export may take the drafter's own place
+  // Unchanged: the export may replace the drafter's own files.
+  nlohmann::ordered_json stored_config_;
   LlamaModule drafter_;
 };
 
@@ -95,7 +97,7 @@ std::vector<Metric> PardObjective::evaluate() {
     const Tensor losses = drafter_->token_losses(said.features, said.tokens);
     const Tensor agrees =
         (drafter_->logits(said.features).argmax(-1) == said.tokens).to(losses.scalar_type());
-    // (n_drafts, n_drafted): the row of each token of the drafts that are whole.
+    // (n_drafts, n_drafted): the row of each token of the complete drafts.
     const Tensor row_of = rows.whole_drafts(n_drafted).to(losses.device());
     if (row_of.size(0) == 0) continue;
     const auto by_draft = [&](const Tensor& of_rows) {
@@ -124,7 +126,7 @@ void PardObjective::export_to(const std::filesystem::path& directory) {
   copy_file_whole(options_.drafter / "generation_config.json", directory);
   write_parameters(directory, "model.safetensors", *drafter_, options_.export_type);
   nlohmann::ordered_json config = stored_config_;
-  // Newer files say dtype, older ones torch_dtype.
+  // Newer files use dtype, older ones torch_dtype.
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] =
       options_.export_type == ElementType::bf16 ? "bfloat16" : "float32";
   config["pard_token"] = options_.mask;

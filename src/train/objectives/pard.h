@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // PARD: adapts a small model to draft several tokens in one pass, with mask tokens.
 //
 // Source: An et al., "PARD: Accelerating LLM Inference with Low-Cost PARallel Draft Model
-// Adaptation" (arXiv 2504.18583): the loss, and the choice of training rows (train/mask_rows.h).
+// Adaptation" (arXiv 2504.18583): the loss, and the choice of training rows
+// (train/batches/mask_rows.h).
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_PARD_H_
 #define OUTRIDER_TRAIN_OBJECTIVES_PARD_H_
 
@@ -11,9 +13,9 @@
 
 #include "io/tensor_source.h"
 #include "outrider/types.h"
-#include "train/corpus.h"
-#include "train/mask_choice.h"
-#include "train/products.h"
+#include "train/batches/corpus.h"
+#include "train/batches/mask_choice.h"
+#include "train/modules/products.h"
 
 namespace outrider::train {
 

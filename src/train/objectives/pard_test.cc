@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model learns to draft several tokens in one pass, and drafts them in the engine.
 #include "train/objectives/pard.h"
 
@@ -10,8 +11,8 @@
 
 #include "model/config.h"
 #include "outrider/error.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/tiny_model.h"
 #include "train/objective.h"
 #include "train/training_run.h"
 
@@ -21,8 +22,8 @@ namespace {
 constexpr int kVocabulary = 300;
 constexpr TokenId kMask = 299;
 
-// Counting texts: each token is the one before plus three, so that every further token of a draft
-// is as sure as the first.
+// Counting texts: each token is the previous one plus three, so later tokens of a draft are as
+// certain as the first.
 std::shared_ptr<BatchSource> counting() {
   std::vector<TokenId> stream;
   for (int i = 0; i < 4000; ++i) stream.push_back(i * 3 % 60);
@@ -32,13 +33,13 @@ std::shared_ptr<BatchSource> counting() {
 
 struct Adaptation {
   Adaptation() {
-    testing::TinyShape shape;
+    test::TinyShape shape;
     shape.vocabulary_size = kVocabulary;
     shape.n_layers = 1;
     shape.dim = 32;
     shape.n_heads = 2;
     shape.n_kv_heads = 2;
-    testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "small");
+    test::write_hugging_face(test::make_tiny_model(shape), directory.path() / "small");
     options.drafter = directory.path() / "small";
     options.products = Products::full;
     options.mask = kMask;
@@ -55,7 +56,7 @@ struct Adaptation {
     run.optimizer.weight_decay = 0;
     return run;
   }
-  testing::TemporaryDirectory directory;
+  test::TemporaryDirectory directory;
   PardOptions options;
 };
 
@@ -78,7 +79,7 @@ TEST(Pard, LearnsEveryTokenOfADraft) {
   }
   EXPECT_GT(after.at("accepted"), 3.5);
   EXPECT_LT(after.at("loss"), before.at("loss"));
-  // The figures are means of whole drafts, the first tokens of which are the text rows'.
+  // The figures are means over complete drafts, whose first tokens belong to text rows.
   double sum = 0;
   for (int k = 1; k <= 4; ++k) sum += after.at("loss_" + std::to_string(k));
   EXPECT_NEAR(after.at("loss"), sum / 4, 1e-6);

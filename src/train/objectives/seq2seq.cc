@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/objectives/seq2seq.h"
 
 #include <fmt/format.h>
@@ -10,14 +11,14 @@
 
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
-#include "train/answer_batches.h"
-#include "train/distillation.h"
-#include "train/losses.h"
-#include "train/model_directory.h"
+#include "train/batches/answer_batches.h"
+#include "train/losses/distillation.h"
+#include "train/losses/losses.h"
+#include "train/losses/weighted_means.h"
+#include "train/modules/t5_module.h"
 #include "train/objective.h"
-#include "train/t5_module.h"
+#include "train/output/model_directory.h"
 #include "train/training_device.h"
-#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
@@ -32,7 +33,7 @@ Tensor list_of(const std::vector<std::int32_t>& values) {
   return torch::tensor(values, torch::kInt64).to(training_device());
 }
 
-// A batch as torch sees it, on the training device.
+// A batch as tensors on the training device.
 struct PairTensors {
   PairTensors(const PairBatch& batch, TokenId start)
       : sources(rows_of(batch.sources, batch.n_pairs)), n_in_sources(list_of(batch.n_in_sources)) {
@@ -47,13 +48,13 @@ struct PairTensors {
   }
   Tensor sources;       // (n_pairs, source_length) int64
   Tensor n_in_sources;  // (n_pairs) int64
-  Tensor read;          // (n_pairs, target_length) int64: what the decoder reads
-  Tensor places;        // (n_counted): those of the flattened targets that are no padding
-  Tensor predicted;     // (n_counted) int64: the tokens there
+  Tensor read;          // (n_pairs, target_length) int64: the decoder's input
+  Tensor places;        // (n_counted): indices in the flattened targets that are not padding
+  Tensor predicted;     // (n_counted) int64: their tokens
 };
 
-// The cross-entropy with the law that a token's smoothed one is: (1 - share) of the token's, share
-// of the mean over all tokens, where -log prob = log sum - logit.
+// The cross-entropy with the smoothed distribution of a token: (1 - share) on the token, and share
+// spread over all tokens, where -log prob = log sum - logit.
 Tensor smoothed(const Tensor& losses, const Tensor& logits, const Tensor& tokens, double share) {
   if (share == 0) return losses;
   const Tensor spoken = logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1);
@@ -92,7 +93,7 @@ class Seq2SeqObjective final : public Objective {
         model->decode(batch.read, model->encode(batch.sources, batch.n_in_sources));
     return model->logits(features.flatten(0, 1).index_select(0, batch.places));
   }
-  ComparedLaws beside_teacher(const Tensor& logits, const PairTensors& batch) {
+  ComparedDistributions beside_teacher(const Tensor& logits, const PairTensors& batch) {
     const torch::NoGradGuard no_grad;
     const Tensor target_logits = logits_of(teacher_, batch);
     return {logits, target_logits, logits.argmax(-1) == target_logits.argmax(-1),
@@ -131,8 +132,8 @@ std::vector<Metric> Seq2SeqObjective::evaluate() {
   return means.metrics();
 }
 
-// The files of the tokenizer, which say from now on what a batch is padded with: transformers pads
-// with nothing else.
+// Writes the tokenizer's files with the padding token used in batches: transformers pads with that
+// token only.
 void write_tokenizer(const std::filesystem::path& from, const std::filesystem::path& directory,
                      TokenId padding) {
   if (from.empty()) return;
@@ -142,7 +143,7 @@ void write_tokenizer(const std::filesystem::path& from, const std::filesystem::p
   if (std::filesystem::exists(file)) json = read_json(file);
   if (json.contains("pad_token") && !json["pad_token"].is_null()) return;
   const auto tokenizer = Tokenizer::load(from);
-  if (!tokenizer->has(padding)) return;  // rows of the matrices beyond the vocabulary
+  if (!tokenizer->has(padding)) return;  // the matrices' rows beyond the vocabulary
   json["pad_token"] = tokenizer->piece(padding);
   if (!json.contains("tokenizer_class")) json["tokenizer_class"] = "PreTrainedTokenizerFast";
   write_json(directory, file.filename().string(), json);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequence to sequence: an encoder-decoder of the T5 v1.1 kind learns to produce one text from
 // another. It learns from pairs, or from the distributions of a larger model of the same kind.
 #ifndef OUTRIDER_TRAIN_OBJECTIVES_SEQ2SEQ_H_
@@ -12,10 +13,10 @@
 
 #include "io/tensor_source.h"
 #include "outrider/types.h"
-#include "train/divergence.h"
-#include "train/pair_corpus.h"
-#include "train/products.h"
-#include "train/t5_config.h"
+#include "train/batches/pair_corpus.h"
+#include "train/losses/divergence.h"
+#include "train/modules/products.h"
+#include "train/modules/t5_config.h"
 
 namespace outrider::train {
 

@@ -1,4 +1,6 @@
-// Learning pairs of texts: by heart, bit for bit across a stop, smoothed, and from a teacher.
+// SPDX-License-Identifier: Apache-2.0
+// Learning pairs of texts: memorising them, bit-equal resumption, smoothing, and learning from a
+// teacher.
 #include "train/objectives/seq2seq.h"
 
 #include <gtest/gtest.h>
@@ -15,9 +17,9 @@
 
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
-#include "train/model_directory.h"
+#include "train/modules/t5_module.h"
 #include "train/objective.h"
-#include "train/t5_module.h"
+#include "train/output/model_directory.h"
 #include "train/training_run.h"
 
 namespace outrider::train {
@@ -45,7 +47,8 @@ T5Config tiny_config() {
   return config;
 }
 
-// Texts of several lengths, and each backwards: no token follows from those before it alone.
+// Texts of several lengths, each paired with its reverse: no token follows from those before it
+// alone.
 std::vector<SentencePair> backwards(int n_pairs) {
   std::vector<SentencePair> pairs;
   std::uint64_t state = 1;
@@ -85,7 +88,7 @@ RunOptions run_options(const fs::path& directory, int n_steps) {
 }
 
 TEST(Seq2SeqRun, LearnsPairsByHeart) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const Seq2Seq seq2seq = make_seq2seq(options_of(8));
   std::vector<StepReport> reports;
   run_training(*seq2seq.objective, run_options(directory.path(), 250),
@@ -104,21 +107,21 @@ TEST(Seq2SeqRun, LearnsPairsByHeart) {
     n_tokens += static_cast<std::int64_t>(pair.target.size());
   }
   EXPECT_EQ(seq2seq.answer(sources, 16), expected);
-  EXPECT_EQ(reports[0].n_tokens + reports[1].n_tokens, n_tokens);  // two batches are a pass
-  // What was written says the same.
+  EXPECT_EQ(reports[0].n_tokens + reports[1].n_tokens, n_tokens);  // two batches form an epoch
+  // The exported model gives the same answers.
   const T5Config read = read_t5_config(directory.path());
   EXPECT_EQ(read.dim, 32);
   T5Module again = make_t5(read, Products::full, directory.path(), 1);
   const torch::Tensor first = torch::tensor(sources[0], torch::kInt64).unsqueeze(0);
   const torch::Tensor length = torch::tensor({first.size(1)}, torch::kInt64);
   EXPECT_EQ(answer_greedily(again, first, length, 16)[0], expected[0]);
-  // And no more of it than is asked for.
+  // And not more of it than requested.
   EXPECT_EQ(answer_greedily(again, first, length, 2)[0].size(), 2u);
 }
 
 TEST(Seq2SeqRun, StoppedAnywhereItGoesOnBitForBit) {
-  const testing::TemporaryDirectory directory;
-  Seq2SeqOptions options = options_of(10);  // a pass' last batch is smaller
+  const test::TemporaryDirectory directory;
+  Seq2SeqOptions options = options_of(10);  // an epoch's last batch is smaller
   options.dropout = 0.2;
   options.label_smoothing = 0.1;
   const auto made = [&] { return make_seq2seq(options).objective; };
@@ -156,15 +159,15 @@ TEST(Seq2SeqAnswer, RefusesWhatTakesTooMuchMemory) {
   EXPECT_TRUE(seq2seq.answer({}, 6).empty());
 }
 
-// The decoder may not see what it is to say: a model that reads the target's token at its own place
-// would know it.
+// The decoder must not read the token that it predicts: a model that reads the target's token at
+// its own place would know it.
 TEST(Seq2SeqLoss, KnowsNoTokenBeforeItIsSaid) {
   Seq2SeqOptions options = options_of(4);
   options.batches = std::make_shared<PairSource>(
       std::vector<SentencePair>{{{5, 6, 7}, {8, 9, 10, kEnd}}}, BatchShape{1, 16, 0}, 0);
   const auto objective = make_seq2seq(options).objective;
   const double before = objective->loss(0).value.item<double>();
-  // By hand: each token from those before it, one by one.
+  // By hand: predicts each token from those before it, one by one.
   T5Module model = make_t5(options.config, options.products, {}, options.seed);
   const torch::NoGradGuard no_grad;
   const Encoded encoded =
@@ -210,7 +213,7 @@ TEST(Seq2SeqLoss, SmoothingIsPyTorchs) {
 }
 
 TEST(Seq2SeqTeacher, IsWhatTheModelComesCloserTo) {
-  const testing::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path teacher = directory.path() / "teacher";
   run_training(*make_seq2seq(options_of(8)).objective, run_options(teacher, 150), {});
   // A model has nothing to learn from itself.

@@ -1,5 +1,6 @@
-// Float arithmetic whose bits are the processor's (kernels/vector_math.h, base/float16.h): every
-// operation rounds to nearest once and keeps subnormal numbers. CUDA promises that of the
+// SPDX-License-Identifier: Apache-2.0
+// Float arithmetic whose bits are the processor's (kernels/vectors/vector_math.h, base/float16.h):
+// every operation rounds to nearest once and keeps subnormal numbers. CUDA promises that of the
 // intrinsics used here, whatever the flags. Nothing of CUDA's own mathematics beyond them is used.
 #ifndef OUTRIDER_DEVICE_CUDA_KERNELS_ARITHMETIC_CUH_
 #define OUTRIDER_DEVICE_CUDA_KERNELS_ARITHMETIC_CUH_
@@ -148,7 +149,8 @@ OUTRIDER_KERNEL_CODE std::uint32_t to_f16(float value) {
   return sign | (rounded - 0x38000000U) >> 13;
 }
 
-// --- e^x (kernels/vector_math.h) ----------------------------------------------------------------
+// --- e^x (kernels/vectors/vector_math.h)
+// ----------------------------------------------------------------
 
 // To the nearest integer, ties to even, of |x| < 2^22.
 OUTRIDER_KERNEL_CODE float round_even(float x) {
@@ -159,18 +161,27 @@ OUTRIDER_KERNEL_CODE float power_of_two(float n) {
   return float_of(bits_of(sum_of(n, 12583039.0F)) << 23);
 }
 
-// e^x for x = n ln 2 + r, without the 2^n.
-OUTRIDER_KERNEL_CODE float exponential_of_rest(float x, float n) {
-  float r = fused(n, float_of(0xbf317200U), x);
-  r = fused(n, float_of(0xb5bfbe8eU), r);
+// r of x = n ln 2 + r.
+OUTRIDER_KERNEL_CODE float rest_of(float x, float n) {
+  const float r = fused(n, float_of(0xbf317200U), x);
+  return fused(n, float_of(0xb5bfbe8eU), r);
+}
+
+// (e^r - 1) / r.
+OUTRIDER_KERNEL_CODE float growth_of_rest(float r) {
   float e = float_of(0x39500d01U);         // 1 / 5040
   e = fused(e, r, float_of(0x3ab60b61U));  // 1 / 720
   e = fused(e, r, float_of(0x3c088889U));  // 1 / 120
   e = fused(e, r, float_of(0x3d2aaaabU));  // 1 / 24
   e = fused(e, r, float_of(0x3e2aaaabU));  // 1 / 6
   e = fused(e, r, 0.5F);
-  e = fused(e, r, 1.0F);
   return fused(e, r, 1.0F);
+}
+
+// e^x, without the 2^n.
+OUTRIDER_KERNEL_CODE float exponential_of_rest(float x, float n) {
+  const float r = rest_of(x, n);
+  return fused(growth_of_rest(r), r, 1.0F);
 }
 
 inline constexpr std::uint32_t kInverseOfLn2 = 0x3fb8aa3bU;
@@ -191,6 +202,24 @@ OUTRIDER_KERNEL_CODE float exponential_of_negative(float x) {
   x = -88.0F > x ? -88.0F : x;
   const float n = round_even(product_of(x, float_of(kInverseOfLn2)));
   return product_of(exponential_of_rest(x, n), power_of_two(n));
+}
+
+// cap tanh(x / cap), inverse 1 / cap (kernels/vectors/vector_math.h, SoftCap).
+OUTRIDER_KERNEL_CODE float hyperbolic_tangent(float u) {
+  if (is_nan(u)) return float_of(kNan);
+  float x = product_of(float_of(magnitude_of(bits_of(u))), -2.0F);
+  x = -88.0F > x ? -88.0F : x;
+  const float n = round_even(product_of(x, float_of(kInverseOfLn2)));
+  const float r = rest_of(x, n);
+  const float power = power_of_two(n);
+  const float e = fused(product_of(growth_of_rest(r), r), power, difference_of(power, 1.0F));
+  const float size = divided(difference_of(0.0F, e), sum_of(2.0F, e));
+  const float least = difference_of(0.0F, size);
+  const float clamped = least > u ? least : u;
+  return size < clamped ? size : clamped;
+}
+OUTRIDER_KERNEL_CODE float capped(float x, float cap, float inverse) {
+  return product_of(cap, hyperbolic_tangent(product_of(x, inverse)));
 }
 
 }  // namespace outrider::device::cuda

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of one query head of one row over one split of its positions (attend_steps.h,
-// kernels/attention.h): the online softmax, chunk by chunk of 64 positions, in the processor's
-// order. A thread has a key, and then some dims. Then the splits' merge.
+// kernels/attention/attention.h): the online softmax, chunk by chunk of 64 positions, in the
+// processor's order. A thread has a key, and then some dims. Then the splits' merge.
 #ifndef OUTRIDER_DEVICE_CUDA_KERNELS_ATTEND_CUH_
 #define OUTRIDER_DEVICE_CUDA_KERNELS_ATTEND_CUH_
 
@@ -10,8 +11,8 @@
 namespace outrider::device::cuda {
 
 inline constexpr std::uint32_t kSplit = 1024;
-inline constexpr std::uint32_t kMostDims = kMostHeadDim;
-inline constexpr std::uint32_t kDimsOfLane = kMostDims / kRowThreads;
+inline constexpr std::uint32_t kMaxDims = kMaxHeadDim;
+inline constexpr std::uint32_t kDimsOfLane = kMaxDims / kRowThreads;
 
 struct SplitState {
   float highest;
@@ -25,13 +26,13 @@ struct AttendMemory {
   float highest;
   float sum;
   // Of int8: integers of 14 bits in the place of the query and of a chunk's weights.
-  int query_words[kMostDims];
+  int query_words[kMaxDims];
   int weight_words[kChunk];
   float score_scale;
   float sum_scale;
 };
 
-inline constexpr float kMostWord = 16256.0F;  // 127 * 128
+inline constexpr float kMaxWord = 16256.0F;  // 127 * 128
 
 // What is multiplied to get words, and what a word counts for, of numbers whose largest is so
 // large: zeros where the former overflows.
@@ -40,9 +41,9 @@ struct WordScale {
   float of_word;
 };
 OUTRIDER_KERNEL_CODE WordScale word_scale_of(float largest) {
-  const float inverse = divided(kMostWord, largest);
+  const float inverse = divided(kMaxWord, largest);
   if (bits_of(inverse) == kInfinity) return {0.0F, 0.0F};
-  return {inverse, divided(largest, kMostWord)};
+  return {inverse, divided(largest, kMaxWord)};
 }
 
 // What a block of threads works on.
@@ -151,25 +152,26 @@ struct Attention {
   }
 };
 
-template <KvKind kKind>
+template <KvKind kKind, bool kCapsScores>
 OUTRIDER_KERNEL_CODE void attend_split(const StepArguments& step) {
   const auto numbers = numbers_of<AttendNumbers>(step);
   const std::uint32_t lane = lane_index();
   const std::uint32_t head = block_x();
   const std::uint32_t row = block_y();
   const std::uint32_t split = block_z();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.most_rows)) return;
+  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const AttendRowWords reads = range_of<const AttendRowWords>(step, 2)[row];
   if (split * kSplit >= reads.n_keys || (split + 1) * kSplit <= reads.first_key) return;
   const std::uint32_t* const slots = range_of<const std::uint32_t>(step, 3) + reads.slots_at;
   const std::uint32_t* const pages =
-      range_of<const std::uint32_t>(step, 4) + std::size_t{row} * numbers.most_pages;
+      range_of<const std::uint32_t>(step, 4) + std::size_t{row} * numbers.max_pages;
   const std::uint32_t kv_head = head / (numbers.n_heads / numbers.n_kv_heads);
   const std::uint32_t dims = numbers.head_dim;
   AttendMemory& memory = block_memory<AttendMemory>();
   const Attention<kKind> attention = {
       memory,
-      range_of<const float>(step, 1) + (std::size_t{row} * numbers.n_heads + head) * dims,
+      range_of<const float>(step, 1) +
+          (std::size_t{row} * numbers.heads_of_row + numbers.first_head + head) * dims,
       range_of<const std::uint32_t>(step, 5),
       dims,
       numbers.n_kv_heads * numbers.block_words,
@@ -189,13 +191,16 @@ OUTRIDER_KERNEL_CODE void attend_split(const StepArguments& step) {
     wait_for_block();  // the chunk before has been read
     if (lane < n) {
       const std::uint32_t slot =
-          position < reads.n_in_place ? position : slots[position - reads.n_in_place];
+          position < reads.n_contiguous ? position : slots[position - reads.n_contiguous];
       memory.keys_at[lane] = pages[slot / kChunk] + kv_head * numbers.block_words;
       memory.tokens[lane] = slot % kChunk;
     }
     wait_for_block();
     float score = float_of(kMinusInfinity);
-    if (lane < n && position >= reads.first_key) score = attention.score_of(lane);
+    if (lane < n && position >= reads.first_key) {
+      score = attention.score_of(lane);
+      if constexpr (kCapsScores) score = capped(score, numbers.softcap, numbers.inverse_softcap);
+    }
     memory.weights[lane] = score;
     wait_for_block();
     // The highest score so far: by lanes of vectors, then by the tree.
@@ -240,7 +245,8 @@ OUTRIDER_KERNEL_CODE void attend_split(const StepArguments& step) {
       if (dim < dims) out[i] = attention.with_chunk(out[i], dim, n);
     }
   }
-  const std::size_t at = (std::size_t{row} * numbers.most_splits + split) * numbers.n_heads + head;
+  const std::size_t at = (std::size_t{row} * numbers.max_splits + split) * numbers.heads_of_row +
+                         numbers.first_head + head;
   OUTRIDER_UNROLL
   for (std::uint32_t i = 0; i < kDimsOfLane; ++i) {
     const std::uint32_t dim = lane + i * kRowThreads;
@@ -254,7 +260,7 @@ OUTRIDER_KERNEL_CODE void merge_all_splits(const StepArguments& step) {
   const auto numbers = numbers_of<MergeNumbers>(step);
   const std::uint32_t head = block_x();
   const std::uint32_t row = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.most_rows)) return;
+  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const AttendRowWords reads = range_of<const AttendRowWords>(step, 1)[row];
   const float* const sums = range_of<const float>(step, 2);
   const SplitState* const states = range_of<const SplitState>(step, 3);
@@ -262,7 +268,7 @@ OUTRIDER_KERNEL_CODE void merge_all_splits(const StepArguments& step) {
   const std::uint32_t first = reads.first_key / kSplit;
   const std::uint32_t dims = numbers.head_dim;
   for (std::uint32_t dim = lane_index(); dim < dims; dim += kRowThreads) {
-    std::size_t at = (std::size_t{row} * numbers.most_splits + first) * numbers.n_heads + head;
+    std::size_t at = (std::size_t{row} * numbers.max_splits + first) * numbers.n_heads + head;
     float sum = sums[at * dims + dim];
     SplitState state = states[at];
     for (std::uint32_t split = first + 1; split < n_splits; ++split) {

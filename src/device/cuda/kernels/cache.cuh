@@ -1,5 +1,6 @@
-// New keys and values into the cache, and from place to place (cache_steps.h, kernels/kv_layout.h),
-// in blocks of 64 threads: a block has one head's keys, or values.
+// SPDX-License-Identifier: Apache-2.0
+// New keys and values into the cache, and from place to place (cache_steps.h,
+// kernels/attention/kv_layout.h), in blocks of 64 threads: a block has one head's keys, or values.
 #ifndef OUTRIDER_DEVICE_CUDA_KERNELS_CACHE_CUH_
 #define OUTRIDER_DEVICE_CUDA_KERNELS_CACHE_CUH_
 
@@ -66,12 +67,13 @@ OUTRIDER_KERNEL_CODE void store_tokens(const StepArguments& step) {
   using Layout = CacheLayout<kKind>;
   const auto numbers = numbers_of<CacheNumbers>(step);
   const std::uint32_t row = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.most_rows)) return;
+  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const TokenPlace place = range_of<const TokenPlace>(step, 1)[row];
   const bool is_key = block_x() < numbers.n_kv_heads;
   const std::uint32_t head = block_x() % numbers.n_kv_heads;
-  const float* const from = range_of<const float>(step, is_key ? 2 : 3) +
-                            (std::size_t{row} * numbers.n_kv_heads + head) * numbers.head_dim;
+  const float* const from =
+      range_of<const float>(step, is_key ? 2 : 3) +
+      (std::size_t{row} * numbers.heads_of_row + numbers.first_head + head) * numbers.head_dim;
   std::uint32_t* const block = range_of<std::uint32_t>(step, 4) + place.page_at +
                                std::size_t{block_x()} * numbers.block_words;
   const std::uint32_t lane = lane_index();
@@ -112,7 +114,7 @@ OUTRIDER_KERNEL_CODE void move_tokens(const StepArguments& step) {
   using Layout = CacheLayout<kKind>;
   const auto numbers = numbers_of<CacheNumbers>(step);
   const std::uint32_t n_moves =
-      least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.most_rows);
+      least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows);
   const TokenMove* const moves = range_of<const TokenMove>(step, 1);
   std::uint32_t* const blocks =
       range_of<std::uint32_t>(step, 2) + std::size_t{block_x()} * numbers.block_words;

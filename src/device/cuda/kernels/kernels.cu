@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels as nvcc compiles them.
 #include "device/cuda/kernels/entries.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What kernels see of a launch: their step, their place in the grid, memory of their block,
 // barriers and shuffles. nvcc compiles kernels for GPUs; the C++ compiler compiles the same text
 // for fibers (emulated_block.h).
@@ -21,13 +22,13 @@
 
 namespace outrider::device::cuda {
 
-inline constexpr std::uint32_t kMostRanges = 8;
-inline constexpr std::uint32_t kMostWords = 16;
+inline constexpr std::uint32_t kMaxRanges = 8;
+inline constexpr std::uint32_t kMaxWords = 16;
 
 // The one argument of every kernel: where the ranges of the step begin, and its numbers (step.h).
 struct StepArguments {
-  void* ranges[kMostRanges];
-  std::uint32_t numbers[kMostWords];
+  void* ranges[kMaxRanges];
+  std::uint32_t numbers[kMaxWords];
 };
 
 template <class Element>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows to int8 (kernels/rows.h, quantize_row), and y = x W^T with weights in int8 and int4
 // (kernels/products.h, kernels/layout.h).
 //
@@ -37,7 +38,7 @@ OUTRIDER_KERNEL_CODE ByteScale byte_scale_of(std::uint32_t largest) {
 OUTRIDER_KERNEL_CODE void quantize_rows(const StepArguments& step) {
   const auto numbers = numbers_of<QuantizeNumbers>(step);
   const std::uint32_t row = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.most_rows)) return;
+  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const float* const x = range_of<const float>(step, 1) + std::size_t{row} * numbers.k;
   const std::uint32_t n_groups = (numbers.k + kElementsOfGroup - 1) / kElementsOfGroup;
   const std::uint32_t lane = lane_index();
@@ -156,7 +157,7 @@ OUTRIDER_KERNEL_CODE void multiply(const StepArguments& step) {
   static_assert(kRows * kColumns <= kProductThreads);
   const auto numbers = numbers_of<ProductNumbers>(step);
   const std::uint32_t n_rows =
-      least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.most_rows);
+      least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows);
   const std::uint32_t first_row = block_y() * kRows;
   if (first_row >= n_rows) return;
   const std::uint32_t rows_here = least_of(n_rows - first_row, kRows);
@@ -208,7 +209,7 @@ OUTRIDER_KERNEL_CODE void multiply(const StepArguments& step) {
   }
   const std::uint32_t output = block_x() * kColumns + column;
   if (row < rows_here && output < numbers.n_columns) {
-    y[std::size_t{first_row + row} * numbers.n_columns + output] = sum;
+    y[std::size_t{first_row + row} * numbers.y_stride + numbers.y_first + output] = sum;
   }
 }
 

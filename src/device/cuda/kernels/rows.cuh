@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pass does to its rows between products (kernel_steps.h, row_steps.h), in blocks of 64
 // threads; and single operations, for known answers.
 #ifndef OUTRIDER_DEVICE_CUDA_KERNELS_ROWS_CUH_
@@ -18,11 +19,11 @@ struct Place {
   std::uint32_t element;
   bool is_there;
 };
-OUTRIDER_KERNEL_CODE Place place_among(const StepArguments& step, std::uint32_t most_rows,
+OUTRIDER_KERNEL_CODE Place place_among(const StepArguments& step, std::uint32_t max_rows,
                                        std::uint32_t n) {
   const std::uint32_t row = block_y();
   const std::uint32_t element = block_x() * kRowThreads + lane_index();
-  const std::uint32_t n_rows = least_of(range_of<const std::uint32_t>(step, 0)[0], most_rows);
+  const std::uint32_t n_rows = least_of(range_of<const std::uint32_t>(step, 0)[0], max_rows);
   return {row, element, row < n_rows && element < n};
 }
 
@@ -57,7 +58,7 @@ OUTRIDER_KERNEL_CODE void normalise(const float* x, const float* weight, std::ui
 OUTRIDER_KERNEL_CODE void rms_norm_rows(const StepArguments& step) {
   const auto numbers = numbers_of<NormNumbers>(step);
   const std::uint32_t row = block_x();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.most_rows)) return;
+  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const std::size_t at = std::size_t{row} * numbers.n;
   normalise(range_of<const float>(step, 1) + at, range_of<const float>(step, 2), numbers.n,
             numbers.epsilon, range_of<float>(step, 3) + at);
@@ -67,17 +68,69 @@ OUTRIDER_KERNEL_CODE void normalise_pieces(const StepArguments& step) {
   const auto numbers = numbers_of<PieceNumbers>(step);
   const std::uint32_t row = block_x();
   const std::uint32_t piece = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.most_rows)) return;
+  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   float* const x = range_of<float>(step, 1) + std::size_t{row} * numbers.stride + numbers.first +
                    std::size_t{piece} * numbers.n;
   normalise(x, range_of<const float>(step, 2) + std::size_t{piece} * numbers.weight_step, numbers.n,
             numbers.epsilon, x);
 }
 
+struct LayerNormMemory {
+  float mean;
+  float factor;
+};
+
+// kernels/rows.h, layer_norm; sums as in normalise().
+OUTRIDER_KERNEL_CODE void layer_norm_rows(const StepArguments& step) {
+  const auto numbers = numbers_of<LayerNormNumbers>(step);
+  const std::uint32_t lane = lane_index();
+  const std::uint32_t row = block_x();
+  const std::uint32_t n = numbers.n;
+  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  const std::uint32_t source =
+      numbers.picks != 0 ? range_of<const std::uint32_t>(step, 1)[row] : row;
+  const float* const x = range_of<const float>(step, 2) + std::size_t{source} * n;
+  const float* const weight = range_of<const float>(step, 3);
+  const float* const bias = range_of<const float>(step, 4);
+  float* const y = range_of<float>(step, 5) + std::size_t{row} * n;
+  LayerNormMemory& memory = block_memory<LayerNormMemory>();
+  const float width = float_of_int(static_cast<int>(n));
+  if (lane < kWarp) {
+    float sum = 0.0F;
+    if (lane < kVectorLanes) {
+      for (std::uint32_t i = lane; i < n; i += kVectorLanes) sum = sum_of(sum, x[i]);
+    }
+    sum = tree_sum(sum);
+    if (lane == 0) memory.mean = divided(sum, width);
+  }
+  wait_for_block();
+  const float mean = memory.mean;
+  if (lane < kWarp) {
+    float squares = 0.0F;
+    if (lane < kVectorLanes) {
+      for (std::uint32_t i = lane; i < n; i += kVectorLanes) {
+        const float centred = difference_of(x[i], mean);
+        squares = fused(centred, centred, squares);
+      }
+    }
+    squares = tree_sum(squares);
+    if (lane == 0) {
+      const float variance = divided(squares, width);
+      memory.factor = divided(1.0F, root(sum_of(variance, numbers.epsilon)));
+    }
+  }
+  wait_for_block();
+  const float factor = memory.factor;
+  for (std::uint32_t i = lane; i < n; i += kRowThreads) {
+    const float scaled = product_of(difference_of(x[i], mean), factor);
+    y[i] = fused(weight[i], scaled, numbers.has_bias != 0 ? bias[i] : 0.0F);
+  }
+}
+
 // The pairs (x[i], x[i + half]) of each head by a row's angles.
-OUTRIDER_KERNEL_CODE void rotate_heads(const StepArguments& step) {
-  const auto numbers = numbers_of<RotateNumbers>(step);
-  const Place place = place_among(step, numbers.most_rows, numbers.n_heads * numbers.half);
+OUTRIDER_KERNEL_CODE void apply_rope_to_heads(const StepArguments& step) {
+  const auto numbers = numbers_of<ApplyRopeNumbers>(step);
+  const Place place = place_among(step, numbers.max_rows, numbers.n_heads * numbers.half);
   if (!place.is_there) return;
   const std::uint32_t head = place.element / numbers.half;
   const std::uint32_t i = place.element % numbers.half;
@@ -92,27 +145,75 @@ OUTRIDER_KERNEL_CODE void rotate_heads(const StepArguments& step) {
   x[numbers.half] = sum_of(product_of(second, cosine), product_of(first, sine));
 }
 
+// erfc(x / sqrt(2)) / 2 for 0 <= x <= 15 (kernels/vectors/vector_math.h).
+OUTRIDER_KERNEL_CODE float normal_tail(float x) {
+  const float square = product_of(x, x);
+  const float lost = fused(x, x, difference_of(0.0F, square));
+  const float e = exponential(product_of(square, -0.5F));
+  const float bell = fused(e, product_of(lost, -0.5F), e);
+  const float t = divided(1.0F, fused(x, float_of(0x3e89374cU), 1.0F));
+  float p = float_of(0x3cf78004U);         // 0.0302124098
+  p = fused(p, t, float_of(0xbe0b262aU));  // -0.135887772
+  p = fused(p, t, float_of(0x3e45e547U));  // 0.193257436
+  p = fused(p, t, float_of(0xbdbd805bU));  // -0.0925299749
+  p = fused(p, t, float_of(0x3dfb79f4U));  // 0.122791201
+  p = fused(p, t, float_of(0x3d878aecU));  // 0.0661829412
+  p = fused(p, t, float_of(0x3dd1d4d6U));  // 0.102456734
+  p = fused(p, t, float_of(0x3dda49b0U));  // 0.10658586
+  p = fused(p, t, float_of(0x3ddafebaU));  // 0.106931165
+  return product_of(bell, product_of(p, t));
+}
+
+// kernels/rows.h, silu_multiply, gelu_multiply and gelu_erf_multiply.
+template <GateActivation kActivation>
+OUTRIDER_KERNEL_CODE float activated(float value) {
+  if constexpr (kActivation == GateActivation::gelu_erf) {
+    float size = float_of(magnitude_of(bits_of(value)));
+    size = 15.0F < size ? 15.0F : size;
+    const float above = 0.0F > value ? 0.0F : value;
+    return fused(difference_of(0.0F, size), normal_tail(size), above);
+  } else {
+    float inner = difference_of(0.0F, value);
+    if constexpr (kActivation == GateActivation::gelu_tanh) {
+      const float cubic = product_of(float_of(0x3d372713U), value);  // 0.044715
+      inner = product_of(value, fused(cubic, value, 1.0F));
+      inner = product_of(inner, float_of(0xbfcc422aU));  // -2 sqrt(2 / pi)
+    }
+    return divided(value, sum_of(1.0F, exponential(inner)));
+  }
+}
+
 // y = activation(gate) * up.
 template <GateActivation kActivation>
 OUTRIDER_KERNEL_CODE void gate_rows(const StepArguments& step) {
   const auto numbers = numbers_of<GateNumbers>(step);
-  const Place place = place_among(step, numbers.most_rows, numbers.n);
+  const Place place = place_among(step, numbers.max_rows, numbers.n);
   if (!place.is_there) return;
   const std::size_t at = std::size_t{place.row} * numbers.n + place.element;
-  const float value = range_of<const float>(step, 1)[at];
-  float inner = difference_of(0.0F, value);
-  if constexpr (kActivation == GateActivation::gelu_tanh) {
-    const float cubic = product_of(float_of(0x3d372713U), value);  // 0.044715
-    inner = product_of(value, fused(cubic, value, 1.0F));
-    inner = product_of(inner, float_of(0xbfcc422aU));  // -2 sqrt(2 / pi)
-  }
-  const float activated = divided(value, sum_of(1.0F, exponential(inner)));
-  range_of<float>(step, 3)[at] = product_of(activated, range_of<const float>(step, 2)[at]);
+  const float gate = activated<kActivation>(range_of<const float>(step, 1)[at]);
+  range_of<float>(step, 3)[at] = product_of(gate, range_of<const float>(step, 2)[at]);
+}
+
+template <GateActivation kActivation>
+OUTRIDER_KERNEL_CODE void activate_rows(const StepArguments& step) {
+  const auto numbers = numbers_of<GateNumbers>(step);
+  const Place place = place_among(step, numbers.max_rows, numbers.n);
+  if (!place.is_there) return;
+  float* const x = range_of<float>(step, 1) + std::size_t{place.row} * numbers.n + place.element;
+  *x = activated<kActivation>(*x);
+}
+
+OUTRIDER_KERNEL_CODE void soft_cap_rows(const StepArguments& step) {
+  const auto numbers = numbers_of<CapNumbers>(step);
+  const Place place = place_among(step, numbers.max_rows, numbers.n);
+  if (!place.is_there) return;
+  float* const x = range_of<float>(step, 1) + std::size_t{place.row} * numbers.n + place.element;
+  *x = capped(*x, numbers.cap, numbers.inverse);
 }
 
 OUTRIDER_KERNEL_CODE void add_to_rows(const StepArguments& step) {
   const auto numbers = numbers_of<AddNumbers>(step);
-  const Place place = place_among(step, numbers.most_rows, numbers.n);
+  const Place place = place_among(step, numbers.max_rows, numbers.n);
   if (!place.is_there) return;
   const std::size_t at = std::size_t{place.row} * numbers.n + place.element;
   float* const to = range_of<float>(step, 1);
@@ -121,7 +222,7 @@ OUTRIDER_KERNEL_CODE void add_to_rows(const StepArguments& step) {
 
 OUTRIDER_KERNEL_CODE void add_bias_to_columns(const StepArguments& step) {
   const auto numbers = numbers_of<ColumnNumbers>(step);
-  const Place place = place_among(step, numbers.most_rows, numbers.n);
+  const Place place = place_among(step, numbers.max_rows, numbers.n);
   if (!place.is_there) return;
   float* const x = range_of<float>(step, 1) + std::size_t{place.row} * numbers.stride +
                    numbers.first + place.element;
@@ -130,7 +231,7 @@ OUTRIDER_KERNEL_CODE void add_bias_to_columns(const StepArguments& step) {
 
 OUTRIDER_KERNEL_CODE void scale_columns(const StepArguments& step) {
   const auto numbers = numbers_of<ColumnNumbers>(step);
-  const Place place = place_among(step, numbers.most_rows, numbers.n);
+  const Place place = place_among(step, numbers.max_rows, numbers.n);
   if (!place.is_there) return;
   float* const x = range_of<float>(step, 1) + std::size_t{place.row} * numbers.stride +
                    numbers.first + place.element;
@@ -140,7 +241,7 @@ OUTRIDER_KERNEL_CODE void scale_columns(const StepArguments& step) {
 // Words, whatever they mean.
 OUTRIDER_KERNEL_CODE void copy_columns(const StepArguments& step) {
   const auto numbers = numbers_of<CopyNumbers>(step);
-  const Place place = place_among(step, numbers.most_rows, numbers.n);
+  const Place place = place_among(step, numbers.max_rows, numbers.n);
   if (!place.is_there) return;
   const std::uint32_t source =
       numbers.picks != 0 ? range_of<const std::uint32_t>(step, 1)[place.row] : place.row;
@@ -149,6 +250,60 @@ OUTRIDER_KERNEL_CODE void copy_columns(const StepArguments& step) {
   std::uint32_t* const to = range_of<std::uint32_t>(step, 3) +
                             std::size_t{place.row} * numbers.to_stride + numbers.to_first;
   to[place.element] = from[place.element];
+}
+
+// Larger for the larger number; equal for 0 and -0; 0 for NaN.
+OUTRIDER_KERNEL_CODE std::uint32_t rank_of(std::uint32_t bits) {
+  if (magnitude_of(bits) > kInfinity) return 0;
+  if (bits == kSignBit) bits = 0;
+  return (bits & kSignBit) != 0 ? ~bits : bits | kSignBit;
+}
+
+struct BestMemory {
+  std::uint32_t ranks[kRowThreads];
+  BestOfRow best[kRowThreads];
+};
+
+// The largest number of a part of each row; with kReadsParts, of what parts gave. Numbers are
+// compared as integers in the same order.
+template <bool kReadsParts>
+OUTRIDER_KERNEL_CODE void find_best(const StepArguments& step) {
+  constexpr std::uint32_t kNone = ~0U;
+  const auto numbers = numbers_of<BestNumbers>(step);
+  const std::uint32_t row = block_y();
+  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  const std::uint32_t lane = lane_index();
+  const std::uint32_t begin = block_x() * numbers.part;
+  const std::uint32_t end = least_of(begin + numbers.part, numbers.n);
+  const std::size_t first = std::size_t{row} * numbers.n;
+  BestMemory& memory = block_memory<BestMemory>();
+  std::uint32_t rank = 0;
+  BestOfRow best = {kNone, 0};
+  for (std::uint32_t i = begin + lane; i < end; i += kRowThreads) {
+    BestOfRow one;
+    if constexpr (kReadsParts) {
+      one = range_of<const BestOfRow>(step, 1)[first + i];
+    } else {
+      one = {i, range_of<const std::uint32_t>(step, 1)[first + i]};
+    }
+    const std::uint32_t rank_of_one = rank_of(one.bits);
+    if (best.index == kNone || rank_of_one > rank) {
+      rank = rank_of_one;
+      best = one;
+    }
+  }
+  memory.ranks[lane] = rank;
+  memory.best[lane] = best;
+  wait_for_block();
+  if (lane != 0) return;
+  for (std::uint32_t i = 1; i < kRowThreads; ++i) {
+    const BestOfRow other = memory.best[i];
+    if (memory.ranks[i] > rank || (memory.ranks[i] == rank && other.index < best.index)) {
+      rank = memory.ranks[i];
+      best = other;
+    }
+  }
+  range_of<BestOfRow>(step, 2)[std::size_t{row} * numbers.n_parts + block_x()] = best;
 }
 
 OUTRIDER_KERNEL_CODE std::uint32_t answer(Function function, float a, float b, float c) {

@@ -1,4 +1,5 @@
-// Some columns of all rows += bias (kernels/rows.h, add_to).
+// SPDX-License-Identifier: Apache-2.0
+// Adds a bias to some columns of all rows (kernels/rows.h, add_to).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -8,7 +9,7 @@ layout(push_constant) uniform Numbers {
   uint stride;
   uint first;
   uint n;
-  uint most_rows;
+  uint max_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) buffer X { float x[]; };                 // (rows, stride)
@@ -17,7 +18,7 @@ layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // (n)
 void main() {
   uint i = gl_GlobalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows) || i >= n) return;
+  if (row >= min(facts[0], max_rows) || i >= n) return;
   uint at = row * stride + first + i;
   x[at] = sum_of(x[at], bias[i]);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // to += from, row by row (kernels/rows.h, add_to).
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -6,7 +7,7 @@
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint n;
-  uint most_rows;
+  uint max_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) buffer To { float to[]; };               // (rows, n)
@@ -15,7 +16,7 @@ layout(std430, binding = 2) readonly buffer From { float from[]; };  // (rows, n
 void main() {
   uint i = gl_GlobalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows) || i >= n) return;
+  if (row >= min(facts[0], max_rows) || i >= n) return;
   uint at = row * n + i;
   to[at] = sum_of(to[at], from[at]);
 }

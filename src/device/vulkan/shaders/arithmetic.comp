@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Single operations (kernel_steps.h, Function).
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,12 +1,13 @@
-// Float arithmetic whose bits are the processor's on every driver (kernels/vector_math.h,
-// base/float16.h). What the Vulkan specification pins down is used as it is: sums, products,
-// comparisons, conversions of integers, and integers. What it leaves free is used only where the
-// device gave the known answers at its start (check.h): fma, division, root.
+// SPDX-License-Identifier: Apache-2.0
+// Float arithmetic with the processor's bits on every driver (kernels/vectors/vector_math.h,
+// base/float16.h). Operations that the Vulkan specification fixes are used directly: sums,
+// products, comparisons, integer conversions, and integers. Operations that it leaves free (fma,
+// division, root) are used only if the device gave the known answers at its start (check.h).
 //
-// `precise` keeps a product and a sum apart. A NaN is a NaN, whatever its payload.
+// `precise` keeps a product and a sum separate. All NaNs are equal, whatever their payload.
 
 const uint kFusedNatively = 0u;
-const uint kFusedByDouble = 1u;  // where this is compiled with DOUBLE
+const uint kFusedByDouble = 1u;  // if this is compiled with DOUBLE
 const uint kFusedByIntegers = 2u;
 layout(constant_id = 1) const uint kFused = kFusedByIntegers;
 layout(constant_id = 2) const bool kDividesNatively = false;
@@ -34,7 +35,7 @@ bool is_nan_bits(uint bits) { return magnitude_of(bits) > kInfinity; }
 // Neither infinite nor NaN.
 bool is_finite_bits(uint bits) { return magnitude_of(bits) < kInfinity; }
 
-// --- Whole numbers of 64 bits, the low word first ----------------------------------------------
+// --- 64-bit integers, the low word first --------------------------------------------------------
 
 // n in 0..63.
 uvec2 shifted_right(uvec2 v, int n) {
@@ -53,7 +54,7 @@ bool has_low_bits(uvec2 v, int n) {
   uint high = n > 32 ? v.y & ((1u << (n - 32)) - 1u) : 0u;
   return (low | high) != 0u;
 }
-// Shifted right by any n, with the lowest bit set where bits were lost.
+// Shifted right by any n; the lowest bit is set if any lost bit was.
 uvec2 jammed_right(uvec2 v, int n) {
   if (n > 63) return uvec2((v.x | v.y) != 0u ? 1u : 0u, 0u);
   uvec2 shifted = shifted_right(v, n);
@@ -63,11 +64,11 @@ uvec2 jammed_right(uvec2 v, int n) {
 
 // --- Floats from their parts ------------------------------------------------------------------
 
-// The float nearest to m * 2^e, ties to even, with the given sign bit; m is not 0. Where m is more
-// than 24 bits long, its lowest bit may stand for any number of bits behind it.
+// The float nearest to m * 2^e, ties to even, with the given sign bit; m is not 0. If m is longer
+// than 24 bits, its lowest bit may stand for any number of further bits.
 float rounded_float(uint sign, uvec2 m, int e) {
   int top = m.y != 0u ? 32 + findMSB(m.y) : findMSB(m.x);
-  int exponent = top + e + 127;  // as it is stored
+  int exponent = top + e + 127;  // biased
   if (exponent >= 255) return uintBitsToFloat(sign | kInfinity);
   int shift = top - 23 + max(0, 1 - exponent);  // below 2^-126 there are fewer bits
   uint kept;
@@ -81,7 +82,7 @@ float rounded_float(uint sign, uvec2 m, int e) {
     bool half_way = (with_half & 1u) != 0u;
     if (half_way && (has_low_bits(m, shift - 1) || (kept & 1u) != 0u)) kept += 1u;
   }
-  // What rounding carries over goes into the exponent; from the largest float on to infinity.
+  // A carry from rounding goes into the exponent; beyond the largest float to infinity.
   return uintBitsToFloat(sign | ((uint(max(exponent, 1) - 1) << 23) + kept));
 }
 
@@ -135,8 +136,8 @@ float fused_by_integers(float a_float, float b_float, float c_float) {
   take_apart(c, c_m, c_e);
   uvec2 q = shifted_left(uvec2(c_m, 0u), 38);  // bit 61
   c_e -= 38;
-  // The smaller exponent goes up. Bits get lost only behind 14 or 38 empty ones, where the other
-  // number is so much larger that no more than one leading bit can cancel.
+  // Raises the smaller exponent. Bits get lost only after a shift by 14 or 38, when the other
+  // number is so much larger that at most one leading bit can cancel.
   if (p_e >= c_e) {
     q = jammed_right(q, p_e - c_e);
   } else {
@@ -158,11 +159,11 @@ float fused_by_integers(float a_float, float b_float, float c_float) {
 }
 
 #ifdef DOUBLE
-// The product is exact in double. The sum is rounded there; what that lost is exact, too (Knuth, The
-// Art of Computer Programming 2, 4.2.2, theorem B), and its sign is all that the rounding to float
-// has to know beside: the sum rounded to odd (Boldo and Melquiond 2008, "Emulation of FMA and
-// correctly rounded sums: proved algorithms using rounding to odd"). The float is made of integers,
-// since compilers take a conversion to float and back away.
+// The product is exact in double. The sum is rounded there, and its rounding error is exact (Knuth,
+// The Art of Computer Programming 2, 4.2.2, theorem B). For the rounding to float just the error's
+// sign is needed: the sum rounded to odd (Boldo and Melquiond 2008, "Emulation of FMA and correctly
+// rounded sums: proved algorithms using rounding to odd"). The float is built from integers, since
+// compilers remove a conversion to float and back.
 float fused_by_double(float a, float b, float c) {
   precise double p = double(a) * double(b);
   precise double d = double(c);
@@ -221,7 +222,7 @@ float divided_by_integers(float a_float, float b_float) {
   int b_e;
   take_apart(a, a_m, a_e);
   take_apart(b, b_m, b_e);
-  // One bit before the point and 26 behind it, and whether there is a rest.
+  // One bit before the point and 26 after it, and whether there is a remainder.
   uint quotient = 0u;
   uint rest = a_m;
   for (int i = 0; i < 27; ++i) {
@@ -255,7 +256,7 @@ float root_by_integers(float a_float) {
     m <<= 1;
     e -= 1;
   }
-  // Two bits of m * 2^26 (below 2^52) give one of its root.
+  // Two bits of m * 2^26 (below 2^52) give one bit of its root.
   uint found = 0u;
   uint rest = 0u;
   for (int pair = 12; pair >= -13; --pair) {
@@ -306,7 +307,7 @@ uint to_f16(float value) {
   if (magnitude > kInfinity) return sign | 0x7e00u;
   if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520
   int exponent = int(magnitude >> 23);
-  if (exponent < 102) return sign;  // below half of the least one, 2^-25
+  if (exponent < 102) return sign;  // below half of the smallest one, 2^-25
   if (exponent < 113) {
     uint mantissa = (magnitude & 0x7fffffu) | 0x800000u;
     int shift = 126 - exponent;
@@ -320,9 +321,9 @@ uint to_f16(float value) {
   return sign | ((rounded - 0x38000000u) >> 13);
 }
 
-// --- e^x (kernels/vector_math.h) ---------------------------------------------------------------
+// --- e^x (kernels/vectors/vector_math.h) ---------------------------------------------------------------
 
-// To the nearest integer, ties to even, of |x| < 2^22.
+// To the nearest integer, ties to even, for |x| < 2^22.
 float round_even(float x) {
   precise float up = x + 12582912.0;
   precise float rounded = up - 12582912.0;
@@ -334,17 +335,25 @@ float power_of_two(float n) {
   return uintBitsToFloat(floatBitsToUint(biased) << 23);
 }
 
-float exponential_of_rest(float x, float n) {
+float rest_of(float x, float n) {
   float r = fused(n, uintBitsToFloat(0xbf317200u), x);
-  r = fused(n, uintBitsToFloat(0xb5bfbe8eu), r);
+  return fused(n, uintBitsToFloat(0xb5bfbe8eu), r);
+}
+
+// (e^r - 1) / r
+float growth_of_rest(float r) {
   float e = uintBitsToFloat(0x39500d01u);          // 1 / 5040
   e = fused(e, r, uintBitsToFloat(0x3ab60b61u));   // 1 / 720
   e = fused(e, r, uintBitsToFloat(0x3c088889u));   // 1 / 120
   e = fused(e, r, uintBitsToFloat(0x3d2aaaabu));   // 1 / 24
   e = fused(e, r, uintBitsToFloat(0x3e2aaaabu));   // 1 / 6
   e = fused(e, r, 0.5);
-  e = fused(e, r, 1.0);
   return fused(e, r, 1.0);
+}
+
+float exponential_of_rest(float x, float n) {
+  float r = rest_of(x, n);
+  return fused(growth_of_rest(r), r, 1.0);
 }
 
 const uint kInverseOfLn2 = 0x3fb8aa3bu;

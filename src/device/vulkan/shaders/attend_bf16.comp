@@ -1,13 +1,15 @@
-// Attention over keys and values in bf16 (kernels/float_attention.h): widened to floats, then as in
+// SPDX-License-Identifier: Apache-2.0
+// Attention over keys and values in bf16 (kernels/attention/float_attention.h): widened to floats, then as in
 // attend_f32.comp.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
+#include "caps.glsl"
 #include "attend.glsl"
 
 void take_query() {}
 
-// The half of a word that an element of that number has: cells of two.
+// The half of a word with that element: cells of two.
 float half_of(uint word, uint i) { return from_bf16((word >> (i % 2u * 16u)) & 0xffffu); }
 
 float score_of(uint lane) {

@@ -1,8 +1,10 @@
-// Attention over keys and values in f32 (kernels/float_attention.h): a score adds the products of
-// its dims in their order, a chunk's sum those of its tokens in theirs.
+// SPDX-License-Identifier: Apache-2.0
+// Attention over keys and values in f32 (kernels/attention/float_attention.h): a score sums the products of
+// its dims in order, a chunk's sum those of its tokens in order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
+#include "caps.glsl"
 #include "attend.glsl"
 
 void take_query() {}

@@ -1,31 +1,33 @@
-// Attention over keys and values in int8 (kernels/int8_attention.h): queries, and a chunk's weights
-// times the scales of their values, become integers of 14 bits, so that scores and sums of values
-// are exact integers, rounded to float once.
+// SPDX-License-Identifier: Apache-2.0
+// Attention over keys and values in int8 (kernels/attention/int8_attention.h). Queries, and a chunk's weights
+// times their values' scales, become 14-bit integers. So scores and sums of values are exact
+// integers, rounded to float once.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
+#include "caps.glsl"
 #include "attend.glsl"
 
-const float kMostWord = 16256.0;  // 127 * 128
+const float kMaxWord = 16256.0;  // 127 * 128
 
-shared int query_words[kMostDims];
+shared int query_words[kMaxDims];
 shared int weight_words[kChunk];
 shared uint largest_of[64];
 shared float shared_score_scale;
 shared float shared_sum_scale;
 
-// What is multiplied to get words, and what a word counts for, of numbers whose largest is so large:
-// zeros where the former overflows.
+// The factor from numbers to words, and the value of one word, for numbers of at most `largest`;
+// zeros if the former overflows.
 void word_scale(float largest, out float inverse, out float scale_of_word) {
-  inverse = divided(kMostWord, largest);
-  scale_of_word = divided(largest, kMostWord);
+  inverse = divided(kMaxWord, largest);
+  scale_of_word = divided(largest, kMaxWord);
   if (floatBitsToUint(inverse) == kInfinity) {
     inverse = 0.0;
     scale_of_word = 0.0;
   }
 }
 
-// Cells of four stand in the order 0, 2, 1, 3 (kernels/kv_layout.h).
+// Cells of four have the order 0, 2, 1, 3 (kernels/attention/kv_layout.h).
 int byte_of(uint word, uint i) {
   uint place = i % 4u;
   if (place == 1u || place == 2u) place = 3u - place;
@@ -33,7 +35,7 @@ int byte_of(uint word, uint i) {
 }
 
 uint value_row_words() { return (head_dim + 15u) / 16u * 16u; }
-// Behind a block's cells, of keys or of values.
+// After a block's cells of keys or values.
 uint scales_at() { return kChunk / 4u * value_row_words(); }
 
 uint largest_of_all(uint mine) {
@@ -86,7 +88,7 @@ void take_weights(uint n) {
   }
   bool taints = !is_finite_bits(floatBitsToUint(value_scale));
   float product = product_of(weights[lane], value_scale);
-  if (!(product > 0.0)) product = 0.0;  // 0 in the place of NaN
+  if (!(product > 0.0)) product = 0.0;  // replaces NaN by 0
   uint largest = largest_of_all(floatBitsToUint(product));
   bool tainted = largest_of_all(taints ? 1u : 0u) != 0u;
   float inverse;

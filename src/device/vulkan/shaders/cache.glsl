@@ -1,11 +1,14 @@
-// Where keys and values of a token stand in a page (kernels/kv_layout.h), in words and bits.
+// SPDX-License-Identifier: Apache-2.0
+// The place of a token's keys and values in a page (kernels/attention/kv_layout.h), in words and bits.
 
 layout(constant_id = 0) const uint kKind = 0u;  // KvKind
 layout(push_constant) uniform Numbers {
   uint n_kv_heads;
   uint head_dim;
-  uint most_rows;
+  uint max_rows;
   uint block_words;  // of one head's keys, or values, in a page
+  uint first_head;   // within the heads of a row
+  uint heads_of_row;
 };
 
 const uint kBf16 = 1u;
@@ -15,7 +18,7 @@ const uint kChunk = 64u;
 uint cell_elements() { return kKind == kInt8 ? 4u : (kKind == kBf16 ? 2u : 1u); }
 uint element_bits() { return 32u / cell_elements(); }
 
-// Of an element at that index of a run of them: cells of four stand in the order 0, 2, 1, 3.
+// The bit position of an element at that index of a run: cells of four have the order 0, 2, 1, 3.
 uint bits_at(uint i) {
   uint place = i % cell_elements();
   if (kKind == kInt8 && (place == 1u || place == 2u)) place = 3u - place;
@@ -24,7 +27,7 @@ uint bits_at(uint i) {
 
 uint value_row_words() { return (head_dim + 15u) / 16u * 16u; }
 
-// Words from the beginning of a block.
+// In words from the beginning of a block.
 uint key_word(uint token, uint dim) { return dim / cell_elements() * kChunk + token; }
 uint value_word(uint token, uint dim) {
   return token / cell_elements() * value_row_words() + dim;

@@ -1,5 +1,6 @@
-// Sums of four products of signed bytes, exact: by the instruction where the device has it (compiled
-// with DOT), else byte by byte.
+// SPDX-License-Identifier: Apache-2.0
+// Sums of four products of signed bytes, exact: by the instruction if the device has it (compiled
+// with DOT), otherwise byte by byte.
 #ifdef DOT
 #extension GL_EXT_spirv_intrinsics : require
 // OpSDot on packed vectors of four bytes (SPV_KHR_integer_dot_product): capabilities

@@ -1,5 +1,6 @@
-// What the splits of a row's positions gave becomes its attention (kernels/attention.h, merge_split
-// and finish_attention): in their order, each lane some dims.
+// SPDX-License-Identifier: Apache-2.0
+// Merges the results of a row's splits into its attention (kernels/attention/attention.h, merge_split and
+// finish_attention), in their order; each lane some dims.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -8,8 +9,8 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint n_heads;
   uint head_dim;
-  uint most_rows;
-  uint most_splits;
+  uint max_rows;
+  uint max_splits;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer Rows { uvec4 rows[]; };
@@ -23,11 +24,11 @@ const uint kMinusInfinity = 0xff800000u;
 void main() {
   uint head = gl_WorkGroupID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   uint n_splits = (rows[row].x + kSplit - 1u) / kSplit;
   uint first_split = rows[row].y / kSplit;
   for (uint dim = gl_LocalInvocationID.x; dim < head_dim; dim += 64u) {
-    uint at = (row * most_splits + first_split) * n_heads + head;
+    uint at = (row * max_splits + first_split) * n_heads + head;
     float sum = sums[at * head_dim + dim];
     vec2 state = states[at];  // highest score, total
     for (uint split = first_split + 1u; split < n_splits; ++split) {

@@ -1,6 +1,7 @@
-// Keys and values from place to place, in order (kernels/kv_layout.h, copy_key and copy_value). A
-// workgroup has one head's keys, or values, of all moves; a lane the same words of each, so that no
-// order is lost.
+// SPDX-License-Identifier: Apache-2.0
+// Moves keys and values from place to place, in order (kernels/attention/kv_layout.h, copy_key and
+// copy_value). A workgroup handles one head's keys, or values, of all moves; a lane the same words
+// of each, so that the order is kept.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "cache.glsl"
@@ -12,7 +13,7 @@ layout(std430, binding = 2) buffer Cache { uint cache[]; };
 
 void main() {
   uint lane = gl_LocalInvocationID.x;
-  uint n_moves = min(facts[0], most_rows);
+  uint n_moves = min(facts[0], max_rows);
   bool is_key = gl_WorkGroupID.x < n_kv_heads;
   uint block = gl_WorkGroupID.x * block_words;
   uint n_columns = is_key ? (head_dim + cell_elements() - 1u) / cell_elements() : head_dim;

@@ -1,5 +1,6 @@
-// Parts of rows by their root mean square, in place (kernels/rows.h, rms_norm): heads, groups, or
-// whole rows. As rms_norm.comp.
+// SPDX-License-Identifier: Apache-2.0
+// Divides parts of rows (heads, groups, or whole rows) by their root mean square, in place
+// (kernels/rows.h, rms_norm). As rms_norm.comp.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -11,7 +12,7 @@ layout(push_constant) uniform Numbers {
   uint n;
   uint n_pieces;
   uint weight_step;
-  uint most_rows;
+  uint max_rows;
   float epsilon;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
@@ -26,7 +27,7 @@ void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.x;
   uint piece = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   uint begin = row * stride + first + piece * n;
   if (lane < kVectorLanes) {
     float squares = 0.0;

@@ -1,9 +1,10 @@
-// y = x W^T of one tile of 16 outputs and a block of rows (kernels/products.h, multiply_groups).
+// SPDX-License-Identifier: Apache-2.0
+// y = x W^T for one tile of 16 outputs and a block of rows (kernels/products.h, multiply_groups).
 //
-// Lanes make the exact dot products of several groups at once; then one lane an output adds them
-// group by group, each with one fused multiply-add, so that the order of float additions is the
-// processor's. Which rows go together changes nothing. The file that includes this says how a group
-// lies in a tile:
+// Lanes compute the exact dot products of several groups at once. Then one lane per output adds
+// them group by group, with one fused multiply-add each, so the order of float additions is the
+// processor's. It does not matter which rows are computed together. The including file defines a
+// group's layout in a tile:
 //   int group_dot(uint tile, uint group, uint column, uint row)   exact, below 2^24
 //   float add_group(uint tile, uint group, uint column, uint row, float dot, float sum)
 
@@ -13,7 +14,9 @@ layout(push_constant) uniform Numbers {
   uint n_columns;
   uint k;
   uint slots;
-  uint most_rows;
+  uint max_rows;
+  uint y_stride;
+  uint y_first;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer Tiles { uint tiles[]; };    // whole tiles
@@ -22,12 +25,12 @@ layout(std430, binding = 3) readonly buffer Scales { float x_scales[]; };  // (g
 
 const uint kLanes = 64u;
 const uint kColumns = 16u;
-const uint kGroupWords = 8u;      // of one row's inputs
-const uint kGroupsTogether = 8u;  // in one turn
+const uint kGroupWords = 8u;      // words of one row's inputs
+const uint kGroupsTogether = 8u;  // per iteration
 shared int dots[kGroupsTogether * kColumns * kRowsTogether];
 const uint kOutputsOfLane = (kColumns * kRowsTogether + kLanes - 1u) / kLanes;
 
-// The 16 bits of a column in a row of 16 of them.
+// A column's 16 bits in a row of 16 such numbers.
 uint half_word(uint first_word, uint column) {
   return bitfieldExtract(tiles[first_word + column / 2u], int(column % 2u) * 16, 16);
 }
@@ -40,7 +43,7 @@ void multiply() {
   uint lane = gl_LocalInvocationID.x;
   uint tile = gl_WorkGroupID.x;
   uint first_row = gl_WorkGroupID.y * kRowsTogether;
-  uint n_rows = min(facts[0], most_rows);
+  uint n_rows = min(facts[0], max_rows);
   if (first_row >= n_rows) return;
   uint rows_here = min(n_rows - first_row, kRowsTogether);
   uint n_groups = (k + 31u) / 32u;

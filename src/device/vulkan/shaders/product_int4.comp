@@ -1,5 +1,6 @@
-// Products with int4 weights (kernels/layout.h): per group [4][16][4] bytes with quad r in their low
-// and quad r + 4 in their high halves, then f16 scales and minimums, [16] each.
+// SPDX-License-Identifier: Apache-2.0
+// Products with int4 weights (kernels/layout.h). Per group: [4][16][4] bytes with quad r in their
+// low and quad r + 4 in their high halves, then f16 scales and minimums, [16] each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -7,7 +8,7 @@
 #include "product.glsl"
 
 layout(std430, binding = 4) readonly buffer Sums { float scaled_sums[]; };  // (groups, slots)
-layout(std430, binding = 5) writeonly buffer Y { float y[]; };              // (rows, n_columns)
+layout(std430, binding = 5) writeonly buffer Y { float y[]; };              // (rows, y_stride)
 
 const uint kWordsOfGroup = 80u;
 const uint kCodeWords = 64u;
@@ -39,6 +40,6 @@ float add_group(uint tile, uint group, uint column, uint row, float dot, float s
   return fused(scaled_sums[input_at], minimum, sum);
 }
 
-void store(uint column, uint row, float value) { y[row * n_columns + column] = value; }
+void store(uint column, uint row, float value) { y[row * y_stride + y_first + column] = value; }
 
 void main() { multiply(); }

@@ -1,4 +1,5 @@
-// Products with int8 weights (kernels/layout.h): per two groups 2 x [8][16][4] bytes, then their
+// SPDX-License-Identifier: Apache-2.0
+// Products with int8 weights (kernels/layout.h). Per two groups: 2 x [8][16][4] bytes, then their
 // f16 scales, 2 x [16].
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -6,10 +7,10 @@
 #include "dots.glsl"
 #include "product.glsl"
 
-layout(std430, binding = 4) writeonly buffer Y { float y[]; };  // (rows, n_columns)
+layout(std430, binding = 4) writeonly buffer Y { float y[]; };  // (rows, y_stride)
 
 const uint kPairWords = 272u;
-const uint kCodeWords = 128u;  // of one group
+const uint kCodeWords = 128u;  // per group
 const uint kScaleWords = 8u;
 
 uint pair_at(uint tile, uint group) {
@@ -33,6 +34,6 @@ float add_group(uint tile, uint group, uint column, uint row, float dot, float s
   return fused(dot, product_of(scale, x_scales[group * slots + row]), sum);
 }
 
-void store(uint column, uint row, float value) { y[row * n_columns + column] = value; }
+void store(uint column, uint row, float value) { y[row * y_stride + y_first + column] = value; }
 
 void main() { multiply(); }

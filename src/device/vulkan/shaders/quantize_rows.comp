@@ -1,5 +1,6 @@
-// Rows to int8 by groups of 32 (kernels/rows.h, quantize_row). Eight lanes work on a group, four
-// elements each: a word of its values.
+// SPDX-License-Identifier: Apache-2.0
+// Quantises rows to int8 by groups of 32 (kernels/rows.h, quantize_row). Eight lanes process a
+// group, four elements each: one word of its values.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -8,7 +9,7 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint k;
   uint slots;
-  uint most_rows;
+  uint max_rows;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer X { float x[]; };             // (rows, k)
@@ -24,13 +25,13 @@ shared int sum_of_lane[64];
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   uint n_groups = (k + 31u) / 32u;
   uint group = gl_WorkGroupID.x * (64u / kLanesOfGroup) + lane / kLanesOfGroup;
   uint quad = lane % kLanesOfGroup;
   bool is_there = group < n_groups;
 
-  // Sizes of floats are in the order of their bits; infinity and NaN come last.
+  // Magnitudes of floats order like their bits; infinity and NaN come last.
   float elements[4];
   uint largest = 0u;
   for (uint i = 0u; i < 4u; ++i) {

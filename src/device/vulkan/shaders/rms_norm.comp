@@ -1,5 +1,6 @@
-// A row by its root mean square (kernels/rows.h, rms_norm). Sixteen lanes add the squares, each
-// those of its own elements in their order, as the processor's vectors do; then all lanes scale.
+// SPDX-License-Identifier: Apache-2.0
+// Divides a row by its root mean square (kernels/rows.h, rms_norm). Sixteen lanes add the squares,
+// each those of its own elements in order, like the processor's vectors; then all lanes scale.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -7,7 +8,7 @@
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Numbers {
   uint n;
-  uint most_rows;
+  uint max_rows;
   float epsilon;
 };
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
@@ -22,7 +23,7 @@ shared float factor_of_row;
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.x;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   uint first = row * n;
   if (lane < kVectorLanes) {
     float squares = 0.0;

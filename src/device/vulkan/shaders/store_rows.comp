@@ -1,5 +1,6 @@
-// Keys and values of new tokens into their places in the cache (kernels/rows.h, store_key and
-// store_value). A workgroup has one head's keys, or values, of a row.
+// SPDX-License-Identifier: Apache-2.0
+// Stores keys and values of new tokens in the cache (kernels/rows.h, store_key and store_value). A
+// workgroup handles one head's keys, or values, of a row.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "arithmetic.glsl"
@@ -9,12 +10,12 @@ layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly buffer Facts { uint facts[]; };
 layout(std430, binding = 1) readonly buffer Places { uvec2 places[]; };  // TokenPlace (rows)
 layout(std430, binding = 2) readonly buffer Keys { float keys[]; };      // (rows, kv heads, dims)
-layout(std430, binding = 3) readonly buffer Values { float values[]; };  // likewise
+layout(std430, binding = 3) readonly buffer Values { float values[]; };  // (rows, kv heads, dims)
 layout(std430, binding = 4) buffer Cache { uint cache[]; };
 
 shared uint largest_of[64];
 
-// Other rows may write the word's other elements meanwhile.
+// Other rows may write the word's other elements concurrently.
 void put(uint word, uint index, uint element) {
   if (kKind != kBf16 && kKind != kInt8) {
     cache[word] = element;
@@ -28,14 +29,14 @@ void put(uint word, uint index, uint element) {
 void main() {
   uint lane = gl_LocalInvocationID.x;
   uint row = gl_WorkGroupID.y;
-  if (row >= min(facts[0], most_rows)) return;
+  if (row >= min(facts[0], max_rows)) return;
   bool is_key = gl_WorkGroupID.x < n_kv_heads;
   uint head = gl_WorkGroupID.x % n_kv_heads;
-  uint first = (row * n_kv_heads + head) * head_dim;
+  uint first = (row * heads_of_row + first_head + head) * head_dim;
   uint block = places[row].x + gl_WorkGroupID.x * block_words;
   uint token = places[row].y;
 
-  // Of int8, as quantize_rows.comp has it. Sizes of floats are in the order of their bits.
+  // int8, as in quantize_rows.comp. Magnitudes of floats order like their bits.
   bool zero = false;
   float inverse = 0.0;
   if (kKind == kInt8) {

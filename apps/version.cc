@@ -1,7 +1,0 @@
-#include "version.h"
-
-namespace outrider::cli {
-
-const char* const kVersion = OUTRIDER_VERSION;
-
-}  // namespace outrider::cli

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# What ctest's -L knows a test by: `proof` (long: laws by enumeration, bits, mutants), `real` (trained
+# models; those of ../shared/data skip where the folder is absent), `fast` (all other unit and
+# end-to-end tests). The file that a suite stands in decides. What is no test of the code (packages,
+# documents, other languages) has no label.
+set(proof_files "/proofs/|(exactness|mutants|bits|bit_identity)_test\\.cc$")
+set(real_files "/real/|/(real_[a-z_]+|story_models|sentencepiece_equality)_test\\.cc$")
+
+# Sets `result` to GoogleTest's patterns for all suites of these files.
+function(outrider_suite_patterns result)
+  set(patterns "")
+  foreach(file IN LISTS ARGN)
+    file(STRINGS ${file} tests REGEX "^(TYPED_)?TEST(_[FP])?\\(")
+    foreach(test IN LISTS tests)
+      if(test MATCHES "\\(([A-Za-z0-9_]+),")
+        # TEST_P's have the name of their instances in front, typed ones a number behind.
+        list(APPEND patterns ${CMAKE_MATCH_1}.* */${CMAKE_MATCH_1}.* ${CMAKE_MATCH_1}/*)
+      endif()
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES patterns)
+  list(JOIN patterns ":" patterns)
+  set(${result} "${patterns}" PARENT_SCOPE)
+endfunction()
+
+# The tests of a program, each with its label. ctest asks each program for its tests before it runs
+# any. Where libtorch's 400 MB come from a slow disk for the first time, that takes longer than
+# CMake's five seconds, and no test would run.
+function(outrider_discover_tests name)
+  set(proofs "")
+  set(reals "")
+  get_target_property(sources ${name} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(source ${source} ABSOLUTE)
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
+    if(NOT path MATCHES "_test\\.cc$")
+      continue()
+    elseif("/${path}" MATCHES "${real_files}")
+      list(APPEND reals ${source})
+    elseif("/${path}" MATCHES "${proof_files}")
+      list(APPEND proofs ${source})
+    endif()
+  endforeach()
+  set(others "")
+  foreach(label proof real)
+    outrider_suite_patterns(patterns ${${label}s})
+    if(patterns)
+      outrider_discover_labelled(${name} ${label} "${patterns}")
+      string(APPEND others ":${patterns}")
+    endif()
+  endforeach()
+  string(REGEX REPLACE "^:" "-" others "${others}")
+  outrider_discover_labelled(${name} fast "${others}")
+endfunction()
+
+function(outrider_discover_labelled name label filter)
+  set(which "")
+  if(filter)
+    set(which TEST_FILTER "${filter}")
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
+                       DISCOVERY_TIMEOUT 300 ${which}
+                       PROPERTIES TIMEOUT 900 LABELS ${label} ${test_environment})
+endfunction()

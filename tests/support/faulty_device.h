@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that fail: their memory is used up at some call, they are lost, or they leave wrong bits.
+// They wrap the host device (device/host/host_device.h), which does the work.
+#ifndef OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
+#define OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/host/host_device.h"
+#include "outrider/error.h"
+
+namespace outrider::test {
+
+// Calls that allocate (allocate, record) and calls that run (submit, wait, upload, download) are
+// counted separately.
+class FaultyDevice : public device::Device {
+ public:
+  static constexpr int kNever = std::numeric_limits<int>::max();
+
+  FaultyDevice() : facts_(host_.facts()) {
+    facts_.name = "faulty";
+    facts_.kind = device::DeviceKind::software;
+  }
+
+  // The n-th allocating call from now on (0: the next one) finds no memory; with `stays`, all later
+  // ones find none either.
+  void run_out_at(int n, bool stays = false) {
+    n_taken_ = 0;
+    out_at_ = n;
+    stays_out_ = stays;
+  }
+  // The n-th running call from now on finds the device lost.
+  void lose_at(int n) {
+    n_run_ = 0;
+    lost_at_ = n;
+  }
+  int n_taken() const { return n_taken_; }
+  int n_run() const { return n_run_; }
+  bool has_run_out() const { return has_run_out_; }
+
+  const device::DeviceFacts& facts() const override { return facts_; }
+  std::string failure() const override { return is_lost_ ? "faulty was lost" : ""; }
+  std::unique_ptr<device::Buffer> allocate(std::size_t n_bytes) override {
+    take("allocate");
+    return host_.allocate(n_bytes);
+  }
+  void upload(std::span<const std::byte> from, const device::Range& to) override {
+    run("upload");
+    host_.upload(from, to);
+  }
+  void download(const device::Range& from, std::span<std::byte> to) override {
+    run("download");
+    host_.download(from, to);
+  }
+  std::unique_ptr<device::Program> record(std::span<const device::Step> steps) override {
+    take("record");
+    return host_.record(steps);
+  }
+  device::Ticket submit(const device::Program& program) override {
+    run("submit");
+    return host_.submit(program);
+  }
+  void wait(device::Ticket ticket) override {
+    run("wait");
+    host_.wait(ticket);
+  }
+
+ private:
+  void take(const char* operation) {
+    const int n = n_taken_++;
+    if (n != out_at_ && !(stays_out_ && n > out_at_)) return;
+    has_run_out_ = true;
+    throw NoDeviceMemory(operation, "faulty", "out of the device's memory");
+  }
+  void run(const char* operation) {
+    if (n_run_++ == lost_at_) is_lost_ = true;
+    if (is_lost_) throw LostDevice(operation, "faulty", "the device was lost");
+  }
+
+  device::HostDevice host_;
+  device::DeviceFacts facts_;
+  int out_at_ = kNever;
+  bool stays_out_ = false;
+  bool has_run_out_ = false;
+  int lost_at_ = kNever;
+  bool is_lost_ = false;
+  int n_taken_ = 0;
+  int n_run_ = 0;
+};
+
+// A device whose driver changes the lowest bit of the first byte that a kernel writes, in one form
+// of the kernel or in all.
+class LyingDevice : public device::Device {
+ public:
+  explicit LyingDevice(device::Kernel kernel, std::optional<std::uint32_t> form = std::nullopt)
+      : facts_(honest_.facts()), kernel_(kernel), form_(form) {
+    facts_.name = "liar";
+    facts_.kind = device::DeviceKind::software;
+  }
+
+  const device::DeviceFacts& facts() const override { return facts_; }
+  std::unique_ptr<device::Buffer> allocate(std::size_t n_bytes) override {
+    return honest_.allocate(n_bytes);
+  }
+  void upload(std::span<const std::byte> from, const device::Range& to) override {
+    honest_.upload(from, to);
+  }
+  void download(const device::Range& from, std::span<std::byte> to) override {
+    honest_.download(from, to);
+    for (const device::Range& range : wrong_) {
+      if (range.buffer == from.buffer && !to.empty()) to[0] ^= std::byte{1};
+    }
+  }
+  std::unique_ptr<device::Program> record(std::span<const device::Step> steps) override {
+    wrong_.clear();
+    for (const device::Step& step : steps) {
+      if (step.kernel != kernel_ || (form_ && step.variant != *form_)) continue;
+      for (const device::Use& use : step.uses) {
+        if (use.writes()) wrong_.push_back(use.range);
+      }
+    }
+    return honest_.record(steps);
+  }
+  device::Ticket submit(const device::Program& program) override { return honest_.submit(program); }
+  void wait(device::Ticket ticket) override { honest_.wait(ticket); }
+
+ private:
+  device::HostDevice honest_;
+  device::DeviceFacts facts_;
+  device::Kernel kernel_;
+  std::optional<std::uint32_t> form_;
+  std::vector<device::Range> wrong_;
+};
+
+}  // namespace outrider::test
+
+#endif  // OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
