@@ -33,7 +33,7 @@ std::unique_ptr<KvSequence> make_sequence(kernels::KvKind kv, int n_keys) {
   const std::vector<LayerCache> layers(kLayers, {.n_heads = kKvHeads, .head_dim = kHeadDim});
   const auto cache = std::make_shared<KvCache>(layers, kv);
   auto sequence = std::make_unique<KvSequence>(cache);
-  sequence->reserve(n_keys);
+  sequence->ensure_slots(n_keys);
   for (int id = 0; id < cache->pool().n_pages(); ++id) {
     // Normal numbers in every type: the values do not affect the time.
     std::memset(cache->store().bytes(id), 0x3F, cache->groups().front().page_bytes());

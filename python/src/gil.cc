@@ -88,7 +88,9 @@ void check_signals() {
 
 bool has_ended() { return ended; }
 
-py::object call_with(const py::handle& callable, const py::tuple& arguments) {
+// A forced unwinding is no C++ object: the handler's reference is null, which UBSan would report.
+[[gnu::no_sanitize("null")]] py::object call_with(const py::handle& callable,
+                                                  const py::tuple& arguments) {
   PyObject* result = nullptr;
   try {
     result = PyObject_CallObject(callable.ptr(), arguments.ptr());

@@ -250,8 +250,8 @@ def test_ctrl_c_ends_a_stream(generator):
     timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner may ignore it
     try:
-        timer.start()
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             while True:
                 for _ in generator.stream_chat(MESSAGES, **LONG):
                     pass

@@ -185,6 +185,7 @@ struct NoDots {
   template <class Codes, int kParts, int R, int T, class Inputs, class Use>
   static void dots(const GroupWeights&, const Inputs&, const Use&) {}
 };
+static_assert(GroupDots<NoDots, Vector>);
 
 struct NoWords : WordNumbers {
   static constexpr int kRows = 1;
@@ -192,6 +193,7 @@ struct NoWords : WordNumbers {
   template <int R, int T, class Rows, class Ahead, class Use>
   static void dots(const std::byte*, std::size_t, int, const Rows&, const Ahead&, const Use&) {}
 };
+static_assert(WordDots<NoWords, Vector>);
 
 template <class... Formats>
 constexpr void set_stored_matmuls(KernelTable& table, FormatList<Formats...>) {

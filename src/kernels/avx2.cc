@@ -5,6 +5,7 @@
 
 #include "kernels/algorithms.h"
 #include "kernels/vectors/bytes256.h"
+#include "kernels/vectors/float_vector.h"
 
 namespace outrider::kernels {
 namespace {
@@ -174,6 +175,8 @@ float reduce_max(Vector a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
+static_assert(FloatVector<Vector>);
+
 // Bytes are multiplied by an instruction that takes one side as unsigned and adds pairs of products
 // in 16 bits, saturating. Eight columns (half a tile) at a time, so that the sums of eight rows
 // stay in registers, as long as the loops over quads are not unrolled.
@@ -284,6 +287,7 @@ struct Avx2Dots {
     }
   }
 };
+static_assert(OneTileDots<Avx2Dots, Vector>);
 
 // One instruction sums two products of words into 32 bits, without saturation. 16 registers hold
 // eight sums, two vectors of columns and their factors.
@@ -329,6 +333,7 @@ struct Avx2Words : WordNumbers {
     }
   }
 };
+static_assert(WordDots<Avx2Words, Vector>);
 
 }  // namespace
 

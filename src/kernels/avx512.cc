@@ -66,6 +66,7 @@ struct Avx512Dots {
     }
   }
 };
+static_assert(OneTileDots<Avx512Dots, Vector>);
 
 // For Words512 (vectors/words512.h): adds two products of 16-bit words to each sum.
 struct MultiplyThenAdd {
@@ -73,6 +74,7 @@ struct MultiplyThenAdd {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
   }
 };
+static_assert(WordDots<Words512<MultiplyThenAdd>, Vector>);
 
 }  // namespace
 

@@ -122,6 +122,7 @@ struct Bf16Pairs : SumsOfPairs512 {
     for_sums<R, T>([&](int r, int t) { use(r, t, Vector{sums[r][t]}); });
   }
 };
+static_assert(AttentionDots<Bf16Pairs, Vector, StridedRows<std::uint16_t>>);
 
 }  // namespace
 

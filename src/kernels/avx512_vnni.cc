@@ -64,6 +64,7 @@ struct VnniDots {
     }
   }
 };
+static_assert(GroupDots<VnniDots, Vector>);
 
 // For Intel's processors, which have few buffers for prefetches into any cache. From three rows on,
 // four parallel prefetches, which the L2 cache's prefetcher runs ahead of, reach a higher memory
@@ -75,6 +76,7 @@ struct VnniDotsSideBySide : VnniDots {
 struct MultiplyAdd {
   static __m512i of(__m512i sum, __m512i a, __m512i b) { return _mm512_dpwssd_epi32(sum, a, b); }
 };
+static_assert(WordDots<Words512<MultiplyAdd>, Vector>);
 
 }  // namespace
 

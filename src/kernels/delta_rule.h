@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gated delta rule and Mamba-2's step over a vector type V (algorithms.h): lanes are columns of
-// the state.
+// The gated delta rule and Mamba-2's step over a vector type V: lanes are columns of the state.
 #ifndef OUTRIDER_KERNELS_DELTA_RULE_H_
 #define OUTRIDER_KERNELS_DELTA_RULE_H_
 
@@ -8,6 +7,7 @@
 
 #include "kernels/layout.h"
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 #include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
@@ -19,7 +19,7 @@ constexpr int kDeltaVectors = 4;
 
 // Columns [at, at + 16 kVectors) of the step, up to n. kSubtracts: subtracts from the value what
 // the state gives for the key. kHasOutput: computes the output.
-template <class V, int kVectors, bool kSubtracts, bool kHasOutput>
+template <FloatVector V, int kVectors, bool kSubtracts, bool kHasOutput>
 void step_columns(const DeltaStep& step, int at) {
   const V decay = V::broadcast(step.decay);
   V sums[kVectors];
@@ -53,7 +53,7 @@ void step_columns(const DeltaStep& step, int at) {
   for (int v = 0; v < kVectors; ++v) store_at(sums[v], step.out, at + v * kLanes, step.n);
 }
 
-template <class V, bool kSubtracts, bool kHasOutput>
+template <FloatVector V, bool kSubtracts, bool kHasOutput>
 void step_all_columns(const DeltaStep& step) {
   int at = 0;
   for (; at + kDeltaVectors * kLanes <= step.n; at += kDeltaVectors * kLanes) {
@@ -62,13 +62,13 @@ void step_all_columns(const DeltaStep& step) {
   for (; at < step.n; at += kLanes) step_columns<V, 1, kSubtracts, kHasOutput>(step, at);
 }
 
-template <class V>
+template <FloatVector V>
 void delta_step(const DeltaStep& step) {
   step.query != nullptr ? step_all_columns<V, true, true>(step)
                         : step_all_columns<V, true, false>(step);
 }
 
-template <class V>
+template <FloatVector V>
 void mamba_step(const DeltaStep& step) {
   step.query != nullptr ? step_all_columns<V, false, true>(step)
                         : step_all_columns<V, false, false>(step);

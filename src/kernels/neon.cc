@@ -71,6 +71,7 @@ struct NeonDots {
     }
   }
 };
+static_assert(OneTileDots<NeonDots, Vector>);
 
 // The same instruction multiplies words by bytes if a word is two digits to the base 128, each with
 // its own sum. Eight columns at a time: the sums of four rows take 16 registers, their digits 8.
@@ -154,6 +155,7 @@ struct NeonWords {
     }
   }
 };
+static_assert(WordDots<NeonWords, Vector>);
 
 }  // namespace
 

@@ -77,6 +77,7 @@ struct I8mmDots {
     return vreinterpretq_u32_u8(Codes::template quad<BytesNeon>(weights, quad).bytes);
   }
 };
+static_assert(OneTileDots<I8mmDots, Vector>);
 
 template <class Dots, class Format>
 void multiply(const MatmulArgs& args) {

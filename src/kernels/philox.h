@@ -9,12 +9,13 @@
 #include <cstdint>
 
 #include "kernels/double_functions.h"
+#include "kernels/vectors/float_vector.h"
 
 namespace outrider::kernels {
 namespace {
 
 // A word is in the low half of each lane; V multiplies low halves to whole lanes.
-template <class V>
+template <FloatVector V>
 void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t first,
                      std::uint32_t purpose, int n_blocks, double* out) {
   using D = Doubles<V::kDoubles>;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products (GEMV and GEMM) over a vector type V and integer dot products Dots
-// (algorithms.h): y = x W^T for weights of every kind, in the order of additions that table.h
-// fixes.
+// Matrix products (GEMV and GEMM) over a vector type V and integer dot products Dots: y = x W^T for
+// weights of every kind, in the order of additions that table.h fixes.
 #ifndef OUTRIDER_KERNELS_PRODUCTS_H_
 #define OUTRIDER_KERNELS_PRODUCTS_H_
 
@@ -10,8 +9,10 @@
 
 #include "kernels/formats/block_formats.h"
 #include "kernels/formats/scales.h"
+#include "kernels/group_dots.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 #include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
@@ -21,9 +22,6 @@ namespace {
 // follows each stream, and several reach a higher bandwidth than one (one row over four streams:
 // 1.35 times the bytes a second).
 constexpr int kMaxStreams = 4;
-
-// For any number of rows (kFixedWayRows of Dots, algorithms.h).
-constexpr int kAnyRows = 1 << 30;
 
 // Processes all tiles in kStreams parallel streams, each over a contiguous share of the tiles:
 // step<kStreams>(tile, apart) for tiles tile, tile + apart, ... together, step<1>(tile, 1) for each
@@ -112,7 +110,7 @@ inline int tile_columns(const MatmulArgs& args, int tile) {
   return left < kTileColumns ? left : kTileColumns;
 }
 
-template <class V>
+template <FloatVector V>
 void store_tile(V value, const MatmulArgs& args, int row, int tile) {
   float* y = args.y + static_cast<std::size_t>(row) * args.y_stride;
   store_at(value, y, tile * kTileColumns, tile * kTileColumns + tile_columns(args, tile));
@@ -141,7 +139,7 @@ void for_row_blocks(int n_rows, const Step& step) {
 
 // R rows times T tiles, `apart` from one another, of f32 (Element float) or bf16 (Element uint16_t)
 // weights.
-template <class V, class Element, int R, int T>
+template <FloatVector V, class Element, int R, int T>
 void multiply_plain(const MatmulArgs& args, int tile, int apart, int row) {
   const std::size_t tile_bytes = plain_tile_bytes<Element>(args.k);
   const std::size_t apart_bytes = static_cast<std::size_t>(apart) * tile_bytes;
@@ -188,7 +186,7 @@ constexpr int tiles_together(int room, int n_tiles) {
 }
 
 // kTiles adjacent tiles, as many together as the registers hold sums for.
-template <class V, class Element, int kTiles>
+template <FloatVector V, class Element, int kTiles>
 struct PlainStep {
   const MatmulArgs& args;
   int tile;
@@ -203,7 +201,7 @@ struct PlainStep {
 
 // All tiles with R rows, which are all rows. Several tiles at a time: with one row, a single chain
 // of dependent additions would be slower than memory.
-template <class V, class Element>
+template <FloatVector V, class Element>
 struct PlainStreamStep {
   const MatmulArgs& args;
   template <int R>
@@ -216,7 +214,7 @@ struct PlainStreamStep {
 };
 
 // With more rows, each block of rows reads a tile again, from the cache if tiles are few.
-template <class V, class Element>
+template <FloatVector V, class Element>
 void matmul_plain(const MatmulArgs& args) {
   if (args.n_rows <= V::kMaxRows) {
     return for_row_blocks<V::kMaxRows>(args.n_rows, PlainStreamStep<V, Element>{args});
@@ -229,55 +227,8 @@ void matmul_plain(const MatmulArgs& args) {
   if (tile < end) for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, 1>{args, tile});
 }
 
-// The quantised inputs of R adjacent rows at one group.
-struct GroupInputs {
-  const std::int8_t* quantized;  // (R, 32)
-  const std::int32_t* sums;      // (R)
-
-  const std::int8_t* row(int r) const { return quantized + r * kGroup; }
-  // Of the one part: the whole group.
-  template <int kParts>
-  std::int32_t sum(int r, int /*part*/) const {
-    static_assert(kParts == 1);
-    return sums[r];
-  }
-};
-
-// One group of several tiles' weights.
-struct GroupWeights {
-  const std::byte* first;
-  std::size_t apart_bytes;
-
-  const std::byte* tile(int t) const { return first + static_cast<std::size_t>(t) * apart_bytes; }
-};
-
-// The dot products (algorithms.h) of several tiles from those of one, where multiplying several
-// together gains nothing.
-template <class V, class OneTile>
-struct TileByTile {
-  static constexpr int kMaxRows = OneTile::kMaxRows;
-  static constexpr int kFixedWayRows = OneTile::kFixedWayRows;
-  static constexpr std::size_t kOneRowAhead = OneTile::kOneRowAhead;
-
-  template <class Codes, int kParts, int R, int T, class Inputs, class Use>
-  static void dots(const GroupWeights& weights, const Inputs& inputs, const Use& use) {
-    for (int t = 0; t < T; ++t) {
-      V dots[kParts][R];
-      OneTile::template dots<Codes, kParts, R>(weights.tile(t), inputs, dots);
-      use(t, dots);
-    }
-  }
-};
-
-// The same with at most four rows together, for the formats of files: a function for each of eight
-// row counts, ten formats and every kind of prefetch would be most of the library's code.
-template <class Dots>
-struct FourRows : Dots {
-  static constexpr int kMaxRows = Dots::kMaxRows < 4 ? Dots::kMaxRows : 4;
-};
-
 // R rows times T tiles of weights with scales of groups, `apart` from one another.
-template <class V, class Dots, class Format, int R, int T, class Ahead>
+template <FloatVector V, GroupDots<V> Dots, class Format, int R, int T, class Ahead>
 void multiply_groups(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
   using Scales = typename Format::Scales;
   const std::size_t tile_bytes = Format::tile_bytes(args.k);
@@ -312,19 +263,6 @@ void multiply_groups(const MatmulArgs& args, int tile, int apart, int row, Ahead
   }
 }
 
-// The quantised inputs of R adjacent rows at one group of a block.
-struct BlockInputs {
-  const std::int8_t* values;  // of row r at 64 r: 32
-  const std::int16_t* sums;   // of the parts of row r's block, from this group on
-  int n_sums;                 // of a block
-
-  const std::int8_t* row(int r) const { return values + r * kBlockRun; }
-  template <int kParts>
-  std::int32_t sum(int r, int part) const {
-    return sums[r * n_sums + part];
-  }
-};
-
 // The number of groups whose sums of s * dot, added as floats, are exact: below 2^24. A power of
 // two.
 template <class Format>
@@ -336,7 +274,7 @@ constexpr int exact_groups() {
 }
 
 // The same for weights in blocks. Sums that are exact as floats are added as integers.
-template <class V, class Dots, class Format, int R, int T, class Ahead>
+template <FloatVector V, GroupDots<V> Dots, class Format, int R, int T, class Ahead>
 void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
   using Scales = typename Format::Scales;
   constexpr int kParts = Scales::kParts;
@@ -429,7 +367,7 @@ void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row,
 }
 
 // R rows times T tiles of quantised weights, `apart` from one another.
-template <class V, class Dots, class Format, int R, int T, class Ahead>
+template <FloatVector V, GroupDots<V> Dots, class Format, int R, int T, class Ahead>
 void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
   if constexpr (is_of_whole_blocks(Format::kKind)) {
     multiply_whole_blocks<V, Dots, Format, R, T>(args, tile, apart, row, ahead);
@@ -439,7 +377,7 @@ void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ah
 }
 
 // All tiles with R rows, which are all rows, in as many streams as the registers hold sums for.
-template <class V, class Dots, class Format>
+template <FloatVector V, GroupDots<V> Dots, class Format>
 struct StreamStep {
   const MatmulArgs& args;
   template <int R>
@@ -455,7 +393,7 @@ struct StreamStep {
 };
 
 // One tile. The first rows prefetch it, the others find it in the cache.
-template <class V, class Dots, class Format>
+template <FloatVector V, GroupDots<V> Dots, class Format>
 struct OneTileStep {
   const MatmulArgs& args;
   int tile;
@@ -471,7 +409,7 @@ struct OneTileStep {
 };
 
 // Few rows in streams, more of them tile by tile.
-template <class V, class Dots, class Format>
+template <FloatVector V, GroupDots<V> Dots, class Format>
 void multiply_fixed_way_ahead(const MatmulArgs& args) {
   constexpr int kMax = Dots::kFixedWayRows < Dots::kMaxRows ? Dots::kFixedWayRows : Dots::kMaxRows;
   if (args.n_rows <= kMax) {
@@ -485,7 +423,7 @@ void multiply_fixed_way_ahead(const MatmulArgs& args) {
 }
 
 // kTiles adjacent tiles, as many together as the registers hold sums for.
-template <class V, class Dots, class Format, int kTiles>
+template <FloatVector V, GroupDots<V> Dots, class Format, int kTiles>
 struct BlockStep {
   const MatmulArgs& args;
   int tile;
@@ -519,7 +457,7 @@ struct BlockStep {
   static constexpr std::size_t kMaxSharedBytes = std::size_t{64} << 10;
 };
 
-template <class V, class Dots, class Format>
+template <FloatVector V, GroupDots<V> Dots, class Format>
 void multiply_in_blocks(const MatmulArgs& args) {
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
@@ -532,7 +470,7 @@ void multiply_in_blocks(const MatmulArgs& args) {
   }
 }
 
-template <class V, class Dots, class Format>
+template <FloatVector V, GroupDots<V> Dots, class Format>
 void matmul_quantized(const MatmulArgs& args) {
   if constexpr (Dots::kFixedWayRows != kAnyRows) {
     if (args.n_rows > Dots::kFixedWayRows) return multiply_in_blocks<V, Dots, Format>(args);

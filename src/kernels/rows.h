@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on single rows over a vector type V (algorithms.h): quantisation and rounding of
-// inputs, norm, rotation, gate, caps, sums.
+// Operations on single rows over a vector type V: quantisation and rounding of inputs, norm,
+// rotation, gate, caps, sums.
 #ifndef OUTRIDER_KERNELS_ROWS_H_
 #define OUTRIDER_KERNELS_ROWS_H_
 
@@ -10,13 +10,14 @@
 #include "kernels/attention/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 #include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
 namespace {
 
 // The two halves of one group of x (k), zeros past k.
-template <class V>
+template <FloatVector V>
 struct GroupOfInputs {
   V low, high;
 
@@ -32,7 +33,7 @@ struct GroupOfInputs {
 };
 
 // Sixteen groups at a time: their scales are divisions of one vector, and taint is tested once.
-template <class V>
+template <FloatVector V>
 void quantize_row(const float* x, int k, const QuantizedRow& out) {
   const int n_groups = group_count(k);
   for (int first = 0; first < n_groups; first += kLanes) {
@@ -77,7 +78,7 @@ void quantize_row(const float* x, int k, const QuantizedRow& out) {
 
 // x (kBlock). Returns the largest absolute value; `taint` becomes NaN if an element is infinite or
 // NaN.
-template <class V>
+template <FloatVector V>
 float largest_of_block(const float* x, float& taint) {
   V largest = V::zero();
   V taints = V::zero();
@@ -90,7 +91,7 @@ float largest_of_block(const float* x, float& taint) {
   return reduce_max(largest);
 }
 
-template <class V>
+template <FloatVector V>
 void quantize_blocks(const float* x, int k, const QuantizedBlocks& out) {
   const auto slots = static_cast<std::size_t>(out.slots);
   for (std::size_t block = 0; block < static_cast<std::size_t>(blocks_of(k)); ++block) {
@@ -127,7 +128,7 @@ void quantize_blocks(const float* x, int k, const QuantizedBlocks& out) {
   }
 }
 
-template <class V>
+template <FloatVector V>
 void rms_norm(const float* x, const float* weight, int n, float epsilon, float* y) {
   V squares = V::zero();
   for (int i = 0; i < n; i += kLanes) {
@@ -141,7 +142,7 @@ void rms_norm(const float* x, const float* weight, int n, float epsilon, float* 
   }
 }
 
-template <class V>
+template <FloatVector V>
 void layer_norm(const float* x, const float* weight, const float* bias, int n, float epsilon,
                 float* y) {
   V sum = V::zero();
@@ -161,7 +162,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, int n, f
   }
 }
 
-template <class V>
+template <FloatVector V>
 void apply_rope(float* x, const float* cosines, const float* sines, int half) {
   for (int i = 0; i < half; i += kLanes) {
     const V first = load_at<V>(x, i, half);
@@ -173,7 +174,7 @@ void apply_rope(float* x, const float* cosines, const float* sines, int half) {
   }
 }
 
-template <class V>
+template <FloatVector V>
 void silu_multiply(const float* gate, const float* up, int n, float* out) {
   const V one = V::broadcast(1.0F);
   for (int i = 0; i < n; i += kLanes) {
@@ -184,7 +185,7 @@ void silu_multiply(const float* gate, const float* up, int n, float* out) {
 }
 
 // NaN stays NaN: min and max return their second argument if the first is NaN.
-template <class V>
+template <FloatVector V>
 void clamped_swish_multiply(const float* gate, const float* up, int n, float limit, float* out) {
   const V one = V::broadcast(1.0F);
   const V most = V::broadcast(limit);
@@ -198,7 +199,7 @@ void clamped_swish_multiply(const float* gate, const float* up, int n, float lim
   }
 }
 
-template <class V>
+template <FloatVector V>
 void sigmoid_multiply(const float* gate, const float* up, int n, float* out) {
   const V one = V::broadcast(1.0F);
   for (int i = 0; i < n; i += kLanes) {
@@ -207,7 +208,7 @@ void sigmoid_multiply(const float* gate, const float* up, int n, float* out) {
   }
 }
 
-template <class V>
+template <FloatVector V>
 void gelu_multiply(const float* gate, const float* up, int n, float* out) {
   const V one = V::broadcast(1.0F);
   const V cubic = V::broadcast(0.044715F);
@@ -221,7 +222,7 @@ void gelu_multiply(const float* gate, const float* up, int n, float* out) {
 }
 
 // x Phi(x) = max(x, 0) - |x| Phi(-|x|): no cancellation, however far below zero x is.
-template <class V>
+template <FloatVector V>
 void gelu_erf_multiply(const float* gate, const float* up, int n, float* out) {
   const V farthest = V::broadcast(15.0F);
   for (int i = 0; i < n; i += kLanes) {
@@ -232,13 +233,13 @@ void gelu_erf_multiply(const float* gate, const float* up, int n, float* out) {
   }
 }
 
-template <class V>
+template <FloatVector V>
 void soft_cap(float* x, int n, float cap) {
   const SoftCap<V> capped(cap);
   for (int i = 0; i < n; i += kLanes) store_at(capped.of(load_at<V>(x, i, n)), x, i, n);
 }
 
-template <class V>
+template <FloatVector V>
 void add_to(float* x, const float* y, int n) {
   for (int i = 0; i < n; i += kLanes) {
     store_at(load_at<V>(x, i, n) + load_at<V>(y, i, n), x, i, n);
@@ -246,7 +247,7 @@ void add_to(float* x, const float* y, int n) {
 }
 
 // Integer arithmetic that compilers vectorise.
-template <class V>
+template <FloatVector V>
 void round_to_bf16(const float* x, int n, std::uint16_t* out) {
   for (int i = 0; i < n; ++i) {
     const auto bits = __builtin_bit_cast(std::uint32_t, x[i]);
@@ -258,7 +259,7 @@ void round_to_bf16(const float* x, int n, std::uint16_t* out) {
 }
 
 // A row of bf16 in groups, for round_row (table.h).
-template <class V>
+template <FloatVector V>
 void round_row(const float* x, int k, std::uint16_t* out, int slots) {
   for (int group = 0; group < group_count(k); ++group) {
     std::uint16_t* place = out + static_cast<std::size_t>(group) * slots * kGroup;
@@ -269,7 +270,7 @@ void round_row(const float* x, int k, std::uint16_t* out, int slots) {
   }
 }
 
-template <class V>
+template <FloatVector V>
 void round_to_int8(const float* x, int n, std::int8_t* out, float* scale) {
   V largest_lanes = V::zero();
   V taint_lanes = V::zero();
@@ -301,7 +302,7 @@ void round_to_int8(const float* x, int n, std::int8_t* out, float* scale) {
 }
 
 // Calls use(dim, element) with the stored form of x (head_dim); returns the scale, if there is one.
-template <class V, KvKind kind, class Use>
+template <FloatVector V, KvKind kind, class Use>
 [[gnu::always_inline]] inline float for_stored(const float* x, int head_dim, const Use& use) {
   if constexpr (kind == KvKind::f32) {
     for (int dim = 0; dim < head_dim; ++dim) use(dim, x[dim]);
@@ -324,7 +325,7 @@ template <class V, KvKind kind, class Use>
 }
 
 // at(layout, dim): the offset of an element.
-template <class V, KvKind kind, class At>
+template <FloatVector V, KvKind kind, class At>
 [[gnu::always_inline]] inline void store_in_block(const float* x, int head_dim, std::byte* block,
                                                   int token, const At& at) {
   const KvLayout layout{kind, head_dim};
@@ -336,14 +337,14 @@ template <class V, KvKind kind, class At>
   }
 }
 
-template <class V, KvKind kind>
+template <FloatVector V, KvKind kind>
 void store_key(const float* x, int head_dim, std::byte* block, int token) {
   store_in_block<V, kind>(x, head_dim, block, token, [=](const KvLayout& layout, int dim) {
     return layout.key_at(token, dim);
   });
 }
 
-template <class V, KvKind kind>
+template <FloatVector V, KvKind kind>
 void store_value(const float* x, int head_dim, std::byte* block, int token) {
   store_in_block<V, kind>(x, head_dim, block, token, [=](const KvLayout& layout, int dim) {
     return layout.value_at(token, dim);

@@ -49,6 +49,7 @@ struct ScalarDots {
     }
   }
 };
+static_assert(OneTileDots<ScalarDots, Vector>);
 
 struct ScalarWords : WordNumbers {
   static constexpr int kRows = 1;
@@ -71,6 +72,7 @@ struct ScalarWords : WordNumbers {
     use(0, 0, dots);
   }
 };
+static_assert(WordDots<ScalarWords, Vector>);
 
 }  // namespace
 

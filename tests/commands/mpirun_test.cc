@@ -18,6 +18,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -287,6 +288,18 @@ TEST_F(Mpirun, RanksThatMpiDoesNotKnowAreRefused) {
   expect_one_line(run, "PMI: expected 2 ranks, as it says, in MPI, too, got 1");
 }
 
+// Whether the server has a text: from when it has taken a request until it has answered.
+bool has_text(int port) {
+  std::istringstream metrics(test::HttpClient(port).get("/metrics").body);
+  std::string line;
+  while (std::getline(metrics, line)) {
+    const bool is_count =
+        line.starts_with("outrider_texts_running{") || line.starts_with("outrider_texts_waiting{");
+    if (is_count && line.ends_with(" 1")) return true;
+  }
+  return false;
+}
+
 // A server under mpirun, in the background.
 class LaunchedServer {
  public:
@@ -363,7 +376,7 @@ class LaunchedServer {
   // The exit status of mpirun, which is that of the ranks; nothing if it does not end.
   std::optional<int> wait() {
     int status = 0;
-    for (int i = 0; i < 1200; ++i) {
+    for (int i = 0; i < 2400; ++i) {
       if (::waitpid(process_, &status, WNOHANG) == process_) {
         process_ = -1;
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -460,12 +473,14 @@ TEST_F(Mpirun, AServerGoesOnAnsweringWhenARankIsLost) {
 TEST_F(Mpirun, CtrlCEndsTheWaitForARankThatHangs) {
   Words words = generate({"--rank-timeout", "600", "--ignore-eos"});
   *std::find(words.begin(), words.end(), "24") = "100000000";
+  // Its context does not end the text before.
+  *std::find(words.begin(), words.end(), CliModels::get().target()) = CliModels::get().patient();
   LaunchedServer run(words, 2, "interrupted");
   ASSERT_TRUE(run.handles_signals()) << run.log();
   ASSERT_TRUE(run.stop_follower()) << run.log();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   ASSERT_TRUE(run.signal_rank(0, SIGINT));
-  const std::optional<int> status = run.wait();  // half a minute at most
+  const std::optional<int> status = run.wait();  // a minute at most
   ASSERT_TRUE(status) << run.log();
   EXPECT_NE(*status, 0);
   EXPECT_THAT(run.log(), HasSubstr("interrupted while it waited for rank 1"));
@@ -482,7 +497,11 @@ TEST_F(Mpirun, SigtermEndsTheWaitOfAServerForARankThatHangs) {
   const nlohmann::json body = {{"prompt", "a"}, {"max_tokens", 4}};
   ASSERT_TRUE(client.send(test::request_text("POST", "/v1/completions", body.dump(),
                                              {{"Content-Type", "application/json"}})));
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  // Behind SIGTERM no request is taken.
+  for (int i = 0; i < 1200 && !has_text(port); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  }
+  ASSERT_TRUE(has_text(port)) << server.log();
   ASSERT_TRUE(server.signal_rank(0, SIGTERM));
   EXPECT_EQ(client.receive_head().status, 503);
   ASSERT_TRUE(server.wait()) << server.log();
@@ -491,7 +510,7 @@ TEST_F(Mpirun, SigtermEndsTheWaitOfAServerForARankThatHangs) {
 
 // As from a service manager that signals every process. The stream continues to its end.
 TEST_F(Mpirun, SigtermToAllRanksLetsTextsEnd) {
-  LaunchedServer server({"serve", "--model", CliModels::get().target(), "--threads", "1", "--port",
+  LaunchedServer server({"serve", "--model", CliModels::get().patient(), "--threads", "1", "--port",
                          "0", "--profile", "none"});
   const int port = server.port();
   ASSERT_GT(port, 0) << server.log();

@@ -4,6 +4,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
 #define OUTRIDER_TESTS_SUPPORT_FAULTY_DEVICE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -114,9 +115,11 @@ class LyingDevice : public device::Device {
   }
   void download(const device::Range& from, std::span<std::byte> to) override {
     honest_.download(from, to);
-    for (const device::Range& range : wrong_) {
-      if (range.buffer == from.buffer && !to.empty()) to[0] ^= std::byte{1};
-    }
+    // Once, however many steps have written it.
+    const bool is_wrong =
+        std::any_of(wrong_.begin(), wrong_.end(),
+                    [&](const device::Range& range) { return range.buffer == from.buffer; });
+    if (is_wrong && !to.empty()) to[0] ^= std::byte{1};
   }
   std::unique_ptr<device::Program> record(std::span<const device::Step> steps) override {
     wrong_.clear();

@@ -26,21 +26,41 @@ bool is_product(Kernel kernel) {
 }
 
 // Recorded for as many rows as a workgroup processes together; a quarter of them is not used.
+// In parts: for a matrix in one range the shader does the same.
 NamedTrial product_of(WeightKind kind, std::uint32_t together) {
   const int most = static_cast<int>(together);
   return {fmt::format("product {}, {} {} together", kernels::name_of(kind), most,
                       most == 1 ? "row" : "rows"),
-          product_trial(kind, {most - most / 4, most}, 40, kWidth, kSeed)};
+          product_parts_trial(kind, {most - most / 4, most}, 40, kWidth, kSeed)};
 }
 
-// Two splits of positions, the second of which is short.
-NamedTrial attention_of(KvKind kv, const char* name) {
-  const AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
-  return {fmt::format("attention {}", name), attend_trial(kv, kRows, shape, kSeed)};
+// Two splits of positions, the second of which is short; once with all heads and once in parts.
+std::vector<NamedTrial> attentions_of(KvKind kv, bool has_cap) {
+  constexpr const char* kNames[] = {"f32", "bf16", "int8"};
+  AttendTrialShape shape = {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100};
+  shape.softcap = has_cap ? 2 : 0;
+  AttendTrialShape in_parts = shape;
+  in_parts.n_parts = 2;
+  const std::string name =
+      fmt::format("{}attention {}", has_cap ? "capped " : "", kNames[static_cast<int>(kv)]);
+  std::vector<NamedTrial> trials;
+  trials.push_back({name, attend_trial(kv, kRows, shape, kSeed)});
+  trials.push_back({name + " in parts", attend_trial(kv, kRows, in_parts, kSeed)});
+  return trials;
 }
 
+// Some of a row's heads.
 CacheShape cache_of(std::uint32_t kv) {
-  return {.kv = static_cast<KvKind>(kv), .n_kv_heads = 2, .head_dim = 40};
+  return {.kv = static_cast<KvKind>(kv),
+          .n_kv_heads = 2,
+          .head_dim = 40,
+          .first_head = 1,
+          .heads_of_row = 4};
+}
+
+const char* name_of_gate(GateActivation activation) {
+  constexpr const char* kNames[] = {"silu", "gelu", "gelu by erf"};
+  return kNames[static_cast<int>(activation)];
 }
 
 const char* name_of_kv(std::uint32_t kv) {
@@ -84,12 +104,27 @@ std::vector<NamedTrial> trials_of(Kernel kernel, std::uint32_t variant) {
     case Kernel::apply_rope:
       add("apply_rope", apply_rope_trial(kRows, 3, 32, kSeed));
       break;
+    case Kernel::layer_norm:
+      add("layer norm", layer_norm_trial(kRows, kWidth, true, kSeed));
+      add("layer norm without a bias", layer_norm_trial(kRows, kWidth, false, kSeed));
+      break;
     case Kernel::gate: {
       const auto activation = static_cast<GateActivation>(variant);
-      add(activation == GateActivation::silu ? "silu" : "gelu",
-          gate_trial(kRows, kWidth, kSeed, activation));
+      add(name_of_gate(activation), gate_trial(kRows, kWidth, kSeed, activation));
       break;
     }
+    case Kernel::activate: {
+      const auto activation = static_cast<GateActivation>(variant);
+      add(fmt::format("{} without a gate", name_of_gate(activation)),
+          activate_trial(kRows, kWidth, activation, kSeed));
+      break;
+    }
+    case Kernel::cap_rows:
+      add("soft cap", cap_trial(kRows, kWidth, 1.5F, kSeed));
+      break;
+    case Kernel::best_of_rows:  // two parts of each row, and then their larger one
+      add("largest of rows", best_trial(kRows, static_cast<int>(kPartOfBest) + kWidth, kSeed));
+      break;
     case Kernel::add_rows:
       add("add rows", add_trial(kRows, kWidth, kSeed));
       break;
@@ -108,14 +143,11 @@ std::vector<NamedTrial> trials_of(Kernel kernel, std::uint32_t variant) {
       add(fmt::format("move {}", name_of_kv(variant)), move_trial(cache_of(variant), kRows, kSeed));
       break;
     case Kernel::attend_f32:
-      trials.push_back(attention_of(KvKind::f32, "f32"));
-      break;
+      return attentions_of(KvKind::f32, variant != 0);
     case Kernel::attend_bf16:
-      trials.push_back(attention_of(KvKind::bf16, "bf16"));
-      break;
+      return attentions_of(KvKind::bf16, variant != 0);
     case Kernel::attend_int8:
-      trials.push_back(attention_of(KvKind::int8, "int8"));
-      break;
+      return attentions_of(KvKind::int8, variant != 0);
     case Kernel::merge_splits:
       break;
   }

@@ -52,9 +52,16 @@ std::vector<Step> all_forms() {
           steps.push_back(step_of(static_cast<Kernel>(kernel), form));
         }
         break;
-      case Kernel::gate:
-        for (const std::uint32_t form : {0U, 1U}) steps.push_back(step_of(Kernel::gate, form));
+      case Kernel::best_of_rows:
+      case Kernel::attend_f32:
+      case Kernel::attend_bf16:
+      case Kernel::attend_int8:
+        for (const std::uint32_t form : {0U, 1U}) {
+          steps.push_back(step_of(static_cast<Kernel>(kernel), form));
+        }
         break;
+      case Kernel::gate:
+      case Kernel::activate:
       case Kernel::store_rows:
       case Kernel::move_slots:
         for (const std::uint32_t form : {0U, 1U, 2U}) {

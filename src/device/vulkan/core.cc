@@ -96,6 +96,8 @@ VkResult VulkanCore::wait_until(Ticket ticket) const noexcept {
 
 void VulkanCore::wait(Ticket ticket) const { require_there(wait_until(ticket), "wait"); }
 
-void VulkanCore::wait_quietly(Ticket ticket) const noexcept { wait_until(ticket); }
+void VulkanCore::wait_quietly(Ticket ticket) const noexcept {
+  if (wait_until(ticket) == VK_ERROR_DEVICE_LOST) lost_ = true;
+}
 
 }  // namespace outrider::device

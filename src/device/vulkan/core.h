@@ -34,7 +34,7 @@ class VulkanCore {
   Ticket submit(VkCommandBuffer commands);
   void wait(Ticket ticket) const;
   void wait_for_all() const { wait(n_submitted_); }
-  // For destructors: the next wait reports errors.
+  // For destructors: errors are reported by what comes next.
   void wait_quietly(Ticket ticket) const noexcept;
   Ticket last_ticket() const { return n_submitted_; }
   // Thread-safe; a lost device stays lost.

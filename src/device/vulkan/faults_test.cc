@@ -89,7 +89,7 @@ TEST_F(VulkanDriver, WhoseKernelIsWrongIsRefusedByItsName) {
   const Broken kBroken[] = {
       {breaks("Cosines", kSubtract, kAdd), Kernel::apply_rope, 1, "apply_rope"},
       {breaks("x_scales", kMultiply, kAdd), Kernel::product_int8, 1, "product int8, 1 row"},
-      {breaks("slots_at", kSubtract, kAdd), Kernel::attend_f32, 1, "attention f32"},
+      {breaks("slots_at", kSubtract, kAdd), Kernel::attend_f32, 0, "attention f32"},
       {breaks("Places", kMultiply, kAdd), Kernel::store_rows, 2, "store int8"},
   };
   const auto device = open();
@@ -145,6 +145,17 @@ TEST_F(VulkanDriver, ThatLosesItsDeviceSaysSoFromThenOn) {
     EXPECT_THROW(open(), LostDevice) << fault;
     faults_->set("");
   }
+}
+
+// The driver says it once, where nothing can be thrown: to who frees memory or a program.
+TEST_F(VulkanDriver, ThatLosesItsDeviceWhileMemoryIsFreedSaysSoFromThenOn) {
+  const auto device = begin();
+  auto buffer = device->allocate(1024);
+  faults_->set("lost at wait");
+  buffer = nullptr;
+  faults_->set("");
+  EXPECT_THAT(device->failure(), HasSubstr("was lost"));
+  EXPECT_THROW((void)run_trial(*device, gate_trial({3, 4}, 70, 1)), LostDevice);
 }
 
 // A software driver runs steps in order, so that a missing barrier changes no bits there.

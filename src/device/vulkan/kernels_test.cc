@@ -199,6 +199,7 @@ TEST_P(VulkanKernels, Attend) {
       {.n_heads = 2, .n_kv_heads = 2, .head_dim = 256, .n_keys = 90, .n_of_tree = 40},
       {.n_heads = 2, .n_kv_heads = 1, .head_dim = 24, .n_keys = 2100, .n_of_tree = 3},
       {.n_heads = 2, .n_kv_heads = 1, .head_dim = 24, .n_keys = 2100, .window = 1040},
+      {.n_heads = 1, .n_kv_heads = 1, .head_dim = 8, .n_keys = 2064, .window = 1040},
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 90, .has_infinities = true},
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 40, .n_keys = 1100, .has_infinities = true},
       {.n_heads = 6, .n_kv_heads = 3, .head_dim = 20, .n_keys = 1100, .n_parts = 3},

@@ -133,7 +133,7 @@ struct ReadInPieces {
   }
 };
 
-// For every script, with tools and without, complete and cut off after any token.
+// For every script, with tools and without, complete and cut off after a few tokens.
 TEST_F(ChatTurns, SayInPiecesWhatTheySayAsAWhole) {
   Generator generator(model_);
   int n_before_the_end = 0;

@@ -117,6 +117,7 @@ struct Bf16Tiles {
     }
   }
 };
+static_assert(AttentionDots<Bf16Tiles, Vector, StridedRows<std::uint16_t>>);
 
 // A word is two digits to the base 128, and a query state (attention.h) two rows of a tile: its
 // words' high digits, then the low ones.
@@ -160,6 +161,7 @@ struct Int8Tiles {
     }
   }
 };
+static_assert(WordDots<Int8Tiles, Vector>);
 
 }  // namespace
 

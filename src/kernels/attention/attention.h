@@ -2,16 +2,18 @@
 // Attention over keys and values stored in the layout of their products (kv_layout.h): the online
 // softmax over a vector type V, chunk by chunk, and the order in which several rows read shared
 // chunks once. The products and their numbers are in float_attention.h, int8_attention.h and
-// bf16_attention.h (algorithms.h describes what these offer).
+// bf16_attention.h; attention_concepts.h says what these must offer.
 #ifndef OUTRIDER_KERNELS_ATTENTION_ATTENTION_H_
 #define OUTRIDER_KERNELS_ATTENTION_ATTENTION_H_
 
 #include <cstddef>
 
+#include "kernels/attention/attention_concepts.h"
 #include "kernels/attention/keys_to_values.h"
 #include "kernels/attention/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 #include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
@@ -21,7 +23,7 @@ namespace {
 constexpr int kMaxQueries = kMaxAttendQueries;
 constexpr int kMaxQueryStates = kMaxAttendRows * kMaxQueries;
 
-template <class V>
+template <FloatVector V>
 struct PlainWeight {
   [[gnu::always_inline]] static V of(V x) { return exponential_of_negative(x); }
 };
@@ -81,7 +83,7 @@ void for_query_states(int at, int n, const Step& step) {
 }
 
 // e^x for x <= 0, as a number and as a vector.
-template <class V>
+template <FloatVector V>
 struct Factor {
   explicit Factor(float x) : of_all(exponential_of_negative(V::broadcast(x))) {
     float lanes[kLanes];
@@ -100,7 +102,7 @@ inline float weighed_beside(float highest) { return highest == -__builtin_inff()
 // states' sums to the new highest scores. Weight::of(V): e^x, at the required precision. Several
 // states are processed together: each is a chain of dependent operations, and those of other states
 // fill the latency.
-template <class V, class Weight, int Q>
+template <FloatVector V, AttentionWeight<V> Weight, int Q>
 void weigh(int value_dim, int n, float (*scores)[kChunkKeys], QueryState* states) {
   V highest_lanes[Q];
   for (int q = 0; q < Q; ++q) {
@@ -142,14 +144,6 @@ void weigh(int value_dim, int n, float (*scores)[kChunkKeys], QueryState* states
   }
 }
 
-// Rows of numbers for products: of one array, a stride apart.
-template <class Number>
-struct StridedRows {
-  const Number* first;
-  int stride;
-  [[gnu::always_inline]] const Number* at(int r) const { return first + r * stride; }
-};
-
 // A block of cells (kv_layout.h), and the same block of the next chunk. Keys and values are
 // prefetched one chunk ahead, row by row, while this chunk's scores and sums are computed.
 struct Cells {
@@ -158,22 +152,9 @@ struct Cells {
   const std::byte* ahead;
 };
 
-// Prefetches one row of cells per call into the L2 cache. Does nothing where a block is read again.
-// In the last chunk, which has no successor, it prefetches its own block.
-template <bool kCalls>
-struct CellsAhead {
-  const std::byte* at;
-  template <int T>
-  [[gnu::always_inline]] void row(std::size_t offset) const {
-    if constexpr (kCalls) {
-      for (int t = 0; t < T; ++t) __builtin_prefetch(at + offset + t * kLineBytes, 0, 2);
-    }
-  }
-};
-
 // Calls use(r, vector, dots) with the dot products of R rows of n numbers and vectors [vector,
 // n_vectors) of 16 columns of cells.
-template <class V, class Products, bool kCalls, int R, int T, class Rows, class Use>
+template <FloatVector V, class Products, bool kCalls, int R, int T, class Rows, class Use>
 void for_dots(const Cells& cells, int n, const Rows& rows, int vector, int n_vectors,
               const Use& use) {
   for (; vector + T <= n_vectors; vector += T) {
@@ -268,7 +249,7 @@ class ValuesOfKeys {
 // Online softmax (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"), one
 // chunk of positions at a time. Chunks begin at fixed positions. So a position's arithmetic does
 // not depend on how the keys were written, nor on the other states.
-template <class V, class Products, class Numbers>
+template <FloatVector V, class Products, AttentionNumbers<V, Products> Numbers>
 class Attention {
  public:
   Attention(const AttendArgs& args, int first_query, int n_queries)
@@ -458,7 +439,7 @@ class Attention {
   alignas(kLineBytes) float weights_[kMaxQueryStates][kChunkKeys];
 };
 
-template <class V, class Products, class Numbers>
+template <FloatVector V, class Products, AttentionNumbers<V, Products> Numbers>
 void attend_with(const AttendArgs& args) {
   for (int q = 0; q < args.n_queries; q += kMaxQueries) {
     Attention<V, Products, Numbers> attention(
@@ -467,7 +448,7 @@ void attend_with(const AttendArgs& args) {
   }
 }
 
-template <class V>
+template <FloatVector V>
 void merge_split(const float* further_sums, const AttendState& further, int head_dim, float* sums,
                  AttendState* state) {
   const float highest = state->highest < further.highest ? further.highest : state->highest;
@@ -481,7 +462,7 @@ void merge_split(const float* further_sums, const AttendState& further, int head
   state->highest = highest;
 }
 
-template <class V>
+template <FloatVector V>
 void finish_attention(const AttendState& state, int head_dim, float* sums) {
   const V inverse = V::broadcast(1.0F / state.total);
   for (int d = 0; d < head_dim; d += kLanes) {

@@ -9,16 +9,18 @@
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
+#include "kernels/attention/attention_concepts.h"
 #include "kernels/attention/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/rows.h"
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 #include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
 namespace {
 
-template <class V, class Pairs>
+template <Bf16Vector V, AttentionDots<V, StridedRows<std::uint16_t>> Pairs>
 class Bf16Numbers {
  public:
   // e^x for x <= 0, rounded to eight bits. The Taylor polynomial of degree 4 leaves 0.3466^5 / 120

@@ -9,8 +9,10 @@
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
+#include "kernels/attention/attention_concepts.h"
 #include "kernels/attention/kv_layout.h"
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 #include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
@@ -18,10 +20,9 @@ namespace {
 
 // Four rows, and as many adjacent vectors of columns as the registers hold sums for. Even a single
 // row's sums then wait little for their previous additions.
-template <class V, KvKind kind>
+template <FloatVector V, KvKind kind>
 struct FloatProducts {
   static_assert(kind != KvKind::int8);
-  static_assert(V::kAttentionSums >= 4);
   static constexpr KvKind kKind = kind;
   static constexpr int kRows = 4;
   static constexpr int vectors(int n_rows) {
@@ -67,7 +68,7 @@ struct FloatProducts {
 };
 
 // Queries and weights unchanged.
-template <class V>
+template <FloatVector V>
 class FloatNumbers {
  public:
   using Weight = PlainWeight<V>;

@@ -6,13 +6,16 @@
 #ifndef OUTRIDER_KERNELS_ATTENTION_INT8_ATTENTION_H_
 #define OUTRIDER_KERNELS_ATTENTION_INT8_ATTENTION_H_
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
+#include "kernels/attention/attention_concepts.h"
 #include "kernels/attention/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 #include "kernels/vectors/vector_math.h"
 
 namespace outrider::kernels {
@@ -34,7 +37,7 @@ struct WordScale {
 
 // x (n) -> words (n_words, a multiple of 16), zeros after them. Returns the scale of the words: NaN
 // if an element is infinite or NaN, so that results are NaN, too (as in quantize_row).
-template <class V>
+template <FloatVector V>
 float query_to_words(const float* x, int n, std::int16_t* words, int n_words) {
   V largest = V::zero();
   V taint_lanes = V::zero();
@@ -57,7 +60,7 @@ float query_to_words(const float* x, int n, std::int16_t* words, int n_words) {
 
 // The same for a chunk's weights times the scales of their values, none of which is negative. A NaN
 // weight appears in the weights' total; a NaN scale of a value is handled by the caller.
-template <class V>
+template <FloatVector V>
 float weights_to_words(const float* weights, const float* scales, std::int16_t* words) {
   V products[kChunkKeys / kLanes];
   V largest = V::zero();
@@ -83,8 +86,29 @@ struct WordNumbers {
   static constexpr int kDigits = 1;
 };
 
-// Products (algorithms.h): the instruction set's, of words or of their digits.
-template <class V, class Products>
+// The row's numbers are the words themselves.
+template <class Products>
+concept OfWords = Products::kDigits == 1 && std::same_as<typename Products::Number, std::int16_t>;
+
+// Each word is several numbers.
+template <class Products>
+concept OfDigits = Products::kDigits >
+1 && requires(const std::int16_t* words, int n, typename Products::Number* row) {
+  Products::to_digits(words, n, row);  // the digits of n words
+};
+
+// Products of words with int8 keys and values: exact, rounded once.
+template <class Products, class V>
+concept WordDots = (OfWords<Products> || OfDigits<Products>)&&requires {
+  requires Products::kKind == KvKind::int8;
+  requires Positive<Products::kTogether>;  // a row has a multiple of so many words: zeros at the
+                                           // end
+  requires Products::kTogether % kLanes == 0;
+}
+&&AttentionDots<Products, V, StridedRows<typename Products::Number>>;
+
+// The numbers of a query and of a chunk's weights: words, or their digits.
+template <FloatVector V, WordDots<V> Products>
 class Int8Numbers {
  public:
   using Weight = PlainWeight<V>;

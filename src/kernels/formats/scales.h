@@ -17,6 +17,7 @@
 
 #include "kernels/layout.h"
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 
 namespace outrider::kernels {
 namespace {
@@ -30,7 +31,7 @@ void put_number(std::byte* p, int column, Number number) {
   __builtin_memcpy(p + static_cast<std::size_t>(column) * sizeof number, &number, sizeof number);
 }
 
-template <class V>
+template <FloatVector V>
 [[gnu::always_inline]] inline V load_f16_at(const std::byte* p) {
   return V::load_f16(reinterpret_cast<const std::uint16_t*>(p));
 }
@@ -42,7 +43,7 @@ struct ScaledInputs {
 };
 
 // sum = fma(dot, scale * x_scale, sum)
-template <class V, int R, class Sum>
+template <FloatVector V, int R, class Sum>
 [[gnu::always_inline]] inline void add_scaled(const V (&dots)[R], V scale,
                                               const ScaledInputs& inputs, const Sum& sum) {
   for (int r = 0; r < R; ++r) {
@@ -51,7 +52,7 @@ template <class V, int R, class Sum>
 }
 
 // sum = fma(x_scaled_sum, minimum, sum)
-template <class V, int R, class Sum>
+template <FloatVector V, int R, class Sum>
 [[gnu::always_inline]] inline void add_minimum(V minimum, const ScaledInputs& inputs,
                                                const Sum& sum) {
   for (int r = 0; r < R; ++r) {
@@ -69,7 +70,7 @@ struct F16Scale {
   }
   static void put_block(std::byte*, int, const RowNumbers&, int) {}
 
-  template <class V, int R, class Sum>
+  template <FloatVector V, int R, class Sum>
   [[gnu::always_inline]] static void add(const std::byte* of_group, const std::byte*,
                                          const ScaledInputs& inputs, const V (&dots)[R],
                                          const Sum& sum) {
@@ -88,7 +89,7 @@ struct F16ScaleAndMinimum {
   }
   static void put_block(std::byte*, int, const RowNumbers&, int) {}
 
-  template <class V, int R, class Sum>
+  template <FloatVector V, int R, class Sum>
   [[gnu::always_inline]] static void add(const std::byte* of_group, const std::byte*,
                                          const ScaledInputs& inputs, const V (&dots)[R],
                                          const Sum& sum) {
@@ -107,7 +108,7 @@ struct F32Scale {
   }
   static void put_block(std::byte*, int, const RowNumbers&, int) {}
 
-  template <class V, int R, class Sum>
+  template <FloatVector V, int R, class Sum>
   [[gnu::always_inline]] static void add(const std::byte* of_group, const std::byte*,
                                          const ScaledInputs& inputs, const V (&dots)[R],
                                          const Sum& sum) {
@@ -157,20 +158,20 @@ struct BlockScales {
     put_number(p + kF16OfEach, column, static_cast<std::uint16_t>(row.minimums[block] ^ kSign));
   }
 
-  template <class V>
+  template <FloatVector V>
   static V scale(const std::byte* of_group, int part) {
     const std::byte* at = of_group + static_cast<std::size_t>(part) * kByteOfEach;
     return kSigned ? V::load_signed_bytes(at) : V::load_bytes(at);
   }
-  template <class V>
+  template <FloatVector V>
   static V minimum(const std::byte* of_group, int part) {
     return V::load_bytes(of_group + kMinimumsAt + static_cast<std::size_t>(part) * kByteOfEach);
   }
-  template <class V>
+  template <FloatVector V>
   static V block_scale(const std::byte* of_block) {
     return load_f16_at<V>(of_block);
   }
-  template <class V>
+  template <FloatVector V>
   static V block_minimum(const std::byte* of_block) {
     return load_f16_at<V>(of_block + kF16OfEach);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector of the files compiled for AVX-512 (see algorithms.h): sixteen lanes are one register.
+// The vector of the files compiled for AVX-512 (float_vector.h): sixteen lanes are one register.
 // Internal linkage, as everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_VECTORS_VECTOR512_H_
 #define OUTRIDER_KERNELS_VECTORS_VECTOR512_H_
@@ -17,6 +17,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "kernels/vectors/float_vector.h"
 
 namespace outrider::kernels {
 namespace {
@@ -128,6 +130,8 @@ struct Vector {
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
+
+static_assert(Bf16Vector<Vector>);
 
 }  // namespace
 }  // namespace outrider::kernels

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the kernels' algorithms, over a vector type V of 16 floats (algorithms.h describes what
-// V offers): ragged ends, rounding, e^x, the normal distribution's tail, tanh.
+// Shared by the kernels' algorithms, over a vector type V of 16 floats: ragged ends, rounding, e^x,
+// the normal distribution's tail, tanh.
 #ifndef OUTRIDER_KERNELS_VECTORS_VECTOR_MATH_H_
 #define OUTRIDER_KERNELS_VECTORS_VECTOR_MATH_H_
 
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 
 namespace outrider::kernels {
 namespace {
 
 // Elements [at, at + 16), up to n.
-template <class V>
+template <FloatVector V>
 V load_at(const float* from, int at, int n) {
   return at + kLanes <= n ? V::load(from + at) : V::load_first(from + at, n - at);
 }
 
-template <class V>
+template <FloatVector V>
 void store_at(V value, float* to, int at, int n) {
   if (at + kLanes <= n) {
     value.store(to + at);
@@ -28,21 +29,21 @@ void store_at(V value, float* to, int at, int n) {
 // nearest integer, ties to even, which is then in the low mantissa bits.
 constexpr float kRoundingShift = 0x1.8p23F;
 
-template <class V>
+template <FloatVector V>
 V round_even(V x) {
   const V shift = V::broadcast(kRoundingShift);
   return (x + shift) - shift;
 }
 
 // 2^n for integral n in -126..127: n plus the exponent's bias, shifted to the exponent.
-template <class V>
+template <FloatVector V>
 V power_of_two(V n) {
   return shift_left_23(n + V::broadcast(kRoundingShift + 127.0F));
 }
 
 // r, with x = n ln 2 + r. ln 2 is in two parts; the first has 16 bits, so that its product with n
 // is exact.
-template <class V>
+template <FloatVector V>
 [[gnu::always_inline]] inline V rest_of(V x, V n) {
   const V r = fma(n, V::broadcast(-0x1.62e4p-1F), x);
   return fma(n, V::broadcast(-0x1.7f7d1cp-20F), r);
@@ -50,7 +51,7 @@ template <class V>
 
 // (e^r - 1) / r for |r| <= ln(2) / 2, by e^r's Taylor polynomial of degree 7: its remainder r^8 /
 // 8! is below 6e-9, a tenth of the float rounding at 1.
-template <class V>
+template <FloatVector V>
 [[gnu::always_inline]] inline V growth_of_rest(V r) {
   V e = V::broadcast(1.0F / 5040);
   e = fma(e, r, V::broadcast(1.0F / 720));
@@ -62,7 +63,7 @@ template <class V>
 }
 
 // e^r, with x = n ln 2 + r.
-template <class V>
+template <FloatVector V>
 [[gnu::always_inline]] inline V exponential_of_rest(V x, V n) {
   const V r = rest_of(x, n);
   return fma(growth_of_rest(r), r, V::broadcast(1.0F));
@@ -72,7 +73,7 @@ constexpr float kInverseOfLn2 = 0x1.715476p+0F;
 
 // e^x = 2^n * e^r with n = round(x / ln 2). Correct for all x: subnormal results are rounded once,
 // -inf gives 0, large x infinity, NaN stays NaN.
-template <class V>  // a call would pass a V of two registers through memory
+template <FloatVector V>  // a call would pass a V of two registers through memory
 [[gnu::always_inline]] inline V exponential(V x) {
   x = max(V::broadcast(-104.0F), x);  // e^-104 < 2^-150, which rounds to 0
   x = min(V::broadcast(89.0F), x);    // e^89 > 2^128, which is infinity
@@ -86,7 +87,7 @@ template <class V>  // a call would pass a V of two registers through memory
 
 // e^x for x <= 0 (or NaN, which stays NaN), where results below 2^-126 may be 0: one power is
 // enough, n = -127 making it 0.
-template <class V>
+template <FloatVector V>
 [[gnu::always_inline]] inline V exponential_of_negative(V x) {
   x = max(V::broadcast(-88.0F), x);  // -126.96 ln 2
   const V n = round_even(x * V::broadcast(kInverseOfLn2));
@@ -100,7 +101,7 @@ template <class V>
 // sides without P is between 0.1 and 0.5, and nearly linear in t. P interpolates it at the nine
 // Chebyshev points, which leaves a relative error of 2.3e-8, less than half of a float's last
 // place; other scales of x than 0.268 leave more.
-template <class V>
+template <FloatVector V>
 [[gnu::always_inline]] inline V normal_tail(V x) {
   const V one = V::broadcast(1.0F);
   const V minus_half = V::broadcast(-0.5F);
@@ -124,7 +125,7 @@ template <class V>
 
 // tanh u for all u: -e / (2 + e) with e = e^(-2 |u|) - 1, with the sign of u. The difference is
 // formed before e^r is rounded, so small u lose no precision. NaN stays NaN.
-template <class V>
+template <FloatVector V>
 [[gnu::always_inline]] inline V hyperbolic_tangent(V u) {
   // As in exponential_of_negative.
   const V x = max(V::broadcast(-88.0F), absolute(u) * V::broadcast(-2.0F));
@@ -139,7 +140,7 @@ template <class V>
 
 // cap * tanh(x / cap) (Bello et al. 2016, arXiv 1611.09940; Gemma Team 2024, arXiv 2408.00118,
 // section 2): about x if that is small against the cap, never beyond the cap.
-template <class V>
+template <FloatVector V>
 class SoftCap {
  public:
   // cap: above 0, and 1 / cap finite.

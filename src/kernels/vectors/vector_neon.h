@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector and the bytes of the files compiled for 64-bit ARM with dot products (see algorithms.h
-// and formats/codes.h): sixteen lanes are four registers. Internal linkage, as everything compiled
+// The vector and the bytes of the files compiled for 64-bit ARM with dot products (float_vector.h,
+// formats/codes.h): sixteen lanes are four registers. Internal linkage, as everything compiled
 // with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_VECTORS_VECTOR_NEON_H_
 #define OUTRIDER_KERNELS_VECTORS_VECTOR_NEON_H_
@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "kernels/vectors/float_vector.h"
 
 namespace outrider::kernels {
 namespace {
@@ -131,8 +133,8 @@ struct Vector {
   }
 };
 
-// a > b ? a : b, as algorithms.h requires: a NaN in b passes, one in a does not. (The instructions
-// of that name let either pass.)
+// a > b ? a : b, as float_vector.h requires: a NaN in b passes, one in a does not. (The
+// instructions of that name let either pass.)
 [[maybe_unused]] float32x4_t larger(float32x4_t a, float32x4_t b) {
   return vbslq_f32(vcgtq_f32(a, b), a, b);
 }
@@ -182,6 +184,8 @@ struct Vector {
   const float32x4_t two = larger(four, vextq_f32(four, four, 2));
   return vgetq_lane_f32(larger(two, vextq_f32(two, two, 1)), 0);
 }
+
+static_assert(FloatVector<Vector>);
 
 // A quad of four columns.
 struct BytesNeon {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector of the scalar table (see algorithms.h): plain loops over 16 lanes.
+// The vector of the scalar table (float_vector.h): plain loops over 16 lanes.
 // Internal linkage, as the other vectors have.
 #ifndef OUTRIDER_KERNELS_VECTORS_VECTOR_SCALAR_H_
 #define OUTRIDER_KERNELS_VECTORS_VECTOR_SCALAR_H_
@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/table.h"
+#include "kernels/vectors/float_vector.h"
 
 namespace outrider::kernels {
 namespace {
@@ -159,6 +160,8 @@ struct Vector {
   }
   return a.lane[0];
 }
+
+static_assert(FloatVector<Vector>);
 
 }  // namespace
 }  // namespace outrider::kernels

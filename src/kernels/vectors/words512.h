@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of words (algorithms.h), for the files compiled for AVX-512. MultiplyAdd adds two
-// products to each of sixteen sums. Internal linkage, as everything compiled with instruction-set
-// flags.
+// Products of words (attention/int8_attention.h), for the files compiled for AVX-512. MultiplyAdd
+// adds two products to each of sixteen sums. Internal linkage, as everything compiled with
+// instruction-set flags.
 #ifndef OUTRIDER_KERNELS_VECTORS_WORDS512_H_
 #define OUTRIDER_KERNELS_VECTORS_WORDS512_H_
 

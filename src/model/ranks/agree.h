@@ -30,8 +30,8 @@ std::string program_checksum();
 // the beginning of a GGUF file), the name, type and shape of every tensor, and samples of their
 // bytes: 64 bytes at 8 places of each tensor. With more than 4096 tensors there are fewer samples
 // of each, and with more than kMaxSamples only every k-th tensor is sampled. So it reads at most 2
-// MiB, from 32,768 pages, whatever the file contains. (Reading all bytes would read what other
-// ranks hold, too.)
+// MiB of tensors, from 32,768 places, whatever the file contains. (Reading all bytes would read
+// what other ranks hold, too.)
 //
 // It detects another model, another architecture or setting, another quantisation, and a fine-tune
 // that changed numbers in most tensors. It does not detect a change between the samples: a damaged

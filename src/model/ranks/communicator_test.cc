@@ -195,16 +195,21 @@ TEST(Communicator, WhoIsStoppedWaitsNoLonger) {
 
 // The others learn which rank was stopped.
 TEST(Communicator, WhoWasStoppedWhileLoadingIsNamedOnEveryRank) {
-  run_ranks(2, {}, [](Communicator& ranks) {
+  std::promise<void> has_given_up;
+  run_ranks(2, {}, [&](Communicator& ranks) {
     const std::atomic<bool> stop{true};
-    if (!ranks.leads()) ranks.stop_waiting_when(&stop);
-    if (ranks.leads()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (ranks.leads()) {
+      has_given_up.get_future().wait_for(std::chrono::seconds(30));
+    } else {
+      ranks.stop_waiting_when(&stop);
+    }
     try {
       (void)ranks.exchange_texts("", Communicator::Patience::loading);
-      FAIL() << "one of them was stopped";
+      ADD_FAILURE() << "one of them was stopped";
     } catch (const LostRank& error) {
       ranks.give_up(error.what());
     }
+    if (!ranks.leads()) has_given_up.set_value();
     EXPECT_EQ(ranks.failure(),
               "rank 1 of 2: gave up: interrupted while it waited for rank 0 to load the model");
   });

@@ -94,12 +94,12 @@ TEST(Heartbeat, FindsWhoDoesNotAnswer) {
 // A pass longer than the period is not interrupted: the next message that others receive is the
 // pass's.
 TEST(Heartbeat, NobodyIsAskedDuringATurn) {
-  const Two two(0.3);
+  const Two two(3);  // the period is a second: the turn begins within it
   Heartbeat heartbeat(two.leader);
   CommandReader reader;
   {
     const auto turn = heartbeat.take_turn();
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1300));
     end(*two.leader);
   }
   reader.receive(*two.follower);

@@ -94,8 +94,9 @@ LeadingModel::~LeadingModel() {
   try {
     commands_->writer.put(RankCommand::end);
     commands_->writer.send(*ranks_);
-  } catch (const std::exception&) {
-    // A lost rank needs no end command.
+  } catch (const std::exception& error) {
+    // The others hear of it, and what was being sent is let go of before its memory is.
+    ranks_->give_up(error.what());
   }
 }
 

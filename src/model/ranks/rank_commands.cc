@@ -21,12 +21,13 @@ constexpr std::size_t kFirstWords = 256;
 CommandWriter::CommandWriter() : frame_(kFirstWords) {}
 
 void CommandWriter::make_room(std::size_t n_words) {
-  if (n_words > kMaxCommandWords - std::min(words_.size(), kMaxCommandWords)) {
+  const std::size_t n_taken = words_.size() + n_kept_;
+  if (n_words > kMaxCommandWords - std::min(n_taken, kMaxCommandWords)) {
     throw Error("run ranks", "commands of rank 0",
                 fmt::format("a message of at most {} words", kMaxCommandWords),
-                fmt::format("one of {} and {} more", words_.size(), n_words));
+                fmt::format("one of {} and {} more", n_taken, n_words));
   }
-  const std::size_t n_needed = words_.size() + n_words + n_kept_;
+  const std::size_t n_needed = n_taken + n_words;
   if (words_.capacity() < n_needed) words_.reserve(std::max(n_needed, 2 * words_.capacity()));
 }
 

@@ -154,6 +154,10 @@ TEST(RankCommands, AMessageThatIsTooLongIsNotBegun) {
       EXPECT_THROW(writer.make_room(kMaxCommandWords), Error);
       const std::vector<float> features(kMaxCommandWords - 2);
       EXPECT_THROW(writer.put_project(features), Error);
+      // Words that may still come count, too: nothing refuses them then.
+      writer.keep_room(3);
+      EXPECT_THROW(writer.make_room(kMaxCommandWords - 3), Error);
+      writer.drop_room(3);
       writer.put_int(8);
       writer.send(ranks);
       return;

@@ -395,9 +395,9 @@ TEST(RelayDrafter, AllDrawsAreTheRoundsOwn) {
                .tree = &stream.tree};
   drafter->propose({&job, 1});
   EXPECT_EQ(stream.tree.n_drafted(), 6);
-  ASSERT_EQ(noted.replacement.size(), 6U);
+  ASSERT_EQ(noted.draws.size(), 6U);
   std::set<int> nodes;
-  for (const Draw& draw : noted.replacement) {
+  for (const Draw& draw : noted.draws) {
     EXPECT_EQ(draw.position, 3);
     EXPECT_TRUE(nodes.insert(draw.node).second) << draw.node;
   }
