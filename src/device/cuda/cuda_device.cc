@@ -161,7 +161,7 @@ class CudaDevice::Core {
   void wait_for_all() { wait(n_submitted_); }
   // For destructors: what went wrong is said by the next wait.
   void wait_quietly() noexcept {
-    if (n_ended_ != n_submitted_) driver_.cuStreamSynchronize(stream_);
+    if (n_ended_ != n_submitted_ && driver_.cuStreamSynchronize(stream_) != kSuccess) lost_ = true;
   }
 
  private:

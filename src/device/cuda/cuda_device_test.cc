@@ -30,6 +30,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+constexpr std::uint64_t kNoWords[1] = {};
+constexpr Cubin kAnyCubin[] = {{75, kNoWords}};
+
 class EmulatedCuda : public ::testing::Test {
  protected:
   std::unique_ptr<Buffer> with(const std::vector<float>& numbers) {
@@ -150,6 +153,33 @@ TEST_F(EmulatedCuda, GoesOnAfterAStepThatCannotBeRecorded) {
   step.variant = 3;
   EXPECT_THROW(device_->record({&step, 1}), Error);
   EXPECT_EQ(difference_from_host(*device_, gate_trial({1, 1}, 70, 1)), "");
+}
+
+// A device whose driver is broken in one function.
+TEST(FaultyCuda, TellsThatMemoryIsUsedUp) {
+  Driver driver = emulated_driver();
+  driver.cuMemAlloc_v2 = [](CuPointer*, std::size_t) { return kOutOfMemory; };
+  CudaDevice device(driver, 0, kAnyCubin);
+  EXPECT_THROW(device.allocate(64), NoDeviceMemory);
+  EXPECT_EQ(device.failure(), "");
+}
+
+TEST(FaultyCuda, StaysLostOnceItIs) {
+  static bool is_broken = false;
+  Driver driver = emulated_driver();
+  driver.cuStreamSynchronize = [](CuStream stream) {
+    return is_broken ? 700 : emulated_driver().cuStreamSynchronize(stream);
+  };
+  CudaDevice device(driver, 0, kAnyCubin);
+  const auto program = device.record({});
+  const Ticket ticket = device.submit(*program);
+  is_broken = true;
+  EXPECT_EQ(device.failure(), "");
+  EXPECT_THROW(device.wait(ticket), LostDevice);
+  is_broken = false;
+  EXPECT_THAT(device.failure(), HasSubstr("lost"));
+  EXPECT_THROW(device.submit(*program), LostDevice);
+  EXPECT_THROW(device.wait(ticket), LostDevice);
 }
 
 TEST(CudaCubins, FitDevicesOfTheirMajorVersion) {
