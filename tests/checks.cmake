@@ -43,6 +43,13 @@ if(OUTRIDER_MKDOCS AND OUTRIDER_DOXYGEN)
   set_tests_properties(check.docs PROPERTIES TIMEOUT 900)
 endif()
 
+# What ptxas and the machine code say of the CUDA kernels; skipped, with the reason, without nvcc.
+if(OUTRIDER_PYTHON3)
+  add_test(NAME check.cubins COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-cubins
+           ${OUTRIDER_CUBIN_FOLDER} ${OUTRIDER_CUBIN_ARCHITECTURES})
+  set_tests_properties(check.cubins PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
 # The Python package's own tests, on the extension of this build; skipped, with the reason, where
 # there is none, or no NumPy or pytest. (A sanitized extension needs a runtime in front of Python:
 # scripts/test-python --asan.)

@@ -63,10 +63,10 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
 void add_device_flag(CLI::App& app, ModelFlags& flags) {
   add_filled_text(
       app, "--device", flags.options.device, "NAME",
-      "a device that outrider devices lists (vulkan:0), or vulkan",
+      "a device that outrider devices lists (vulkan:0), or vulkan, or cuda",
       "Where passes run, those of a drafter's model, too: a device that outrider devices "
-      "lists (vulkan:0), or vulkan, the first that is no software; the text is the same "
-      "(default: the processor)")
+      "lists (vulkan:0, cuda:0), or vulkan or cuda, the first that is no software; the text is "
+      "the same (default: the processor)")
       ->group("Model");
 }
 

@@ -10,7 +10,7 @@
 namespace outrider {
 
 struct DeviceSummary {
-  std::string name;    // "vulkan:0"
+  std::string name;    // "vulkan:0", "cuda:0"
   std::string title;   // the driver's name for it
   std::string driver;  // with its version
   std::string kind;    // "discrete", "integrated", "virtual", "software" or "other"

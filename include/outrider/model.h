@@ -48,8 +48,9 @@ struct ModelOptions {
   // The processes that hold the model together (outrider/ranks.h), of which this is the first.
   // Null: this process alone.
   std::shared_ptr<Ranks> ranks = nullptr;
-  // The device on which the model's passes run, by its name (devices.h): "vulkan:0", or "vulkan"
-  // for the first that is not software; empty: the processor. The bits are the same (docs/gpu.md).
+  // The device on which the model's passes run, by its name (devices.h): "vulkan:0", "cuda:0", or
+  // "vulkan" or "cuda" for the first that is not software; empty: the processor. The bits are the
+  // same (docs/gpu.md).
   // Only dense models with weights in int8 or int4 are supported; others throw UsageError. A
   // drafter's model runs where its own options say; heads run on the processor.
   std::string device = {};

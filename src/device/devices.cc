@@ -1,21 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public interface (outrider/devices.h), if Vulkan is built.
+// The public face (outrider/devices.h), and devices by their names.
 #include "outrider/devices.h"
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "device/cuda/emulated_driver.h"
+#include "device/device_names.h"
 #include "device/host/host_device.h"
 #include "device/open_device.h"
 #include "device/trials/check.h"
-#include "device/vulkan/vulkan_device.h"
 #include "outrider/error.h"
 
 namespace outrider {
-namespace {
+namespace device {
 
-using device::DeviceKind;
+std::optional<NamedIndex> index_in(std::string_view name, std::string_view api) {
+  if (name == api) return NamedIndex{.is_any = true};
+  if (!name.starts_with(api) || name.size() < api.size() + 2 || name[api.size()] != ':') {
+    return std::nullopt;
+  }
+  const char* const begin = name.data() + api.size() + 1;
+  const char* const end = name.data() + name.size();
+  NamedIndex which;
+  const auto [rest, error] = std::from_chars(begin, end, which.index);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  if (*begin == '0' && end - begin > 1) return std::nullopt;  // one name a device
+  return which;
+}
 
 const char* name_of(DeviceKind kind) {
   switch (kind) {
@@ -35,87 +51,56 @@ const char* name_of(DeviceKind kind) {
   return "other";
 }
 
-std::string name_at(std::size_t index) { return fmt::format("vulkan:{}", index); }
+DeviceSummary summary_of(const DeviceFacts& facts) {
+  DeviceSummary summary;
+  summary.title = facts.name;
+  summary.driver = facts.driver;
+  summary.kind = name_of(facts.kind);
+  summary.tier = facts.tier;
+  summary.is_software = facts.kind == DeviceKind::software;
+  summary.memory_bytes = facts.memory_bytes;
+  summary.max_buffer_bytes = facts.max_buffer_bytes;
+  return summary;
+}
 
-[[noreturn]] void refuse_name(const char* operation, const std::string& name,
-                              const device::VulkanInstance& vulkan) {
-  const std::size_t n = vulkan.devices().size();
-  throw UsageError(operation, name,
+void refuse_index(const std::string& name, std::size_t n) {
+  throw UsageError("open device", name,
                    n == 0 ? std::string("a device (there is none)")
                           : fmt::format("one of the {} devices that outrider devices lists", n),
                    "another name");
 }
 
-DeviceSummary summarise(const std::shared_ptr<device::VulkanInstance>& vulkan, std::size_t index) {
-  const device::PhysicalDevice& physical = vulkan->devices()[index];
-  DeviceSummary summary;
-  summary.name = name_at(index);
-  summary.title = physical.facts.name;
-  summary.driver = physical.facts.driver;
-  summary.kind = name_of(physical.facts.kind);
-  summary.is_software = physical.facts.kind == DeviceKind::software;
-  summary.memory_bytes = physical.facts.memory_bytes;
-  summary.max_buffer_bytes = physical.facts.max_buffer_bytes;
-  summary.refused = physical.refused;
-  if (!summary.refused.empty()) return summary;
-  try {
-    summary.tier = device::open_vulkan(vulkan, index)->facts().tier;
-  } catch (const Error& error) {
-    summary.refused = error.what();
+std::shared_ptr<Device> open_device(const std::string& name) {
+  if (name == "host") return std::make_shared<HostDevice>();
+  if (const auto which = index_in(name, "vulkan")) return open_vulkan(name, *which);
+  if (const auto which = index_in(name, "cuda")) return open_cuda(name, *which);
+  if (const auto which = index_in(name, "cuda-emulated")) {
+    constexpr std::size_t kOrders = std::size(cuda::kThreadOrders);
+    if (which->index >= kOrders) refuse_index(name, kOrders);
+    return cuda::open_emulated(cuda::kThreadOrders[which->index]);
   }
-  return summary;
+  throw UsageError("open device", name, "vulkan, vulkan:N, cuda, cuda:N or host", "another name");
 }
 
-}  // namespace
+}  // namespace device
 
 DeviceList list_devices() {
-  DeviceList list;
-  try {
-    const auto vulkan = device::VulkanInstance::create();
-    for (std::size_t i = 0; i < vulkan->devices().size(); ++i) {
-      list.devices.push_back(summarise(vulkan, i));
-    }
-    if (list.devices.empty()) list.why_none = "Vulkan's loader is there, but no driver of a device";
-  } catch (const Error& error) {
-    list.why_none = error.what();
-  }
+  DeviceList list = device::list_vulkan();
+  DeviceList of_cuda = device::list_cuda();
+  list.why_none += "; " + of_cuda.why_none;
+  list.devices.insert(list.devices.end(), std::make_move_iterator(of_cuda.devices.begin()),
+                      std::make_move_iterator(of_cuda.devices.end()));
+  if (!list.devices.empty()) list.why_none.clear();
   return list;
 }
 
 std::vector<DeviceCheck> check_device(const std::string& name) {
-  const auto vulkan = device::VulkanInstance::create();
-  for (std::size_t i = 0; i < vulkan->devices().size(); ++i) {
-    if (name != name_at(i)) continue;
-    const auto opened = device::open_vulkan(vulkan, i);
-    std::vector<DeviceCheck> checks;
-    for (device::CheckResult& result : device::check_device(*opened)) {
-      checks.push_back({std::move(result.what), std::move(result.trouble)});
-    }
-    return checks;
+  const std::shared_ptr<device::Device> opened = device::open_device(name);
+  std::vector<DeviceCheck> checks;
+  for (device::CheckResult& result : device::check_device(*opened)) {
+    checks.push_back({std::move(result.what), std::move(result.trouble)});
   }
-  refuse_name("check device", name, *vulkan);
+  return checks;
 }
 
-namespace device {
-
-std::shared_ptr<Device> open_device(const std::string& name) {
-  if (name == "host") return std::make_shared<HostDevice>();
-  const bool is_any = name == "vulkan";
-  if (!is_any && !name.starts_with("vulkan:")) {
-    throw UsageError("open device", name, "vulkan, vulkan:N or host", "another name");
-  }
-  const auto vulkan = VulkanInstance::create();
-  for (std::size_t i = 0; i < vulkan->devices().size(); ++i) {
-    const PhysicalDevice& physical = vulkan->devices()[i];
-    const bool may_choose = physical.facts.kind != DeviceKind::software && physical.refused.empty();
-    if (is_any ? may_choose : name == name_at(i)) return open_vulkan(vulkan, i);
-  }
-  if (is_any) {
-    throw Error("open device", name, "a GPU that can be used (outrider devices lists them)",
-                "none; a software device has to be named");
-  }
-  refuse_name("open device", name, *vulkan);
-}
-
-}  // namespace device
 }  // namespace outrider

@@ -10,8 +10,10 @@
 
 namespace outrider::device {
 
-// "vulkan:N"; "vulkan": the first usable device that is not software; "host": the processor, for
-// tests. Throws UsageError for other names, Error if the device cannot be opened.
+// "vulkan:N" and "cuda:N"; "vulkan": the first that is no software and can be used; "cuda": the
+// first. For tests, the processor: "host", and "cuda-emulated:N" with the N-th order of threads
+// (cuda/emulated_driver.h). Throws UsageError for a name that is none of them, Error where it
+// cannot be opened.
 std::shared_ptr<Device> open_device(const std::string& name);
 
 }  // namespace outrider::device

@@ -11,6 +11,7 @@
 namespace outrider::test {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -31,7 +32,8 @@ TEST(DevicesCommand, ListsDevicesOrSaysWhyThereAreNone) {
   }
   const std::string table = run_program({"devices"}).out;
   for (const auto& device : list.at("devices")) {
-    EXPECT_THAT(device.at("name").get<std::string>(), HasSubstr("vulkan:"));
+    EXPECT_THAT(device.at("name").get<std::string>(),
+                AnyOf(HasSubstr("vulkan:"), HasSubstr("cuda:")));
     EXPECT_EQ(device.at("software").get<bool>(), device.at("kind") == "software");
     EXPECT_TRUE(device.contains("arithmetic") != device.contains("refused"));
     EXPECT_THAT(table, HasSubstr(device.at("name").get<std::string>() + ": "));

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "device/cuda/emulated_driver.h"
 #include "device/host/host_device.h"
 #include "kernels/dispatch.h"
 #include "kernels/tables.h"
@@ -46,7 +47,7 @@ using test::Rows;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-enum class Where { host, host_reversed, vulkan };
+enum class Where { host, host_reversed, vulkan, cuda_descending, cuda_shuffled };
 
 // Null if there is none.
 std::shared_ptr<device::Device> open(Where where) {
@@ -56,6 +57,16 @@ std::shared_ptr<device::Device> open(Where where) {
       return std::make_shared<HostDevice>();
     case Where::host_reversed:
       return std::make_shared<HostDevice>(HostDevice::Order::reversed);
+    case Where::cuda_descending: {
+      static const std::shared_ptr<device::Device> kDevice =
+          device::cuda::open_emulated(device::cuda::ThreadOrder::descending);
+      return kDevice;
+    }
+    case Where::cuda_shuffled: {
+      static const std::shared_ptr<device::Device> kDevice =
+          device::cuda::open_emulated(device::cuda::ThreadOrder::shuffled);
+      return kDevice;
+    }
     case Where::vulkan: {
 #if defined(OUTRIDER_HAS_VULKAN)
       // One device for all models: its driver takes long to compile kernels.
@@ -460,12 +471,14 @@ TEST_P(DevicePasses, TakeFewProgramsForPassesOfAllSizes) {
 }
 
 std::string name_of_place(Where where) {
-  constexpr const char* kNames[] = {"Host", "HostReversed", "Vulkan"};
+  constexpr const char* kNames[] = {"Host", "HostReversed", "Vulkan", "CudaEmulatedDescending",
+                                    "CudaEmulatedShuffled"};
   return kNames[static_cast<int>(where)];
 }
 
 INSTANTIATE_TEST_SUITE_P(On, DevicePasses,
-                         ::testing::Values(Where::host, Where::host_reversed, Where::vulkan),
+                         ::testing::Values(Where::host, Where::host_reversed, Where::vulkan,
+                                           Where::cuda_descending, Where::cuda_shuffled),
                          [](const auto& info) { return name_of_place(info.param); });
 
 }  // namespace

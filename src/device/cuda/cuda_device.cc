@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "device/cuda/entries.h"
+#include "outrider/error.h"
+
+namespace outrider::device::cuda {
+
+int n_devices(const Driver& driver) {
+  int n = 0;
+  require_success(driver, driver.cuDeviceGetCount(&n), "list devices", "CUDA");
+  return n;
+}
+
+namespace {
+
+CuDevice device_at(const Driver& driver, int index) {
+  const int n = n_devices(driver);
+  if (index < 0 || index >= n) {
+    throw Error("open device", fmt::format("cuda:{}", index), fmt::format("one of {} devices", n),
+                "none of them");
+  }
+  CuDevice device = 0;
+  require_success(driver, driver.cuDeviceGet(&device, index), "open device",
+                  fmt::format("cuda:{}", index));
+  return device;
+}
+
+int attribute(const Driver& driver, CuDevice device, int which) {
+  int value = 0;
+  require_success(driver, driver.cuDeviceGetAttribute(&value, which, device), "list devices",
+                  "CUDA");
+  return value;
+}
+
+std::span<const std::uint64_t> image_for(const Driver& driver, CuDevice device,
+                                         const std::string& name, std::span<const Cubin> cubins) {
+  const int major = attribute(driver, device, kAttributeCapabilityMajor);
+  const int minor = attribute(driver, device, kAttributeCapabilityMinor);
+  if (cubins.empty()) {
+    throw Error("open device", name, "a build with CUDA kernels", "one where nvcc was missing");
+  }
+  if (const Cubin* const cubin = cubin_for(cubins, major, minor)) return cubin->words;
+  std::string built;
+  for (const Cubin& cubin : cubins) {
+    built += fmt::format("{}{}.{}", built.empty() ? "" : ", ", cubin.architecture / 10,
+                         cubin.architecture % 10);
+  }
+  throw Error("open device", name, "kernels for compute capability " + built,
+              fmt::format("a device of {}.{}", major, minor));
+}
+
+}  // namespace
+
+DeviceFacts facts_of(const Driver& driver, int index) {
+  const CuDevice device = device_at(driver, index);
+  DeviceFacts facts;
+  std::array<char, 256> name{};
+  require_success(driver,
+                  driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device),
+                  "list devices", "CUDA");
+  facts.name = name.data();
+  int version = 0;
+  require_success(driver, driver.cuDriverGetVersion(&version), "list devices", facts.name);
+  facts.driver = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+  const bool is_integrated = attribute(driver, device, kAttributeIntegrated) != 0;
+  facts.kind = is_integrated ? DeviceKind::integrated : DeviceKind::discrete;
+  if (driver.is_emulated) facts.kind = DeviceKind::software;
+  facts.tier = fmt::format("compute capability {}.{}, dots of bytes, IEEE arithmetic",
+                           attribute(driver, device, kAttributeCapabilityMajor),
+                           attribute(driver, device, kAttributeCapabilityMinor));
+  require_success(driver, driver.cuDeviceTotalMem_v2(&facts.memory_bytes, device), "list devices",
+                  facts.name);
+  facts.max_buffer_bytes = facts.memory_bytes;
+  facts.max_groups = static_cast<std::uint32_t>(attribute(driver, device, kAttributeGridY));
+  return facts;
+}
+
+class CudaDevice::Core {
+ public:
+  Core(const Driver& driver, int index, std::span<const Cubin> cubins)
+      : driver_(driver), device_(device_at(driver, index)), name_(fmt::format("cuda:{}", index)) {
+    const std::span<const std::uint64_t> image = image_for(driver, device_, name_, cubins);
+    require(driver.cuDevicePrimaryCtxRetain(&context_, device_), "open device");
+    try {
+      const Current current(*this);
+      require(driver.cuStreamCreate(&stream_, kStreamNonBlocking), "open device");
+      require(driver.cuModuleLoadData(&module_, image.data()), "load kernels");
+      for (const Entry& entry : entries()) {
+        require_success(driver,
+                        driver.cuModuleGetFunction(&functions_.emplace_back(), module_, entry.name),
+                        "load kernels", entry.name);
+      }
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~Core() { close(); }
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // The context belongs to the calling thread as long as this lives.
+  class Current {
+   public:
+    explicit Current(const Core& core) : core_(core) {
+      core.require(core.driver_.cuCtxPushCurrent_v2(core.context_), "use device");
+    }
+    ~Current() {
+      CuContext popped = nullptr;
+      core_.driver_.cuCtxPopCurrent_v2(&popped);
+    }
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    const Core& core_;
+  };
+
+  const Driver& driver() const { return driver_; }
+  const std::string& name() const { return name_; }
+  CuStream stream() const { return stream_; }
+  CuFunction function(std::size_t entry) const { return functions_[entry]; }
+
+  void require(CuResult result, const char* operation) const {
+    require_success(driver_, result, operation, name_);
+  }
+
+  // Of what runs on the device: an error of it is final, for the context is of no use any more.
+  void require_there(CuResult result, const char* operation) {
+    if (result != kSuccess) lost_ = true;
+    if (!lost_) return;
+    throw LostDevice(operation, name_,
+                     result == kSuccess ? "it was lost before" : words_of(driver_, result));
+  }
+  // Thread-safe.
+  bool is_lost() const { return lost_; }
+
+  Ticket submit(CuGraphExec program) {
+    require_there(kSuccess, "submit");
+    const Current current(*this);
+    // Of no step: nothing to do.
+    if (program != nullptr) require_there(driver_.cuGraphLaunch(program, stream_), "submit");
+    return ++n_submitted_;
+  }
+  void wait(Ticket ticket) {
+    require_there(kSuccess, "wait");
+    if (ticket <= n_ended_) return;
+    const Current current(*this);
+    const Ticket all = n_submitted_;
+    require_there(driver_.cuStreamSynchronize(stream_), "wait");
+    n_ended_ = all;
+  }
+  void wait_for_all() { wait(n_submitted_); }
+  // For destructors: what went wrong is said by the next wait.
+  void wait_quietly() noexcept {
+    if (n_ended_ != n_submitted_ && driver_.cuStreamSynchronize(stream_) != kSuccess) lost_ = true;
+  }
+
+ private:
+  void close() noexcept {
+    if (driver_.cuCtxPushCurrent_v2(context_) == kSuccess) {
+      if (stream_ != nullptr) driver_.cuStreamSynchronize(stream_);
+      if (module_ != nullptr) driver_.cuModuleUnload(module_);
+      if (stream_ != nullptr) driver_.cuStreamDestroy_v2(stream_);
+      CuContext popped = nullptr;
+      driver_.cuCtxPopCurrent_v2(&popped);
+    }
+    driver_.cuDevicePrimaryCtxRelease_v2(device_);
+  }
+
+  const Driver& driver_;
+  CuDevice device_;
+  std::string name_;
+  CuContext context_ = nullptr;
+  CuStream stream_ = nullptr;
+  CuModule module_ = nullptr;
+  std::vector<CuFunction> functions_;  // of entries()
+  Ticket n_submitted_ = 0;
+  Ticket n_ended_ = 0;
+  std::atomic<bool> lost_ = false;
+};
+
+class CudaBuffer : public Buffer {
+ public:
+  CudaBuffer(std::shared_ptr<CudaDevice::Core> core, std::size_t n_bytes)
+      : Buffer(n_bytes), core_(std::move(core)) {
+    const CudaDevice::Core::Current current(*core_);
+    const CuResult result = core_->driver().cuMemAlloc_v2(&memory_, n_bytes);
+    if (result == kOutOfMemory) {
+      throw NoDeviceMemory("allocate", fmt::format("{} bytes of {}", n_bytes, core_->name()),
+                           "out of the device's memory");
+    }
+    core_->require(result, "allocate");
+  }
+  // What was submitted may use it.
+  ~CudaBuffer() override {
+    const Driver& driver = core_->driver();
+    try {
+      const CudaDevice::Core::Current current(*core_);
+      core_->wait_quietly();
+      driver.cuMemFree_v2(memory_);
+    } catch (const Error&) {  // the device is lost, and its memory with it
+    }
+  }
+
+  CuPointer at(std::size_t offset) const { return memory_ + offset; }
+
+ private:
+  std::shared_ptr<CudaDevice::Core> core_;
+  CuPointer memory_ = 0;
+};
+
+namespace {
+
+CuPointer pointer_to(const Range& range) {
+  return static_cast<const CudaBuffer&>(*range.buffer).at(range.offset);
+}
+
+StepArguments arguments_of(const Step& step) {
+  StepArguments arguments{};
+  for (std::size_t i = 0; i < step.uses.size(); ++i) {
+    arguments.ranges[i] = reinterpret_cast<void*>(pointer_to(step.uses[i].range));
+  }
+  std::copy(step.numbers.begin(), step.numbers.end(), arguments.numbers);
+  return arguments;
+}
+
+}  // namespace
+
+class CudaProgram : public Program {
+ public:
+  CudaProgram(std::shared_ptr<CudaDevice::Core> core, std::span<const Step> steps)
+      : core_(std::move(core)) {
+    if (steps.empty()) return;
+    const Driver& driver = core_->driver();
+    const CudaDevice::Core::Current current(*core_);
+    core_->require(driver.cuStreamBeginCapture_v2(core_->stream(), kCaptureRelaxed), "record");
+    CuGraph graph = nullptr;
+    try {
+      for (const Step& step : steps) launch(step);
+    } catch (...) {
+      if (driver.cuStreamEndCapture(core_->stream(), &graph) == kSuccess) {
+        driver.cuGraphDestroy(graph);
+      }
+      throw;
+    }
+    core_->require(driver.cuStreamEndCapture(core_->stream(), &graph), "record");
+    const CuResult made = driver.cuGraphInstantiateWithFlags(&program_, graph, 0);
+    driver.cuGraphDestroy(graph);
+    core_->require(made, "record");
+  }
+  ~CudaProgram() override {
+    if (program_ == nullptr) return;
+    try {
+      const CudaDevice::Core::Current current(*core_);
+      core_->wait_quietly();
+      core_->driver().cuGraphExecDestroy(program_);
+    } catch (const Error&) {  // the device is lost
+    }
+  }
+
+  Ticket submit() const { return core_->submit(program_); }
+
+ private:
+  void launch(const Step& step) const {
+    if (std::find(step.grid.begin(), step.grid.end(), 0U) != step.grid.end()) return;
+    const std::size_t entry = entry_of(step);
+    StepArguments arguments = arguments_of(step);  // copied by the launch
+    void* parameters[] = {&arguments};
+    core_->require(core_->driver().cuLaunchKernel(
+                       core_->function(entry), step.grid[0], step.grid[1], step.grid[2],
+                       entries()[entry].n_threads, 1, 1, 0, core_->stream(), parameters, nullptr),
+                   "record");
+  }
+
+  std::shared_ptr<CudaDevice::Core> core_;
+  CuGraphExec program_ = nullptr;
+};
+
+CudaDevice::CudaDevice(const Driver& driver, int index, std::span<const Cubin> cubins)
+    : core_(std::make_shared<Core>(driver, index, cubins)), facts_(cuda::facts_of(driver, index)) {}
+
+CudaDevice::~CudaDevice() = default;
+
+std::string CudaDevice::failure() const {
+  return core_->is_lost() ? facts_.name + " was lost" : std::string();
+}
+
+std::unique_ptr<Buffer> CudaDevice::allocate(std::size_t n_bytes) {
+  if (n_bytes == 0 || n_bytes > facts_.max_buffer_bytes) {
+    throw Error("allocate", facts_.name,
+                fmt::format("a buffer of 1 to {} bytes", facts_.max_buffer_bytes),
+                fmt::format("{}", n_bytes));
+  }
+  return std::make_unique<CudaBuffer>(core_, n_bytes);
+}
+
+// The memory that the processor has is read at once or, by large copies, until the stream has
+// ended.
+void CudaDevice::upload(std::span<const std::byte> from, const Range& to) {
+  const Core::Current current(*core_);
+  core_->require(core_->driver().cuMemcpyHtoDAsync_v2(pointer_to(to), from.data(), from.size(),
+                                                      core_->stream()),
+                 "upload");
+  core_->require_there(core_->driver().cuStreamSynchronize(core_->stream()), "upload");
+}
+
+void CudaDevice::download(const Range& from, std::span<std::byte> to) {
+  const Core::Current current(*core_);
+  core_->require(
+      core_->driver().cuMemcpyDtoHAsync_v2(to.data(), pointer_to(from), to.size(), core_->stream()),
+      "download");
+  core_->require_there(core_->driver().cuStreamSynchronize(core_->stream()), "download");
+}
+
+std::unique_ptr<Program> CudaDevice::record(std::span<const Step> steps) {
+  for (const Step& step : steps) require_sound(step, facts_);
+  return std::make_unique<CudaProgram>(core_, steps);
+}
+
+Ticket CudaDevice::submit(const Program& program) {
+  return static_cast<const CudaProgram&>(program).submit();
+}
+
+void CudaDevice::wait(Ticket ticket) { core_->wait(ticket); }
+
+}  // namespace outrider::device::cuda

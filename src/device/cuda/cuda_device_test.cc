@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host code of CUDA devices on the emulated driver: memory, replays, limits, errors. And which
+// cubin a device gets.
+#include "device/cuda/cuda_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "device/cuda/emulated_driver.h"
+#include "device/cuda/entries.h"
+#include "device/host/host_device.h"
+#include "device/open_device.h"
+#include "device/trials/check.h"
+#include "device/trials/row_trials.h"
+#include "outrider/devices.h"
+#include "outrider/error.h"
+
+namespace outrider::device::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr std::uint64_t kNoWords[1] = {};
+constexpr Cubin kAnyCubin[] = {{75, kNoWords}};
+
+class EmulatedCuda : public ::testing::Test {
+ protected:
+  std::unique_ptr<Buffer> with(const std::vector<float>& numbers) {
+    auto buffer = device_->allocate(numbers.size() * sizeof(float));
+    device_->upload(std::as_bytes(std::span(numbers)), whole(*buffer));
+    return buffer;
+  }
+  std::vector<float> held(const Buffer& buffer) {
+    std::vector<float> numbers(buffer.n_bytes() / sizeof(float));
+    device_->download(whole(buffer), std::as_writable_bytes(std::span(numbers)));
+    return numbers;
+  }
+
+  std::unique_ptr<CudaDevice> device_ = open_emulated(ThreadOrder::ascending);
+};
+
+TEST_F(EmulatedCuda, PassesItsCheck) {
+  for (const ThreadOrder order : kThreadOrders) {
+    const auto device = open_emulated(order);
+    for (const CheckResult& result : check_device(*device)) {
+      EXPECT_EQ(result.trouble, "") << result.what << ", " << name_of(order);
+    }
+  }
+}
+
+TEST_F(EmulatedCuda, CallsItselfEmulated) {
+  EXPECT_THAT(device_->facts().name, StartsWith("emulated CUDA"));
+  EXPECT_EQ(device_->facts().kind, DeviceKind::software);
+  for (const DeviceSummary& device : list_devices().devices) {
+    EXPECT_THAT(device.title, Not(HasSubstr("emulated")));
+  }
+  EXPECT_THAT(open_device("cuda-emulated:2")->facts().name, HasSubstr("shuffled"));
+  EXPECT_THROW(open_device("cuda-emulated:3"), UsageError);
+  EXPECT_THROW(open_device("cuda-emulated:01"), UsageError);
+}
+
+// Each step reads what the one before wrote; the program is run again on what it left.
+TEST_F(EmulatedCuda, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
+  constexpr int kNumbers = 1000;
+  constexpr int kSteps = 6;
+  const auto x = with(std::vector<float>(kNumbers, 1.0F));
+  const auto y = with(std::vector<float>(kNumbers, 0.0F));
+  const auto one = with(std::vector<float>(kNumbers, 1.0F));
+  std::vector<Step> steps;
+  for (int i = 0; i < kSteps; ++i) {
+    const Range from = i % 2 == 0 ? whole(*x) : whole(*y);
+    const Range to = i % 2 == 0 ? whole(*y) : whole(*x);
+    steps.push_back(arithmetic(Function::native_add, kNumbers, from, whole(*one), whole(*one), to));
+  }
+  const auto program = device_->record(steps);
+  EXPECT_THAT(held(*x), Each(1.0F));  // recording runs nothing
+  device_->submit(*program);
+  device_->wait(device_->submit(*program));
+  EXPECT_THAT(held(*x), Each(1.0F + 2 * kSteps));
+  const std::vector<float> hundreds(kNumbers, 100.0F);
+  device_->upload(std::as_bytes(std::span(hundreds)), whole(*x));
+  device_->submit(*program);  // a download waits by itself
+  EXPECT_THAT(held(*x), Each(100.0F + kSteps));
+}
+
+TEST_F(EmulatedCuda, CarriesPartsOfBuffers) {
+  std::vector<std::uint32_t> words(1000);
+  std::iota(words.begin(), words.end(), 7U);
+  const auto buffer = device_->allocate(words.size() * sizeof(std::uint32_t));
+  device_->upload(std::as_bytes(std::span(words)), whole(*buffer));
+  const std::vector<std::uint32_t> few = {1, 2, 3};
+  device_->upload(std::as_bytes(std::span(few)), {buffer.get(), 1024, 12});
+  std::copy(few.begin(), few.end(), words.begin() + 256);
+  std::vector<std::uint32_t> part(200);
+  device_->download({buffer.get(), 512, 800}, std::as_writable_bytes(std::span(part)));
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), words.begin() + 128));
+}
+
+TEST_F(EmulatedCuda, RunsAProgramOfNoSteps) {
+  const auto program = device_->record({});
+  device_->wait(device_->submit(*program));
+}
+
+TEST_F(EmulatedCuda, RefusesWhatADeviceHasNoRoomFor) {
+  for (const std::size_t n_bytes : {std::size_t{0}, device_->facts().max_buffer_bytes + 1}) {
+    try {
+      device_->allocate(n_bytes);
+      FAIL() << n_bytes;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("[allocate]")) << n_bytes;
+    }
+  }
+  EXPECT_EQ(difference_from_host(*device_, gate_trial({1, 1}, 70, 1)), "");
+}
+
+TEST_F(EmulatedCuda, SaysThatADeviceIsNotThere) {
+  EXPECT_THROW(facts_of(emulated_driver(), 3), Error);
+  EXPECT_THROW(facts_of(emulated_driver(), -1), Error);
+}
+
+TEST_F(EmulatedCuda, LetsBuffersAndProgramsEndWhileTheyAreInUse) {
+  const auto program_on = [&] {
+    const auto x = with(std::vector<float>(1000, 1.0F));
+    const auto y = with(std::vector<float>(1000, 1.0F));
+    const std::vector<Step> steps = {
+        arithmetic(Function::exponential, 1000, whole(*x), whole(*x), whole(*x), whole(*y))};
+    const auto program = device_->record(steps);
+    device_->submit(*program);
+  };
+  program_on();
+  EXPECT_EQ(difference_from_host(*device_, gate_trial({1, 1}, 70, 1)), "");
+}
+
+// An error of the driver's while a program is recorded leaves the device as it was.
+TEST_F(EmulatedCuda, GoesOnAfterAStepThatCannotBeRecorded) {
+  const auto x = with(std::vector<float>(64, 1.0F));
+  const auto y = with(std::vector<float>(64, 1.0F));
+  Step step = arithmetic(Function::exponential, 64, whole(*x), whole(*x), whole(*x), whole(*y));
+  step.kernel = Kernel::product_int8;  // of 5 uses
+  EXPECT_THROW(device_->record({&step, 1}), Error);
+  step.uses.push_back({whole(*y), Access::read});
+  step.uses[3].access = Access::read;
+  step.variant = 3;
+  EXPECT_THROW(device_->record({&step, 1}), Error);
+  EXPECT_EQ(difference_from_host(*device_, gate_trial({1, 1}, 70, 1)), "");
+}
+
+// A device whose driver is broken in one function.
+TEST(FaultyCuda, TellsThatMemoryIsUsedUp) {
+  Driver driver = emulated_driver();
+  driver.cuMemAlloc_v2 = [](CuPointer*, std::size_t) { return kOutOfMemory; };
+  CudaDevice device(driver, 0, kAnyCubin);
+  EXPECT_THROW(device.allocate(64), NoDeviceMemory);
+  EXPECT_EQ(device.failure(), "");
+}
+
+TEST(FaultyCuda, StaysLostOnceItIs) {
+  static bool is_broken = false;
+  Driver driver = emulated_driver();
+  driver.cuStreamSynchronize = [](CuStream stream) {
+    return is_broken ? 700 : emulated_driver().cuStreamSynchronize(stream);
+  };
+  CudaDevice device(driver, 0, kAnyCubin);
+  const auto program = device.record({});
+  const Ticket ticket = device.submit(*program);
+  is_broken = true;
+  EXPECT_EQ(device.failure(), "");
+  EXPECT_THROW(device.wait(ticket), LostDevice);
+  is_broken = false;
+  EXPECT_THAT(device.failure(), HasSubstr("lost"));
+  EXPECT_THROW(device.submit(*program), LostDevice);
+  EXPECT_THROW(device.wait(ticket), LostDevice);
+}
+
+TEST(CudaCubins, FitDevicesOfTheirMajorVersion) {
+  static constexpr std::uint64_t kWords[1] = {};
+  const std::vector<Cubin> all = {{75, kWords}, {80, kWords},  {86, kWords},
+                                  {90, kWords}, {100, kWords}, {120, kWords}};
+  const auto architecture = [&](int major, int minor) {
+    const Cubin* const cubin = cubin_for(all, major, minor);
+    return cubin == nullptr ? 0 : cubin->architecture;
+  };
+  EXPECT_EQ(architecture(7, 0), 0);
+  EXPECT_EQ(architecture(7, 5), 75);
+  EXPECT_EQ(architecture(8, 0), 80);
+  EXPECT_EQ(architecture(8, 5), 80);
+  EXPECT_EQ(architecture(8, 9), 86);
+  EXPECT_EQ(architecture(9, 0), 90);
+  EXPECT_EQ(architecture(10, 3), 100);
+  EXPECT_EQ(architecture(12, 1), 120);
+  EXPECT_EQ(architecture(13, 0), 0);
+}
+
+TEST(CudaCubins, AreRefusedWhereNoneFits) {
+  static constexpr std::uint64_t kWords[1] = {};
+  const std::vector<Cubin> hopper = {{90, kWords}};
+  const auto why = [](std::span<const Cubin> all) -> std::string {
+    try {
+      const CudaDevice device(emulated_driver(), 0, all);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(why(hopper), AllOf(HasSubstr("9.0"), HasSubstr("a device of 7.5")));
+  EXPECT_THAT(why({}), HasSubstr("nvcc was missing"));
+}
+
+TEST(CudaEntries, HaveEveryKernelOnce) {
+  for (int kernel = 0; kernel < kKernels; ++kernel) {
+    int n = 0;
+    for (const Entry& entry : entries()) n += entry.kernel == static_cast<Kernel>(kernel) ? 1 : 0;
+    EXPECT_GE(n, 1) << device::facts_of(static_cast<Kernel>(kernel)).name;
+  }
+  Step step;
+  step.kernel = Kernel::product_int4;
+  for (const std::uint32_t variant : {1U, 2U, 4U, 8U}) {
+    step.variant = variant;
+    EXPECT_THAT(entries()[entry_of(step)].name, HasSubstr("int4_" + std::to_string(variant)));
+  }
+}
+
+}  // namespace
+}  // namespace outrider::device::cuda

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's table against NVIDIA's own header, where there is one: as many arguments of the same
+// sizes, and the same numbers. And what is said where there is no driver.
+#include "device/cuda/driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <type_traits>
+
+#include "device/open_device.h"
+#include "outrider/error.h"
+
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+#endif
+
+namespace outrider::device::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+#if __has_include(<cuda.h>)
+
+template <class Ours, class Theirs>
+constexpr bool is_like() {
+  return sizeof(Ours) == sizeof(Theirs) &&
+         std::is_pointer_v<Ours> == static_cast<bool>(std::is_pointer_v<Theirs>);
+}
+
+template <class... Ours, class Result, class... Theirs>
+constexpr bool fits(CuResult (*)(Ours...), Result (*)(Theirs...)) {
+  if constexpr (sizeof...(Ours) == sizeof...(Theirs)) {
+    return is_like<CuResult, Result>() && (is_like<Ours, Theirs>() && ...);
+  } else {
+    return false;
+  }
+}
+
+TEST(CudaDriver, IsAsNvidiasHeaderHasIt) {
+#define OUTRIDER_COMPARE(name, ...) \
+  EXPECT_TRUE(fits(Driver{}.name, static_cast<decltype(&::name)>(nullptr))) << #name;
+  OUTRIDER_CUDA_FUNCTIONS(OUTRIDER_COMPARE)
+#undef OUTRIDER_COMPARE
+  EXPECT_EQ(kSuccess, CUDA_SUCCESS);
+  EXPECT_EQ(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
+  EXPECT_EQ(kCaptureRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(kAttributeGridY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y);
+  EXPECT_EQ(kAttributeIntegrated, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+  EXPECT_EQ(kAttributeCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  EXPECT_EQ(kAttributeCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+}
+
+#else
+
+TEST(CudaDriver, IsAsNvidiasHeaderHasIt) { GTEST_SKIP() << "there is no cuda.h"; }
+
+#endif
+
+TEST(CudaDriver, IsMissedInOneLine) {
+  try {
+    nvidia_driver();
+    GTEST_SKIP() << "NVIDIA's driver is there";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("[open CUDA] libcuda.so.1"));
+    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
+  }
+  EXPECT_THROW(open_device("cuda"), Error);
+}
+
+}  // namespace
+}  // namespace outrider::device::cuda

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices of CUDA by their names.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "device/cuda/cuda_device.h"
+#include "device/device_names.h"
+#include "outrider/error.h"
+
+namespace outrider::device {
+namespace {
+
+DeviceSummary summarise(const cuda::Driver& driver, int index) {
+  DeviceSummary summary;
+  try {
+    summary = summary_of(cuda::facts_of(driver, index));
+    (void)cuda::CudaDevice(driver, index, cuda::cubins());
+  } catch (const Error& error) {
+    summary.refused = error.what();
+  }
+  summary.name = fmt::format("cuda:{}", index);
+  return summary;
+}
+
+}  // namespace
+
+DeviceList list_cuda() {
+  DeviceList list;
+  try {
+    const cuda::Driver& driver = cuda::nvidia_driver();
+    const int n = cuda::n_devices(driver);
+    for (int i = 0; i < n; ++i) list.devices.push_back(summarise(driver, i));
+    if (n == 0) list.why_none = "NVIDIA's driver is there, but no device";
+  } catch (const Error& error) {
+    list.why_none = error.what();
+  }
+  return list;
+}
+
+std::shared_ptr<Device> open_cuda(const std::string& name, const NamedIndex& which) {
+  const cuda::Driver& driver = cuda::nvidia_driver();
+  const auto n = static_cast<std::size_t>(cuda::n_devices(driver));
+  if (which.index >= n) refuse_index(name, n);
+  return std::make_shared<cuda::CudaDevice>(driver, static_cast<int>(which.index), cuda::cubins());
+}
+
+}  // namespace outrider::device
