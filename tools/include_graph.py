@@ -110,7 +110,7 @@ def main():
         return check(arguments.root, files)
     if arguments.folders:
         folders = collections.Counter(os.path.dirname(path) or "." for path in files)
-        for folder, number in folders.max_common():
+        for folder, number in folders.most_common():
             print(f"{number:5} {folder}")
     else:
         print_edges(arguments.root, files)

@@ -9,7 +9,7 @@
 // These concepts say what each must offer, member by member. A file whose types lack one does not
 // compile, and the error names it. TileByTile (group_dots.h) makes Dots of products with one tile
 // (OneTileDots). Attention over bf16 by bf16 products is no part of make_table: attend_with in the
-// files that have them (AttentionDots, attention/attention_concepts.h; Bf16Vector).
+// files that have them (AttentionDots, attention/products_and_numbers.h; Bf16Vector).
 //
 // The algorithms are in products.h, rows.h, delta_rule.h, attention.h, float_attention.h,
 // int8_attention.h, bf16_attention.h, double_functions.h and philox.h; here they become a table.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The concepts of what an instruction set's file defines (float_vector.h, group_dots.h,
-// attention_concepts.h, int8_attention.h) require all that the algorithms use: types that have
+// products_and_numbers.h, int8_attention.h) require all that the algorithms use: types that have
 // nothing else can be made into a table. And they require each member: types that lack one do not
-// satisfy them. Compiling this file is the test.
-#include <concepts>
+// satisfy them. Compiling this file is the test. (After the first member that fails, GCC lists
+// more.)
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -22,7 +22,7 @@ struct Absent {
 template <bool kLacks, class Type>
 using Unless = std::conditional_t<kLacks, Absent, Type>;
 
-// Calls Check<Member{1}>, ..., Check<Member{kCount - 1}>; 0 stands for none that is lacking.
+// Instantiates Check for each member after the first, which stands for none that is lacking.
 template <class Member, template <Member> class Check, std::size_t... kIndex>
 constexpr bool check_each(std::index_sequence<kIndex...>) {
   return (Check<static_cast<Member>(kIndex + 1)>::kDone && ...);

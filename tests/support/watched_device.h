@@ -24,6 +24,7 @@ class WatchedDevice final : public device::Device {
   }
 
   const device::DeviceFacts& facts() const override { return facts_; }
+  std::string failure() const override { return device_->failure(); }
   std::unique_ptr<device::Buffer> allocate(std::size_t n_bytes) override {
     largest_ = std::max(largest_, n_bytes);
     if (n_bytes > facts_.max_buffer_bytes) {

@@ -313,10 +313,8 @@ Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_
   const std::size_t x = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
   const std::size_t weight = trial.add_input(numbers.awkward_floats(words_of(1, n)));
   const std::size_t bias = trial.add_input(numbers.awkward_floats(words_of(1, n)));
-  std::vector<std::uint32_t> picked;
-  for (int row = 0; row < rows.most; ++row) {
-    picked.push_back(static_cast<std::uint32_t>(numbers.below(rows.most)));
-  }
+  std::vector<std::uint32_t> picked(static_cast<std::size_t>(rows.most));
+  for (std::uint32_t& row : picked) row = static_cast<std::uint32_t>(numbers.below(rows.most));
   const std::size_t picked_at = trial.add_input(picked);
   const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
   const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .max_rows = 0, .epsilon = 1e-5F};

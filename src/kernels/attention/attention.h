@@ -2,15 +2,15 @@
 // Attention over keys and values stored in the layout of their products (kv_layout.h): the online
 // softmax over a vector type V, chunk by chunk, and the order in which several rows read shared
 // chunks once. The products and their numbers are in float_attention.h, int8_attention.h and
-// bf16_attention.h; attention_concepts.h says what these must offer.
+// bf16_attention.h; products_and_numbers.h says what these must offer.
 #ifndef OUTRIDER_KERNELS_ATTENTION_ATTENTION_H_
 #define OUTRIDER_KERNELS_ATTENTION_ATTENTION_H_
 
 #include <cstddef>
 
-#include "kernels/attention/attention_concepts.h"
 #include "kernels/attention/keys_to_values.h"
 #include "kernels/attention/kv_layout.h"
+#include "kernels/attention/products_and_numbers.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
 #include "kernels/vectors/float_vector.h"

@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
-#include "kernels/attention/attention_concepts.h"
 #include "kernels/attention/kv_layout.h"
+#include "kernels/attention/products_and_numbers.h"
 #include "kernels/layout.h"
 #include "kernels/rows.h"
 #include "kernels/table.h"

@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
-#include "kernels/attention/attention_concepts.h"
 #include "kernels/attention/kv_layout.h"
+#include "kernels/attention/products_and_numbers.h"
 #include "kernels/table.h"
 #include "kernels/vectors/float_vector.h"
 #include "kernels/vectors/vector_math.h"

@@ -21,6 +21,14 @@ concept Positive = (n > 0);
 template <int n>
 concept PowerOfTwo = (n > 0 && (n & (n - 1)) == 0);
 
+// What arrays of sums need. (std::semiregular would instantiate functions of the standard library.)
+template <class T>
+concept Value = requires(T to, const T from) {
+  T();
+  T(from);
+  to = from;
+};
+
 // How many values the registers hold.
 template <class V>
 concept RegisterCounts = requires {
@@ -79,8 +87,7 @@ concept FloatStores = requires(const V a, float* floats, std::int8_t* bytes, std
 
 // Sums of exact floats in sixteen integers of 32 bits: V::Integers.
 template <class Sums, class V>
-concept IntegerSums = std::semiregular<Sums> &&
-    requires(Sums sums, const Sums result, const V exact) {
+concept IntegerSums = Value<Sums> && requires(Sums sums, const Sums result, const V exact) {
   { Sums::zero() } -> std::same_as<Sums>;
   sums.add_exact(exact);                    // integers, lane by lane
   { result.rounded() } -> std::same_as<V>;  // once, to nearest even
@@ -93,8 +100,8 @@ concept WordProducts = requires(typename Doubles<V::kDoubles>::Bits words) {
 };
 
 template <class V>
-concept FloatVector = std::semiregular<V> && RegisterCounts<V> && FloatArithmetic<V> &&
-    FloatLoads<V> && FloatStores<V> && IntegerSums<typename V::Integers, V> && WordProducts<V>;
+concept FloatVector = Value<V> && RegisterCounts<V> && FloatArithmetic<V> && FloatLoads<V> &&
+    FloatStores<V> && IntegerSums<typename V::Integers, V> && WordProducts<V>;
 
 // Of instruction sets with bf16 products.
 template <class V>

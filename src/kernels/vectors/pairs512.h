@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of rows with cells of pairs of 16-bit numbers (attention/attention_concepts.h), for the
-// files compiled for AVX-512. Internal linkage, as everything compiled with instruction-set flags.
+// Products of rows with cells of pairs of 16-bit numbers (attention/products_and_numbers.h), for
+// the files compiled for AVX-512. Internal linkage, as everything compiled with instruction-set
+// flags.
 #ifndef OUTRIDER_KERNELS_VECTORS_PAIRS512_H_
 #define OUTRIDER_KERNELS_VECTORS_PAIRS512_H_
 

@@ -6,14 +6,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/host/host_device.h"
 #include "model/cache/host_page_store.h"
 #include "outrider/error.h"
+#include "tests/support/faulty_device.h"
 #include "tests/support/watched_device.h"
 
 namespace outrider {
@@ -34,13 +37,15 @@ std::shared_ptr<device::Device> allowing(std::size_t max_bytes) {
   return std::make_shared<test::WatchedDevice>(std::make_shared<device::HostDevice>(), max_bytes);
 }
 
+// The size of n pages of a layer of the first group.
+std::size_t bytes_of_pages(KvKind kind, std::size_t n) {
+  return n * two_groups(kind)[0].shape.layer_bytes();
+}
+
 // Two stores with equal contents.
 struct Stores {
-  // max_pages: of a layer of the first group, as the device's limit for one allocation; 0: none.
-  explicit Stores(KvKind kind, std::size_t max_pages = 0)
-      : groups(two_groups(kind)),
-        here(groups),
-        there(allowing(max_pages * groups[0].shape.layer_bytes()), groups) {}
+  Stores(KvKind kind, std::shared_ptr<device::Device> device)
+      : groups(two_groups(kind)), here(groups), there(std::move(device), groups) {}
 
   void provide(PageId page, int group) {
     here.provide(page, group);
@@ -69,7 +74,7 @@ class DevicePageStores : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(DevicePageStores, HaveTheBytesOfTheMachinesStore) {
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
-    Stores stores(kind, GetParam());
+    Stores stores(kind, allowing(bytes_of_pages(kind, GetParam())));
     // More pages than the first allocation holds, so that buffers grow when they have contents.
     for (PageId page = 0; page < 40; ++page) stores.provide(page, page % 2);
     for (PageId page = 0; page < 40; ++page) stores.expect_same(page, page % 2, kPageTokens);
@@ -100,6 +105,45 @@ TEST_P(DevicePageStores, HaveTheBytesOfTheMachinesStore) {
     stores.there.clear_page(0, 8);
     stores.expect_same(8, 0, kPageTokens);
   }
+}
+
+// Whichever allocation fails while pages are provided and copied, and buffers grow: the pages are
+// as before, and the same call succeeds once there is memory.
+TEST_P(DevicePageStores, KeepTheirPagesIfMemoryIsUsedUp) {
+  constexpr KvKind kKind = KvKind::int8;
+  int n_failed = 0;
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(at);
+    const auto device = std::make_shared<test::FaultyDevice>();
+    Stores stores(kKind,
+                  std::make_shared<test::WatchedDevice>(device, bytes_of_pages(kKind, GetParam())));
+    device->run_out_at(at);
+    // The part writes none of the first n_pages pages.
+    const auto attempt = [&](PageId n_pages, const std::function<void()>& part) {
+      try {
+        part();
+      } catch (const NoDeviceMemory&) {
+        for (PageId page = 0; page < n_pages; ++page) {
+          stores.expect_same(page, page % 2, kPageTokens);
+        }
+        part();
+      }
+    };
+    for (PageId page = 0; page < 40; ++page) {
+      attempt(page, [&] { stores.there.provide(page, page % 2); });
+      stores.provide(page, page % 2);
+    }
+    for (const PageId to : {36, 37}) {
+      attempt(to, [&] { stores.there.copy_first_slots(to % 2, to - 34, to, kPageTokens); });
+      stores.here.copy_first_slots(to % 2, to - 34, to, kPageTokens);
+    }
+    for (PageId page = 0; page < 40; ++page) stores.expect_same(page, page % 2, kPageTokens);
+    if (!device->has_run_out()) break;
+    ++n_failed;
+  }
+  // Buffers of three layers, twice, and a program of moves for each group. More where the heads of
+  // a layer are in several buffers.
+  EXPECT_GE(n_failed, 3 + 3 + 2);
 }
 
 // All pages in one buffer; heads split once there are more than 16 pages; heads split from the

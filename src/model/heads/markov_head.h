@@ -47,9 +47,8 @@ class MarkovHead {
   // A node of a draft for whose slot logits are computed.
   struct Node {
     TokenId token = 0;                   // the token before the slot
-    std::span<const float> slot_output;  // (dim): the slot's output
-    std::span<const float>
-        state;  // (rank): of the node before, or empty in front of the first slot
+    std::span<const float> slot_output;  // (dim)
+    std::span<const float> state;        // (rank) of the node before; empty for the first slot
   };
   // states (n, rank): each node's own, for the nodes after it. latents (n, rank): the input of W2.
   void read(std::span<const Node> nodes, std::span<float> states, std::span<float> latents);

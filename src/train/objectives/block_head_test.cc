@@ -140,7 +140,7 @@ struct EngineFigures {
       double confidence = 0;
       if (MarkovHead* const markov = head_->markov()) {
         const MarkovHead::Node node = {.token = tokens[anchor + k],
-                                       .given = std::span(given).subspan(k * dim, dim),
+                                       .slot_output = std::span(given).subspan(k * dim, dim),
                                        .state = state};
         confidence = markov->confidence(node);
         std::vector<float> latent(static_cast<std::size_t>(markov->rank()));

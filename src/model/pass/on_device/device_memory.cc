@@ -48,7 +48,7 @@ void DeviceScratch::require(std::size_t piece, std::size_t n_bytes) {
   std::shared_ptr<device::Buffer>& its = pieces_[piece];
   if (its != nullptr && its->n_bytes() >= n_bytes) return;
   ++generation_;
-  its = nullptr;  // frees the old one before allocating the larger one
+  its = nullptr;  // frees the old one, unless it is shared, before the larger one is allocated
   its = device_->allocate(n_bytes);
 }
 

@@ -3,8 +3,8 @@
 // and of the numbers that these multiply, member by member.
 //
 // Internal linkage, as everything compiled with instruction-set flags.
-#ifndef OUTRIDER_KERNELS_ATTENTION_ATTENTION_CONCEPTS_H_
-#define OUTRIDER_KERNELS_ATTENTION_ATTENTION_CONCEPTS_H_
+#ifndef OUTRIDER_KERNELS_ATTENTION_PRODUCTS_AND_NUMBERS_H_
+#define OUTRIDER_KERNELS_ATTENTION_PRODUCTS_AND_NUMBERS_H_
 
 #include <concepts>
 #include <cstddef>
@@ -81,10 +81,11 @@ concept RowsOf = AttentionDots<Products, V, Rows>;
 // How queries and weights become rows of numbers for some products, and dot products become scores
 // and sums. A state is one query head of one row of the call (attention.h).
 template <class Numbers, class V, class Products>
-concept AttentionNumbers = std::constructible_from<Numbers, const AttendArgs&, const KvLayout&> &&
-    AttentionWeight<typename Numbers::Weight, V> &&
-    requires(Numbers numbers, int state, const float* query, const std::byte* block, int vector,
-             int n, const float (*weights)[kChunkKeys], int r, const V dots, const V so_far) {
+concept AttentionNumbers = AttentionWeight<typename Numbers::Weight, V> &&
+    requires(const AttendArgs& args, const KvLayout& layout, Numbers numbers, int state,
+             const float* query, const std::byte* block, int vector, int n,
+             const float (*weights)[kChunkKeys], int r, const V dots, const V so_far) {
+  Numbers(args, layout);
   numbers.query(state, query);                                      // sets a state's, (head_dim)
   { numbers.queries(state) } -> RowsOf<Products, V>;                // from that state on
   numbers.begin_keys(block);                                        // of one chunk
@@ -97,4 +98,4 @@ concept AttentionNumbers = std::constructible_from<Numbers, const AttendArgs&, c
 }  // namespace
 }  // namespace outrider::kernels
 
-#endif  // OUTRIDER_KERNELS_ATTENTION_ATTENTION_CONCEPTS_H_
+#endif  // OUTRIDER_KERNELS_ATTENTION_PRODUCTS_AND_NUMBERS_H_
