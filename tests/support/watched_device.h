@@ -20,7 +20,9 @@ class WatchedDevice final : public device::Device {
   // max_buffer_bytes: its limit for one allocation; 0: that of the wrapped device.
   explicit WatchedDevice(std::shared_ptr<device::Device> device, std::size_t max_buffer_bytes = 0)
       : device_(std::move(device)), facts_(device_->facts()) {
-    if (max_buffer_bytes > 0) facts_.max_buffer_bytes = max_buffer_bytes;
+    if (max_buffer_bytes == 0) return;
+    facts_.max_buffer_bytes = max_buffer_bytes;
+    facts_.kind = device::DeviceKind::host;  // is not tried by trials, which need larger buffers
   }
 
   const device::DeviceFacts& facts() const override { return facts_; }
