@@ -89,18 +89,18 @@ CuResult version(int* version) {
   return kSuccess;
 }
 CuResult error_string(CuResult result, const char** text) {
-  static const std::map<CuResult, const char*> kTexts = {{kInvalidValue, "invalid argument"},
-                                                         {kOutOfMemory, "out of memory"},
-                                                         {kInvalidContext, "invalid context"},
-                                                         {kNotFound, "named symbol not found"},
-                                                         {kCaptureWrong, "invalid capture"}};
+  static const std::map<CuResult, const char*> texts = {{kInvalidValue, "invalid argument"},
+                                                        {kOutOfMemory, "out of memory"},
+                                                        {kInvalidContext, "invalid context"},
+                                                        {kNotFound, "named symbol not found"},
+                                                        {kCaptureWrong, "invalid capture"}};
   if (result == kLaunchFailed) {
     *text = last_failure.c_str();
     return kSuccess;
   }
-  const auto found = kTexts.find(result);
-  *text = found == kTexts.end() ? nullptr : found->second;
-  return found == kTexts.end() ? kInvalidValue : kSuccess;
+  const auto found = texts.find(result);
+  *text = found == texts.end() ? nullptr : found->second;
+  return found == texts.end() ? kInvalidValue : kSuccess;
 }
 CuResult count(int* count) {
   *count = static_cast<int>(std::size(kThreadOrders));
