@@ -155,6 +155,13 @@ TEST_F(EmulatedCuda, GoesOnAfterAStepThatCannotBeRecorded) {
   EXPECT_EQ(difference_from_host(*device_, gate_trial({1, 1}, 70, 1)), "");
 }
 
+// Ends after the program's main function has.
+TEST_F(EmulatedCuda, MayLiveAsLongAsTheProgram) {
+  static const std::unique_ptr<CudaDevice> device = open_emulated(ThreadOrder::shuffled);
+  static const std::unique_ptr<Buffer> buffer = device->allocate(64);
+  EXPECT_EQ(buffer->n_bytes(), 64U);
+}
+
 // A device whose driver is broken in one function.
 TEST(FaultyCuda, TellsThatMemoryIsUsedUp) {
   Driver driver = emulated_driver();

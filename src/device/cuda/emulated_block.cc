@@ -77,34 +77,50 @@ void EmulatedBlock::run_block() {
   }
 }
 
+// Warp by warp, each until its threads wait for the block or for one another in vain.
 void EmulatedBlock::run_ready(const std::vector<std::uint32_t>& order) {
+  std::vector<std::uint32_t> warps;
+  for (const std::uint32_t i : order) {
+    const std::uint32_t warp = i / kWarpThreads;
+    if (std::find(warps.begin(), warps.end(), warp) == warps.end()) warps.push_back(warp);
+  }
+  for (const std::uint32_t warp : warps) {
+    while (run_ready_of_warp(order, warp)) {
+      if (!release_warp(warp)) break;
+    }
+  }
+}
+
+// Whether any thread ran.
+bool EmulatedBlock::run_ready_of_warp(const std::vector<std::uint32_t>& order, std::uint32_t warp) {
+  bool any = false;
   for (const std::uint32_t i : order) {
     Thread& thread = threads_[i];
-    if (thread.state != Thread::State::ready) continue;
+    if (i / kWarpThreads != warp || thread.state != Thread::State::ready) continue;
+    any = true;
     running_ = i;
     thread.fiber->resume();
     if (thread.fiber->ended()) thread.state = Thread::State::ended;
   }
-}
-
-bool EmulatedBlock::release_warps() {
-  bool any = false;
-  for (std::uint32_t first = 0; first < launch_->n_threads; first += kWarpThreads) {
-    const std::uint32_t n = std::min(launch_->n_threads - first, kWarpThreads);
-    const auto begin = threads_.begin() + first;
-    const auto waits = [&](const Thread& thread) {
-      return thread.state == Thread::State::at_warp && thread.line == begin->line;
-    };
-    if (n < kWarpThreads || !std::all_of(begin, begin + n, waits)) continue;
-    std::for_each(begin, begin + n, [](Thread& thread) { thread.state = Thread::State::ready; });
-    any = true;
-  }
   return any;
 }
 
-// No thread can go on: the barriers to which all have come open.
+// Whether all of its threads had come to one shuffle, and go on.
+bool EmulatedBlock::release_warp(std::uint32_t warp) {
+  const std::uint32_t first = warp * kWarpThreads;
+  if (launch_->n_threads - first < kWarpThreads) return false;
+  const auto begin = threads_.begin() + first;
+  const auto waits = [&](const Thread& thread) {
+    return thread.state == Thread::State::at_warp && thread.line == begin->line;
+  };
+  if (!std::all_of(begin, begin + kWarpThreads, waits)) return false;
+  std::for_each(begin, begin + kWarpThreads,
+                [](Thread& thread) { thread.state = Thread::State::ready; });
+  return true;
+}
+
+// No thread can go on but at a barrier to which all have come.
 void EmulatedBlock::release() {
-  if (release_warps()) return;
   const auto end = threads_.begin() + launch_->n_threads;
   const auto waits = [&](const Thread& thread) {
     return thread.state == Thread::State::at_block && thread.line == threads_.front().line;

@@ -92,8 +92,9 @@ class EmulatedBlock {
   void run_all(const EmulatedLaunch& launch, const std::function<void()>& body);
   void run_block();
   void run_ready(const std::vector<std::uint32_t>& order);
+  bool run_ready_of_warp(const std::vector<std::uint32_t>& order, std::uint32_t warp);
   void release();
-  bool release_warps();
+  bool release_warp(std::uint32_t warp);
   std::vector<std::uint32_t> order_of(std::uint32_t n);
   void wait(Thread::State state, std::uint32_t line);
   std::uint32_t shuffle_word(std::uint32_t word, std::uint32_t lane, std::uint32_t line);

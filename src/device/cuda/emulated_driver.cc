@@ -62,7 +62,13 @@ constexpr unsigned kMaxGridX = 0x7fffffffU;
 constexpr unsigned kMaxGridYz = 65535;
 constexpr unsigned kMaxThreads = 1024;
 
-thread_local std::vector<CuContext> current_contexts;
+// The calling thread's. Without a destructor: devices that live as long as the program end after a
+// thread's objects do.
+struct CurrentContexts {
+  std::array<CuContext, 16> all;
+  std::size_t n;
+};
+thread_local CurrentContexts current_contexts{};
 thread_local std::string last_failure;  // of a launch
 
 CuContextObject* context_of(CuDevice device) {
@@ -75,7 +81,7 @@ CuContextObject* context_of(CuDevice device) {
 }
 
 // As a real driver, it refuses what needs a context where the thread has none.
-bool has_context() { return !current_contexts.empty(); }
+bool has_context() { return current_contexts.n > 0; }
 
 CuResult init(unsigned) { return kSuccess; }
 CuResult version(int* version) {
@@ -83,18 +89,18 @@ CuResult version(int* version) {
   return kSuccess;
 }
 CuResult error_string(CuResult result, const char** text) {
-  static const std::map<CuResult, const char*> kTexts = {{kInvalidValue, "invalid argument"},
-                                                         {kOutOfMemory, "out of memory"},
-                                                         {kInvalidContext, "invalid context"},
-                                                         {kNotFound, "named symbol not found"},
-                                                         {kCaptureWrong, "invalid capture"}};
+  static const std::map<CuResult, const char*> texts = {{kInvalidValue, "invalid argument"},
+                                                        {kOutOfMemory, "out of memory"},
+                                                        {kInvalidContext, "invalid context"},
+                                                        {kNotFound, "named symbol not found"},
+                                                        {kCaptureWrong, "invalid capture"}};
   if (result == kLaunchFailed) {
     *text = last_failure.c_str();
     return kSuccess;
   }
-  const auto found = kTexts.find(result);
-  *text = found == kTexts.end() ? nullptr : found->second;
-  return found == kTexts.end() ? kInvalidValue : kSuccess;
+  const auto found = texts.find(result);
+  *text = found == texts.end() ? nullptr : found->second;
+  return found == texts.end() ? kInvalidValue : kSuccess;
 }
 CuResult count(int* count) {
   *count = static_cast<int>(std::size(kThreadOrders));
@@ -137,13 +143,13 @@ CuResult retain_context(CuContext* context, CuDevice device) {
 }
 CuResult release_context(CuDevice) { return kSuccess; }
 CuResult push_context(CuContext context) {
-  current_contexts.push_back(context);
+  if (current_contexts.n == current_contexts.all.size()) return kOutOfMemory;
+  current_contexts.all[current_contexts.n++] = context;
   return kSuccess;
 }
 CuResult pop_context(CuContext* context) {
   if (!has_context()) return kInvalidContext;
-  *context = current_contexts.back();
-  current_contexts.pop_back();
+  *context = current_contexts.all[--current_contexts.n];
   return kSuccess;
 }
 
@@ -189,7 +195,7 @@ CuResult free_memory(CuPointer memory) {
 CuResult create_stream(CuStream* stream, unsigned) {
   if (!has_context()) return kInvalidContext;
   *stream = new CuStreamObject;
-  (*stream)->order = current_contexts.back()->order;
+  (*stream)->order = current_contexts.all[current_contexts.n - 1]->order;
   return kSuccess;
 }
 CuResult destroy_stream(CuStream stream) {
