@@ -123,7 +123,7 @@ SpecDescription find_kind(const SpecList& list, const std::string& asked) {
 }
 
 CLI::App* add_spec_command(CLI::App& program, Run& run, const SpecList& list,
-                           const char* description) {
+                           const char* description, const char* example) {
   struct Flags {
     std::string name;
     bool json = false;
@@ -151,42 +151,26 @@ CLI::App* add_spec_command(CLI::App& program, Run& run, const SpecList& list,
     output.check();
     return 0;
   };
+  app->footer(fmt::format("Examples:\n  outrider {0}\n  outrider {0} {1}\n  outrider {0} --json\n",
+                          list.command, example));
   return app;
 }
 
 }  // namespace
 
 CLI::App* add_drafters(CLI::App& program, Run& run) {
-  CLI::App* app =
-      add_spec_command(program, run, kDrafterList, "List what may draft, or explain one");
-  app->footer(
-      "Examples:\n"
-      "  outrider drafters\n"
-      "  outrider drafters model\n"
-      "  outrider drafters --json\n");
-  return app;
+  return add_spec_command(program, run, kDrafterList, "List what may draft, or explain one",
+                          "model");
 }
 
 CLI::App* add_rules(CLI::App& program, Run& run) {
-  CLI::App* app =
-      add_spec_command(program, run, kRuleList, "List what may be emitted, or explain one rule");
-  app->footer(
-      "Examples:\n"
-      "  outrider rules\n"
-      "  outrider rules chow\n"
-      "  outrider rules --json\n");
-  return app;
+  return add_spec_command(program, run, kRuleList, "List what may be emitted, or explain one rule",
+                          "chow");
 }
 
 CLI::App* add_trees(CLI::App& program, Run& run) {
-  CLI::App* app =
-      add_spec_command(program, run, kTreeList, "List the shapes of a draft, or explain one");
-  app->footer(
-      "Examples:\n"
-      "  outrider trees\n"
-      "  outrider trees widths\n"
-      "  outrider trees --json\n");
-  return app;
+  return add_spec_command(program, run, kTreeList, "List the shapes of a draft, or explain one",
+                          "widths");
 }
 
 }  // namespace outrider::cli

@@ -155,8 +155,7 @@ TEST(Exactness, AcceptanceOfOneTokenIsTheOverlap) {
   }
 }
 
-// --- Siblings
-// -------------------------------------------------------------------------------------
+// --- Siblings ---
 
 // Draws `width` children of the root, and one child of each, from a table's distributions.
 class SiblingDrafter : public Drafter {
@@ -313,8 +312,7 @@ TEST(Exactness, SiblingsAsPointMasses) {
   EXPECT_LT(worst_sibling_distance<SiblingDrafter>(Kind::point_masses), kExact);
 }
 
-// --- Mutants: each breaks one step, each must be caught
-// -------------------------------------------
+// --- Mutants: each breaks one step, each must be caught ---
 
 TEST(Mutants, SampledSiblingsSorted) {
   for (const auto& acceptance : {make_multi_round(kRule), make_traversal(kRule)}) {

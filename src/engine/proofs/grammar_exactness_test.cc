@@ -16,19 +16,17 @@
 
 #include "grammar/gbnf.h"
 #include "grammar/naive_grammar.h"
-#include "speculate/acceptances/block.h"
-#include "speculate/acceptances/coupled.h"
-#include "speculate/acceptances/multi_round.h"
-#include "speculate/acceptances/traversal.h"
 #include "speculate/drafters/grammar_drafter.h"
 #include "speculate/drafters/model_drafter.h"
-#include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/proofs/acceptance_cases.h"
 #include "tests/support/proofs/enumerated_process.h"
 #include "tests/support/proofs/exactness.h"
 
 namespace outrider {
 namespace {
 
+using test::acceptance_cases;
+using test::AcceptanceCase;
 using test::distance;
 using test::enumerate;
 using test::Enumerated;
@@ -38,6 +36,7 @@ using test::TableModel;
 using test::target_distribution;
 using test::transforms;
 using test::Trial;
+using test::trial_of;
 
 // Letters, one token of two letters, and the end.
 const std::vector<std::string> kTokens = {"a", "b", "ab", ""};
@@ -106,49 +105,13 @@ auto mask_of(NaiveGrammar naive) {
   };
 }
 
-struct Case {
-  const char* name;
-  std::shared_ptr<const Acceptance> acceptance;
-  std::shared_ptr<const TreeShape> shape;
-  bool first_round_only = false;
-};
-
-const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
-
-std::vector<Case> cases() {
-  const auto tree = [](const std::vector<int>& widths, Siblings siblings) {
-    return std::make_shared<FixedShape>(widths_tree(widths), siblings);
-  };
-  return {
-      {"exact chain", make_multi_round(kRule), chain_shape(3)},
-      {"block chain", make_block(kRule), chain_shape(3)},
-      {"coupled chain", make_coupled(kRule), chain_shape(3)},
-      {"traversal chain", make_traversal(kRule), chain_shape(2)},
-      {"exact tree", make_multi_round(kRule), tree({2, 1}, Siblings::without_replacement), true},
-      {"exact tree of likeliest", make_multi_round(kRule), tree({2, 2}, Siblings::top_ranks)},
-      {"traversal tree", make_traversal(kRule), tree({2, 1}, Siblings::without_replacement), true},
-      {"coupled tree", make_coupled(kRule), tree({2, 1}, Siblings::without_replacement), true}};
-}
-
-Trial trial_of(TableModel& target, Drafter& drafter, const Case& one,
-               const SamplingParams& sampling) {
-  return {.target = &target,
-          .drafter = &drafter,
-          .acceptance = one.acceptance.get(),
-          .shape = one.shape,
-          .sampling = sampling,
-          .prompt = {0, 2},
-          .n_tokens = one.first_round_only ? 3 : 4,
-          .first_round_only = one.first_round_only};
-}
-
 TEST(GrammarExactness, AMaskAtEveryNode) {
   for (std::uint32_t seed = 1; seed <= 3; ++seed) {
     TableModel target(4, 2 * seed);
     for (NaiveGrammar& naive : grammars()) {
       const auto matcher = matcher_of(naive);
       for (const auto& [sampling_name, sampling] : transforms()) {
-        for (const Case& one : cases()) {
+        for (const AcceptanceCase& one : acceptance_cases()) {
           ModelDrafter drafter(std::make_unique<TableModel>(4, 2 * seed + 1), 4);
           Trial trial = trial_of(target, drafter, one, sampling);
           trial.matcher = matcher;
@@ -168,11 +131,11 @@ TEST(GrammarExactness, DraftsOfTheGrammarItself) {
   double max_accepted = 0;
   for (NaiveGrammar& naive : grammars()) {
     for (const auto& [sampling_name, sampling] : transforms()) {
-      for (const Case& drawn : cases()) {
+      for (const AcceptanceCase& drawn : acceptance_cases()) {
         if (!drawn.shape->is_chain()) continue;
         TableModel target(4, 6);
         GrammarDrafter drafter(4);
-        const Case one{drawn.name, drawn.acceptance, chain_shape(4)};
+        const AcceptanceCase one{drawn.name, drawn.acceptance, chain_shape(4)};
         Trial trial = trial_of(target, drafter, one, sampling);
         trial.matcher = matcher_of(naive);
         trial.mask = mask_of(naive);
@@ -192,7 +155,7 @@ TEST(GrammarExactness, DraftsOfTheGrammarItself) {
   for (std::uint32_t seed = 1; seed <= 8; ++seed) {
     TableModel target(4, seed);
     GrammarDrafter drafter(4);
-    const Case one{"", make_multi_round(kRule), chain_shape(4)};
+    const AcceptanceCase one{"", make_multi_round(std::make_shared<ExactRule>()), chain_shape(4)};
     Trial trial = trial_of(target, drafter, one, {.temperature = 1});
     trial.matcher = matcher_of(only);
     most = std::max(most, enumerate(trial).accepted_in_first_round);
@@ -208,7 +171,7 @@ TEST(GrammarExactness, MutantsAreCaught) {
   for (NaiveGrammar& naive : grammars()) {
     TableModel target(4, 4);
     ModelDrafter drafter(std::make_unique<TableModel>(4, 5), 4);
-    const Case one{"", make_multi_round(kRule), chain_shape(2)};
+    const AcceptanceCase one{"", make_multi_round(std::make_shared<ExactRule>()), chain_shape(2)};
     Trial trial = trial_of(target, drafter, one, {.temperature = 1});
     trial.mask = mask_of(naive);
     worst_unmasked =

@@ -12,19 +12,17 @@
 #include <string>
 #include <vector>
 
-#include "speculate/acceptances/block.h"
-#include "speculate/acceptances/coupled.h"
-#include "speculate/acceptances/multi_round.h"
-#include "speculate/acceptances/traversal.h"
 #include "speculate/drafters/forwarding_drafter.h"
 #include "speculate/drafters/model_drafter.h"
-#include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/proofs/acceptance_cases.h"
 #include "tests/support/proofs/enumerated_process.h"
 #include "tests/support/proofs/exactness.h"
 
 namespace outrider {
 namespace {
 
+using test::acceptance_cases;
+using test::AcceptanceCase;
 using test::distance;
 using test::enumerate;
 using test::Enumerated;
@@ -36,7 +34,7 @@ using test::transforms;
 using test::Trial;
 
 constexpr int kVocabulary = 4;
-const std::vector<TokenId> kPrompt = {0, 2};
+const std::vector<TokenId> kPrompt = {0, 2};  // as trial_of()
 
 // A number that depends on every token and its place.
 int mixed(std::span<const TokenId> tokens) {
@@ -77,41 +75,12 @@ void forbid(const std::vector<TokenId>& emitted, std::vector<float>& logits) {
   }
 }
 
-struct Case {
-  const char* name;
-  std::shared_ptr<const Acceptance> acceptance;
-  std::shared_ptr<const TreeShape> shape;
-  bool first_round_only = false;
-};
-
-std::vector<Case> cases() {
-  const auto rule = std::make_shared<ExactRule>();
-  const auto tree = [](const std::vector<int>& widths, Siblings siblings) {
-    return std::make_shared<FixedShape>(widths_tree(widths), siblings);
-  };
-  return {
-      {"exact chain", make_multi_round(rule), chain_shape(3)},
-      {"block chain", make_block(rule), chain_shape(3)},
-      {"coupled chain", make_coupled(rule), chain_shape(3)},
-      {"traversal chain", make_traversal(rule), chain_shape(2)},
-      {"exact tree", make_multi_round(rule), tree({2, 1}, Siblings::without_replacement), true},
-      {"exact tree of likeliest", make_multi_round(rule), tree({2, 2}, Siblings::top_ranks)},
-      {"traversal tree", make_traversal(rule), tree({2, 1}, Siblings::without_replacement), true},
-      {"coupled tree", make_coupled(rule), tree({2, 1}, Siblings::without_replacement), true}};
-}
-
-Trial trial_of(TableModel& target, Drafter& drafter, const Case& one,
-               const SamplingParams& sampling) {
-  return {.target = &target,
-          .drafter = &drafter,
-          .acceptance = one.acceptance.get(),
-          .shape = one.shape,
-          .sampling = sampling,
-          .prompt = kPrompt,
-          .n_tokens = one.first_round_only ? 3 : 4,
-          .first_round_only = one.first_round_only,
-          .mask = forbid,
-          .masks = masks_by(all_tokens)};
+Trial masked_trial(TableModel& target, Drafter& drafter, const AcceptanceCase& one,
+                   const SamplingParams& sampling) {
+  Trial trial = test::trial_of(target, drafter, one, sampling);
+  trial.mask = forbid;
+  trial.masks = masks_by(all_tokens);
+  return trial;
 }
 
 ModelDrafter drafter_of(std::uint32_t seed) {
@@ -122,9 +91,9 @@ TEST(MaskExactness, AMaskAtEveryNode) {
   for (std::uint32_t seed = 1; seed <= 3; ++seed) {
     TableModel target(kVocabulary, 2 * seed);
     for (const auto& [sampling_name, sampling] : transforms()) {
-      for (const Case& one : cases()) {
+      for (const AcceptanceCase& one : acceptance_cases()) {
         ModelDrafter drafter = drafter_of(2 * seed + 1);
-        const Trial trial = trial_of(target, drafter, one, sampling);
+        const Trial trial = masked_trial(target, drafter, one, sampling);
         const Enumerated enumerated = enumerate(trial);
         EXPECT_NEAR(enumerated.weight, 1.0, kExact);
         EXPECT_LT(distance(enumerated.dist, target_distribution(trial)), kExact)
@@ -137,7 +106,7 @@ TEST(MaskExactness, AMaskAtEveryNode) {
 // Without the mask, or with that of the parent or of the root, the distribution differs.
 TEST(MaskExactness, MutantsAreCaught) {
   TableModel target(kVocabulary, 4);
-  const Case one{"", make_multi_round(std::make_shared<ExactRule>()), chain_shape(2)};
+  const AcceptanceCase one{"", make_multi_round(std::make_shared<ExactRule>()), chain_shape(2)};
   const Seen of_parent = [](const MaskedText& text) {
     const std::size_t n = text.tokens.size();
     return text.tokens.first(n > text.n_committed ? n - 1 : n);
@@ -146,7 +115,7 @@ TEST(MaskExactness, MutantsAreCaught) {
   const Seen of_prompt = [](const MaskedText& text) { return text.tokens.first(text.n_prompt); };
   for (const Seen& seen : {of_parent, of_root, of_prompt, Seen()}) {
     ModelDrafter drafter = drafter_of(5);
-    Trial trial = trial_of(target, drafter, one, {.temperature = 1});
+    Trial trial = masked_trial(target, drafter, one, {.temperature = 1});
     trial.masks = seen ? masks_by(seen) : nullptr;
     EXPECT_GT(distance(enumerate(trial).dist, target_distribution(trial)), kCaught);
   }
@@ -171,9 +140,9 @@ class IgnoresMasks final : public ForwardingDrafter {
 
 TEST(MaskExactness, ADrafterThatIsNotMaskedIsSlower) {
   TableModel target(kVocabulary, 4);
-  for (const Case& one : cases()) {
+  for (const AcceptanceCase& one : acceptance_cases()) {
     ModelDrafter drafter = drafter_of(4);  // the target itself
-    const Trial trial = trial_of(target, drafter, one, {.temperature = 1});
+    const Trial trial = masked_trial(target, drafter, one, {.temperature = 1});
     const Enumerated masked = enumerate(trial);
     IgnoresMasks ignoring(drafter);
     Trial without = trial;

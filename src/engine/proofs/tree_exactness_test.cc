@@ -328,8 +328,7 @@ TEST(Traversal, IsBlockVerificationOnChains) {
   }
 }
 
-// --- Mutants
-// ----------------------------------------------------------------------------------------
+// --- Mutants ---
 
 struct KeyedByPosition : TraversalSteps {
   static Draw accept_draw(const DraftTree& tree, int node) {
