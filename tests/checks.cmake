@@ -76,6 +76,13 @@ outrider_add_check(lint scripts/lint --recent 60 --seconds 600)
 add_test(NAME check.lint_all CONFIGURATIONS Nightly COMMAND scripts/lint
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(check.lint_all PROPERTIES PROCESSORS 2 TIMEOUT 5400)
+# What a newcomer does, in a fresh clone, and the Python package as pip builds it: each builds the
+# program. The README's `make test` is left out, since it would run all of these tests again.
+add_test(NAME check.newcomer CONFIGURATIONS Nightly
+         COMMAND ${PROJECT_SOURCE_DIR}/scripts/try-as-newcomer --skip "make test")
+add_test(NAME check.wheel CONFIGURATIONS Nightly COMMAND ${PROJECT_SOURCE_DIR}/scripts/test-wheel)
+set_tests_properties(check.newcomer check.wheel PROPERTIES PROCESSORS 2 TIMEOUT 7200
+                     SKIP_RETURN_CODE 77)
 # Runs the layers that read untrusted files under AddressSanitizer and UndefinedBehaviorSanitizer.
 outrider_add_check(sanitized_readers scripts/sanitized-tests asan base grammar io tokenizer)
 # Runs the official clients of OpenAI and Anthropic if PyPI can be reached.
@@ -87,7 +94,7 @@ if(Python3_FOUND)
   outrider_add_check(page ${Python3_EXECUTABLE} tests/page/try_page.py
                      --program $<TARGET_FILE:outrider_program>)
   set_tests_properties(check.page PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED: ")
-  # The program parses every command of the documents.
+  # Every command of the documents runs with the shipped models, or is said to be run elsewhere.
   outrider_add_check(commands ${Python3_EXECUTABLE} tests/documents/check_commands.py
                      --program $<TARGET_FILE:outrider_program>)
   # The documents' figures match their data. This depends on no tool's version, so it runs with all
