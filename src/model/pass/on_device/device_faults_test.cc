@@ -157,9 +157,10 @@ TEST(DeviceFaults, MemoryOutAtAnyCallLeavesAllThatThereWas) {
   };
   run_out_at(FaultyDevice::kNever);
   const std::vector<DeviceCall> calls = device->taking_calls();
-  EXPECT_EQ(test::kinds_of(calls), (std::set<std::string>{"prefill: allocate", "prefill: record", "decode: record",
-                                        "verify: record", "keep: record", "fork: record",
-                                        "rewind: record"}));
+  EXPECT_EQ(
+      test::kinds_of(calls),
+      (std::set<std::string>{"prefill: allocate", "prefill: record", "decode: record",
+                             "verify: record", "keep: record", "fork: record", "rewind: record"}));
   for (const int at : test::calls_to_fail(calls, test::nightly())) {
     SCOPED_TRACE(fmt::format("call {}: {}", at, calls[static_cast<std::size_t>(at)].kind()));
     run_out_at(at);
@@ -333,9 +334,8 @@ TEST(DeviceFaults, AModelOfALostDeviceIsNotLoaded) {
   device->enter_stage("load");
   (void)load(device);
   const std::vector<DeviceCall> calls = device->running_calls();
-  EXPECT_EQ(
-      test::kinds_of(calls),
-      (std::set<std::string>{"load: upload", "load: submit", "load: wait", "load: download"}));
+  EXPECT_EQ(test::kinds_of(calls), (std::set<std::string>{"load: upload", "load: submit",
+                                                          "load: wait", "load: download"}));
   for (const int at : test::calls_to_fail(calls, test::nightly())) {
     SCOPED_TRACE(fmt::format("call {}", at));
     device = std::make_shared<FaultyDevice>();
