@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// measure_speed [-n N] [-r ROUNDS] [-t THREADS] TARGET TEXTS WAY...: the speed-up over plain
-// decoding. A way is a drafter, DRAFTER[@TREE[@VERIFICATION]], a spec or the path of a model. In
-// every round each of N (20) texts (measured_texts.h) is continued plainly and then in every way,
-// in turn, at temperature 0, then at 1. A round's ratio covers all its texts; the result is the
-// median of ROUNDS (7). THREADS: the target's; 0 (the default) uses every processor.
+// measure_speed [-n N] [-r ROUNDS] [-t THREADS] TARGET TEXTS WAY...: the speed-up of drafted over
+// plain decoding, as a Markdown table. A way of drafting is DRAFTER[@TREE[@VERIFICATION]]. DRAFTER
+// is a spec, or the path of a model; it cannot contain "@". TEXTS is a file in
+// which <|endoftext|> separates texts (measured_texts.h).
+//
+// In every round each of N (20) texts is continued by kContinuedTokens tokens, plainly and then in
+// every way. All rounds run at temperature 0, then at 1. A round's speed-up is the time of plain
+// decoding over that of the way, both summed over the texts, without prefill. The result is the
+// median of ROUNDS (7). THREADS: the target's; 0 (the default) uses every processor. A drafter has
+// one thread.
+//
+// The exit status is 2 for wrong arguments and 1 for an error. It is an error if a way gives other
+// tokens than plain decoding at temperature 0.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -30,12 +38,13 @@ struct Settings {
   int n_threads = 0;
 };
 
+// Plain decoding, or one way of drafting.
 struct Way {
   std::string name;
   Generator generator;
-  std::vector<double> seconds;  // one value per round
-  double emitted = 0;
-  double passes = 0;
+  std::vector<double> seconds;  // of decoding all texts, one value per round
+  double emitted = 0;           // tokens, in all rounds
+  double passes = 0;            // of the target, without prefill, in all rounds
 };
 
 // DRAFTER[@TREE[@VERIFICATION]].
@@ -53,7 +62,7 @@ SpeculationOptions speculation_of(const std::string& way) {
   return speculation;
 }
 
-// Continues one text in one way.
+// Continues one text in one way and adds its time to the current round. Returns its tokens.
 std::vector<TokenId> run(Way& way, const std::vector<TokenId>& prompt, std::size_t seed,
                          double temperature) {
   const std::vector<std::vector<TokenId>> alone = {prompt};
@@ -64,20 +73,23 @@ std::vector<TokenId> run(Way& way, const std::vector<TokenId>& prompt, std::size
   return std::move(text.ids);
 }
 
+// Of an even number of values: the larger of the middle two.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
+// Prints the way's row. tau is the number of tokens per pass of the target; the speed-up is a
+// median over rounds, with the least and the largest.
 void report(const Way& way, const Way& plain, double temperature) {
   std::vector<double> ratios;
   for (std::size_t round = 0; round < way.seconds.size(); ++round) {
     ratios.push_back(plain.seconds[round] / way.seconds[round]);
   }
   const auto bounds = std::minmax_element(ratios.begin(), ratios.end());
-  const double per_round = way.emitted / static_cast<double>(way.seconds.size());
+  const double tokens_per_round = way.emitted / static_cast<double>(way.seconds.size());
   std::printf("| %g | %s | %.2f | %.0f | %.2f (%.2f to %.2f) |\n", temperature, way.name.c_str(),
-              way.emitted / way.passes, per_round / median(way.seconds), median(ratios),
+              way.emitted / way.passes, tokens_per_round / median(way.seconds), median(ratios),
               *bounds.first, *bounds.second);
   std::fflush(stdout);
 }

@@ -60,8 +60,8 @@ def test_a_drafters_own_device():
 def test_what_no_device_does_is_refused():
     with pytest.raises(outrider.UsageError, match="device host.*int8 or int4"):
         outrider.Model(MODELS / "target", threads=1, device="host")
-    with pytest.raises(outrider.UsageError, match="cuda:0"):
-        outrider.Model(MODELS / "target", device="cuda:0", **WEIGHTS)
+    with pytest.raises(outrider.UsageError, match="metal:0"):
+        outrider.Model(MODELS / "target", device="metal:0", **WEIGHTS)
     with pytest.raises(TypeError):
         outrider.Model(MODELS / "target", device=0)
 
@@ -77,6 +77,7 @@ def test_a_device_that_is_not_there(program):
         assert f"vulkan:4711: expected one of the {n_devices} devices" in str(error.value)
     elif why_none.startswith("this build has no Vulkan"):
         assert isinstance(error.value, outrider.UsageError)
-        assert str(error.value) == f"[open device] vulkan:4711: {why_none}"
+        assert str(error.value).startswith("[open device] vulkan:4711: this build has no Vulkan")
     else:
-        assert str(error.value) == why_none or "there is none" in str(error.value)
+        # What is said of CUDA comes behind it.
+        assert why_none.startswith(str(error.value)) or "there is none" in str(error.value)

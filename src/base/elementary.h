@@ -22,7 +22,7 @@ struct SineCosine {
   double sine;
   double cosine;
 };
-// x| <= 2^25 radians (positions times frequencies); NaN outside.
+// |x| <= 2^25 radians (positions times frequencies); NaN outside.
 SineCosine portable_sincos(double x);
 
 }  // namespace outrider

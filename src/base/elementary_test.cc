@@ -17,9 +17,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The error in units in the last place of the double nearest to the true value. The references are
-// x87 long doubles with 64 bits, accurate to 2^-11 units. If long double is no wider than double,
-// the bound below covers their own error.
+// The error of `got`, in units in the last place (ulps) of the double nearest to `want`; infinite
+// for a NaN. `want` is an x87 long double with a mantissa of 64 bits, accurate to 2^-11 ulps. If
+// long double is no wider than double, the bound below covers the error of `want`.
 double error_in_ulps(double got, long double want) {
   if (std::isnan(got)) return kInfinity;
   const double nearest = std::abs(static_cast<double>(want));
@@ -30,9 +30,10 @@ double error_in_ulps(double got, long double want) {
                              static_cast<long double>(unit));
 }
 
-// The bound in the header.
+// The bound that base/elementary.h states.
 constexpr double kMaxUlps = 2.0;
 
+// The largest error of many results, in ulps, and its argument.
 struct Sweep {
   double worst = 0;
   double where = 0;
@@ -50,7 +51,7 @@ void report(const char* name, const Sweep& sweep) {
   EXPECT_LE(sweep.worst, kMaxUlps) << name << " at " << sweep.where;
 }
 
-// The comparator itself must be able to fail.
+// error_in_ulps itself must be able to see an error.
 TEST(ElementaryComparator, SeesAnErrorOfThreeUnits) {
   EXPECT_GT(error_in_ulps(1.0 + 3 * 0x1p-52, 1.0L), 2.9);
   EXPECT_GT(error_in_ulps(kNan, 1.0L), 1e9);
@@ -63,7 +64,7 @@ TEST(PortableExp, StaysWithinItsBound) {
   for (int i = 0; i <= 2'000'000; ++i) {
     const double x = -708.3 + i * (709.78 + 708.3) / 2'000'000;
     normal.add(x, portable_exp(x), std::exp(static_cast<long double>(x)));
-    const double y = -40.0 + i * 41e-6 / 2;  // the range of softmax
+    const double y = -40.0 + i * 41e-6 / 2;  // -40 to 1; softmax asks for 0 and less
     normal.add(y, portable_exp(y), std::exp(static_cast<long double>(y)));
   }
   for (int i = 0; i <= 100'000; ++i) {
@@ -115,7 +116,8 @@ TEST(PortableLog, StaysWithinItsBound) {
   report("log_everywhere", everywhere);
 }
 
-// To the precision of a float; from -16 down the sum 1 + e^x has lost half of e^x's digits.
+// The relative error is below 3e-9, finer than a float's 6e-8. Below -16 the sum 1 + e^x keeps
+// too few of e^x's digits for that.
 TEST(PortableSoftplus, FollowsItsDefinition) {
   for (double x = -16; x < 40; x += 1.0 / 64) {
     const double expected = std::log1p(std::exp(x));
@@ -151,7 +153,7 @@ TEST(PortableSincos, StaysWithinItsBound) {
     add((static_cast<double>(engine() >> 11) * 0x1p-53 - 0.5) * 0x1p26);  // the whole range
     add(std::ldexp(1.0 + i * 1e-6, i % 50 - 40));
   }
-  // Nearly vanishing results: the doubles around multiples of pi/2.
+  // Results near 0: the doubles around multiples of pi/2.
   for (int i = 0; i <= 200'000; ++i) {
     const double n = i < 100'000 ? i : std::floor(21'361'414.0 * (i - 100'000) / 100'000);
     const auto x = static_cast<double>(n * 1.57079632679489661923L);
@@ -160,6 +162,7 @@ TEST(PortableSincos, StaysWithinItsBound) {
     add(std::nextafter(x, kInfinity));
     add(-x);
   }
+  // Angles of rotary embeddings at the frequency 1, in radians.
   for (double position : {1.0, 100.0, 131071.0, 0x1p25}) add(position);
   report("sin", sine);
   report("cos", cosine);
@@ -175,9 +178,9 @@ TEST(PortableSincos, Extremes) {
   }
 }
 
-// Some results as bits: every build must give them.
+// Every build must give the same bits: a hash of many results.
 TEST(Elementary, BitsAreFixed) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a over the results' words
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, 64 bits at a time
   const auto add = [&hash](double value) {
     hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x100000001b3u;
   };

@@ -165,17 +165,17 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
 ActivationForms ActivationForms::of(WeightKind kind, const KernelTable& table) {
   const kernels::ActivationForm reads = table.format(kind).reads;
   const bool halves = reads == kernels::ActivationForm::block_halves;
-  return {.quantized = reads == kernels::ActivationForm::int8,
+  return {.int8 = reads == kernels::ActivationForm::int8,
           .blocks = halves || reads == kernels::ActivationForm::blocks,
-          .halves = halves,
-          .rounded = reads == kernels::ActivationForm::bf16};
+          .block_halves = halves,
+          .bf16 = reads == kernels::ActivationForm::bf16};
 }
 
 ActivationForms& ActivationForms::operator|=(const ActivationForms& other) {
-  quantized |= other.quantized;
+  int8 |= other.int8;
   blocks |= other.blocks;
-  halves |= other.halves;
-  rounded |= other.rounded;
+  block_halves |= other.block_halves;
+  bf16 |= other.bf16;
   return *this;
 }
 
@@ -192,7 +192,7 @@ void Activations::resize(int n_rows, int k, const ActivationForms& forms, Reads 
   if (k % kernels::kBlock != 0) forms_.blocks = false;
   grow(x_, static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(k));
   const std::size_t groups = static_cast<std::size_t>(slots_) * groups_of(k);
-  if (forms.quantized) {
+  if (forms.int8) {
     grow(q_, groups * kGroup);
     grow(scales_, groups);
     grow(sums_, groups);
@@ -204,9 +204,9 @@ void Activations::resize(int n_rows, int k, const ActivationForms& forms, Reads 
     grow(block_scales_, blocks);
     grow(group_sums_, blocks * kernels::kBlockGroups);
     grow(float_sums_, blocks * kernels::kBlockGroups);
-    if (forms.halves) grow(half_sums_, blocks * (2 * kernels::kBlockGroups));
+    if (forms.block_halves) grow(half_sums_, blocks * (2 * kernels::kBlockGroups));
   }
-  if (forms.rounded) grow(rounded_, groups * kGroup);
+  if (forms.bf16) grow(rounded_, groups * kGroup);
 }
 
 void Activations::quantize_row(const KernelTable& table, int index) {
@@ -216,7 +216,7 @@ void Activations::quantize_row(const KernelTable& table, int index) {
 void Activations::quantize_part(const KernelTable& table, int index, int first, int n) {
   const std::size_t place = static_cast<std::size_t>(first / kGroup) * slots_ + index;
   const float* x = row(index) + first;
-  if (forms_.quantized) {
+  if (forms_.int8) {
     table.quantize_row(x, n,
                        {.values = q_.data() + place * kGroup,
                         .scales = scales_.data() + place,
@@ -229,15 +229,16 @@ void Activations::quantize_part(const KernelTable& table, int index, int first, 
     const std::size_t block = static_cast<std::size_t>(first / kernels::kBlock) * slots + index;
     const std::size_t run = static_cast<std::size_t>(first / kernels::kBlockRun) * slots + index;
     const std::size_t sums = block * kernels::kBlockGroups;
-    table.quantize_blocks(x, n,
-                          {.values = block_q_.data() + run * kernels::kBlockRun,
-                           .scales = block_scales_.data() + block,
-                           .group_sums = group_sums_.data() + sums,
-                           .float_sums = float_sums_.data() + sums,
-                           .half_sums = forms_.halves ? half_sums_.data() + 2 * sums : nullptr,
-                           .slots = slots_});
+    table.quantize_blocks(
+        x, n,
+        {.values = block_q_.data() + run * kernels::kBlockRun,
+         .scales = block_scales_.data() + block,
+         .group_sums = group_sums_.data() + sums,
+         .float_sums = float_sums_.data() + sums,
+         .half_sums = forms_.block_halves ? half_sums_.data() + 2 * sums : nullptr,
+         .slots = slots_});
   }
-  if (forms_.rounded) table.round_row(x, n, rounded_.data() + place * kGroup, slots_);
+  if (forms_.bf16) table.round_row(x, n, rounded_.data() + place * kGroup, slots_);
 }
 
 Matrix::Matrix(const WeightReader& reader, const KernelTable& table) : table_(&table) {
@@ -360,7 +361,7 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
                       std::size_t y_stride) const {
   kernels::MatmulArgs args = arguments(x, {0, x.n_rows_}, y, y_stride);
   const Parts parts = parts_for(team);
-  team.parallel_for_dynamic(parts.n, parts.least, [&](const Range& part) {
+  team.parallel_for_dynamic(parts.n, parts.min_size, [&](const Range& part) {
     args.first_tile = static_cast<int>(part.begin * parts.n_tiles);
     args.n_tiles =
         static_cast<int>(std::min(part.end * parts.n_tiles, n_tiles())) - args.first_tile;
@@ -379,13 +380,13 @@ void Matrix::multiply_part(const Activations& x, const Range& rows, const Range&
 std::int64_t Matrix::n_groups() const { return (n_tiles() + kTogether - 1) / kTogether; }
 
 std::int64_t Matrix::min_groups() const {
-  const std::int64_t least = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
-  return (least + kTogether - 1) / kTogether;
+  const std::int64_t min_tiles = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
+  return (min_tiles + kTogether - 1) / kTogether;
 }
 
 void Matrix::set_prefetch(const Team& team) const {
   const Parts parts = parts_for(team);
-  const Range part = team.first_part(parts.n, parts.least);
+  const Range part = team.first_part(parts.n, parts.min_size);
   const auto bytes_before = [&](std::int64_t group) {
     return std::min(group * parts.n_tiles, n_tiles()) * tile_bytes();
   };
@@ -397,11 +398,11 @@ void Matrix::set_prefetch(const Team& team) const {
 std::int64_t Matrix::n_tiles() const { return (n_columns_ + kTileColumns - 1) / kTileColumns; }
 
 Matrix::Parts Matrix::parts_for(const Team& team) const {
-  const std::int64_t least = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
+  const std::int64_t min_size = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
   if (n_tiles() < kManyTogether * kTogether * team.size()) {
-    return {.n = n_tiles(), .n_tiles = 1, .least = least};
+    return {.n = n_tiles(), .n_tiles = 1, .min_size = min_size};
   }
-  return {.n = n_groups(), .n_tiles = kTogether, .least = min_groups()};
+  return {.n = n_groups(), .n_tiles = kTogether, .min_size = min_groups()};
 }
 
 }  // namespace outrider

@@ -13,8 +13,8 @@
 namespace outrider::train {
 namespace {
 
-// In its stored format, in which it will be drafted for. (In f32, bf16 weights took two fifths of a
-// distillation's time, as there are no matrix units for it.)
+// Keeps the weights in their stored format, in which the target will decode with the drafter. (As
+// f32, bf16 weights took two fifths of a distillation's time: matrix units do not multiply f32.)
 std::unique_ptr<LanguageModel> load_frozen(const std::filesystem::path& path, int n_threads) {
   LoadOptions options;
   options.n_threads = n_threads;
@@ -58,21 +58,22 @@ std::vector<float> Teacher::input_matrix() {
 
 std::vector<float> Teacher::output_matrix() {
   // The matrix times a unit vector is one of its columns, since all other products are zero. This
-  // is exact unless it is quantised: then the one nonzero product has a rounding. With this many at
-  // a time, a large matrix is read as rarely as in a wide pass.
+  // is exact, with two exceptions. With a quantised matrix the one nonzero product is rounded. A
+  // cap on logits (LogitForm) changes a weight w by a fraction of about (w / softcap)^2 / 3. With
+  // kColumns vectors in each call, a large matrix is read as rarely as in a wide pass.
   constexpr std::size_t kColumns = 32;
   const auto dim = static_cast<std::size_t>(config().dim);
   const auto n_rows = static_cast<std::size_t>(config().vocabulary_size);
   std::vector<float> matrix(n_rows * dim);
-  std::vector<float> units;
+  std::vector<float> unit_vectors;
   ForwardOutput columns;
   for (std::size_t first = 0; first < dim; first += kColumns) {
     const std::size_t n = std::min(kColumns, dim - first);
-    units.assign(n * dim, 0);
-    for (std::size_t i = 0; i < n; ++i) units[i * dim + first + i] = 1;
-    model_->project(units, columns);
-    // Row by row of the matrix: column by column, every number would take a cache line. For a
-    // vocabulary of 49,152 that took as long as a training step.
+    unit_vectors.assign(n * dim, 0);
+    for (std::size_t i = 0; i < n; ++i) unit_vectors[i * dim + first + i] = 1;
+    model_->project(unit_vectors, columns);
+    // Writes row by row of the matrix. Column by column, every number would touch another cache
+    // line; for a vocabulary of 49,152 that took as long as a training step.
     std::vector<std::span<const float>> values;
     for (std::size_t i = 0; i < n; ++i) values.push_back(columns.logits_row(static_cast<int>(i)));
     for (std::size_t row = 0; row < n_rows; ++row) {

@@ -24,15 +24,16 @@ class Teacher {
   const ModelConfig& config() const { return model_->config(); }
   LanguageModel& model() { return *model_; }
 
-  // Runs whole sequences, each from its beginning: tokens (n_sequences, length). Afterwards
-  // output().logits_row(i) and feature_row(i) belong to token i, counted through all sequences;
-  // logits are present only if requested. Throws Error if the sequences are longer than the
-  // context.
+  // Runs whole sequences, each from its beginning: tokens (n_sequences, length), with one sequence
+  // or more. Afterwards output().logits_row(i) and feature_row(i) belong to token i, counted
+  // through all sequences; logits are present only if requested. Throws Error if the sequences are
+  // longer than the context.
   void run(std::span<const TokenId> tokens, int n_sequences, bool logits,
            std::span<const int> feature_layers);
   const ForwardOutput& output() const { return output_; }
 
-  // (vocabulary_size, dim), row-major: the matrices that this target's heads share with it.
+  // (vocabulary_size, dim), row-major: the matrices that this target's heads share with it. They
+  // include the scales that the target applies to embeddings and to logits.
   std::vector<float> input_matrix();
   std::vector<float> output_matrix();
 

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +20,35 @@
 #include "outrider/error.h"
 
 namespace outrider::test {
+
+// A call of a device: its operation, and the stage of the test in which it was made.
+struct DeviceCall {
+  std::string stage;
+  std::string operation;
+
+  std::string kind() const { return stage + ": " + operation; }
+};
+
+// Numbers of calls at which a test injects a fault: the first and the last call of each kind, or
+// all calls.
+inline std::vector<int> calls_to_fail(const std::vector<DeviceCall>& calls, bool all) {
+  std::map<std::string, std::vector<int>> of_kinds;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    of_kinds[calls[i].kind()].push_back(static_cast<int>(i));
+  }
+  std::set<int> chosen;
+  for (const auto& [kind, numbers] : of_kinds) {
+    chosen.insert({numbers.front(), numbers.back()});
+    if (all) chosen.insert(numbers.begin(), numbers.end());
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+inline std::set<std::string> kinds_of(const std::vector<DeviceCall>& calls) {
+  std::set<std::string> kinds;
+  for (const DeviceCall& call : calls) kinds.insert(call.kind());
+  return kinds;
+}
 
 // Calls that allocate (allocate, record) and calls that run (submit, wait, upload, download) are
 // counted separately.
@@ -33,17 +64,28 @@ class FaultyDevice : public device::Device {
   // The n-th allocating call from now on (0: the next one) finds no memory; with `stays`, all later
   // ones find none either.
   void run_out_at(int n, bool stays = false) {
-    n_taken_ = 0;
+    taken_.clear();
     out_at_ = n;
     stays_out_ = stays;
   }
   // The n-th running call from now on finds the device lost.
   void lose_at(int n) {
-    n_run_ = 0;
+    run_.clear();
     lost_at_ = n;
   }
-  int n_taken() const { return n_taken_; }
-  int n_run() const { return n_run_; }
+  // The stage of all calls from now on.
+  void enter_stage(const std::string& stage) { stage_ = stage; }
+  // There is memory again, the device is no longer lost, and no calls are counted. Kernels that
+  // have passed their trials (device/trials/known_answers.h) are not tried again.
+  void heal() {
+    run_out_at(kNever);
+    lose_at(kNever);
+    has_run_out_ = false;
+    is_lost_ = false;
+  }
+  // Since the last run_out_at() and lose_at(): calls that allocate, and calls that run.
+  const std::vector<DeviceCall>& taking_calls() const { return taken_; }
+  const std::vector<DeviceCall>& running_calls() const { return run_; }
   bool has_run_out() const { return has_run_out_; }
 
   const device::DeviceFacts& facts() const override { return facts_; }
@@ -53,11 +95,11 @@ class FaultyDevice : public device::Device {
     return host_.allocate(n_bytes);
   }
   void upload(std::span<const std::byte> from, const device::Range& to) override {
-    run("upload");
+    start("upload");
     host_.upload(from, to);
   }
   void download(const device::Range& from, std::span<std::byte> to) override {
-    run("download");
+    start("download");
     host_.download(from, to);
   }
   std::unique_ptr<device::Program> record(std::span<const device::Step> steps) override {
@@ -65,23 +107,25 @@ class FaultyDevice : public device::Device {
     return host_.record(steps);
   }
   device::Ticket submit(const device::Program& program) override {
-    run("submit");
+    start("submit");
     return host_.submit(program);
   }
   void wait(device::Ticket ticket) override {
-    run("wait");
+    start("wait");
     host_.wait(ticket);
   }
 
  private:
   void take(const char* operation) {
-    const int n = n_taken_++;
+    const int n = static_cast<int>(taken_.size());
+    taken_.push_back({stage_, operation});
     if (n != out_at_ && !(stays_out_ && n > out_at_)) return;
     has_run_out_ = true;
     throw NoDeviceMemory(operation, "faulty", "out of the device's memory");
   }
-  void run(const char* operation) {
-    if (n_run_++ == lost_at_) is_lost_ = true;
+  void start(const char* operation) {
+    if (static_cast<int>(run_.size()) == lost_at_) is_lost_ = true;
+    run_.push_back({stage_, operation});
     if (is_lost_) throw LostDevice(operation, "faulty", "the device was lost");
   }
 
@@ -92,8 +136,9 @@ class FaultyDevice : public device::Device {
   bool has_run_out_ = false;
   int lost_at_ = kNever;
   bool is_lost_ = false;
-  int n_taken_ = 0;
-  int n_run_ = 0;
+  std::string stage_;
+  std::vector<DeviceCall> taken_;
+  std::vector<DeviceCall> run_;
 };
 
 // A device whose driver changes the lowest bit of the first byte that a kernel writes, in one form

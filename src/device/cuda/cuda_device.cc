@@ -21,15 +21,19 @@ int n_devices(const Driver& driver) {
 
 namespace {
 
+std::string name_of(const Driver& driver, int index) {
+  return fmt::format("{}:{}", driver.is_emulated ? "cuda-emulated" : "cuda", index);
+}
+
 CuDevice device_at(const Driver& driver, int index) {
   const int n = n_devices(driver);
   if (index < 0 || index >= n) {
-    throw Error("open device", fmt::format("cuda:{}", index), fmt::format("one of {} devices", n),
+    throw Error("open device", name_of(driver, index), fmt::format("one of {} devices", n),
                 "none of them");
   }
   CuDevice device = 0;
   require_success(driver, driver.cuDeviceGet(&device, index), "open device",
-                  fmt::format("cuda:{}", index));
+                  name_of(driver, index));
   return device;
 }
 
@@ -86,7 +90,7 @@ DeviceFacts facts_of(const Driver& driver, int index) {
 class CudaDevice::Core {
  public:
   Core(const Driver& driver, int index, std::span<const Cubin> cubins)
-      : driver_(driver), device_(device_at(driver, index)), name_(fmt::format("cuda:{}", index)) {
+      : driver_(driver), device_(device_at(driver, index)), name_(name_of(driver, index)) {
     const std::span<const std::uint64_t> image = image_for(driver, device_, name_, cubins);
     require(driver.cuDevicePrimaryCtxRetain(&context_, device_), "open device");
     try {
@@ -110,18 +114,19 @@ class CudaDevice::Core {
   // The context belongs to the calling thread as long as this lives.
   class Current {
    public:
-    explicit Current(const Core& core) : core_(core) {
-      core.require(core.driver_.cuCtxPushCurrent_v2(core.context_), "use device");
+    explicit Current(Core& core) : driver_(core.driver_) {
+      core.require(kSuccess, "use device");
+      core.require(driver_.cuCtxPushCurrent_v2(core.context_), "use device");
     }
     ~Current() {
       CuContext popped = nullptr;
-      core_.driver_.cuCtxPopCurrent_v2(&popped);
+      driver_.cuCtxPopCurrent_v2(&popped);
     }
     Current(const Current&) = delete;
     Current& operator=(const Current&) = delete;
 
    private:
-    const Core& core_;
+    const Driver& driver_;
   };
 
   const Driver& driver() const { return driver_; }
@@ -129,50 +134,65 @@ class CudaDevice::Core {
   CuStream stream() const { return stream_; }
   CuFunction function(std::size_t entry) const { return functions_[entry]; }
 
-  void require(CuResult result, const char* operation) const {
-    require_success(driver_, result, operation, name_);
-  }
-
-  // Of what runs on the device: an error of it is final, for the context is of no use any more.
-  void require_there(CuResult result, const char* operation) {
-    if (result != kSuccess) lost_ = true;
-    if (!lost_) return;
-    throw LostDevice(operation, name_,
+  // Throws also after an earlier result was final: later calls of the driver may seem to succeed.
+  void require(CuResult result, const char* operation) { require(result, operation, name_); }
+  void require(CuResult result, const char* operation, const std::string& object) {
+    note(result);
+    if (!lost_) return require_success(driver_, result, operation, object);
+    throw LostDevice(operation, object,
                      result == kSuccess ? "it was lost before" : words_of(driver_, result));
   }
   // Thread-safe.
   bool is_lost() const { return lost_; }
 
   Ticket submit(CuGraphExec program) {
-    require_there(kSuccess, "submit");
     const Current current(*this);
     // Of no step: nothing to do.
-    if (program != nullptr) require_there(driver_.cuGraphLaunch(program, stream_), "submit");
+    if (program != nullptr) require(driver_.cuGraphLaunch(program, stream_), "submit");
     return ++n_submitted_;
   }
   void wait(Ticket ticket) {
-    require_there(kSuccess, "wait");
+    require(kSuccess, "wait");
     if (ticket <= n_ended_) return;
     const Current current(*this);
+    wait_for_all("wait");
+  }
+  // The context must be the calling thread's.
+  void wait_for_all(const char* operation) {
     const Ticket all = n_submitted_;
-    require_there(driver_.cuStreamSynchronize(stream_), "wait");
+    require(synchronise(), operation);
     n_ended_ = all;
   }
-  void wait_for_all() { wait(n_submitted_); }
-  // For destructors: what went wrong is said by the next wait.
-  void wait_quietly() noexcept {
-    if (n_ended_ != n_submitted_ && driver_.cuStreamSynchronize(stream_) != kSuccess) lost_ = true;
+
+  // For destructors, also of a lost device: frees what submitted work may use. What went wrong is
+  // said by what comes next.
+  template <class Function>
+  void free_by(const Function& free) noexcept {
+    const CuResult entered = driver_.cuCtxPushCurrent_v2(context_);
+    note(entered);
+    if (entered != kSuccess) return;
+    if (n_ended_ != n_submitted_) synchronise();
+    free();
+    CuContext popped = nullptr;
+    driver_.cuCtxPopCurrent_v2(&popped);
   }
 
  private:
+  void note(CuResult result) noexcept {
+    if (is_final(result)) lost_ = true;
+  }
+  // Of work that cannot be waited for nobody knows what it still uses: then the device is lost,
+  // whatever the result is.
+  CuResult synchronise() noexcept {
+    const CuResult result = driver_.cuStreamSynchronize(stream_);
+    if (result != kSuccess) lost_ = true;
+    return result;
+  }
   void close() noexcept {
-    if (driver_.cuCtxPushCurrent_v2(context_) == kSuccess) {
-      if (stream_ != nullptr) driver_.cuStreamSynchronize(stream_);
+    free_by([&] {
       if (module_ != nullptr) driver_.cuModuleUnload(module_);
       if (stream_ != nullptr) driver_.cuStreamDestroy_v2(stream_);
-      CuContext popped = nullptr;
-      driver_.cuCtxPopCurrent_v2(&popped);
-    }
+    });
     driver_.cuDevicePrimaryCtxRelease_v2(device_);
   }
 
@@ -193,22 +213,11 @@ class CudaBuffer : public Buffer {
   CudaBuffer(std::shared_ptr<CudaDevice::Core> core, std::size_t n_bytes)
       : Buffer(n_bytes), core_(std::move(core)) {
     const CudaDevice::Core::Current current(*core_);
-    const CuResult result = core_->driver().cuMemAlloc_v2(&memory_, n_bytes);
-    if (result == kOutOfMemory) {
-      throw NoDeviceMemory("allocate", fmt::format("{} bytes of {}", n_bytes, core_->name()),
-                           "out of the device's memory");
-    }
-    core_->require(result, "allocate");
+    core_->require(core_->driver().cuMemAlloc_v2(&memory_, n_bytes), "allocate",
+                   fmt::format("{} bytes of {}", n_bytes, core_->name()));
   }
-  // What was submitted may use it.
   ~CudaBuffer() override {
-    const Driver& driver = core_->driver();
-    try {
-      const CudaDevice::Core::Current current(*core_);
-      core_->wait_quietly();
-      driver.cuMemFree_v2(memory_);
-    } catch (const Error&) {  // the device is lost, and its memory with it
-    }
+    core_->free_by([&] { core_->driver().cuMemFree_v2(memory_); });
   }
 
   CuPointer at(std::size_t offset) const { return memory_ + offset; }
@@ -247,24 +256,18 @@ class CudaProgram : public Program {
     try {
       for (const Step& step : steps) launch(step);
     } catch (...) {
-      if (driver.cuStreamEndCapture(core_->stream(), &graph) == kSuccess) {
-        driver.cuGraphDestroy(graph);
-      }
+      driver.cuStreamEndCapture(core_->stream(), &graph);
+      if (graph != nullptr) driver.cuGraphDestroy(graph);
       throw;
     }
-    core_->require(driver.cuStreamEndCapture(core_->stream(), &graph), "record");
-    const CuResult made = driver.cuGraphInstantiateWithFlags(&program_, graph, 0);
-    driver.cuGraphDestroy(graph);
+    CuResult made = driver.cuStreamEndCapture(core_->stream(), &graph);
+    if (made == kSuccess) made = driver.cuGraphInstantiateWithFlags(&program_, graph, 0);
+    if (graph != nullptr) driver.cuGraphDestroy(graph);
     core_->require(made, "record");
   }
   ~CudaProgram() override {
     if (program_ == nullptr) return;
-    try {
-      const CudaDevice::Core::Current current(*core_);
-      core_->wait_quietly();
-      core_->driver().cuGraphExecDestroy(program_);
-    } catch (const Error&) {  // the device is lost
-    }
+    core_->free_by([&] { core_->driver().cuGraphExecDestroy(program_); });
   }
 
   Ticket submit() const { return core_->submit(program_); }
@@ -310,7 +313,7 @@ void CudaDevice::upload(std::span<const std::byte> from, const Range& to) {
   core_->require(core_->driver().cuMemcpyHtoDAsync_v2(pointer_to(to), from.data(), from.size(),
                                                       core_->stream()),
                  "upload");
-  core_->require_there(core_->driver().cuStreamSynchronize(core_->stream()), "upload");
+  core_->wait_for_all("upload");
 }
 
 void CudaDevice::download(const Range& from, std::span<std::byte> to) {
@@ -318,7 +321,7 @@ void CudaDevice::download(const Range& from, std::span<std::byte> to) {
   core_->require(
       core_->driver().cuMemcpyDtoHAsync_v2(to.data(), pointer_to(from), to.size(), core_->stream()),
       "download");
-  core_->require_there(core_->driver().cuStreamSynchronize(core_->stream()), "download");
+  core_->wait_for_all("download");
 }
 
 std::unique_ptr<Program> CudaDevice::record(std::span<const Step> steps) {

@@ -106,6 +106,34 @@ TEST_F(EmulatedCuda, CarriesPartsOfBuffers) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), words.begin() + 128));
 }
 
+// Copies wait in the emulated stream until somebody waits for them.
+TEST_F(EmulatedCuda, HasCopiedWhenItReturns) {
+  std::vector<float> numbers(1000, 1.0F);
+  const auto buffer = device_->allocate(numbers.size() * sizeof(float));
+  device_->upload(std::as_bytes(std::span(numbers)), whole(*buffer));
+  numbers.assign(numbers.size(), 2.0F);
+  device_->download(whole(*buffer), std::as_writable_bytes(std::span(numbers)));
+  EXPECT_THAT(numbers, Each(1.0F));
+  EXPECT_EQ(emulated_use().waiting, 0);
+}
+
+TEST_F(EmulatedCuda, WaitsForWhatWasSubmitted) {
+  const auto x = with(std::vector<float>(64, 1.0F));
+  const auto y = with(std::vector<float>(64, 1.0F));
+  const Step step =
+      arithmetic(Function::exponential, 64, whole(*x), whole(*x), whole(*x), whole(*y));
+  const auto program = device_->record({&step, 1});
+  const Ticket first = device_->submit(*program);
+  EXPECT_EQ(emulated_use().waiting, 1);
+  device_->wait(first);
+  EXPECT_EQ(emulated_use().waiting, 0);
+  const Ticket second = device_->submit(*program);
+  device_->wait(first);  // it has ended
+  EXPECT_EQ(emulated_use().waiting, 1);
+  device_->wait(second);
+  EXPECT_EQ(emulated_use().waiting, 0);
+}
+
 TEST_F(EmulatedCuda, RunsAProgramOfNoSteps) {
   const auto program = device_->record({});
   device_->wait(device_->submit(*program));
@@ -137,7 +165,9 @@ TEST_F(EmulatedCuda, LetsBuffersAndProgramsEndWhileTheyAreInUse) {
     const auto program = device_->record(steps);
     device_->submit(*program);
   };
+  const EmulatedUse before = emulated_use();
   program_on();
+  EXPECT_EQ(emulated_use(), before);  // nothing was freed too early, and all was
   EXPECT_EQ(difference_from_host(*device_, gate_trial({1, 1}, 70, 1)), "");
 }
 

@@ -4,6 +4,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "outrider/error.h"
 
 namespace outrider::device::cuda {
@@ -35,6 +38,11 @@ const Driver& nvidia_driver() {
   return driver;
 }
 
+bool is_final(CuResult result) {
+  return std::find(std::begin(kFinalResults), std::end(kFinalResults), result) !=
+         std::end(kFinalResults);
+}
+
 std::string words_of(const Driver& driver, CuResult result) {
   const char* text = nullptr;
   if (driver.cuGetErrorString(result, &text) != kSuccess || text == nullptr) text = "unknown error";
@@ -43,7 +51,12 @@ std::string words_of(const Driver& driver, CuResult result) {
 
 void require_success(const Driver& driver, CuResult result, const char* operation,
                      const std::string& object) {
-  if (result != kSuccess) throw Error(operation, object, words_of(driver, result));
+  if (result == kSuccess) return;
+  if (is_final(result)) throw LostDevice(operation, object, words_of(driver, result));
+  if (result == kOutOfMemory) {
+    throw NoDeviceMemory(operation, object, "out of the device's memory");
+  }
+  throw Error(operation, object, words_of(driver, result));
 }
 
 }  // namespace outrider::device::cuda

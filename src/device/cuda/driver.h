@@ -25,6 +25,28 @@ using CuGraphExec = struct CuGraphExecObject*;
 inline constexpr CuResult kSuccess = 0;
 inline constexpr CuResult kInvalidValue = 1;
 inline constexpr CuResult kOutOfMemory = 2;
+// Results after which a process can do no more work on the device. They may be given by whatever
+// call comes after the work that failed.
+inline constexpr CuResult kFinalResults[] = {
+    214,  // uncorrectable error of memory
+    220,  // and of NVLink
+    226,  // contained
+    700,  // illegal address
+    702,  // launch timeout
+    709,  // context is destroyed
+    710,  // assert
+    714,  // hardware stack error
+    715,  // illegal instruction
+    716,  // misaligned address
+    717,  // invalid address space
+    718,  // invalid program counter
+    719,  // launch failed
+    721,  // tensor memory leak
+    810,  // MPS ended this process's work
+    911,  // external device
+    999,  // unknown
+};
+bool is_final(CuResult result);
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kCaptureRelaxed = 2;
 // CUdevice_attribute.
@@ -83,8 +105,8 @@ const Driver& nvidia_driver();
 // What the driver says of a result.
 std::string words_of(const Driver& driver, CuResult result);
 
-// Throws Error unless the result is kSuccess: what was to be done, with what, and the driver's
-// words.
+// Throws unless the result is kSuccess: LostDevice for a final one, NoDeviceMemory where memory is
+// out, else Error. They say what was to be done, with what, and the driver's words.
 void require_success(const Driver& driver, CuResult result, const char* operation,
                      const std::string& object);
 

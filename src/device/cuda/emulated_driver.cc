@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -24,6 +25,7 @@ namespace outrider::device::cuda {
 // Handles of the driver API are pointers to these.
 struct CuContextObject {
   ThreadOrder order = ThreadOrder::ascending;
+  std::atomic<int> n_waiting = 0;  // copies and launches in its streams
 };
 struct CuModuleObject {};
 struct CuFunctionObject {
@@ -37,7 +39,7 @@ using Work = std::function<void()>;
 }  // namespace
 
 struct CuStreamObject {
-  ThreadOrder order = ThreadOrder::ascending;
+  CuContext context = nullptr;
   bool captures = false;
   std::vector<Work> captured;
   std::vector<Work> waiting;
@@ -71,17 +73,20 @@ struct CurrentContexts {
 thread_local CurrentContexts current_contexts{};
 thread_local std::string last_failure;  // of a launch
 
+struct Counts {
+  std::atomic<int> contexts, modules, streams, graphs, programs, buffers, early_frees;
+};
+Counts counts{};
+
 CuContextObject* context_of(CuDevice device) {
-  static std::array<CuContextObject, std::size(kThreadOrders)> contexts = [] {
-    std::array<CuContextObject, std::size(kThreadOrders)> all{};
-    for (std::size_t i = 0; i < all.size(); ++i) all[i].order = kThreadOrders[i];
-    return all;
-  }();
-  return &contexts[static_cast<std::size_t>(device)];
+  static CuContextObject contexts[] = {{kThreadOrders[0]}, {kThreadOrders[1]}, {kThreadOrders[2]}};
+  static_assert(std::size(contexts) == std::size(kThreadOrders));
+  return &contexts[device];
 }
 
 // As a real driver, it refuses what needs a context where the thread has none.
 bool has_context() { return current_contexts.n > 0; }
+CuContext current_context() { return current_contexts.all[current_contexts.n - 1]; }
 
 CuResult init(unsigned) { return kSuccess; }
 CuResult version(int* version) {
@@ -139,9 +144,13 @@ CuResult total_memory(std::size_t* n_bytes, CuDevice) {
 }
 CuResult retain_context(CuContext* context, CuDevice device) {
   *context = context_of(device);
+  ++counts.contexts;
   return kSuccess;
 }
-CuResult release_context(CuDevice) { return kSuccess; }
+CuResult release_context(CuDevice) {
+  --counts.contexts;
+  return kSuccess;
+}
 CuResult push_context(CuContext context) {
   if (current_contexts.n == current_contexts.all.size()) return kOutOfMemory;
   current_contexts.all[current_contexts.n++] = context;
@@ -156,10 +165,12 @@ CuResult pop_context(CuContext* context) {
 CuResult load_module(CuModule* module, const void*) {
   if (!has_context()) return kInvalidContext;
   *module = new CuModuleObject;
+  ++counts.modules;
   return kSuccess;
 }
 CuResult unload_module(CuModule module) {
   delete module;
+  --counts.modules;
   return kSuccess;
 }
 CuResult function_of(CuFunction* function, CuModule, const char* name) {
@@ -184,10 +195,13 @@ CuResult allocate(CuPointer* memory, std::size_t n_bytes) {
   if (made == nullptr) return kOutOfMemory;
   std::memset(made, 0x7f, n_bytes);
   *memory = reinterpret_cast<CuPointer>(made);
+  ++counts.buffers;
   return kSuccess;
 }
 CuResult free_memory(CuPointer memory) {
   if (!has_context()) return kInvalidContext;
+  if (current_context()->n_waiting > 0) ++counts.early_frees;
+  --counts.buffers;
   ::operator delete(reinterpret_cast<void*>(memory), kAlignment);
   return kSuccess;
 }
@@ -195,17 +209,21 @@ CuResult free_memory(CuPointer memory) {
 CuResult create_stream(CuStream* stream, unsigned) {
   if (!has_context()) return kInvalidContext;
   *stream = new CuStreamObject;
-  (*stream)->order = current_contexts.all[current_contexts.n - 1]->order;
+  (*stream)->context = current_context();
+  ++counts.streams;
   return kSuccess;
 }
 CuResult destroy_stream(CuStream stream) {
+  stream->context->n_waiting -= static_cast<int>(stream->waiting.size());
   delete stream;
+  --counts.streams;
   return kSuccess;
 }
 CuResult synchronize(CuStream stream) {
   if (!has_context()) return kInvalidContext;
   if (stream->captures) return kCaptureWrong;
   const std::vector<Work> waiting = std::exchange(stream->waiting, {});
+  stream->context->n_waiting -= static_cast<int>(waiting.size());
   try {
     for (const Work& work : waiting) work();
   } catch (const Error& error) {
@@ -216,7 +234,12 @@ CuResult synchronize(CuStream stream) {
 }
 CuResult put(CuStream stream, Work work) {
   if (!has_context()) return kInvalidContext;
-  (stream->captures ? stream->captured : stream->waiting).push_back(std::move(work));
+  if (stream->captures) {
+    stream->captured.push_back(std::move(work));
+  } else {
+    stream->waiting.push_back(std::move(work));
+    ++stream->context->n_waiting;
+  }
   return kSuccess;
 }
 CuResult copy_to_device(CuPointer to, const void* from, std::size_t n_bytes, CuStream stream) {
@@ -234,14 +257,17 @@ CuResult end_capture(CuStream stream, CuGraph* graph) {
   if (!stream->captures) return kCaptureWrong;
   stream->captures = false;
   *graph = new CuGraphObject{std::exchange(stream->captured, {})};
+  ++counts.graphs;
   return kSuccess;
 }
 CuResult instantiate(CuGraphExec* program, CuGraph graph, unsigned long long) {
   *program = new CuGraphExecObject{graph->work};
+  ++counts.programs;
   return kSuccess;
 }
 CuResult destroy_graph(CuGraph graph) {
   delete graph;
+  --counts.graphs;
   return kSuccess;
 }
 CuResult launch_graph(CuGraphExec program, CuStream stream) {
@@ -252,6 +278,7 @@ CuResult launch_graph(CuGraphExec program, CuStream stream) {
 }
 CuResult destroy_program(CuGraphExec program) {
   delete program;
+  --counts.programs;
   return kSuccess;
 }
 
@@ -267,7 +294,7 @@ CuResult launch(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned 
   EmulatedLaunch how{.kernel = function->entry->name,
                      .grid = {grid_x, grid_y, grid_z},
                      .n_threads = block_x,
-                     .order = stream->order};
+                     .order = stream->context->order};
   return put(stream, [entry = function->entry, how, arguments, seed = std::uint32_t{1}]() mutable {
     how.seed = seed++;
     EmulatedBlock::run(how, [&] { entry->on_fiber(arguments); });
@@ -308,6 +335,18 @@ const Driver& emulated_driver() {
                                 .cuLaunchKernel = launch,
                                 .is_emulated = true};
   return driver;
+}
+
+EmulatedUse emulated_use() {
+  return {.contexts = counts.contexts,
+          .modules = counts.modules,
+          .streams = counts.streams,
+          .graphs = counts.graphs,
+          .programs = counts.programs,
+          .buffers = counts.buffers,
+          .waiting = context_of(0)->n_waiting + context_of(1)->n_waiting + context_of(2)->n_waiting,
+          .current = static_cast<int>(current_contexts.n),
+          .early_frees = counts.early_frees};
 }
 
 std::unique_ptr<CudaDevice> open_emulated(ThreadOrder order) {

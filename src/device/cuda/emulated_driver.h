@@ -20,6 +20,22 @@ namespace outrider::device::cuda {
 // Its index-th device has the index-th of kThreadOrders.
 const Driver& emulated_driver();
 
+// What stands open on the emulated driver, and what went wrong there without an error. Thread-safe.
+struct EmulatedUse {
+  int contexts = 0;  // retained
+  int modules = 0;
+  int streams = 0;
+  int graphs = 0;
+  int programs = 0;
+  int buffers = 0;
+  int waiting = 0;      // copies and launches that nobody has waited for
+  int current = 0;      // contexts of the calling thread
+  int early_frees = 0;  // of memory, while work waited on the same device: it only grows
+
+  bool operator==(const EmulatedUse&) const = default;
+};
+EmulatedUse emulated_use();
+
 // Seeds of the shuffled order count up from launch to launch, so that runs do the same again.
 std::unique_ptr<CudaDevice> open_emulated(ThreadOrder order);
 

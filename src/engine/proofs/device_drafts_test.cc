@@ -136,7 +136,7 @@ TEST(DeviceTexts, SayWhatADeviceCannotDo) {
   };
   EXPECT_THAT(why({.threads = 1, .device = "host"}),
               AllOf(HasSubstr("device host"), HasSubstr("int8 or int4")));
-  EXPECT_THAT(why({.threads = 1, .device = "cuda:0"}), HasSubstr("cuda:0"));
+  EXPECT_THAT(why({.threads = 1, .device = "metal:0"}), HasSubstr("metal:0"));
   EXPECT_THAT(why({.threads = 1, .device = "vulkan:4711x"}), HasSubstr("vulkan:4711x"));
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract suite, second part: with every drafter, on a random model in files, the loop gives
-// plain decoding's output bit for bit, and texts end in the middle of a draft as they would without
-// one. (Third part, drafters' state: drafter_state_test.cc.) Also useless drafters, and the example
-// in the documents.
+// The contract suite, second part. With every drafter, on a random model loaded from files, the
+// decode loop gives plain decoding's output bit for bit: greedily, and sampled with verification
+// "coupled". A text ends in the middle of a draft as it would without one. Also: drafters that are
+// of no use, and the example in docs/drafters.md. (First part, distributions by enumeration:
+// drafter_exactness_test.cc. Third part, drafters' state: drafter_state_test.cc.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,16 +44,17 @@ std::shared_ptr<const Model> target() {
   return model;
 }
 
+// A way of drafting: SpeculationOptions::tree and verify.
 struct Way {
   const char* tree;
   const char* verify;
   bool is_planned = false;  // SpeculationOptions::adaptive
 };
 
-// Planned depths, which differ from run to run.
+// The depths of planned drafts follow measured times, so they differ from run to run.
 constexpr Way kPlanned[] = {{"", "coupled", true}, {"widths:3,2,1", "coupled", true}};
 
-// Every tree with every verification that accepts it.
+// Every kind of tree with every verification that takes it ("block" takes only chains).
 std::vector<Way> ways() {
   std::vector<Way> all;
   for (const char* tree : {"", "chain:length=1", "chain:length=5", "widths:3,2,1", "static:eagle1",
@@ -69,12 +71,13 @@ Generator generator_of(const DrafterCase& drafter, const Way& way) {
   options.verify = way.verify;
   options.adaptive = way.is_planned;
   Generator generator(target(), options);
-  if (way.is_planned) generator.measure_passes();  // otherwise nothing is planned
+  if (way.is_planned) generator.measure_passes();  // else the first generate() would
   return generator;
 }
 
-// Few characters to generate (drafter_worlds.h).
-SamplingParams few(const SamplingParams& sampling = {}) {
+// Sampling parameters that allow only a few characters, so that texts repeat themselves
+// (drafter_worlds.h).
+SamplingParams few_characters(const SamplingParams& sampling = {}) {
   return DrafterFiles::get().few_characters(sampling);
 }
 
@@ -93,7 +96,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 class DrafterContract : public ::testing::TestWithParam<DrafterCase> {
  protected:
-  // Compares ids, logits, text and finish reason of every request, alone and all together.
+  // Every request must give plain decoding's ids, logits, text and finish reason, alone and with
+  // all others in one batch.
   void expect_plain_output(const std::vector<Way>& ways, std::vector<GenerateRequest> requests) {
     std::vector<TokenOrigin> last(requests.size(), TokenOrigin::plain);
     for (std::size_t index = 0; index < requests.size(); ++index) {
@@ -121,6 +125,7 @@ class DrafterContract : public ::testing::TestWithParam<DrafterCase> {
   }
 
   void expect_same(const GenerateResult& result, const GenerateResult& plain, TokenOrigin last) {
+    // Every pass emits its accepted tokens and one more, unless the text ends at an accepted one.
     const bool ended_in_draft = last == TokenOrigin::accepted;
     EXPECT_EQ(result.ids, plain.ids);
     EXPECT_TRUE(same_bits(result.logits, plain.logits));
@@ -141,7 +146,7 @@ TEST_P(DrafterContract, GreedyOutputIsPlainOutputBitForBit) {
   std::vector<GenerateRequest> requests;
   for (const auto& prompt : prompts()) {
     for (const SamplingParams& sampling :
-         {SamplingParams{}, few(), few({.frequency_penalty = 9})}) {
+         {SamplingParams{}, few_characters(), few_characters({.frequency_penalty = 9})}) {
       requests.push_back({.prompt = prompt,
                           .options = {.max_tokens = 60, .sampling = sampling, .ignore_eos = true}});
     }
@@ -157,7 +162,7 @@ TEST_P(DrafterContract, CoupledOutputIsPlainSamplingBitForBit) {
     for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{9}}) {
       requests.push_back({.prompt = prompt,
                           .options = {.max_tokens = 50,
-                                      .sampling = few({.temperature = 0.7, .top_k = 8}),
+                                      .sampling = few_characters({.temperature = 0.7, .top_k = 8}),
                                       .seed = seed,
                                       .ignore_eos = true}});
     }
@@ -169,14 +174,14 @@ TEST_P(DrafterContract, CoupledOutputIsPlainSamplingBitForBit) {
   expect_plain_output({std::begin(kPlanned), std::end(kPlanned)}, requests);
 }
 
-// Seeded sampling replays, whatever else is in the batch.
+// The same seed gives the same tokens, whatever else is in the batch.
 TEST_P(DrafterContract, SampledOutputReplays) {
   for (const Way& way : ways()) {
     std::vector<GenerateRequest> requests;
     for (const auto& prompt : prompts()) {
       requests.push_back({.prompt = prompt,
                           .options = {.max_tokens = 40,
-                                      .sampling = few({.temperature = 1}),
+                                      .sampling = few_characters({.temperature = 1}),
                                       .seed = 5,
                                       .ignore_eos = true}});
     }
@@ -192,8 +197,9 @@ TEST_P(DrafterContract, SampledOutputReplays) {
 TEST_P(DrafterContract, TokenLimits) {
   std::vector<GenerateRequest> requests;
   for (int limit = 0; limit <= 14; ++limit) {
-    requests.push_back({.prompt = prompts().front(),
-                        .options = {.max_tokens = limit, .sampling = few(), .ignore_eos = true}});
+    requests.push_back(
+        {.prompt = prompts().front(),
+         .options = {.max_tokens = limit, .sampling = few_characters(), .ignore_eos = true}});
   }
   expect_plain_output(ways(), requests);
 }
@@ -209,16 +215,17 @@ TEST_P(DrafterContract, TheEndOfTheContext) {
   for (const std::size_t left : {1, 2, 3, 9}) {
     requests.push_back(
         {.prompt = {text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n_context - left)},
-         .options = {.max_tokens = 40, .sampling = few(), .ignore_eos = true}});
+         .options = {.max_tokens = 40, .sampling = few_characters(), .ignore_eos = true}});
   }
   expect_plain_output({{"", "exact"}, {"chain:length=5", "coupled"}, {"widths:3,2,1", "traversal"}},
                       requests);
 }
 
-// Every token of a plain text ends it in turn. The second text's "&" is its seventh token: by then
-// drafters that do not read the prompt draft.
+// Each token of a plain text is its stop token in turn. The first text has used all of its
+// characters after two tokens, before drafters that do not read the prompt begin to draft. In the
+// second text "&" comes seventh, when they do draft.
 TEST_P(DrafterContract, StopTokensInMidDraft) {
-  const GenerateOptions options{.max_tokens = 40, .sampling = few(), .ignore_eos = true};
+  const GenerateOptions options{.max_tokens = 40, .sampling = few_characters(), .ignore_eos = true};
   const std::vector<std::vector<TokenId>> starts = {
       prompts().front(), target()->tokenizer().encode("A small test", true)};
   std::vector<GenerateRequest> requests;
@@ -235,7 +242,7 @@ TEST_P(DrafterContract, StopTokensInMidDraft) {
 }
 
 TEST_P(DrafterContract, StopStringsInMidDraft) {
-  const GenerateOptions options{.max_tokens = 40, .sampling = few(), .ignore_eos = true};
+  const GenerateOptions options{.max_tokens = 40, .sampling = few_characters(), .ignore_eos = true};
   const std::vector<TokenId> prompt = prompts().front();
   const GenerateRequest request{.prompt = prompt, .options = options};
   const std::string text = std::move(Generator(target()).generate({&request, 1}).front()).text;
@@ -251,7 +258,7 @@ TEST_P(DrafterContract, StopStringsInMidDraft) {
 INSTANTIATE_TEST_SUITE_P(, DrafterContract, ::testing::ValuesIn(kDrafterCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// --- Earlier texts ---------------------------------------------------------------------------
+// --- Drafters that remember earlier texts ----------------------------------------------------
 
 GenerateRequest sixty_tokens(double temperature) {
   return {.prompt = prompts().back(),
@@ -262,7 +269,7 @@ GenerateRequest sixty_tokens(double temperature) {
                       .keep_logits = true}};
 }
 
-// A drafter that remembers other texts gets faster and changes no output.
+// When a text is repeated, more drafts are accepted, and no output changes.
 class LookupAcrossTexts : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LookupAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
@@ -291,7 +298,8 @@ INSTANTIATE_TEST_SUITE_P(, LookupAcrossTexts,
                            return std::string(spec.substr(0, spec.find(':')));
                          });
 
-// The same for recycling: the first round of a later text drafts, and no text differs.
+// The same for recycling: a repeated text drafts from its first round on, so another number of
+// tokens is drafted; no text differs.
 TEST(RecyclingAcrossTexts, ChangesDraftsAndNotTheText) {
   Generator generator(target(), {.drafter = "recycling:across=1000", .verify = "coupled"});
   Generator plain(target());
@@ -309,9 +317,9 @@ TEST(RecyclingAcrossTexts, ChangesDraftsAndNotTheText) {
   }
 }
 
-// --- Nothing and rubbish ---------------------------------------------------------------------
+// --- Drafters of no use ----------------------------------------------------------------------
 
-// Trees of random tokens and shapes, with scratch nodes, within the job's budget.
+// Proposes trees of random tokens and shapes, with scratch nodes, within the job's budget.
 class RubbishDrafter : public Drafter {
  public:
   explicit RubbishDrafter(int vocabulary_size) : vocabulary_size_(vocabulary_size) {}
@@ -344,17 +352,19 @@ class RubbishDrafter : public Drafter {
   std::mt19937 random_{7};
 };
 
+// Proposes nothing.
 class SilentDrafter final : public RubbishDrafter {
  public:
   using RubbishDrafter::RubbishDrafter;
   void propose(std::span<DraftJob>) override {}
 };
 
-// The tokens that the loop commits for each prompt, with their logits.
+// The tokens that the decode loop commits for each prompt, with their logits.
 struct Written {
   std::vector<std::vector<TokenId>> tokens;
   std::vector<float> logits;
 };
+// Plain decoding for a null drafter.
 Written write(World& world, Drafter* drafter, const std::string& tree, const std::string& verify,
               double temperature) {
   const Verification verification = make_verification("exact", verify);
@@ -387,7 +397,8 @@ void expect_plain_text() {
     const Written plain = write(world, nullptr, "", "coupled", temperature);
     for (const char* tree : {"chain:length=6", "widths:3,2,2"}) {
       for (const std::string verify : {"exact", "block", "traversal", "coupled"}) {
-        if (verify == "block" && tree[0] != 'c') continue;
+        if (verify == "block" && tree[0] != 'c') continue;  // it takes only chains
+        // Others sample the same distribution, but not the same tokens.
         if (verify != "coupled" && temperature > 0) continue;
         SomeDrafter drafter(world.vocabulary_size());
         const Written drafted = write(world, &drafter, tree, verify, temperature);
@@ -407,7 +418,8 @@ TEST(ExampleDrafter, KeepsTheContract) {
   expect_plain_text<LastTimeDrafter>();
   const DrafterPlan plan = read_last_time_drafter(Spec::parse("drafter", "last-time:length=5"));
   const MakeDrafter make = [&plan](const World& world) { return plan.make(world.materials); };
-  const Walked walked = walk(make, plan.shape, {.temperature = 1}, true, 1);
+  const Walked walked =
+      walk(make, plan.shape, {.temperature = 1}, /*context_determined=*/true, /*seed=*/1);
   EXPECT_EQ(walked.difference, "");
   EXPECT_EQ(walked.violation, "");
   EXPECT_GT(walked.n_accepted, 10);

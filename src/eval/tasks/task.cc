@@ -19,13 +19,15 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr const char* kOperation = "read task";
 
-// A task file being read, with its name for messages.
+// Reads the members of one JSON object of a task file. Throws Error, with `object` (the file's name
+// and the member's), for members of other types.
 class Reader {
  public:
   Reader(const json& value, std::string object) : value_(value), object_(std::move(object)) {
     if (!value_.is_object()) fail("a JSON object", value_.type_name());
   }
 
+  // Refuses members that are not among `known`; any of those may be absent.
   void require_keys(std::initializer_list<std::string_view> known) const {
     for (const auto& entry : value_.items()) {
       if (std::find(known.begin(), known.end(), entry.key()) == known.end()) {
@@ -43,7 +45,7 @@ class Reader {
     return at(key).get<std::string>();
   }
 
-  // A text, or a list of texts.
+  // A text as a list of one, or a list of texts; empty if the member is absent.
   std::vector<std::string> texts(const char* key) const {
     if (!has(key)) return {};
     if (at(key).is_string()) return {at(key).get<std::string>()};
@@ -57,6 +59,7 @@ class Reader {
     return result;
   }
 
+  // The member must be present.
   const json& list(const char* key, const char* expected) const {
     if (!at(key).is_array()) {
       fail(fmt::format("{} in \"{}\"", expected, key), at(key).type_name());
@@ -64,7 +67,8 @@ class Reader {
     return at(key);
   }
 
-  Template pattern(const char* key) const {
+  // Empty if the member is absent.
+  Template template_of(const char* key) const {
     return Template::parse(text(key), fmt::format("{}: {}", object_, key));
   }
 
@@ -78,6 +82,7 @@ class Reader {
 };
 
 DataLayout parse_layout(const json& value, const std::string& object) {
+  // A format's name alone stands for an object with that format.
   const json whole = value.is_string() ? json{{"format", value}} : value;
   const Reader reader(whole, object + ": data");
   reader.require_keys({"format", "fields", "separator"});
@@ -121,9 +126,9 @@ Task parse_task(std::string_view text, std::string_view object) {
   task.description = reader.text("description");
   task.source = reader.text("source");
   if (reader.has("data")) task.data = parse_layout(reader.at("data"), name);
-  task.instruction = reader.pattern("instruction");
-  task.example = reader.pattern("example");
-  task.prompt = reader.pattern("prompt");
+  task.instruction = reader.template_of("instruction");
+  task.example = reader.template_of("example");
+  task.prompt = reader.template_of("prompt");
   if (task.prompt.empty()) reader.fail("a \"prompt\"", "none");
   if (reader.has("examples")) {
     for (const json& fields : reader.list("examples", "a list of objects")) {
@@ -134,11 +139,12 @@ Task parse_task(std::string_view text, std::string_view object) {
                                .fields = fields});
     }
     if (task.example.empty()) reader.fail("the \"example\" template of its examples", "none");
+    // Throws for an example that lacks a field of the template.
     for (const Item& item : task.examples) task.example.render(item);
   }
   task.references = reader.texts("reference");
   task.metrics = reader.texts("metric");
-  task.program = reader.pattern("program");
+  task.program = reader.template_of("program");
   task.stop = reader.texts("stop");
   if (std::find(task.stop.begin(), task.stop.end(), "") != task.stop.end()) {
     reader.fail("texts in \"stop\"", "an empty one");
@@ -156,9 +162,9 @@ Task parse_task(std::string_view text, std::string_view object) {
 }
 
 std::vector<Task> list_tasks(const std::vector<fs::path>& folders) {
-  std::map<std::string, fs::path> files;
+  std::map<std::string, fs::path> files;  // by name; emplace keeps the earlier folder's
   for (const fs::path& folder : folders) {
-    std::error_code absent;
+    std::error_code absent;  // a folder that cannot be read has no tasks
     for (const auto& entry : fs::directory_iterator(folder, absent)) {
       if (entry.path().extension() == ".json") {
         files.emplace(entry.path().stem().string(), entry.path());
@@ -176,6 +182,7 @@ std::vector<Task> list_tasks(const std::vector<fs::path>& folders) {
 Task load_task(const std::string& name, const std::vector<fs::path>& folders) {
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
   std::error_code ignored;
+  // A file is found by its name, which is expected to be the task's.
   for (const fs::path& folder : folders) {
     const fs::path file = folder / (name + ".json");
     if (is_path || !fs::is_regular_file(file, ignored)) continue;

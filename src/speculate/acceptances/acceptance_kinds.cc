@@ -68,7 +68,7 @@ RuleKind typical_kind() {
                       .pays =
                           "Where tokens are sampled from a drafter without distributions, and the "
                           "text need not follow the target's.",
-                      .example = command_with("typical")},
+                      .example = command_with_rule("typical")},
       .make_acceptance = make_typical};
 }
 
@@ -95,7 +95,7 @@ RuleKind bild_kind() {
                      .example = "bild:rollback=2"}},
            .source = "Kim et al., Speculative Decoding with Big Little Decoder (2023).",
            .pays = "To repeat what the paper measured.",
-           .example = command_with("bild:fallback=0.6,rollback=4")},
+           .example = command_with_rule("bild:fallback=0.6,rollback=4")},
       .make_acceptance = make_bild};
 }
 
@@ -133,7 +133,7 @@ RuleKind fly_kind() {
            .source = "Li et al., Training-Free Loosely Speculative Decoding (arXiv 2511.22972).",
            .pays = "With long drafts of a good drafter, where another wording will do. Measure "
                    "what it costs on your own texts first.",
-           .example = command_with("fly:window=4")},
+           .example = command_with_rule("fly:window=4")},
       .make_acceptance = make_fly};
 }
 

@@ -48,9 +48,9 @@ constexpr const char* kLeviathan =
   throw UsageError(kOperation, spec.name(), expected, "none");
 }
 
-double required_number(const Spec& spec, std::string_view key, double least, double most) {
-  const std::optional<double> value = spec.number(key, least, most);
-  if (!value) refuse_missing(spec, fmt::format("{}=, a number from {} to {}", key, least, most));
+double required_number(const Spec& spec, std::string_view key, double min, double max) {
+  const std::optional<double> value = spec.number(key, min, max);
+  if (!value) refuse_missing(spec, fmt::format("{}=, a number from {} to {}", key, min, max));
   return *value;
 }
 
@@ -201,7 +201,7 @@ RuleKind exact_kind() {
                                    "temperature 0 the text is that of plain decoding.",
                           .source = kLeviathan,
                           .pays = "Wherever the text has to be the target's.",
-                          .example = command_with("exact")},
+                          .example = command_with_rule("exact")},
           .make = make_exact};
 }
 
@@ -223,7 +223,7 @@ RuleKind chow_kind() {
                                  "{}, eq. 2.",
                                  kNarasimhan),
            .pays = "As a baseline: the rules below also look at the target.",
-           .example = command_with("chow:alpha=0.5")},
+           .example = command_with_rule("chow:alpha=0.5")},
       .make = make_chow};
 }
 
@@ -243,7 +243,7 @@ RuleKind diff_kind() {
            .source = fmt::format("{}, eq. 5.", kNarasimhan),
            .pays = "Near temperature 0 it was among the best on the translation pair of "
                    "docs/cascades.md, within the noise.",
-           .example = command_with("diff:alpha=0.1")},
+           .example = command_with_rule("diff:alpha=0.1")},
       .make = make_diff};
 }
 
@@ -261,7 +261,7 @@ RuleKind opt_kind() {
                     loss_key("opt:alpha=0.3,loss=log"), bonus_key("opt:alpha=0.3,bonus=target")},
            .source = fmt::format("{}, lemma 4.", kNarasimhan),
            .pays = "Where few rejections count: long drafts, or a slow target.",
-           .example = command_with("opt:alpha=0.3")},
+           .example = command_with_rule("opt:alpha=0.3")},
       .make = make_opt};
 }
 
@@ -282,7 +282,7 @@ RuleKind token_kind(const std::string& name, std::string summary, std::string_vi
           .keys = {alpha_key(std::move(alpha), spec), bonus_key(spec + ",bonus=target")},
           .source = fmt::format("{}, eqs. 13 to 15.", kNarasimhan),
           .pays = std::move(pays),
-          .example = command_with(spec)}};
+          .example = command_with_rule(spec)}};
   return kind;
 }
 
@@ -345,7 +345,7 @@ RuleKind lossy_kind() {
                                  kNarasimhan),
            .pays = "At temperature 1, where the text should stay near the target for the speed it "
                    "gives.",
-           .example = command_with("lossy:alpha=0.3")},
+           .example = command_with_rule("lossy:alpha=0.3")},
       .make = make_lossy};
 }
 
@@ -362,7 +362,7 @@ RuleKind lossy_greedy_kind() {
                     bonus_key("lossy-greedy:alpha=0.3,bonus=rule", true)},
            .source = fmt::format("{}, appendix A.5.", kLeviathan),
            .pays = "At temperature 0, as token-v3 but without its further step of the drafter.",
-           .example = command_with("lossy-greedy:alpha=0.3")},
+           .example = command_with_rule("lossy-greedy:alpha=0.3")},
       .make = make_lossy_greedy,
       .target_bonus = true};
 }
@@ -388,7 +388,7 @@ RuleKind lenience_kind() {
                     bonus_key("lenience:eps=0.5,bonus=target")},
            .source = fmt::format("{}; Zhou et al., DistillSpec (2024).", kLeviathan),
            .pays = "To repeat what these papers measured.",
-           .example = command_with("lenience:eps=0.5")},
+           .example = command_with_rule("lenience:eps=0.5")},
       .make = make_lenience};
 }
 
@@ -417,7 +417,7 @@ RuleKind budget_kind() {
                      "this project (src/speculate/rules/budget.h).",
            .pays = "Where you have to say how far a text may stray. It sorts tokens at each "
                    "position; with a large vocabulary give a top-k.",
-           .example = command_with("budget:total=3")},
+           .example = command_with_rule("budget:total=3")},
       .make = make_budget};
 }
 
@@ -443,7 +443,7 @@ RuleKind bild_sampled_kind() {
                                      "(2023); {}, table 1.",
                                      kNarasimhan),
                .pays = "To compare with bild where tokens are sampled.",
-               .example = command_with("bild-sampled:alpha=2")},
+               .example = command_with_rule("bild-sampled:alpha=2")},
           .make = make_bild_sampled};
 }
 
@@ -469,7 +469,7 @@ RuleKind router_kind() {
                     bonus_key("router:path=router.json,bonus=target")},
            .source = fmt::format("{}, section 7 and appendix G, name such a router.", kNarasimhan),
            .pays = "Where there is text of the kind to come to fit it on.",
-           .example = command_with("router:path=router.json")},
+           .example = command_with_rule("router:path=router.json")},
       .make = make_router};
 }
 
@@ -510,7 +510,7 @@ RuleKind relaxed_kind() {
                      "Optimization, 2025).",
            .pays = "With models that think for long before they answer, where the answer alone is "
                    "read.",
-           .example = command_with("relaxed:delta=0.3")},
+           .example = command_with_rule("relaxed:delta=0.3")},
       .make_marked = make_relaxed,
       .target_bonus = true};
 }

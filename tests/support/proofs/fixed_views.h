@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The views of a single position, for tests of rules without a tree or a model.
+// The distributions of one position, for tests of rules and acceptances without a tree or a model.
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_FIXED_VIEWS_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_FIXED_VIEWS_H_
 
@@ -13,13 +13,13 @@
 
 namespace outrider::test {
 
-// Returns the stored distributions for every node.
+// Every node has the stored distributions and the same note. A test sets the fields.
 struct FixedViews : NodeViews {
   Distribution draft_prob, target_prob, raw_draft_prob, raw_target_prob;
-  bool has_draft = true;
+  bool has_draft = true;  // false: draft() and raw_draft() are null
   bool leaf = false;
-  bool open = false;
-  double spent = 0;
+  bool open = false;  // is_open() of any tokens
+  double spent = 0;   // rule_kl_before_root(), nats
 
   const Distribution& target(int) override { return target_prob; }
   const Distribution* draft(int) override { return has_draft ? &draft_prob : nullptr; }
@@ -35,7 +35,8 @@ struct FixedViews : NodeViews {
   double note_ = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Both models' distributions from logits, raw and transformed.
+// From both models' logits (vocabulary_size): the distributions after the transform, and the raw
+// ones, before temperature and truncation.
 inline FixedViews views_of(const std::vector<float>& draft_logits,
                            const std::vector<float>& target_logits, const Transform& transform) {
   FixedViews views;
@@ -46,7 +47,7 @@ inline FixedViews views_of(const std::vector<float>& draft_logits,
   return views;
 }
 
-// Dense distributions; raw and transformed are the same.
+// From the probabilities of tokens 0 to n - 1. The raw distributions equal the transformed ones.
 inline FixedViews views_of(std::vector<double> draft, std::vector<double> target) {
   FixedViews views;
   views.draft_prob = views.raw_draft_prob = Distribution::dense(draft);
@@ -54,8 +55,8 @@ inline FixedViews views_of(std::vector<double> draft, std::vector<double> target
   return views;
 }
 
-// Normal logits, one in six of them minus infinity, ties in one row of four. At least one is
-// finite.
+// n logits (at least 1), normally distributed with deviation 1.5; about one in six is minus
+// infinity. In about one row of four the last equals the first, a tie. At least one is finite.
 inline std::vector<float> random_logits(int n, std::mt19937& random) {
   std::normal_distribution<float> normal(0, 1.5F);
   std::vector<float> logits(static_cast<std::size_t>(n));

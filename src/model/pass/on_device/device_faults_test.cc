@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,13 @@
 #include "tests/support/models/identity_model.h"
 #include "tests/support/models/run_model.h"
 #include "tests/support/models/tiny_model.h"
+#include "tests/support/nightly.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
 namespace {
 
+using test::DeviceCall;
 using test::FaultyDevice;
 using test::LyingDevice;
 using test::part;
@@ -36,9 +39,11 @@ std::filesystem::path files() {
   static const bool kWritten = [] {
     test::TinyShape shape;
     shape.seed = 5;
-    shape.n_layers = 2;
     shape.vocabulary_size = 131;
     shape.context_length = 2048;
+    shape.dim = 32;  // small: each fault is injected into a run of its own
+    shape.n_heads = 2;
+    shape.hidden_dim = 32;
     test::write_hugging_face(test::make_tiny_model(shape), kDirectory.path());
     return true;
   }();
@@ -58,20 +63,26 @@ std::unique_ptr<LanguageModel> load(std::shared_ptr<device::Device> device,
   return load_model(path, options);
 }
 
-// Runs one part of the script, which may fail and be repeated.
-using Attempt = std::function<void(const std::function<void()>&)>;
+// Runs one part of the script, which may fail and be repeated. stage: what the part does.
+using Attempt = std::function<void(const std::string& stage, const std::function<void()>& part)>;
 
-// Texts that grow, share pages, have trees whose nodes move, and need larger buffers over time.
+// Texts that grow, share pages, have trees whose nodes move, are rewound, and need larger buffers
+// over time.
 Rows script(LanguageModel& model, const Attempt& attempt) {
   const std::vector<TokenId> tokens = test::tokens_without_pattern(1400, 3, 131);
   Rows rows;
-  const auto run = [&](Sequence& sequence, std::size_t from, std::size_t n,
-                       std::vector<int> parents = {}) {
-    attempt([&] {
+  const auto run = [&](const std::string& stage, Sequence& sequence, std::size_t from,
+                       std::size_t n, std::vector<int> parents = {}) {
+    attempt(stage, [&] {
       const int n_pending = sequence.n_pending();
       const int n_kept = sequence.n_kept();
       try {
-        const Rows more = test::run_block(model, sequence, part(tokens, from, n), parents);
+        const TokenBlock block{&sequence, part(tokens, from, n), parents};
+        // Of long blocks one row: each row is a download, at which a device may be lost.
+        const auto asked = n > 100 ? RowSet::Kind::last_of_each_block : RowSet::Kind::all;
+        ForwardOutput output;
+        model.forward({&block, 1}, {{asked, {}}}, output);
+        const Rows more = test::rows_of(output);
         rows.insert(rows.end(), more.begin(), more.end());
       } catch (const NoDeviceMemory&) {
         EXPECT_EQ(sequence.n_pending(), n_pending);
@@ -81,7 +92,7 @@ Rows script(LanguageModel& model, const Attempt& attempt) {
     });
   };
   const auto keep = [&](Sequence& sequence, const std::vector<int>& path) {
-    attempt([&] { sequence.keep(path); });
+    attempt("keep", [&] { sequence.keep(path); });
   };
   const auto keep_all = [&](Sequence& sequence) {
     std::vector<int> path;
@@ -89,58 +100,101 @@ Rows script(LanguageModel& model, const Attempt& attempt) {
     keep(sequence, path);
   };
   const auto first = model.open({});
-  run(*first, 0, 70);
+  run("prefill", *first, 0, 70);
   keep_all(*first);
   const auto second = first->fork();
-  run(*second, 300, 2);  // on a page that both share
+  run("fork", *second, 300, 2);  // on a page that both share
   keep_all(*second);
-  run(*first, 70, 6, {-1, -1, 1, 0, 2, 4});
+  run("verify", *first, 70, 6, {-1, -1, 1, 0, 2, 4});
   const auto third = first->fork();
   keep(*first, {1, 2, 4, 5});  // they move
-  run(*first, 80, 1);
+  run("decode", *first, 80, 1);
   keep_all(*first);
-  for (std::size_t done = 0; done < 1200; done += 240) {  // beyond the first pages
-    run(*third, 100 + done, 240);
+  attempt("rewind", [&] { first->truncate(66); });
+  run("rewind", *first, 500, 20);
+  keep_all(*first);
+  for (std::size_t done = 0; done < 960; done += 240) {  // beyond the first pages, and one split
+    run("prefill", *third, 100 + done, 240);
     keep_all(*third);
   }
-  run(*third, 10, 5, {-1, -1, 1, 2, 0});
+  run("verify", *third, 10, 5, {-1, -1, 1, 2, 0});
   keep(*third, {1, 2, 3});
-  run(*second, 400, 3);
-  run(*third, 20, 1);
+  run("decode", *second, 400, 3);
+  run("decode", *third, 20, 1);
+  attempt("rewind", [&] { third->truncate(900); });
+  run("rewind", *third, 520, 1);
   return rows;
 }
 
-void once(const std::function<void()>& part) { part(); }
+void once(const std::string& /*stage*/, const std::function<void()>& part) { part(); }
 
 Rows rows_on_the_processor() { return script(*load(nullptr), once); }
 
-// Every call that allocates fails once, and the part of the script that needed it is repeated.
+// One call that allocates fails, and the part of the script that needed it is repeated.
 TEST(DeviceFaults, MemoryOutAtAnyCallLeavesAllThatThereWas) {
   const Rows expected = rows_on_the_processor();
-  int n_failed = 0;
-  for (int at = 0;; ++at) {
-    const auto device = std::make_shared<FaultyDevice>();
+  const auto device = std::make_shared<FaultyDevice>();
+  const auto run_out_at = [&](int at) {
+    device->heal();
     const auto model = load(device);
     device->run_out_at(at);
     int n_caught = 0;
-    const Rows got = script(*model, [&](const std::function<void()>& part) {
-      try {
-        part();
-      } catch (const NoDeviceMemory& error) {
-        EXPECT_THAT(error.what(), HasSubstr("memory"));
-        ++n_caught;
-        part();
-      }
-    });
-    SCOPED_TRACE(fmt::format("call {}", at));
+    const Rows got =
+        script(*model, [&](const std::string& stage, const std::function<void()>& part) {
+          device->enter_stage(stage);
+          try {
+            part();
+          } catch (const NoDeviceMemory& error) {
+            EXPECT_THAT(error.what(), HasSubstr("memory"));
+            ++n_caught;
+            part();
+          }
+        });
     ASSERT_EQ(got.size(), expected.size());
     test::expect_same_bits(expected, 0, got);
-    EXPECT_EQ(n_caught, device->has_run_out() ? 1 : 0);
+    EXPECT_EQ(n_caught, at == FaultyDevice::kNever ? 0 : 1);
     EXPECT_EQ(model->failure(), "");
-    if (!device->has_run_out()) break;
-    ++n_failed;
+  };
+  run_out_at(FaultyDevice::kNever);
+  const std::vector<DeviceCall> calls = device->taking_calls();
+  EXPECT_EQ(test::kinds_of(calls), (std::set<std::string>{"prefill: allocate", "prefill: record", "decode: record",
+                                        "verify: record", "keep: record", "fork: record",
+                                        "rewind: record"}));
+  for (const int at : test::calls_to_fail(calls, test::nightly())) {
+    SCOPED_TRACE(fmt::format("call {}: {}", at, calls[static_cast<std::size_t>(at)].kind()));
+    run_out_at(at);
   }
-  EXPECT_GT(n_failed, 40);
+}
+
+// Each call that allocates fails once, all of them in one run: a repeated part fails at the next
+// call.
+TEST(DeviceFaults, MemoryOutAtEveryCallInTurnLeavesAllThatThereWas) {
+  const Rows expected = rows_on_the_processor();
+  const auto device = std::make_shared<FaultyDevice>();
+  std::size_t n_calls = 0;
+  {
+    const auto model = load(device);
+    device->heal();
+    (void)script(*model, once);
+    n_calls = device->taking_calls().size();
+  }
+  const auto model = load(device);
+  std::size_t n_failed = 0;
+  const Rows got = script(*model, [&](const std::string&, const std::function<void()>& part) {
+    device->run_out_at(0);
+    while (n_failed < 2 * n_calls) {
+      try {
+        return part();
+      } catch (const NoDeviceMemory&) {
+        ++n_failed;
+        device->run_out_at(1);  // what failed before is found now
+      }
+    }
+    FAIL() << "a part that is repeated does not advance";
+  });
+  ASSERT_EQ(got.size(), expected.size());
+  test::expect_same_bits(expected, 0, got);
+  EXPECT_EQ(n_failed, n_calls);
 }
 
 // Layers with and without a window keep their tokens in two groups of pages: a kept path moves in
@@ -185,20 +239,18 @@ TEST(DeviceFaults, ATextThatFindsNoMemoryEndsAlone) {
     const std::vector<TokenId> tokens = test::tokens_without_pattern(1400, 3, 131);
     const auto first = model.open({});
     Rows rows = test::run_and_keep(model, *first, part(tokens, 0, 70));
+    rows.push_back(test::run_and_keep(model, *first, part(tokens, 1300, 1)).at(0));
     if (device != nullptr) {
-      const auto other = first->fork();
       device->run_out_at(0, true);
-      int n_refused = 0;
-      for (std::size_t done = 0; done < 1200; done += 240) {
-        try {
-          (void)test::run_and_keep(model, *other, part(tokens, 100 + done, 240));
-        } catch (const NoDeviceMemory&) {
-          ++n_refused;
-        }
+      // The fork finds no program for its moves, the new text no buffers for its rows.
+      for (const bool is_fork : {true, false}) {
+        const auto other = is_fork ? first->fork() : model.open({});
+        EXPECT_THROW((void)test::run_and_keep(model, *other, part(tokens, 100, 240)),
+                     NoDeviceMemory);
       }
-      EXPECT_GT(n_refused, 0);
       device->run_out_at(FaultyDevice::kNever);
     }
+    // The pass of one row has a program with buffers that were given up for larger ones.
     for (const std::size_t n : {1U, 5U, 30U}) {
       const Rows more = test::run_and_keep(model, *first, part(tokens, 70, n));
       rows.insert(rows.end(), more.begin(), more.end());
@@ -212,43 +264,86 @@ TEST(DeviceFaults, ATextThatFindsNoMemoryEndsAlone) {
   test::expect_same_bits(expected, 0, got);
 }
 
+// While kernels are tried on a new device, and while a model is loaded on one where they were.
 TEST(DeviceFaults, AModelThatFindsNoMemoryIsNotLoaded) {
-  int n_failed = 0;
-  for (int at = 0;; ++at) {
-    const auto device = std::make_shared<FaultyDevice>();
-    device->run_out_at(at);
-    try {
+  const auto expect_refusals = [](bool is_tried) {
+    SCOPED_TRACE(is_tried ? "kernels are tried" : "kernels are not tried");
+    auto device = std::make_shared<FaultyDevice>();
+    (void)load(device);
+    if (is_tried) {
+      device->heal();
       (void)load(device);
-      break;
-    } catch (const NoDeviceMemory& error) {
-      EXPECT_THAT(error.what(), HasSubstr("out of the device's memory"));
-      ++n_failed;
     }
-  }
-  EXPECT_GT(n_failed, 40);  // weights, pages, buffers, words, programs
+    const std::vector<DeviceCall> calls = device->taking_calls();
+    for (const int at : test::calls_to_fail(calls, is_tried || test::nightly())) {
+      SCOPED_TRACE(fmt::format("call {}", at));
+      if (!is_tried) device = std::make_shared<FaultyDevice>();
+      device->heal();
+      device->run_out_at(at);
+      try {
+        (void)load(device);
+        ADD_FAILURE() << "loaded";
+      } catch (const NoDeviceMemory& error) {
+        EXPECT_THAT(error.what(), HasSubstr("out of the device's memory"));
+      }
+    }
+    return calls.size();
+  };
+  const std::size_t n_of_model = expect_refusals(true);
+  EXPECT_GT(n_of_model, 20U);  // weights, pages, buffers, words, programs
+  EXPECT_GT(expect_refusals(false), n_of_model + 20);
 }
 
 // At whatever call it is detected: an error at once, the same error from then on, and a clean end.
 TEST(DeviceFaults, ALostDeviceIsAnErrorThatStays) {
-  int n_lost = 0;
-  for (int at = 0;; at += 1 + at / 16) {
-    const auto device = std::make_shared<FaultyDevice>();
+  const auto device = std::make_shared<FaultyDevice>();
+  const auto enter = [&](const std::string& stage, const std::function<void()>& part) {
+    device->enter_stage(stage);
+    part();
+  };
+  {
+    const auto model = load(device);
+    device->heal();
+    (void)script(*model, enter);
+  }
+  const std::vector<DeviceCall> calls = device->running_calls();
+  std::set<std::string> kinds = {"keep: upload", "keep: submit"};
+  for (const std::string stage : {"prefill", "decode", "verify", "fork", "rewind"}) {
+    for (const char* const operation : {": upload", ": submit", ": wait", ": download"}) {
+      kinds.insert(stage + operation);
+    }
+  }
+  EXPECT_EQ(test::kinds_of(calls), kinds);
+  for (const int at : test::calls_to_fail(calls, test::nightly())) {
+    SCOPED_TRACE(fmt::format("call {}: {}", at, calls[static_cast<std::size_t>(at)].kind()));
+    device->heal();
     const auto model = load(device);
     EXPECT_EQ(model->failure(), "");
     device->lose_at(at);
-    bool is_lost = false;
-    try {
-      (void)script(*model, once);
-    } catch (const LostDevice&) {
-      is_lost = true;
-    }
-    if (!is_lost) break;
-    ++n_lost;
+    EXPECT_THROW((void)script(*model, enter), LostDevice);
     EXPECT_THAT(model->failure(), HasSubstr("lost"));
     const auto sequence = model->open({});
     EXPECT_THROW((void)test::run_block(*model, *sequence, std::vector<TokenId>{1}), LostDevice);
   }
-  EXPECT_GT(n_lost, 16);
+}
+
+// Uploads of weights, and all calls of the trials of kernels.
+TEST(DeviceFaults, AModelOfALostDeviceIsNotLoaded) {
+  auto device = std::make_shared<FaultyDevice>();
+  device->enter_stage("load");
+  (void)load(device);
+  const std::vector<DeviceCall> calls = device->running_calls();
+  EXPECT_EQ(
+      test::kinds_of(calls),
+      (std::set<std::string>{"load: upload", "load: submit", "load: wait", "load: download"}));
+  for (const int at : test::calls_to_fail(calls, test::nightly())) {
+    SCOPED_TRACE(fmt::format("call {}", at));
+    device = std::make_shared<FaultyDevice>();
+    device->lose_at(at);
+    EXPECT_THROW((void)load(device), LostDevice);
+    EXPECT_THAT(device->failure(), HasSubstr("lost"));
+    EXPECT_THROW((void)load(device), LostDevice);
+  }
 }
 
 TEST(DeviceFaults, AWrongKernelIsFoundWhenAModelIsLoaded) {
