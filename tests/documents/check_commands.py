@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the commands of the documents, and fails for each one that no test runs.
 
-    tests/documents/check_commands.py --program build-dev/outrider [--list] [PAGE...]
+    tests/documents/check_commands.py --program build-dev/outrider [--list] [--times] [PAGE...]
 
 Pages: the READMEs, CONTRIBUTING.md, those of models/ and docs/. Commands are the blocks of ```sh,
 blocks without a language that begin with the program's name, and words in backquotes that begin as
-a command. Each has one of these fates; --list prints them, and runs nothing:
+a command. Each has one of these fates; --list prints them, and runs nothing. --times prints how
+long each command took.
 
   run        here, on the models of models/ and short texts under the names that the page uses
-             (NAMES), with fewer steps and seconds (SHORTER). The status must be 0. A server must
+             (NAMES), made shorter (SHORTER). The status must be 0. A server must
              answer the block's requests, and end at SIGTERM with status 0.
   read       here, in an empty folder, since it needs what is not there (READ). It may fail, but
              not as a misuse (status 2): an unknown command or flag, or an invalid value.
@@ -48,15 +49,20 @@ ELSEWHERE = {
     "scripts/install-deps": "make demo, make test and make docs",
     "python3 -m venv": "scripts/test-wheel (check.wheel)",
     "pip install .": "scripts/test-wheel (check.wheel)",
+    "python3 tests/page/try_page.py": "check.page",
 }
 NAMED = {
     "scripts/train-head": "takes hours; TrainHeads.* runs commands like those that it gives",
     "MEASURE=question.jsonl PARTS=measure scripts/train-head": "as above",
+    "scripts/make-translation-pair": "takes hours",
+    "scripts/measure-translation-pair": "takes hours",
+    "scripts/measure-rules": "needs other models",
 }
 READ = {
     r"--device (vulkan|cuda)": "a GPU; DeviceGenerate.* runs it on software drivers",
     r"^mpirun ": "several machines; Mpirun.* runs ranks on one",
     r"eagle:out/head": "a head that takes hours",
+    r"--encoder-prompt": "encoder-decoders, of which none is shipped; EncoderDecoder.* makes some",
     r"--verdict-log|train online": "two commands at a time; TrainOnline.* runs both",
 }
 NOT_RUN = {
@@ -65,14 +71,19 @@ NOT_RUN = {
     "OUTRIDER_TEST_CUDA=": "needs one of NVIDIA's GPUs",
     "compute-sanitizer": "needs one of NVIDIA's GPUs",
     "pip install lm-eval": "asks the network",
-    "python -m outrider.lm_eval": "needs lm-eval; python/tests/test_lm_eval.py runs it where that is",
+    "python -m outrider.lm_eval": "needs lm-eval; test_lm_eval.py runs it where that is",
+    "llama-bench": "another project's program",
+    "measure_": "a program of bench/ on other models",
+    "awk 'BEGIN": "cuts prompts out of TinyStories",
 }
 
 # What pages call their models and files, and what stands for it.
 NAMES = {
-    r"TARGET|LARGE|MODEL|stories260K|model\.gguf|qwen[\w.-]*-1\.5b[\w.-]*\.gguf": "target",
-    r"SMALL|DRAFTER|drafter|qwen[\w.-]*-0\.5b[\w.-]*\.gguf": "drafter",
-    r"(stories|texts|held-out|novels)\.txt|(train|val|test)\.(de|en)": "text",
+    r"TARGET|LARGE|MIDDLE|MODEL|stories260K|SmolLM2-1\.7B": "target",
+    r"(model|hybrid|qwen[\w.-]*-1\.5b[\w.-]*)\.gguf": "target",
+    r"SMALL|DRAFTER|drafter|weak260K|qwen[\w.-]*-0\.5b[\w.-]*\.gguf": "drafter",
+    r"(stories|texts|novels|notes|train)\.txt|(train|val|test)\.(de|en)": "text",
+    r"(held-out|tinystories_2MiB)\.txt|test_2016\.(de|en)": "lines",
     r"test\.jsonl": "sums",
     r"answers\.jsonl|others\.jsonl": "answers",
     r"FILE|questions\.jsonl": "prompts",
@@ -81,6 +92,7 @@ NAMES = {
     r"keys\.txt": "keys",
 }
 CONTENTS = {
+    "lines": "She opened the letter.\nIt was late in the evening.\n",
     "sums": '{"question": "A box holds 3 pens. How many do 4 hold?", "answer": "#### 12"}\n',
     "answers": '{"prompt": "She opened the letter, and", "completion": " read it at once."}\n' * 8,
     "prompts": '{"turns": ["She opened the letter, and"], "category": "narrative"}\n',
@@ -91,9 +103,11 @@ CONTENTS = {
 TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"  # of chats
 
 # The flag's value here; where it stands in ALWAYS, also for a command that leaves it out.
-SHORTER = {"--steps": "2", "--evaluate-every": "1", "--vocabulary": "320", "--seconds": "2"}
-ALWAYS = {r"^outrider tune": "--seconds",
-          r"^outrider train (?!answers|tokenizer|router)": "--steps"}
+SHORTER = {"--steps": "2", "--evaluate-every": "1", "--vocabulary": "320", "--seconds": "2",
+           "--lengths": "3", "--rows": "1,2", "--max-tokens": "8"}
+ALWAYS = {r"outrider tune(?! layers| tree)": "--seconds",
+          r"outrider train (?!answers|tokenizer|router)": "--steps",
+          r"outrider (eval (--task|--frontier)|tune (layers|tree))": "--max-tokens"}
 SERVE = "outrider serve --model TARGET --slot-save-path ."  # for a block of requests alone
 SPEC = "suffix"  # what `--drafter SPEC` stands for
 
@@ -127,8 +141,9 @@ def fate_of(command: Command) -> tuple[str | None, str]:
 class Trial:
     """Runs commands with one program and gathers what went wrong."""
 
-    def __init__(self, program: pathlib.Path):
+    def __init__(self, program: pathlib.Path, times: bool):
         self.program = program
+        self.times = times
         self.has_trainer = (program.parent / "outrider-train").exists()
         self.problems: list[str] = []
         self.n_run = 0
@@ -162,8 +177,9 @@ class Trial:
         for target in re.findall(r"^make ([a-z-]+)", command.bare()):
             if target not in self.targets_of_make:
                 self.complain(command, f"make has no target {target}")
-        for script in re.findall(r"(?:^|\s)(scripts/[a-z-]+)", command.bare()):
-            if not os.access(ROOT / script, os.X_OK):
+        for script in re.findall(r"(?:^|\s)(scripts/[a-z-]+|tools/\w+\.py)", command.bare()):
+            place = ROOT / script
+            if not place.is_file() or not (place.suffix or os.access(place, os.X_OK)):
                 self.complain(command, f"{script} is no script")
 
     def read(self, command: Command) -> None:
@@ -184,7 +200,7 @@ class Trial:
             (folder / "build").mkdir()
             (folder / "build" / "outrider").symlink_to(self.program)
             (folder / "models").symlink_to(ROOT / "models")
-            texts = [shortened(command.bare()) for command in block]
+            texts = [shortened(command.joined()) for command in block]
             if texts[0].startswith("curl "):  # of a server that an earlier block started
                 texts.insert(0, SERVE)
                 block = [block[0], *block]
@@ -192,11 +208,14 @@ class Trial:
             server = None
             for command, text in zip(block, texts):
                 self.n_run += 1
+                begin = time.monotonic()
                 if text.startswith("outrider serve"):
                     server = Server(folder, text)
                     problem = server.problem
                 else:
                     problem = run_command(folder, text, server)
+                if self.times:
+                    print(f"{time.monotonic() - begin:7.1f} s  {command.where()}", flush=True)
                 if problem:
                     self.complain(command, problem)
                     break
@@ -230,14 +249,14 @@ def make_files(folder: pathlib.Path, text: str) -> None:
                 (place / "chat_template.jinja").write_text(TEMPLATE)
             elif kind == "text":
                 lines = (ROOT / "models" / "openings.jsonl").read_text(encoding="utf-8")
-                place.write_text(re.sub(r"[^\w\s,.]", " ", lines))
+                place.write_text(re.sub(r"[^\w\s,.]", " ", lines) * 3)
             else:
                 place.write_text(CONTENTS[kind])
 
 
 def shortened(text: str) -> str:
     for flag, value in SHORTER.items():
-        text = re.sub(rf"{flag} \d+", f"{flag} {value}", text)
+        text = re.sub(rf"{flag} [\d,]+", f"{flag} {value}", text)
     for pattern, flag in ALWAYS.items():
         if re.match(pattern, text) and flag not in text:
             text += f" {flag} {SHORTER[flag]}"
@@ -253,9 +272,9 @@ def run_command(folder: pathlib.Path, text: str, server: "Server | None") -> str
         text = "curl -sS --fail-with-body " + text.removeprefix("curl ")
     try:
         run = subprocess.run(["bash", "-c", text], cwd=folder, env=environment(folder), check=False,
-                             input="Hello.\n", capture_output=True, text=True, timeout=300)
+                             input="Hello.\n", capture_output=True, text=True, timeout=900)
     except subprocess.TimeoutExpired:
-        return "it had not ended after five minutes"
+        return "it had not ended after a quarter of an hour"
     if run.returncode == 0:
         return None
     return f"status {run.returncode}: {last_line(run.stderr) or last_line(run.stdout)}"
@@ -301,6 +320,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the commands of the documents.")
     parser.add_argument("--program", type=pathlib.Path)
     parser.add_argument("--list", action="store_true", help="print the fate of each command")
+    parser.add_argument("--times", action="store_true", help="print how long each command took")
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.program is None and not arguments.list:
@@ -314,7 +334,7 @@ def main() -> int:
             print(f"{command.where()}\t{fate}\t{reason}\t{first}{' ...' if more else ''}")
         return 0
 
-    trial = Trial(arguments.program.resolve())
+    trial = Trial(arguments.program.resolve(), arguments.times)
     blocks: dict[tuple, list[Command]] = {}
     for command, (fate, _) in zip(commands, fates):
         if fate is None:

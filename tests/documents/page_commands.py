@@ -8,7 +8,8 @@ import shlex
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = re.compile(r"(?:^|\s)(?:build/)?outrider (?P<words>.*)", re.S)
-IN_SENTENCE = re.compile(r"(build/)?outrider [a-z]+ .*--|make [a-z-]+$|scripts/[a-z-]+( |$)")
+IN_SENTENCE = re.compile(r"(build/)?outrider [a-z]+ .*--|make [a-z-]+$|scripts/[a-z-]+( |$)|"
+                         r"(python3 )?tools/\w+\.py( |$)")
 MARK = re.compile(r"<!-- try: (.*?) *-->")
 
 
@@ -29,9 +30,13 @@ class Command:
         """Without comments."""
         return re.sub(r"\s+#\s[^\n]*", "", self.text).strip()
 
+    def joined(self) -> str:
+        """Also without joins of lines."""
+        return self.bare().replace("\\\n", " ")
+
     def words_of_program(self) -> str | None:
         """What follows `outrider`, whatever stands in front of it; None for another program."""
-        found = PROGRAM.search(self.bare())
+        found = PROGRAM.search(self.joined())
         return found["words"] if found else None
 
     def is_form(self) -> bool:
@@ -48,7 +53,7 @@ def all_pages() -> list[pathlib.Path]:
 
 def is_whole(text: str, language: str) -> bool:
     """Whether a command, or a form of one in a block without a language, ends with this line."""
-    if text.endswith("\\") or (language == "" and text.count("[") > text.count("]")):
+    if text.endswith(("\\", "|")) or (language == "" and text.count("[") > text.count("]")):
         return False
     try:
         shlex.split(text, comments=True)
