@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The short names of what CMake's presets and scripts/ do. `make help` lists them.
+# Short names for CMake's presets and for scripts/. `make help` lists them.
 JOBS ?= $(shell nproc)
-# A system without apt that has everything: make test INSTALL_DEPS=true
+# On a system without apt that has all packages: make test INSTALL_DEPS=true
 INSTALL_DEPS ?= scripts/install-deps
 # More arguments for the program's build, for example BUILD_FLAGS='--target outrider_program'.
 BUILD_FLAGS :=
@@ -18,13 +18,13 @@ build:  ## the program, build/outrider, and the library (Release)
 
 demo:  ## install what is missing, build, and see a draft model ride ahead
 	$(INSTALL_DEPS) build
-	@# The program alone: where libtorch is installed, the trainer would take most of the time.
+	@# Builds the program only: the trainer, if libtorch is installed, would take most of the time.
 	$(MAKE) --no-print-directory build BUILD_FLAGS='--target outrider_program'
 	scripts/demo
 
 test:  ## install what is missing, build and run all tests
 	$(INSTALL_DEPS) dev train python gpu
-	@# Where this fails the build leaves MPI out, and tests that need it are skipped and say so.
+	@# If this fails, the build leaves MPI out, and the tests that need it are skipped with the reason.
 	-$(INSTALL_DEPS) mpi
 	cmake --preset dev
 	cmake --build --preset dev --parallel $(JOBS)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes compiled CUDA kernels into a C++ source, as cubins() of src/device/cuda/cubins.h.
+# Writes compiled CUDA kernels into a C++ source that defines cubins() (src/device/cuda/cubins.h).
 #   cmake -D FOLDER=... -D ARCHITECTURES=75,80 -D OUTPUT=cubin_code.cc -P cmake/embed_cubins.cmake
 string(REPLACE "," ";" architectures "${ARCHITECTURES}")
 set(texts "")
 set(entries "")
 foreach(architecture IN LISTS architectures)
   file(READ "${FOLDER}/kernels.sm_${architecture}.cubin" hex HEX)
-  # Whole words of eight bytes, the lowest one first.
+  # Pads to whole words of eight bytes; the lowest byte comes first.
   string(LENGTH "${hex}" length)
   math(EXPR rest "${length} % 16")
   if(NOT rest EQUAL 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes the page's files into a C++ source, as page_files() of src/server/page/page.h.
+# Writes the page's files into a C++ source that defines page_files() (src/server/page/page.h).
 #   cmake -D SOURCE_DIR=src/server/page -D OUTPUT=page_files.cc -P cmake/embed_page.cmake
 set(files
   "index.html|/|text/html"

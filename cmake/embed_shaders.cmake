@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes compiled shaders into a C++ source, as shader_codes() of src/device/vulkan/shader_code.h.
+# Writes compiled shaders into a C++ source that defines shader_codes()
+# (src/device/vulkan/shader_code.h).
 #   cmake -D FOLDER=... -D NAMES=product_int8.plain,product_int8.double -D OUTPUT=shader_code.cc
 #         -P cmake/embed_shaders.cmake
-# A name is a kernel's and what the shader uses: plain, double, dots or double_dots.
+# A name is the kernel's name and the features that the shader uses: plain, double, dots or
+# double_dots.
 string(REPLACE "," ";" names "${NAMES}")
 set(texts "")
 set(entries "")
@@ -20,7 +22,7 @@ foreach(name IN LISTS names)
     set(uses_dots true)
   endif()
   file(READ "${FOLDER}/${name}.spv" hex HEX)
-  # Words of four bytes, the lowest one first.
+  # Words of four bytes; the lowest byte comes first.
   string(REGEX REPLACE "(..)(..)(..)(..)" "0x\\4\\3\\2\\1," words "${hex}")
   string(REGEX REPLACE "((0x[0-9a-f]+,)(0x[0-9a-f]+,)(0x[0-9a-f]+,)(0x[0-9a-f]+,)(0x[0-9a-f]+,)(0x[0-9a-f]+,)(0x[0-9a-f]+,)(0x[0-9a-f]+,))" "\\1\n" words "${words}")
   string(APPEND texts "constexpr std::uint32_t kWords${number}[] = {\n${words}};\n")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-# Components are packages (cmake/package.cmake); `cmake --install` takes them all.
+# Each component is a package (cmake/package.cmake); `cmake --install` installs all of them.
 install(TARGETS outrider EXPORT outriderTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(TARGETS outrider_program
@@ -29,8 +29,8 @@ install(FILES ${PROJECT_BINARY_DIR}/outriderConfig.cmake
   ${PROJECT_BINARY_DIR}/outriderConfigVersion.cmake
   DESTINATION ${package_dir} COMPONENT development)
 
-# Completions and manual pages. (A program for another machine, or one with sanitizers, does not run
-# here as users run it.)
+# Completions and manual pages. The program writes them, so it must run here: a program for another
+# machine or with sanitizers does not.
 if(NOT CMAKE_CROSSCOMPILING AND NOT OUTRIDER_SANITIZE)
   install(CODE "
     set(OUTRIDER_SHELL_FILES \"${PROJECT_BINARY_DIR}/shell_files\")

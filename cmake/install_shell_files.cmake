@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completions and manual pages, which the program that was built writes itself, where shells and man
-# look for them. Runs while `cmake --install` does: the variables of cmake/install.cmake are set.
+# Installs completions and manual pages to the folders in which shells and man search. The built
+# program writes them. `cmake --install` runs this script; cmake/install.cmake sets its variables.
 function(outrider_install_shell_files program)
-  string(RANDOM LENGTH 12 name)  # tests install several times at once
+  string(RANDOM LENGTH 12 name)  # tests may run several installs at once
   set(made ${OUTRIDER_SHELL_FILES}/${name})
   file(MAKE_DIRECTORY ${made}/man1)
   foreach(shell bash zsh fish)
@@ -11,7 +11,7 @@ function(outrider_install_shell_files program)
   endforeach()
   execute_process(COMMAND ${program} man ${made}/man1 COMMAND_ERROR_IS_FATAL ANY)
 
-  # Debian's zsh looks for those of packages (which are put together in a folder .../usr) there.
+  # Debian's zsh searches this folder for completions of packages (built in a folder .../usr).
   set(zsh_folder zsh/site-functions)
   if(CMAKE_INSTALL_PREFIX MATCHES "/usr$" AND EXISTS /etc/debian_version)
     set(zsh_folder zsh/vendor-completions)

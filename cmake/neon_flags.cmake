@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The instruction sets of the files that dispatch.cc chooses on 64-bit ARM, for the library and for
-# tests/neon. `kernels_folder` is that of the kernels.
+# Sets the instruction sets of the kernel files from which dispatch.cc chooses on 64-bit ARM. Included
+# by the library and by tests/neon; `kernels_folder` is the folder of the kernels.
 set_source_files_properties(${kernels_folder}/neon.cc PROPERTIES COMPILE_OPTIONS
                             -march=armv8.2-a+dotprod)
 set_source_files_properties(${kernels_folder}/neon_i8mm.cc PROPERTIES COMPILE_OPTIONS

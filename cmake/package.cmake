@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Debian packages, by `cpack -G DEB` in a build folder (make deb): outrider, the program; outrider-train,
-# where it was built, which needs libtorch; liboutrider-dev, library and headers. Version and
-# description are the project's (CMakeLists.txt).
+# Debian packages, made by `cpack -G DEB` in a build folder (make deb): outrider, the program;
+# outrider-train, the trainer, if it was built (it needs libtorch); liboutrider-dev, the library and its
+# headers. Version and description are those of the project (CMakeLists.txt).
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME outrider)
 set(CPACK_PACKAGE_VENDOR Outrider)
@@ -10,7 +10,7 @@ set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
-# Who answers for a package is who builds it.
+# The maintainer of a package is whoever builds it.
 set(OUTRIDER_PACKAGE_CONTACT "the builder of this package" CACHE STRING
     "Name and address of a Debian package's maintainer")
 set(CPACK_PACKAGE_CONTACT "${OUTRIDER_PACKAGE_CONTACT}")
@@ -33,11 +33,11 @@ set(CPACK_DEBIAN_TRAINER_PACKAGE_DEPENDS "outrider (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME liboutrider-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The library, its headers and find_package(outrider).")
-# What outriderConfig.cmake looks for.
+# The packages that outriderConfig.cmake finds.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libfmt-dev, libpcre2-dev, libutf8proc-dev, libdivsufsort-dev, pkg-config")
 
-# Debian wants a package's licence under this name.
+# Debian requires this file name for a package's licence.
 foreach(component_package program/outrider trainer/outrider-train development/liboutrider-dev)
   get_filename_component(component ${component_package} DIRECTORY)
   get_filename_component(package ${component_package} NAME)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests that are no unit tests of the code. Included by tests/CMakeLists.txt.
+# Tests other than unit tests and end-to-end tests. Included by tests/CMakeLists.txt.
 
-# What is installed serves a stranger, whichever compiler the stranger has. (A sanitized library
-# would ask the stranger for its sanitizer.)
+# A program outside the project builds against the installed files with either compiler. (Not for
+# sanitized builds: the program would have to link the sanitizer.)
 if(NOT OUTRIDER_SANITIZE)
   set(consumer_compilers ${CMAKE_CXX_COMPILER})
   find_program(OUTRIDER_CLANG clang++)
@@ -20,7 +20,7 @@ if(NOT OUTRIDER_SANITIZE)
   endforeach()
 endif()
 
-# What `make deb` makes.
+# The packages of `make deb`.
 if(NOT OUTRIDER_SANITIZE)
   add_test(NAME check.package COMMAND ${CMAKE_COMMAND}
     -D BUILD_DIR=${PROJECT_BINARY_DIR} -D WORK_DIR=${PROJECT_BINARY_DIR}/package_test
@@ -28,7 +28,8 @@ if(NOT OUTRIDER_SANITIZE)
   set_tests_properties(check.package PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED: " TIMEOUT 900)
 endif()
 
-# Links of the documentation; and, where mkdocs and Doxygen are, the site without a warning.
+# The documentation has no broken links. If mkdocs and Doxygen are installed, the site is built without
+# a warning.
 find_program(OUTRIDER_PYTHON3 python3)
 mark_as_advanced(OUTRIDER_PYTHON3)
 if(OUTRIDER_PYTHON3)
@@ -43,16 +44,17 @@ if(OUTRIDER_MKDOCS AND OUTRIDER_DOXYGEN)
   set_tests_properties(check.docs PROPERTIES TIMEOUT 900)
 endif()
 
-# What ptxas and the machine code say of the CUDA kernels; skipped, with the reason, without nvcc.
+# Checks the report of ptxas and the machine code of the CUDA kernels; skipped with the reason if there
+# is no nvcc.
 if(OUTRIDER_PYTHON3)
   add_test(NAME check.cubins COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-cubins
            ${OUTRIDER_CUBIN_FOLDER} ${OUTRIDER_CUBIN_ARCHITECTURES})
   set_tests_properties(check.cubins PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
-# The Python package's own tests, on the extension of this build; skipped, with the reason, where
-# there is none, or no NumPy or pytest. (A sanitized extension needs a runtime in front of Python:
-# scripts/test-python --asan.)
+# Runs the Python package's tests with the extension of this build; skipped with the reason if the
+# extension, NumPy or pytest is missing. (A sanitized extension needs a runtime that is loaded before
+# Python: scripts/test-python --asan.)
 if(NOT OUTRIDER_SANITIZE)
   add_test(NAME check.python COMMAND ${PROJECT_SOURCE_DIR}/scripts/test-python
            --build ${PROJECT_BINARY_DIR})
@@ -60,26 +62,26 @@ if(NOT OUTRIDER_SANITIZE)
                        TIMEOUT 900)
 endif()
 
-# Checks that hang on the version of a tool, or take minutes: `ctest -C Check`, as .ci/run does.
+# Checks that depend on the version of a tool, or take minutes: `ctest -C Check`, as in .ci/run.
 function(outrider_add_check name)
   add_test(NAME check.${name} CONFIGURATIONS Check COMMAND ${ARGN}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  # PROCESSORS: they bring their own parallelism. COST: ctest starts the long ones first.
+  # PROCESSORS: these checks run in parallel themselves. COST: ctest starts the long ones first.
   set_tests_properties(check.${name} PROPERTIES PROCESSORS 2 COST 1000 TIMEOUT 1500)
 endfunction()
 outrider_add_check(format scripts/format --check)
-# Of sixty commits, and ten minutes at most: all files take half an hour where nothing is cached
-# (`ctest -C Nightly -R lint_all`).
+# Lints the files of the last sixty commits, for at most ten minutes. All files take half an hour if
+# nothing is cached (`ctest -C Nightly -R lint_all`).
 outrider_add_check(lint scripts/lint --recent 60 --seconds 600)
 add_test(NAME check.lint_all CONFIGURATIONS Nightly COMMAND scripts/lint
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(check.lint_all PROPERTIES PROCESSORS 2 TIMEOUT 5400)
 # The layers that read files from outside, under AddressSanitizer and UndefinedBehaviorSanitizer.
 outrider_add_check(sanitized_readers scripts/sanitized-tests asan base grammar io tokenizer)
-# The official clients of OpenAI and Anthropic, where PyPI can be reached.
+# Runs the official clients of OpenAI and Anthropic if PyPI can be reached.
 outrider_add_check(clients scripts/test-clients $<TARGET_FILE:outrider_program>)
 set_tests_properties(check.clients PROPERTIES SKIP_RETURN_CODE 77)
-# The server's page in headless Chromium, where there is one.
+# Runs the server's page in headless Chromium if it is installed.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
   outrider_add_check(page ${Python3_EXECUTABLE} tests/page/try_page.py
@@ -88,10 +90,11 @@ if(Python3_FOUND)
   # Every command of the documents is one that the program reads.
   outrider_add_check(commands ${Python3_EXECUTABLE} tests/documents/check_commands.py
                      --program $<TARGET_FILE:outrider_program>)
-  # The documents' figures are what their data say: no check of a version, so with all other tests.
+  # The documents' figures match their data. This depends on no tool's version, so it runs with all
+  # tests.
   add_test(NAME check.figures COMMAND ${Python3_EXECUTABLE} tools/draw_figures.py --check
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  # No folder of more than 40 files, and no #include of a file that is not there.
+  # No folder has more than 40 files, and every included file exists.
   add_test(NAME check.folders COMMAND ${Python3_EXECUTABLE} tools/include_graph.py --check
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(check.figures check.folders PROPERTIES LABELS fast)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the build into a folder of its own and builds and runs tests/install against it.
+# Installs the build into WORK_DIR, then builds tests/install against it and runs it.
 #   cmake -D BUILD_DIR=... -D SOURCE_DIR=... -D WORK_DIR=... -D COMPILER=... -P install_test.cmake
 cmake_policy(VERSION 3.22)
 function(run)

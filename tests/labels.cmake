@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ctest's -L knows a test by: `proof` (long: laws by enumeration, bits, mutants), `real` (trained
-# models; those of ../shared/data skip where the folder is absent), `fast` (all other unit and
-# end-to-end tests). The file that a suite stands in decides. What is no test of the code (packages,
-# documents, other languages) has no label.
+# Labels for ctest -L: `proof` (long tests: enumerated distributions, bit identity, mutants), `real`
+# (trained models; tests of ../shared/data are skipped if the folder is missing), `fast` (all other unit
+# and end-to-end tests). A suite's file decides its label. Tests of packages, documents and other
+# languages have no label.
 set(proof_files "/proofs/|(exactness|mutants|bits|bit_identity)_test\\.cc$")
 set(real_files "/real/|/(real_[a-z_]+|story_models|sentencepiece_equality)_test\\.cc$")
 
@@ -13,7 +13,7 @@ function(outrider_suite_patterns result)
     file(STRINGS ${file} tests REGEX "^(TYPED_)?TEST(_[FP])?\\(")
     foreach(test IN LISTS tests)
       if(test MATCHES "\\(([A-Za-z0-9_]+),")
-        # TEST_P's have the name of their instances in front, typed ones a number behind.
+        # TEST_P puts the name of the instance before the suite's; typed tests put a number after it.
         list(APPEND patterns ${CMAKE_MATCH_1}.* */${CMAKE_MATCH_1}.* ${CMAKE_MATCH_1}/*)
       endif()
     endforeach()
@@ -23,9 +23,9 @@ function(outrider_suite_patterns result)
   set(${result} "${patterns}" PARENT_SCOPE)
 endfunction()
 
-# The tests of a program, each with its label. ctest asks each program for its tests before it runs
-# any. Where libtorch's 400 MB come from a slow disk for the first time, that takes longer than
-# CMake's five seconds, and no test would run.
+# Adds the tests of a program, each with its label. ctest lists the tests of each program before it runs
+# any. The first load of libtorch's 400 MB from a slow disk takes longer than CMake's default limit of
+# five seconds, after which no test would run.
 function(outrider_discover_tests name)
   set(proofs "")
   set(reals "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes Debian packages of the build and looks into that of the program.
+# Makes Debian packages of the build and checks the contents of the program's package.
 #   cmake -D BUILD_DIR=... -D WORK_DIR=... -D VERSION=... -P package_test.cmake
 cmake_policy(VERSION 3.22)
 find_program(DPKG_DEB dpkg-deb)
