@@ -160,9 +160,9 @@ void add_methods_flags(CLI::App& app, MethodsFlags& flags) {
       ->allow_extra_args(false)
       ->group(kGroup);
   add_reals(app, "--temperatures", flags.temperatures,
-            {.least = 0,
+            {.min = 0,
              .min_included = true,
-             .most = kInfinity,
+             .max = kInfinity,
              .max_included = false,
              .words = "numbers, 0 or more"},
             "Temperatures to measure at (default: 0)")

@@ -47,15 +47,15 @@ std::string to_json(const PassCosts& costs, const Model& model, const PassesFlag
   if (!model.summary().device.empty()) return dump(object);
   const Spread& bandwidth = costs.bandwidth_bytes_per_second;
   object["bandwidth_bytes_per_second"] = bandwidth.median;
-  object["bandwidth_min_bytes_per_second"] = bandwidth.least;
-  object["bandwidth_max_bytes_per_second"] = bandwidth.most;
+  object["bandwidth_min_bytes_per_second"] = bandwidth.min;
+  object["bandwidth_max_bytes_per_second"] = bandwidth.max;
   object["one_stream_bytes_per_second"] = costs.one_stream_bytes_per_second.median;
   object["bandwidth_share"] = costs.bandwidth_share;
   return dump(object);
 }
 
 std::string range_of(const Spread& seconds) {  // "74.1 ms to 80.2 ms"
-  return fmt::format("{} to {}", show_duration(seconds.least), show_duration(seconds.most));
+  return fmt::format("{} to {}", show_duration(seconds.min), show_duration(seconds.max));
 }
 
 // The table for people: one line for each number of rows, with a bar as long as its cost.
@@ -84,7 +84,7 @@ std::string to_table(const PassCosts& costs, const Model& model, const PassOptio
   text += fmt::format(
       "\nmemory reads at {:.1f} GB/s ({:.1f} to {:.1f}; in one stream a thread {:.1f}); one row "
       "reaches {:.0f}%\n",
-      bandwidth.median * 1e-9, bandwidth.least * 1e-9, bandwidth.most * 1e-9,
+      bandwidth.median * 1e-9, bandwidth.min * 1e-9, bandwidth.max * 1e-9,
       costs.one_stream_bytes_per_second.median * 1e-9, costs.bandwidth_share * 100);
   return text;
 }

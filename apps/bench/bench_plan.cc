@@ -272,9 +272,9 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->allow_extra_args(false)
       ->group(kGroup);
   add_reals(app, "--acceptance", flags.acceptance,
-            {.least = 0,
+            {.min = 0,
              .min_included = true,
-             .most = 1,
+             .max = 1,
              .max_included = true,
              .words = "a number in [0, 1]"},
             "The probability that a drafted token stands; several: by the rank of a child, for "

@@ -89,9 +89,9 @@ void add_simulation_flags(CLI::App& app, SimulationFlags& flags) {
   constexpr const char* kGroup = "What drafting gains";
   SimulationOptions& options = flags.options;
   flags.chosen = add_real(app, "--simulate-acceptance", options.acceptance,
-                          {.least = 0,
+                          {.min = 0,
                            .min_included = true,
-                           .most = 1,
+                           .max = 1,
                            .max_included = true,
                            .words = "a number in [0, 1]"},
                           "Time decoding where drafts are accepted at the rate X. The drafter's "

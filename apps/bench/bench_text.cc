@@ -18,8 +18,8 @@ std::string show_duration(double seconds) {
 
 void put_seconds(Json& object, const Spread& seconds) {
   object["seconds"] = seconds.median;
-  object["min_seconds"] = seconds.least;
-  object["max_seconds"] = seconds.most;
+  object["min_seconds"] = seconds.min;
+  object["max_seconds"] = seconds.max;
 }
 
 Json describe(const Model& model) {

@@ -43,13 +43,12 @@ bool parse_number(std::string_view text, Number& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-void parse_integer(const std::string& shown, const std::string& text, int least, int& value) {
+void parse_integer(const std::string& shown, const std::string& text, int min, int& value) {
   int number = 0;
-  if (!parse_number(text, number) || number < least) {
-    throw UsageError(
-        kOperation, shown,
-        fmt::format("an integer from {} to {}", least, std::numeric_limits<int>::max()),
-        shown_value(text));
+  if (!parse_number(text, number) || number < min) {
+    throw UsageError(kOperation, shown,
+                     fmt::format("an integer from {} to {}", min, std::numeric_limits<int>::max()),
+                     shown_value(text));
   }
   value = number;
 }
@@ -59,8 +58,8 @@ void parse_real(const std::string& shown, const std::string& text, const RealRan
   double number = 0;
   // Written so that NaN is refused.
   const bool in_range = parse_number(text, number) && std::isfinite(number) &&
-                        (range.min_included ? number >= range.least : number > range.least) &&
-                        (range.max_included ? number <= range.most : number < range.most);
+                        (range.min_included ? number >= range.min : number > range.min) &&
+                        (range.max_included ? number <= range.max : number < range.max);
   if (!in_range) throw UsageError(kOperation, shown, range.words, shown_value(text));
   value = number;
 }
@@ -125,15 +124,13 @@ void parse_list(const std::string& text, std::vector<Value>& values, Parse&& par
 
 }  // namespace
 
-CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int least,
+CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int min,
                          const std::string& description) {
   const std::string shown = display_name(name);
   return app
       .add_option_function<std::string>(
           name,
-          [&value, least, shown](const std::string& text) {
-            parse_integer(shown, text, least, value);
-          },
+          [&value, min, shown](const std::string& text) { parse_integer(shown, text, min, value); },
           description)
       ->type_name("N");
 }
@@ -176,15 +173,15 @@ CLI::Option* add_real(CLI::App& app, const std::string& name, std::optional<doub
   return add_real_to(app, name, value, range, description);
 }
 
-CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values,
-                          int least, const std::string& description) {
+CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values, int min,
+                          const std::string& description) {
   const std::string shown = display_name(name);
   return app
       .add_option_function<std::string>(
           name,
-          [&values, least, shown](const std::string& text) {
+          [&values, min, shown](const std::string& text) {
             parse_list(text, values, [&](const std::string& part, int& value) {
-              parse_integer(shown, part, least, value);
+              parse_integer(shown, part, min, value);
             });
           },
           description)

@@ -17,16 +17,16 @@ namespace outrider::cli {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct RealRange {
-  double least;
+  double min;
   bool min_included;
-  double most;  // infinity: no upper bound
+  double max;  // infinity: no upper bound
   bool max_included;
   const char* words;  // "a number in (0, 1]", for the message
 };
 
 // Each binds `name` (in CLI11's syntax, "--seed") to `value`. The value before parsing is the
 // default and is not shown. Parsing throws UsageError.
-CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int least,
+CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int min,
                          const std::string& description);
 CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& value,
                       const std::string& description);
@@ -39,8 +39,8 @@ CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, con
 CLI::Option* add_real(CLI::App& app, const std::string& name, std::optional<double>& value,
                       const RealRange& range, const std::string& description);
 // Lists separated by commas; an empty list is refused.
-CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values,
-                          int least, const std::string& description);
+CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values, int min,
+                          const std::string& description);
 CLI::Option* add_reals(CLI::App& app, const std::string& name, std::vector<double>& values,
                        const RealRange& range, const std::string& description);
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,

@@ -13,8 +13,9 @@ void add_mask_row_flags(CLI::App& command, train::MaskChoice& rows, const std::s
                        "places (default: {})",
                        rows.keep))
       ->group(group);
-  add_real(command, "--least-share", rows.least, {0, false, 1, true, "a number above 0, at most 1"},
-           fmt::format("But at this share of them at least (default: {})", rows.least))
+  add_real(command, "--least-share", rows.min_share,
+           {0, false, 1, true, "a number above 0, at most 1"},
+           fmt::format("But at this share of them at least (default: {})", rows.min_share))
       ->group(group);
 }
 

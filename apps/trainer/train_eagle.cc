@@ -99,14 +99,14 @@ int run_eagle(const EagleFlags& flags) {
         .n_layers = flags.layers,
         .rows = {.n_drafted = flags.steps_ahead,
                  .keep = flags.rows.keep,
-                 .least = flags.rows.least},
+                 .min_share = flags.rows.min_share},
         .mask = parallel_mask_of(flags, run.target->config()),
         .draft_vocabulary = draft_vocabulary_of(flags, run.target->config())};
     settings.insert(settings.end(), {{"parallel", "yes"},
                                      {"layers", fmt::format("{}", flags.layers)},
                                      {"mask-token", fmt::format("{}", options.mask)},
                                      {"keep", fmt::format("{}", flags.rows.keep)},
-                                     {"least-share", fmt::format("{}", flags.rows.least)}});
+                                     {"least-share", fmt::format("{}", flags.rows.min_share)}});
     const auto objective = train::make_parallel_eagle(options);
     return run_head(*objective, flags.head, run, std::move(settings), 3);
   }

@@ -88,7 +88,7 @@ int run_pard(const PardFlags& flags) {
                                  {"draft-tokens", fmt::format("{}", flags.rows.n_drafted)},
                                  {"mask-token", fmt::format("{}", options.mask)},
                                  {"keep", fmt::format("{}", flags.rows.keep)},
-                                 {"least-share", fmt::format("{}", flags.rows.least)}};
+                                 {"least-share", fmt::format("{}", flags.rows.min_share)}};
   const auto objective = train::make_pard(options);
   std::string summary =
       fmt::format("{} parameters, {} tokens of text", train::n_trained_parameters(*objective),

@@ -189,9 +189,9 @@ void add_tune_drafters(CLI::App& tune, Run& run_command) {
   tune.get_option("--text")->required(false)->description(
       "Texts whose beginnings are continued: files and folders");
   add_reals(tune, "--temperatures", flags->options.temperatures,
-            {.least = 0,
+            {.min = 0,
              .min_included = true,
-             .most = kInfinity,
+             .max = kInfinity,
              .max_included = false,
              .words = "numbers, 0 or more"},
             "Temperatures to measure at (default: 0,1)")
@@ -203,9 +203,9 @@ void add_tune_drafters(CLI::App& tune, Run& run_command) {
 
   constexpr const char* kEnd = "How long, and where to";
   add_real(tune, "--seconds", flags->options.seconds,
-           {.least = 0,
+           {.min = 0,
             .min_included = false,
-            .most = kInfinity,
+            .max = kInfinity,
             .max_included = false,
             .words = "a number above 0"},
            "How long to measure; two prompts at least (default: 120)")

@@ -29,8 +29,8 @@ namespace outrider {
 // The median and the extremes of a figure over all rounds.
 struct Spread {
   double median = 0;
-  double least = 0;
-  double most = 0;
+  double min = 0;
+  double max = 0;
 };
 
 // Called before every step with its description and the share of all work done, 0..1. May throw to

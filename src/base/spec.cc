@@ -143,14 +143,14 @@ void Spec::require_described_keys(std::span<const KeyDescription> known) const {
   require_keys(names, repeatable);
 }
 
-double Spec::to_number(std::string_view what, const std::string& text, double least,
-                       double most) const {
+double Spec::to_number(std::string_view what, const std::string& text, double min,
+                       double max) const {
   double number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (code != std::errc() || end != text.data() + text.size() ||
-      !(number >= least && number <= most)) {
+      !(number >= min && number <= max)) {
     throw UsageError(fmt::format("read {}", what_), fmt::format("{} {}", text_, what),
-                     fmt::format("a number from {} to {}", least, most),
+                     fmt::format("a number from {} to {}", min, max),
                      text.empty() ? "nothing" : text);
   }
   return number;
@@ -164,14 +164,14 @@ int Spec::to_integer(std::string_view what, double value) const {
   return static_cast<int>(value);
 }
 
-std::optional<double> Spec::number(std::string_view key, double least, double most) const {
+std::optional<double> Spec::number(std::string_view key, double min, double max) const {
   const std::optional<std::string> given = text(key);
   if (!given) return std::nullopt;
-  return to_number(key, *given, least, most);
+  return to_number(key, *given, min, max);
 }
 
-std::optional<int> Spec::integer(std::string_view key, int least, int most) const {
-  const std::optional<double> value = number(key, least, most);
+std::optional<int> Spec::integer(std::string_view key, int min, int max) const {
+  const std::optional<double> value = number(key, min, max);
   if (!value) return std::nullopt;
   return to_integer(key, *value);
 }
@@ -201,10 +201,10 @@ std::optional<std::string> Spec::choice(std::string_view key,
   return given;
 }
 
-std::vector<int> Spec::integers(int least, int most) const {
+std::vector<int> Spec::integers(int min, int max) const {
   std::vector<int> numbers;
   for (const std::string& value : values_) {
-    numbers.push_back(to_integer("values", to_number("values", value, least, most)));
+    numbers.push_back(to_integer("values", to_number("values", value, min, max)));
   }
   return numbers;
 }

@@ -45,9 +45,9 @@ class Spec {
   void require_described_keys(std::span<const KeyDescription> known) const;
 
   // The number of a key, nullopt if it is not given. Throws UsageError if it is not a number or
-  // outside [least, most]; NaN is outside.
-  std::optional<double> number(std::string_view key, double least, double most) const;
-  std::optional<int> integer(std::string_view key, int least, int most) const;
+  // outside [min, max]; NaN is outside.
+  std::optional<double> number(std::string_view key, double min, double max) const;
+  std::optional<int> integer(std::string_view key, int min, int max) const;
   // The text of a key, nullopt if it is not given.
   std::optional<std::string> text(std::string_view key) const;
   // The texts of a key that may be given several times, in order.
@@ -59,11 +59,11 @@ class Spec {
   std::string with(std::string_view key, std::string_view value) const;
   // This spec without a key.
   std::string without(std::string_view key) const;
-  // values() as whole numbers. Throws UsageError if one is not whole or outside [least, most].
-  std::vector<int> integers(int least, int most) const;
+  // values() as whole numbers. Throws UsageError if one is not whole or outside [min, max].
+  std::vector<int> integers(int min, int max) const;
 
  private:
-  double to_number(std::string_view what, const std::string& text, double least, double most) const;
+  double to_number(std::string_view what, const std::string& text, double min, double max) const;
   int to_integer(std::string_view what, double value) const;
 
   std::string what_;

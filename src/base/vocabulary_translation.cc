@@ -76,8 +76,8 @@ void TranslatedText::settle(const VocabularyTranslation& translation,
   read_.insert(read_.end(), rest.begin(), rest.end());
 }
 
-int TranslatedText::most(const VocabularyTranslation& translation,
-                         std::span<const TokenId> tokens) const {
+int TranslatedText::max_tokens(const VocabularyTranslation& translation,
+                               std::span<const TokenId> tokens) const {
   const std::size_t settled = std::min(settled_tokens_, tokens.size());
   return static_cast<int>(settled_read_) +
          translation.max_read(tokens.subspan(settled), settled_tokens_ == 0);

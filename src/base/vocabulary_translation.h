@@ -47,7 +47,7 @@ class TranslatedText {
   const std::vector<TokenId>& update(const VocabularyTranslation& translation,
                                      std::span<const TokenId> tokens);
   // An upper bound on the length of update()'s result for these tokens.
-  int most(const VocabularyTranslation& translation, std::span<const TokenId> tokens) const;
+  int max_tokens(const VocabularyTranslation& translation, std::span<const TokenId> tokens) const;
   // Cuts the text after n_tokens of the target's, before it continues differently.
   void truncate(std::size_t n_tokens);
 

@@ -46,9 +46,9 @@ TEST(TranslatedText, GrowingItIsWhatItIsAtOnce) {
   for (std::size_t step = 1; n < tokens.size(); step = step % 7 + 1) {
     n = std::min(n + step, tokens.size());
     const std::span<const TokenId> now(tokens.data(), n);
-    const int most = text.most(translation, now);
+    const int max_tokens = text.max_tokens(translation, now);
     ASSERT_EQ(text.update(translation, now), words().read(now, true)) << n;
-    EXPECT_LE(static_cast<int>(words().read(now, true).size()), most);
+    EXPECT_LE(static_cast<int>(words().read(now, true).size()), max_tokens);
     ++n_rounds;
   }
   // Reads far less than half of the text each time.
@@ -63,9 +63,9 @@ TEST(TranslatedText, ATextWithoutBlanksIsCutSomewhere) {
   TranslatedText text;
   for (std::size_t n = 1; n <= tokens.size(); ++n) {
     const std::span<const TokenId> now(tokens.data(), n);
-    const int most = text.most(translation, now);
+    const int max_tokens = text.max_tokens(translation, now);
     const std::vector<TokenId>& read = text.update(translation, now);
-    ASSERT_LE(static_cast<int>(read.size()), most);
+    ASSERT_LE(static_cast<int>(read.size()), max_tokens);
     int n_told = 0;
     for (const TokenId token : read) n_told += token == 99 ? 0 : token - 1000;
     ASSERT_EQ(n_told, static_cast<int>(n));

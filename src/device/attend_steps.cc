@@ -32,7 +32,7 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
       word(shape.n_heads),
       word(shape.n_kv_heads),
       word(shape.head_dim),
-      word(rows.most),
+      word(rows.max_rows),
       word(shape.max_splits),
       word(shape.max_pages),
       static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t)),
@@ -43,7 +43,7 @@ Step attend(const Rows& rows, const AttendShape& shape, const AttendRanges& rang
       shape.softcap > 0 ? 1.0F / shape.softcap : 0.0F};
   std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
   step.variant = shape.softcap > 0 ? 1 : 0;
-  step.grid = {word(shape.n_heads), word(rows.most), word(shape.max_splits)};
+  step.grid = {word(shape.n_heads), word(rows.max_rows), word(shape.max_splits)};
   return step;
 }
 
@@ -54,10 +54,10 @@ Step merge_splits(const Rows& rows, const AttendShape& shape, const AttendRanges
     step.uses.push_back({range, Access::read});
   }
   step.uses.push_back({ranges.out, Access::write});
-  const MergeNumbers numbers = {word(shape.n_heads), word(shape.head_dim), word(rows.most),
+  const MergeNumbers numbers = {word(shape.n_heads), word(shape.head_dim), word(rows.max_rows),
                                 word(shape.max_splits)};
   std::memcpy(step.numbers.data(), &numbers, sizeof numbers);
-  step.grid = {word(shape.n_heads), word(rows.most), 1};
+  step.grid = {word(shape.n_heads), word(rows.max_rows), 1};
   return step;
 }
 

@@ -24,16 +24,16 @@ struct AttendRowWords {
 };
 
 struct AttendRanges {
-  Range queries;  // f32 (most rows, heads, head_dim), after RoPE
-  Range rows;     // AttendRowWords (most rows)
+  Range queries;  // f32 (max_rows, heads, head_dim), after RoPE
+  Range rows;     // AttendRowWords (max_rows)
   Range slots;    // u32
-  Range pages;    // u32 (most rows, max_pages): the place in the cache of each 64 slots of a row's
+  Range pages;    // u32 (max_rows, max_pages): the place in the cache of each 64 slots of a row's
                   // text, in words
   Range cache;    // a page has a block of keys per key-value head, then one of values per head
                   // (kernels/attention/kv_layout.h)
-  Range sums;     // f32 (most rows, max_splits, heads, head_dim): between the two steps
-  Range states;   // f32 (most rows, max_splits, heads, 2): highest score, total
-  Range out;      // f32 (most rows, heads, head_dim)
+  Range sums;     // f32 (max_rows, max_splits, heads, head_dim): between the two steps
+  Range states;   // f32 (max_rows, max_splits, heads, 2): highest score, total
+  Range out;      // f32 (max_rows, heads, head_dim)
 };
 
 struct AttendShape {

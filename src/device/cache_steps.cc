@@ -19,7 +19,7 @@ CacheNumbers numbers_of(const Rows& rows, const CacheShape& shape) {
   const kernels::KvLayout layout{shape.kv, shape.head_dim};
   return {word(shape.n_kv_heads),
           word(shape.head_dim),
-          word(rows.most),
+          word(rows.max_rows),
           static_cast<std::uint32_t>(layout.block_bytes() / sizeof(std::uint32_t)),
           word(shape.first_head),
           word(shape.heads_of_row == 0 ? shape.n_kv_heads : shape.heads_of_row)};
@@ -33,7 +33,7 @@ Step store_rows(const Rows& rows, const CacheShape& shape, const StoreRanges& ra
                        reads(ranges.values), changes(ranges.cache)},
                       numbers_of(rows, shape));
   step.variant = static_cast<std::uint32_t>(shape.kv);
-  step.grid = {word(2 * shape.n_kv_heads), word(rows.most), 1};
+  step.grid = {word(2 * shape.n_kv_heads), word(rows.max_rows), 1};
   return step;
 }
 

@@ -34,9 +34,9 @@ struct TokenPlace {
   std::uint32_t token;
 };
 struct StoreRanges {
-  Range places;  // TokenPlace (most rows)
-  Range keys;    // f32 (most rows, kv heads of the row, head_dim)
-  Range values;  // f32 (most rows, kv heads of the row, head_dim)
+  Range places;  // TokenPlace (max_rows)
+  Range keys;    // f32 (max_rows, kv heads of the row, head_dim)
+  Range values;  // f32 (max_rows, kv heads of the row, head_dim)
   Range cache;
 };
 // No two rows may have the same place.
@@ -47,7 +47,7 @@ struct TokenMove {
   TokenPlace from;
   TokenPlace to;
 };
-// moves: TokenMove (most rows), executed in order: a later one may read what an earlier one wrote,
+// moves: TokenMove (max_rows), executed in order: a later one may read what an earlier one wrote,
 // or write where it read.
 Step move_slots(const Rows& rows, const CacheShape& shape, const Range& moves, const Range& cache);
 

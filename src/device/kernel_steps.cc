@@ -15,18 +15,18 @@ constexpr std::uint32_t kMaxRowsTogether = 8;
 
 }  // namespace
 
-int rows_of(const std::byte* facts, std::uint32_t most) {
+int rows_of(const std::byte* facts, std::uint32_t max_rows) {
   FactWords words;
   std::memcpy(words.data(), facts, sizeof words);
-  return static_cast<int>(std::min(words[kFactRows], most));
+  return static_cast<int>(std::min(words[kFactRows], max_rows));
 }
 
 Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out) {
   Step step = step_of(Kernel::quantize_rows,
                       {reads(rows.facts), reads(x), writes(out.values), writes(out.scales),
                        writes(out.sums), writes(out.scaled_sums)},
-                      QuantizeNumbers{word(k), word(out.slots), word(rows.most)});
-  step.grid = {parts_of(word(kernels::groups_of(k)), kGroupsTogether), word(rows.most), 1};
+                      QuantizeNumbers{word(k), word(out.slots), word(rows.max_rows)});
+  step.grid = {parts_of(word(kernels::groups_of(k)), kGroupsTogether), word(rows.max_rows), 1};
   return step;
 }
 
@@ -43,20 +43,20 @@ Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges
   uses.push_back(is_whole ? writes(y) : changes(y));  // the other columns are unchanged
   Step step = step_of(
       has_minimums ? Kernel::product_int4 : Kernel::product_int8, std::move(uses),
-      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.most),
+      ProductNumbers{word(weights.n_columns), word(weights.k), word(x.slots), word(rows.max_rows),
                      word(is_whole ? weights.n_columns : weights.all_columns),
                      word(weights.first_column)});
-  while (step.variant < kMaxRowsTogether && step.variant < word(rows.most)) step.variant *= 2;
+  while (step.variant < kMaxRowsTogether && step.variant < word(rows.max_rows)) step.variant *= 2;
   step.grid = {parts_of(word(weights.n_columns), word(kernels::kTileColumns)),
-               parts_of(word(rows.most), step.variant), 1};
+               parts_of(word(rows.max_rows), step.variant), 1};
   return step;
 }
 
 Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormNumbers& shape,
               const Range& y) {
   Step step = step_of(Kernel::rms_norm, {reads(rows.facts), reads(x), reads(weight), writes(y)},
-                      NormNumbers{shape.n, word(rows.most), shape.epsilon});
-  step.grid = {word(rows.most), 1, 1};
+                      NormNumbers{shape.n, word(rows.max_rows), shape.epsilon});
+  step.grid = {word(rows.max_rows), 1, 1};
   return step;
 }
 
@@ -67,18 +67,19 @@ Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Ran
   Step step = step_of(
       Kernel::layer_norm,
       {reads(rows.facts), reads(of_rows), reads(x), reads(weight), reads(of_bias), writes(y)},
-      LayerNormNumbers{shape.n, word(rows.most), shape.epsilon, bias != nullptr ? 1U : 0U,
+      LayerNormNumbers{shape.n, word(rows.max_rows), shape.epsilon, bias != nullptr ? 1U : 0U,
                        picked != nullptr ? 1U : 0U});
-  step.grid = {word(rows.most), 1, 1};
+  step.grid = {word(rows.max_rows), 1, 1};
   return step;
 }
 
 Step apply_rope(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
                 const ApplyRopeNumbers& shape) {
-  Step step = step_of(Kernel::apply_rope,
-                      {reads(rows.facts), {x, Access::read_write}, reads(cosines), reads(sines)},
-                      ApplyRopeNumbers{shape.n_heads, shape.head_dim, shape.half, word(rows.most)});
-  step.grid = {parts_of(shape.n_heads * shape.half, kLanesOfGroup), word(rows.most), 1};
+  Step step =
+      step_of(Kernel::apply_rope,
+              {reads(rows.facts), {x, Access::read_write}, reads(cosines), reads(sines)},
+              ApplyRopeNumbers{shape.n_heads, shape.head_dim, shape.half, word(rows.max_rows)});
+  step.grid = {parts_of(shape.n_heads * shape.half, kLanesOfGroup), word(rows.max_rows), 1};
   return step;
 }
 

@@ -21,17 +21,17 @@ inline constexpr std::size_t kFactRows = 0;  // the number of rows
 inline constexpr std::size_t kFacts = 4;
 using FactWords = std::array<std::uint32_t, kFacts>;
 
-// The rows of a step recorded for `most`, from its range of facts.
-int rows_of(const std::byte* facts, std::uint32_t most);
+// The rows of a step recorded for `max_rows`, from its range of facts.
+int rows_of(const std::byte* facts, std::uint32_t max_rows);
 
-// The rows of a step: at most `most`; the facts hold the actual number.
+// The rows of a step: at most `max_rows`; the facts hold the actual number.
 struct Rows {
   Range facts;
-  int most = 1;
+  int max_rows = 1;
 };
 
 // Rows in the form that products of quantised weights read (kernels/table.h), with `slots` >=
-// row_slots(most).
+// row_slots(max_rows).
 struct QuantizedRanges {
   Range values;       // int8 (groups, slots, 32)
   Range scales;       // f32 (groups, slots)
@@ -43,7 +43,7 @@ struct QuantizedRanges {
 struct QuantizeNumbers {
   std::uint32_t k, slots, max_rows;
 };
-// x f32 (most, k). Rows with an infinity or a NaN are handled as in quantize_row.
+// x f32 (max_rows, k). Rows with an infinity or a NaN are handled as in quantize_row.
 Step quantize_rows(const Rows& rows, const Range& x, int k, const QuantizedRanges& out);
 
 // A packed matrix (n_columns, k) in the layout of table `scalar`, or some columns of one that is
@@ -59,7 +59,7 @@ struct WeightRange {
 struct ProductNumbers {
   std::uint32_t n_columns, k, slots, max_rows, y_stride, y_first;
 };
-// y f32 (most, all columns) = x W^T, for these columns only.
+// y f32 (max_rows, all columns) = x W^T, for these columns only.
 Step product(const Rows& rows, const WeightRange& weights, const QuantizedRanges& x,
              const Range& y);
 
@@ -67,7 +67,7 @@ struct NormNumbers {
   std::uint32_t n, max_rows;
   float epsilon;
 };
-// x, y f32 (most, n); weight f32 (n).
+// x, y f32 (max_rows, n); weight f32 (n).
 Step rms_norm(const Rows& rows, const Range& x, const Range& weight, const NormNumbers& shape,
               const Range& y);
 
@@ -77,15 +77,15 @@ struct LayerNormNumbers {
   std::uint32_t has_bias, picks;
 };
 // As rms_norm, after the mean is subtracted; bias f32 (n), or null. For the rows in order, or for
-// those listed in picked, u32 (most), unless it is null.
+// those listed in picked, u32 (max_rows), unless it is null.
 Step layer_norm(const Rows& rows, const Range* picked, const Range& x, const Range& weight,
                 const Range* bias, const NormNumbers& shape, const Range& y);
 
 struct ApplyRopeNumbers {
   std::uint32_t n_heads, head_dim, half, max_rows;
 };
-// x f32 (most, n_heads, head_dim), in place; cosines and sines f32 (most, half). head_dim is at
-// least 2 half.
+// x f32 (max_rows, n_heads, head_dim), in place; cosines and sines f32 (max_rows, half). head_dim
+// is at least 2 half.
 Step apply_rope(const Rows& rows, const Range& x, const Range& cosines, const Range& sines,
                 const ApplyRopeNumbers& shape);
 

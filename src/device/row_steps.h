@@ -32,16 +32,16 @@ enum class GateActivation : std::uint32_t { silu, gelu_tanh, gelu_erf };
 struct GateNumbers {
   std::uint32_t n, max_rows;
 };
-// y = activation(gate) * up, all f32 (most, n).
+// y = activation(gate) * up, all f32 (max_rows, n).
 Step gate(const Rows& rows, GateActivation activation, int n, const Range& gate, const Range& up,
           const Range& y);
-// x = activation(x), f32 (most, n).
+// x = activation(x), f32 (max_rows, n).
 Step activate(const Rows& rows, GateActivation activation, int n, const Range& x);
 
 struct AddNumbers {
   std::uint32_t n, max_rows;
 };
-// to += from, f32 (most, n) each.
+// to += from, f32 (max_rows, n) each.
 Step add_rows(const Rows& rows, int n, const Range& to, const Range& from);
 
 struct ColumnNumbers {
@@ -57,14 +57,14 @@ struct CapNumbers {
   std::uint32_t n, max_rows;
   float cap, inverse;
 };
-// x = cap tanh(x / cap), f32 (most, n); cap above 0, with a finite inverse.
+// x = cap tanh(x / cap), f32 (max_rows, n); cap above 0, with a finite inverse.
 Step cap_rows(const Rows& rows, int n, const Range& x, float cap);
 
 struct CopyNumbers {
   std::uint32_t from_stride, from_first, to_stride, to_first, n, max_rows, picks;
 };
-// Row i of `to` = row i of `from`, or with `picked`, u32 (most), the row picked[i]. Both have the
-// same n.
+// Row i of `to` = row i of `from`, or with `picked`, u32 (max_rows), the row picked[i]. Both have
+// the same n.
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns);
 
@@ -82,8 +82,8 @@ inline constexpr std::uint32_t kPartOfBest = 2048;
 constexpr int parts_of_best(int n) {
   return static_cast<int>((static_cast<std::uint32_t>(n) + kPartOfBest - 1) / kPartOfBest);
 }
-// x f32 (most, n), n above 0; best BestOfRow (most). Between the two steps parts holds BestOfRow
-// (most, parts_of_best(n)).
+// x f32 (max_rows, n), n above 0; best BestOfRow (max_rows). Between the two steps parts holds
+// BestOfRow (max_rows, parts_of_best(n)).
 std::array<Step, 2> best_of_rows(const Rows& rows, int n, const Range& x, const Range& parts,
                                  const Range& best);
 

@@ -88,10 +88,10 @@ std::int32_t ByteAutomaton::alike_frame(std::int32_t frame, int n_bytes) {
       if (position.kind != Position::Kind::repeat) continue;
       // Each repetition of the body reads at least one byte.
       const std::int64_t max_reached = std::int64_t{entry.count} + n_bytes + 1;
-      if (max_reached < position.least) {
+      if (max_reached < position.min) {
         entry.count = 0;
-      } else if (entry.count >= position.least && max_reached < position.most) {
-        entry.count = position.least;
+      } else if (entry.count >= position.min && max_reached < position.max) {
+        entry.count = position.min;
       }
     }
     std::sort(entries.begin(), entries.end());
@@ -175,14 +175,14 @@ void ByteAutomaton::look_from(const Entry& entry) {
       if (grammar_->rule(position.other).nullable) add({position.next, 0, entry.frame});
       return;
     case Position::Kind::repeat: {
-      if (entry.count >= position.least) add({position.next, 0, entry.frame});
+      if (entry.count >= position.min) add({position.next, 0, entry.frame});
       const std::int32_t count = entry.count + 1;
       if (!grammar_->rule(position.other).alive) return;
-      if (position.most == kUnlimited) {  // counts above `least` are equivalent
-        call(position.other, {entry.position, std::min(count, position.least), entry.frame});
-      } else if (count < position.most) {
+      if (position.max == kUnlimited) {  // counts above `min` are equivalent
+        call(position.other, {entry.position, std::min(count, position.min), entry.frame});
+      } else if (count < position.max) {
         call(position.other, {entry.position, count, entry.frame});
-      } else if (count == position.most) {
+      } else if (count == position.max) {
         call(position.other, {position.next, 0, entry.frame});
       }
       return;

@@ -161,7 +161,7 @@ class Reader {
     if (c == '+') return parts_.repeat(part, 1, kUnlimited);
     if (c == '?') return parts_.optional(part);
     const Bounds bounds = take_bounds(scanner_);
-    return parts_.repeat(part, bounds.least, bounds.most);
+    return parts_.repeat(part, bounds.min, bounds.max);
   }
 
   // One character of a literal or a class, escaped or not.

@@ -112,23 +112,23 @@ class CompiledGrammar::Compiler {
 
   int emit_repetition(const GrammarParts::Part& part, int next, int depth) {
     const int body = part.parts.front();
-    if (part.most == 0) return next;
-    if (part.least == 1 && part.most == 1) return emit(body, next, depth + 1);
-    if (part.least == 0 && part.most == 1) {
+    if (part.max == 0) return next;
+    if (part.min == 1 && part.max == 1) return emit(body, next, depth + 1);
+    if (part.min == 0 && part.max == 1) {
       const int once = emit(body, next, depth + 1);
       return add({.kind = Step::either, .next = once, .other = next});
     }
-    if (part.most == kUnlimited && part.least <= 1) {
+    if (part.max == kUnlimited && part.min <= 1) {
       const int loop = add({.kind = Step::either, .next = -1, .other = next});
       const int once = emit(body, loop, depth + 1);
       at(loop).next = once;
-      return part.least == 0 ? loop : once;
+      return part.min == 0 ? loop : once;
     }
     return add({.kind = Step::repeat,
                 .next = next,
                 .other = rule_of_body(body),
-                .least = part.least,
-                .most = part.most});
+                .min = part.min,
+                .max = part.max});
   }
 
   int rule_of_body(int part) {
@@ -188,7 +188,7 @@ class CompiledGrammar::Compiler {
         case Step::call:
           return in(position.next) && in(rule(position.other).start);
         case Step::repeat:
-          return in(position.next) && (position.least == 0 || in(rule(position.other).start));
+          return in(position.next) && (position.min == 0 || in(rule(position.other).start));
         case Step::end:
           break;
       }
@@ -216,7 +216,7 @@ class CompiledGrammar::Compiler {
     // A nullable body can match the empty text in the required repetitions, so only those with
     // bytes need counting.
     for (Position& position : grammar_.positions_) {
-      if (position.kind == Step::repeat && rule(position.other).nullable) position.least = 0;
+      if (position.kind == Step::repeat && rule(position.other).nullable) position.min = 0;
     }
   }
 
@@ -247,7 +247,7 @@ class CompiledGrammar::Compiler {
       } else if (position.kind == Step::call || position.kind == Step::repeat) {
         if (rule(position.other).alive) calls.push_back(position.other);
         const bool passes =
-            position.kind == Step::repeat ? position.least == 0 : rule(position.other).nullable;
+            position.kind == Step::repeat ? position.min == 0 : rule(position.other).nullable;
         if (passes) visit(position.next);
       }
     }

@@ -25,15 +25,15 @@ struct Position {
     bytes,   // read a byte of `set`, continue at `next`
     either,  // continue at `next` or at `other`
     call,    // match the rule, continue at `next`
-    repeat,  // match the rule `least` to `most` times, continue at `next`
+    repeat,  // match the rule `min` to `max` times, continue at `next`
     end,     // of the rule
   };
   Kind kind = Kind::end;
   bool alive = false;  // the rule's end can be reached
   int next = -1;
   int other = -1;  // for either: a position; for bytes: the set; for call and repeat: the rule
-  int least = 0;   // for repeat
-  int most = 0;    // for repeat; kUnlimited: any number
+  int min = 0;     // for repeat
+  int max = 0;     // for repeat; kUnlimited: any number
 };
 
 class CompiledGrammar {

@@ -42,7 +42,7 @@ int GrammarMatcher::advance(int state, TokenId token) {
     if (token == opening_.end) return behind_opening();
     if (is_used_up(state)) return kNotAllowed;
     if (trie_->is_end(token)) return has_grammar_ ? kNotAllowed : kEnded;
-    return opening_.most < 0 ? state : state - 1;
+    return opening_.max_tokens < 0 ? state : state - 1;
   }
   if (state == kFree) return trie_->is_end(token) ? kEnded : kFree;
   if (trie_->is_end(token)) return complete(state) ? kEnded : kNotAllowed;
@@ -73,7 +73,7 @@ int GrammarMatcher::step(int state, std::string_view bytes) {
 
 std::span<const std::uint64_t> GrammarMatcher::allowed(int state) {
   // An opening has two masks, however long it is.
-  if (state <= kOpening) state = is_used_up(state) ? kOpening - opening_.most : kOpening;
+  if (state <= kOpening) state = is_used_up(state) ? kOpening - opening_.max_tokens : kOpening;
   bool is_new = false;
   const std::span<std::uint64_t> mask = find(masks_, state, is_new);
   if (is_new && !fill_mask(state, mask)) forget(masks_, state);
@@ -173,9 +173,9 @@ void GrammarMatcher::walk(const TokenTrie::Part& part, int state, std::span<std:
   }
 }
 
-void GrammarMatcher::forced(int state, std::size_t most, std::vector<TokenId>& tokens) {
+void GrammarMatcher::forced(int state, std::size_t max_tokens, std::vector<TokenId>& tokens) {
   tokens.clear();
-  while (tokens.size() < most && state < kFree) {
+  while (tokens.size() < max_tokens && state < kFree) {
     const std::span<const std::uint64_t> mask = allowed(state);
     TokenId only = kNoToken;
     for (std::size_t word = 0; word < mask.size(); ++word) {
@@ -189,11 +189,11 @@ void GrammarMatcher::forced(int state, std::size_t most, std::vector<TokenId>& t
   }
 }
 
-void GrammarMatcher::certain_text(int state, std::size_t most, std::string& text) {
+void GrammarMatcher::certain_text(int state, std::size_t max_bytes, std::string& text) {
   text.clear();
   if (state < 0 || state >= kFree) return;
   automaton_.allow_steps(kMaxMaskSteps);
-  while (text.size() < most) {
+  while (text.size() < max_bytes) {
     const int byte = automaton_.only_byte(state);
     if (byte < 0) return;
     state = automaton_.step(state, static_cast<std::uint8_t>(byte));

@@ -34,7 +34,7 @@ struct SpelledToken {
 // An opening before the form: any tokens, up to one that ends it.
 struct MatchedOpening {
   TokenId end = kNoToken;  // kNoToken: there is no opening
-  int most = -1;           // tokens before `end`; after them only `end` is allowed. -1: no limit
+  int max_tokens = -1;     // tokens before `end`; after them only `end` is allowed. -1: no limit
 
   bool operator==(const MatchedOpening&) const = default;
 };
@@ -64,10 +64,10 @@ class GrammarMatcher {
   bool is_free(int state) const { return state == kFree; }
 
   // Overwrites `tokens` with the forced tokens from there: as long as only one is allowed, at most
-  // `most` of them.
-  void forced(int state, std::size_t most, std::vector<TokenId>& tokens);
-  // The bytes that must follow, whichever tokens spell them; at most `most` of them.
-  void certain_text(int state, std::size_t most, std::string& text);
+  // `max_tokens` of them.
+  void forced(int state, std::size_t max_tokens, std::vector<TokenId>& tokens);
+  // The bytes that must follow, whichever tokens spell them; at most `max_bytes` of them.
+  void certain_text(int state, std::size_t max_bytes, std::string& text);
 
   // The last limit (limits.h) because of which nothing was allowed; empty: none.
   std::string failure() const;
@@ -90,7 +90,7 @@ class GrammarMatcher {
 
   int behind_opening() const { return has_grammar_ ? automaton_.start() : kFree; }
   bool is_used_up(int state) const {
-    return opening_.most >= 0 && kOpening - state >= opening_.most;
+    return opening_.max_tokens >= 0 && kOpening - state >= opening_.max_tokens;
   }
 
   // Masks by state; the oldest is replaced.

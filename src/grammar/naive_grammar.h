@@ -22,8 +22,8 @@ struct NaiveNode {
   Kind kind = Kind::literal;
   std::string text = {};  // of a literal; the characters of one_of
   std::vector<NaiveNode> nodes = {};
-  int least = 0;
-  int most = 0;  // -1: any number
+  int min = 0;
+  int max = 0;  // -1: any number
   int rule = 0;
 };
 
@@ -68,9 +68,9 @@ class NaiveGrammar {
           text += (text.empty() ? "" : " | ") + written(part);
         return "(" + text + ")";
       case NaiveNode::Kind::repeat:
-        text = "(" + written(node.nodes[0]) + "){" + std::to_string(node.least);
-        if (node.most != node.least) text += ",";
-        if (node.most > node.least) text += std::to_string(node.most);
+        text = "(" + written(node.nodes[0]) + "){" + std::to_string(node.min);
+        if (node.max != node.min) text += ",";
+        if (node.max > node.min) text += std::to_string(node.max);
         return text + "}";
       case NaiveNode::Kind::call:
         break;
@@ -101,7 +101,7 @@ class NaiveGrammar {
       case NaiveNode::Kind::choice:
         return std::any_of(node.nodes.begin(), node.nodes.end(), productive);
       case NaiveNode::Kind::repeat:
-        return node.least == 0 || is_productive(node.nodes[0]);
+        return node.min == 0 || is_productive(node.nodes[0]);
       case NaiveNode::Kind::call:
         break;
     }
@@ -135,8 +135,8 @@ class NaiveGrammar {
                            [&](const NaiveNode& part) { return opens(part, from); });
       case NaiveNode::Kind::repeat: {
         std::set<std::size_t> reached = {from};
-        const int most = node.most >= 0 ? node.most : node.least + static_cast<int>(text_.size());
-        for (int n = 1; n <= most && !reached.empty(); ++n) {
+        const int max = node.max >= 0 ? node.max : node.min + static_cast<int>(text_.size());
+        for (int n = 1; n <= max && !reached.empty(); ++n) {
           for (const std::size_t at : reached) {
             if (at < text_.size() && opens(node.nodes[0], at)) return true;
           }
@@ -179,11 +179,11 @@ class NaiveGrammar {
         return result;
       case NaiveNode::Kind::repeat: {
         std::set<std::size_t> reached = {from};
-        if (node.least == 0) result = reached;
-        const int most = node.most >= 0 ? node.most : node.least + static_cast<int>(text_.size());
-        for (int n = 1; n <= most && !reached.empty(); ++n) {
+        if (node.min == 0) result = reached;
+        const int max = node.max >= 0 ? node.max : node.min + static_cast<int>(text_.size());
+        for (int n = 1; n <= max && !reached.empty(); ++n) {
           reached = ends_of_all(node.nodes[0], reached);
-          if (n >= node.least) result.insert(reached.begin(), reached.end());
+          if (n >= node.min) result.insert(reached.begin(), reached.end());
         }
         return result;
       }
@@ -219,9 +219,9 @@ inline NaiveGrammar random_grammar(std::mt19937& random) {
   std::function<NaiveNode(int, int, bool)> node = [&](int rule, int depth,
                                                       bool behind) -> NaiveNode {
     const int kind = below(depth > 3 ? 2 : 8);
-    const auto letters = [&](int most) {
+    const auto letters = [&](int max) {
       std::string text;
-      for (int n = 1 + below(most); n > 0; --n) text += static_cast<char>('a' + below(3));
+      for (int n = 1 + below(max); n > 0; --n) text += static_cast<char>('a' + below(3));
       return text;
     };
     if (kind == 0) return {.kind = NaiveNode::Kind::literal, .text = letters(2)};
@@ -242,8 +242,8 @@ inline NaiveGrammar random_grammar(std::mt19937& random) {
     if (kind <= 6) {
       NaiveNode result{.kind = NaiveNode::Kind::repeat};
       result.nodes.push_back(node(rule, depth + 1, behind));
-      result.least = below(4);
-      result.most = below(3) == 0 ? -1 : result.least + below(3);
+      result.min = below(4);
+      result.max = below(3) == 0 ? -1 : result.min + below(3);
       return result;
     }
     const int callee = behind ? below(n_rules) : rule + 1 + below(std::max(1, n_rules - rule - 1));

@@ -81,8 +81,8 @@ int GrammarParts::choice(std::vector<int> parts) {
   return add({.kind = Kind::choice, .parts = std::move(parts)});
 }
 
-int GrammarParts::repeat(int part, int least, int most) {
-  return add({.kind = Kind::repetition, .parts = {part}, .least = least, .most = most});
+int GrammarParts::repeat(int part, int min, int max) {
+  return add({.kind = Kind::repetition, .parts = {part}, .min = min, .max = max});
 }
 
 int GrammarParts::call(int rule) { return add({.kind = Kind::call, .rule = rule}); }

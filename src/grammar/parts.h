@@ -26,22 +26,22 @@ class GrammarParts {
     ByteSet bytes = {};           // for bytes: any one of them
     std::vector<int> parts = {};  // for a sequence, a choice, a repetition (one)
     int rule = -1;                // for a call
-    int least = 0;                // for a repetition
-    int most = 0;                 // for a repetition, or kUnlimited
+    int min = 0;                  // for a repetition
+    int max = 0;                  // for a repetition, or kUnlimited
   };
   struct Rule {
     std::string name;
     int part = -1;  // -1: not yet defined
   };
 
-  int nothing();                              // the empty text
-  int never() { return choice({}); }          // no text
-  int bytes(const ByteSet& set);              // one byte
-  int text(std::string_view bytes);           // these bytes
-  int character(const CodePoints& set);       // one character, in UTF-8
-  int sequence(std::vector<int> parts);       // one after the other
-  int choice(std::vector<int> parts);         // any one of them
-  int repeat(int part, int least, int most);  // least to most times; most may be kUnlimited
+  int nothing();                           // the empty text
+  int never() { return choice({}); }       // no text
+  int bytes(const ByteSet& set);           // one byte
+  int text(std::string_view bytes);        // these bytes
+  int character(const CodePoints& set);    // one character, in UTF-8
+  int sequence(std::vector<int> parts);    // one after the other
+  int choice(std::vector<int> parts);      // any one of them
+  int repeat(int part, int min, int max);  // min to max times; max may be kUnlimited
   int optional(int part) { return repeat(part, 0, 1); }
   int call(int rule);
 

@@ -101,11 +101,11 @@ class Reader {
 
   int read_repetition(int part) {
     const char32_t c = scanner_.take();
-    Bounds bounds{.least = c == '+' ? 1 : 0, .most = c == '?' ? 1 : kUnlimited};
+    Bounds bounds{.min = c == '+' ? 1 : 0, .max = c == '?' ? 1 : kUnlimited};
     if (c == '{') bounds = take_bounds(scanner_);
     scanner_.take_if("?");  // lazy or not, the language is the same
     if (scanner_.starts("+")) scanner_.fail("no possessive repetition");
-    return parts_.repeat(part, bounds.least, bounds.most);
+    return parts_.repeat(part, bounds.min, bounds.max);
   }
 
   int read_atom(int depth) {

@@ -100,13 +100,13 @@ void Scanner::fail_at(std::size_t position, std::string_view expected, std::stri
 Bounds take_bounds(Scanner& scanner) {
   const std::size_t first = scanner.position();
   Bounds bounds;
-  bounds.least = scanner.take_count();
-  bounds.most = bounds.least;
+  bounds.min = scanner.take_count();
+  bounds.max = bounds.min;
   if (scanner.take_if(",")) {
-    bounds.most = scanner.peek() == '}' ? kUnlimited : scanner.take_count();
+    bounds.max = scanner.peek() == '}' ? kUnlimited : scanner.take_count();
   }
   if (!scanner.take_if("}")) scanner.fail("}");
-  if (bounds.most != kUnlimited && bounds.most < bounds.least) {
+  if (bounds.max != kUnlimited && bounds.max < bounds.min) {
     scanner.fail_at(first, "bounds that grow", scanner.from(first));
   }
   return bounds;

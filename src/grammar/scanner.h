@@ -49,8 +49,8 @@ class Scanner {
 
 // {m}, {m,} or {m,n}, after the opening brace.
 struct Bounds {
-  int least = 0;
-  int most = 0;  // or kUnlimited (parts.h)
+  int min = 0;
+  int max = 0;  // or kUnlimited (parts.h)
 };
 Bounds take_bounds(Scanner& scanner);
 

@@ -362,10 +362,10 @@ class BlockTileProduct {
     const float* const x_scales = of.x_scales;
     float(*const running)[kTileColumns] = of.running;
     const Vector of_sums = Scales::template block_scale<Vector>(of.of_block);
-    Vector of_least = Vector::zero();
+    Vector of_minimums = Vector::zero();
     __m512i minimums[kPairs];
     if constexpr (Scales::kMinimums) {
-      of_least = Scales::template block_minimum<Vector>(of.of_block);
+      of_minimums = Scales::template block_minimum<Vector>(of.of_block);
       for (int pair = 0; pair < kPairs; ++pair) {
         minimums[pair] = _mm512_load_si512((*of.minimums)[pair]);
       }
@@ -377,14 +377,14 @@ class BlockTileProduct {
       const __m512i whole = _mm512_add_epi32(low, _mm512_slli_epi32(high, kHighBits));
       Vector value = Vector{_mm512_cvtepi32_ps(whole)} * of_sums;
       if constexpr (Scales::kMinimums) {
-        __m512i least = _mm512_setzero_si512();
+        __m512i minimum_sums = _mm512_setzero_si512();
 #pragma GCC unroll 8
         for (int pair = 0; pair < kPairs; ++pair) {
           int two;
           __builtin_memcpy(&two, x_sums + r * (2 * kPairs) + 2 * pair, 4);
-          least = _mm512_dpwssd_epi32(least, minimums[pair], _mm512_set1_epi32(two));
+          minimum_sums = _mm512_dpwssd_epi32(minimum_sums, minimums[pair], _mm512_set1_epi32(two));
         }
-        value = fma(Vector{_mm512_cvtepi32_ps(least)}, of_least, value);
+        value = fma(Vector{_mm512_cvtepi32_ps(minimum_sums)}, of_minimums, value);
       }
       fma(value, Vector::broadcast(x_scales[r]), Vector::load(running[r])).store(running[r]);
     }

@@ -295,11 +295,11 @@ void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row,
     const std::int16_t* half_sums =
         kParts == 2 ? args.half_sums + 2 * place * kBlockGroups : nullptr;
     typename V::Integers whole[R][T];
-    V least[R][T];  // M
+    V minimum_sums[R][T];  // M
     for (int r = 0; r < R; ++r) {
       for (int t = 0; t < T; ++t) {
         whole[r][t] = V::Integers::zero();
-        least[r][t] = V::zero();
+        minimum_sums[r][t] = V::zero();
       }
     }
 #pragma GCC unroll 1
@@ -333,7 +333,7 @@ void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row,
                 const int at_row = r * kBlockGroups + of_block;
                 const float x_sum = kParts == 1 ? float_sums[at_row]
                                                 : static_cast<float>(half_sums[2 * at_row + part]);
-                least[r][t] = fma(V::broadcast(x_sum), minimum, least[r][t]);
+                minimum_sums[r][t] = fma(V::broadcast(x_sum), minimum, minimum_sums[r][t]);
               }
             }
           }
@@ -353,7 +353,7 @@ void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row,
       for (int r = 0; r < R; ++r) {
         V value = whole[r][t].rounded() * scale;
         if constexpr (Scales::kMinimums) {
-          value = fma(least[r][t], Scales::template block_minimum<V>(of_block), value);
+          value = fma(minimum_sums[r][t], Scales::template block_minimum<V>(of_block), value);
         }
         sums[r][t] =
             fma(value, V::broadcast(args.block_scales[place + static_cast<std::size_t>(r)]),

@@ -43,8 +43,8 @@ std::string usage_error(const std::function<void()>& action) {
 TEST(SpreadOf, IsMedianAndExtremes) {
   const Spread odd = spread_of({3, 1, 2});
   EXPECT_EQ(odd.median, 2);
-  EXPECT_EQ(odd.least, 1);
-  EXPECT_EQ(odd.most, 3);
+  EXPECT_EQ(odd.min, 1);
+  EXPECT_EQ(odd.max, 3);
   EXPECT_EQ(spread_of({4, 1, 2, 100}).median, 3);
   EXPECT_EQ(spread_of({7}).median, 7);
 }
@@ -70,7 +70,7 @@ TEST(PassCosts, AreRatiosOfMedians) {
   ASSERT_EQ(costs.passes.size(), 2U);
   EXPECT_EQ(costs.passes[0].rows, 1);
   EXPECT_EQ(costs.passes[0].ratio, 1);
-  EXPECT_EQ(costs.passes[0].seconds.most, 100);
+  EXPECT_EQ(costs.passes[0].seconds.max, 100);
   EXPECT_EQ(costs.passes[1].rows, 16);
   EXPECT_EQ(costs.passes[1].ratio, 1.5);
   EXPECT_EQ(costs.passes[0].experts, 2);
@@ -129,15 +129,15 @@ TEST_F(MeasurePasses, GivesAFigureForEveryWidthAndForOneRow) {
     std::vector<int> rows;
     for (const PassCost& pass : costs.passes) {
       rows.push_back(pass.rows);
-      EXPECT_GT(pass.seconds.least, 0);
-      EXPECT_GE(pass.seconds.median, pass.seconds.least);
-      EXPECT_GE(pass.seconds.most, pass.seconds.median);
+      EXPECT_GT(pass.seconds.min, 0);
+      EXPECT_GE(pass.seconds.median, pass.seconds.min);
+      EXPECT_GE(pass.seconds.max, pass.seconds.median);
       EXPECT_EQ(pass.ratio, pass.seconds.median / costs.passes[0].seconds.median);
     }
     EXPECT_THAT(rows, ElementsAre(1, 2, 5));
     ASSERT_TRUE(costs.prefill);
     EXPECT_EQ(costs.prefill->tokens, 257);
-    EXPECT_GT(costs.prefill->seconds.least, 0);
+    EXPECT_GT(costs.prefill->seconds.min, 0);
     EXPECT_GT(costs.bandwidth_share, 0);
     EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
     EXPECT_THAT(shares, Each(AllOf(Ge(0), Lt(1))));

@@ -60,7 +60,7 @@ TEST_F(SimulateAcceptance, IsTheOneAskedForWithEveryPassRun) {
                                           .context = 3,
                                           .rounds = 2});
   ASSERT_EQ(simulation.trees.size(), 2U);
-  EXPECT_GT(simulation.plain_seconds.least, 0);
+  EXPECT_GT(simulation.plain_seconds.min, 0);
   for (const SimulatedTree& tree : simulation.trees) {
     EXPECT_EQ(tree.emitted, n_tokens);
     // Every drafted token takes a pass of the drafter.

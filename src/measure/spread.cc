@@ -10,7 +10,7 @@ Spread spread_of(std::vector<double> values) {
   const std::size_t half = values.size() / 2;
   const double median =
       values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-  return {.median = median, .least = values.front(), .most = values.back()};
+  return {.median = median, .min = values.front(), .max = values.back()};
 }
 
 }  // namespace outrider

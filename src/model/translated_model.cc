@@ -129,10 +129,10 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     pending_.clear();
     is_whole_ = true;
   }
-  int most(const VocabularyTranslation& translation, std::span<const TokenId> more) const {
+  int max_tokens(const VocabularyTranslation& translation, std::span<const TokenId> more) const {
     std::vector<TokenId> all = tokens_;
     all.insert(all.end(), more.begin(), more.end());
-    return std::max(text_.most(translation, all),
+    return std::max(text_.max_tokens(translation, all),
                     static_cast<int>(ids_.size()) + translation.max_read(more, tokens_.empty()));
   }
   std::size_t n_pieces() const { return pending_.size(); }
@@ -219,7 +219,7 @@ int TranslatedModel::remaining_context(const Sequence& sequence,
                                        std::span<const TokenId> next) const {
   require_known(next);
   return context_of(sequence) -
-         static_cast<const TranslatedSequence&>(sequence).most(translation_, next);
+         static_cast<const TranslatedSequence&>(sequence).max_tokens(translation_, next);
 }
 
 // Reads a sequence's kept tokens that its model has not read.

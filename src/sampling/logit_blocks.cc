@@ -86,9 +86,9 @@ TokenId LogitBlocks::likeliest() const {
   return static_cast<TokenId>(i);
 }
 
-bool LogitBlocks::collect_from(float bar, std::size_t most, std::vector<TokenId>& ids) const {
+bool LogitBlocks::collect_from(float bar, std::size_t max_found, std::vector<TokenId>& ids) const {
   const float* const logits = logits_.data();
-  ids.resize(most + kLanes);  // each chunk is written before its count is known
+  ids.resize(max_found + kLanes);  // each chunk is written before its count is known
   TokenId* const found = ids.data();
   std::size_t n_found = 0;
   const auto take = [=, &n_found](std::size_t i) {
@@ -107,10 +107,10 @@ bool LogitBlocks::collect_from(float bar, std::size_t most, std::vector<TokenId>
       }
       if (!any_set(any)) continue;
       for (std::size_t lane = 0; lane < kLanes; ++lane) take(i + lane);
-      if (n_found > most) return false;
+      if (n_found > max_found) return false;
     }
     for (; i < end; ++i) take(i);
-    if (n_found > most) return false;
+    if (n_found > max_found) return false;
   }
   ids.resize(n_found);
   return true;

@@ -63,8 +63,8 @@ class LogitBlocks {
     }
   }
   // Writes the ids of all logits of at least bar to `ids`, ascending, and returns true. If there
-  // are more than `most`, returns false, and ids are undefined. For any share of the row.
-  bool collect_from(float bar, std::size_t most, std::vector<TokenId>& ids) const;
+  // are more than `max_found`, returns false, and ids are undefined. For any share of the row.
+  bool collect_from(float bar, std::size_t max_found, std::vector<TokenId>& ids) const;
 
   // The key of the k-th largest logit above -infinity; 0, below every key, if there are fewer. O(n)
   // for any k.

@@ -360,7 +360,7 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
                       std::size_t y_stride) const {
   kernels::MatmulArgs args = arguments(x, {0, x.n_rows_}, y, y_stride);
   const Parts parts = parts_for(team);
-  team.parallel_for_dynamic(parts.n, parts.least, [&](const Range& part) {
+  team.parallel_for_dynamic(parts.n, parts.min_size, [&](const Range& part) {
     args.first_tile = static_cast<int>(part.begin * parts.n_tiles);
     args.n_tiles =
         static_cast<int>(std::min(part.end * parts.n_tiles, n_tiles())) - args.first_tile;
@@ -379,13 +379,13 @@ void Matrix::multiply_part(const Activations& x, const Range& rows, const Range&
 std::int64_t Matrix::n_groups() const { return (n_tiles() + kTogether - 1) / kTogether; }
 
 std::int64_t Matrix::min_groups() const {
-  const std::int64_t least = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
-  return (least + kTogether - 1) / kTogether;
+  const std::int64_t min_tiles = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
+  return (min_tiles + kTogether - 1) / kTogether;
 }
 
 void Matrix::set_prefetch(const Team& team) const {
   const Parts parts = parts_for(team);
-  const Range part = team.first_part(parts.n, parts.least);
+  const Range part = team.first_part(parts.n, parts.min_size);
   const auto bytes_before = [&](std::int64_t group) {
     return std::min(group * parts.n_tiles, n_tiles()) * tile_bytes();
   };
@@ -397,11 +397,11 @@ void Matrix::set_prefetch(const Team& team) const {
 std::int64_t Matrix::n_tiles() const { return (n_columns_ + kTileColumns - 1) / kTileColumns; }
 
 Matrix::Parts Matrix::parts_for(const Team& team) const {
-  const std::int64_t least = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
+  const std::int64_t min_size = std::max<std::int64_t>(kMinPartBytes / tile_bytes(), kTogether);
   if (n_tiles() < kManyTogether * kTogether * team.size()) {
-    return {.n = n_tiles(), .n_tiles = 1, .least = least};
+    return {.n = n_tiles(), .n_tiles = 1, .min_size = min_size};
   }
-  return {.n = n_groups(), .n_tiles = kTogether, .least = min_groups()};
+  return {.n = n_groups(), .n_tiles = kTogether, .min_size = min_groups()};
 }
 
 }  // namespace outrider

@@ -162,12 +162,12 @@ class Matrix {
   Matrix(const WeightReader& reader, const KernelTable& table);
   void pack_tiles(const WeightReader& reader, const Range& tiles, WeightRows& rows) const;
   std::int64_t tile_bytes() const { return static_cast<std::int64_t>(n_bytes_) / n_tiles(); }
-  // How work is divided (Team::parallel_for_dynamic): n groups of n_tiles tiles, at least `least`
-  // at once.
+  // How work is divided (Team::parallel_for_dynamic): n groups of n_tiles tiles, at least
+  // `min_size` at once.
   struct Parts {
     std::int64_t n;
     std::int64_t n_tiles;
-    std::int64_t least;
+    std::int64_t min_size;
   };
   Parts parts_for(const Team& team) const;
   kernels::MatmulArgs arguments(const Activations& x, const Range& rows, float* y,

@@ -62,7 +62,7 @@ std::chrono::nanoseconds patience_of(int n_threads) {
 }  // namespace
 
 Range WorkCounters::next(std::int64_t loop, std::int64_t n_taken, std::int64_t n,
-                         std::int64_t least, int n_threads) {
+                         std::int64_t min_size, int n_threads) {
   std::atomic<std::int64_t>& taken = slots_[static_cast<std::size_t>(loop) % slots_.size()].taken;
   std::int64_t seen = taken.load(std::memory_order_relaxed);
   while (true) {
@@ -70,7 +70,7 @@ Range WorkCounters::next(std::int64_t loop, std::int64_t n_taken, std::int64_t n
     if (whose > loop) return {};
     const std::int64_t begin = whose == loop ? seen - (loop << kTakenBits) : n_taken;
     if (begin >= n) return {};
-    const std::int64_t part = std::max(least, (n - begin) / (2 * n_threads));
+    const std::int64_t part = std::max(min_size, (n - begin) / (2 * n_threads));
     const std::int64_t end = std::min(n, begin + part);
     if (taken.compare_exchange_weak(seen, (loop << kTakenBits) + end, std::memory_order_relaxed)) {
       return {begin, end};

@@ -25,8 +25,8 @@ struct Range {
 class WorkCounters {
  public:
   // The next part of [n_taken, n) in the team's loop number `loop` (all threads count alike): half
-  // of an even share of what is left, but at least `least`. Empty once nothing is left.
-  Range next(std::int64_t loop, std::int64_t n_taken, std::int64_t n, std::int64_t least,
+  // of an even share of what is left, but at least `min_size`. Empty once nothing is left.
+  Range next(std::int64_t loop, std::int64_t n_taken, std::int64_t n, std::int64_t min_size,
              int n_threads);
 
  private:
@@ -55,28 +55,28 @@ class Team {
   // This thread's share of [0, n): contiguous, in order of index; sizes differ by at most one.
   Range share(std::int64_t n) const { return {n * index_ / size_, n * (index_ + 1) / size_}; }
 
-  // Divides [0, n), n below 2^31, dynamically into parts of at least `least` (or even shares, if
+  // Divides [0, n), n below 2^31, dynamically into parts of at least `min_size` (or even shares, if
   // those are smaller). Each thread first gets its first_part; after that, each free thread takes
   // the next part. So no thread waits long for a slow one (other programs may use its core). Calls
   // work(part) for each part of this thread. All threads must call it, in the same order as other
   // such loops.
   template <typename Work>
-  void parallel_for_dynamic(std::int64_t n, std::int64_t least, const Work& work) const {
+  void parallel_for_dynamic(std::int64_t n, std::int64_t min_size, const Work& work) const {
     ++n_loops_;
-    Range part = first_part(n, least);
+    Range part = first_part(n, min_size);
     if (part.begin < part.end) work(part);
     if (size_ == 1) return;
-    const std::int64_t n_taken = std::min(n, size_ * first_size(n, least));
+    const std::int64_t n_taken = std::min(n, size_ * first_size(n, min_size));
     while (true) {
-      part = shared_->counters.next(n_loops_, n_taken, n, least, size_);
+      part = shared_->counters.next(n_loops_, n_taken, n, min_size, size_);
       if (part.begin >= part.end) return;
       work(part);
     }
   }
 
   // The first part of such a loop for this thread, which is fixed and known in advance.
-  Range first_part(std::int64_t n, std::int64_t least) const {
-    const std::int64_t size = first_size(n, least);
+  Range first_part(std::int64_t n, std::int64_t min_size) const {
+    const std::int64_t size = first_size(n, min_size);
     return {std::min(n, size * index_), std::min(n, size * (index_ + 1))};
   }
 
@@ -96,13 +96,13 @@ class Team {
   }
 
  private:
-  // Three quarters of an even share, at least `least`. If one of two threads has 0.6 of the other's
-  // speed, neither waits; and there are fewer parts, each of which begins before its weights are
-  // prefetched. (Qwen2.5-Coder 1.5B, Q4_K_M, two threads, medians of four turns against half of an
-  // even share: one row 0.98 of the time, four 0.95, eight 0.94.)
-  std::int64_t first_size(std::int64_t n, std::int64_t least) const {
+  // Three quarters of an even share, at least `min_size`. If one of two threads has 0.6 of the
+  // other's speed, neither waits; and there are fewer parts, each of which begins before its
+  // weights are prefetched. (Qwen2.5-Coder 1.5B, Q4_K_M, two threads, medians of four turns against
+  // half of an even share: one row 0.98 of the time, four 0.95, eight 0.94.)
+  std::int64_t first_size(std::int64_t n, std::int64_t min_size) const {
     if (size_ == 1) return n;
-    return std::min(std::max(3 * n / (4 * size_), least), (n + size_ - 1) / size_);
+    return std::min(std::max(3 * n / (4 * size_), min_size), (n + size_ - 1) / size_);
   }
 
   // Prefetches some more lines of what this thread reads next. False: there are none.

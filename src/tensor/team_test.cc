@@ -40,19 +40,19 @@ TEST(Team, DynamicLoopsCoverEverythingOnce) {
   constexpr int kLoops = 300;
   for (const int size : {1, 2, 3, 7}) {
     for (const std::int64_t n : {0, 1, 5, 100}) {
-      for (const std::int64_t least : {1, 3, 200}) {
+      for (const std::int64_t min_size : {1, 3, 200}) {
         std::vector<std::vector<std::atomic<int>>> seen(kLoops);
         for (auto& loop : seen) loop = std::vector<std::atomic<int>>(static_cast<std::size_t>(n));
         std::atomic<int> too_small = 0;
         std::atomic<int> others_first = 0;
         run_team(size, [&](const Team& team) {
-          const Range first = team.first_part(n, least);
+          const Range first = team.first_part(n, min_size);
           for (auto& cells : seen) {
             bool begun = first.begin == first.end;
-            team.parallel_for_dynamic(n, least, [&](const Range& part) {
+            team.parallel_for_dynamic(n, min_size, [&](const Range& part) {
               if (!begun && (part.begin != first.begin || part.end != first.end)) ++others_first;
               begun = true;
-              const std::int64_t fewest = std::min(least, (n + size - 1) / size);
+              const std::int64_t fewest = std::min(min_size, (n + size - 1) / size);
               if (part.end - part.begin < fewest && part.end < n) ++too_small;
               for (std::int64_t i = part.begin; i < part.end; ++i) {
                 ++cells[static_cast<std::size_t>(i)];
@@ -74,8 +74,8 @@ TEST(Team, DynamicLoopsCoverEverythingOnce) {
 // First parts are three quarters of even shares, if these exceed the least part, and never more
 // than an even share: a slow thread delays the others by no more than that.
 TEST(Team, FirstPartsAreThreeQuartersOfEvenShares) {
-  const auto first_part = [](int index, std::int64_t n, std::int64_t least) {
-    const Range part = Team(index, 4, nullptr).first_part(n, least);
+  const auto first_part = [](int index, std::int64_t n, std::int64_t min_size) {
+    const Range part = Team(index, 4, nullptr).first_part(n, min_size);
     return std::pair(part.begin, part.end);
   };
   EXPECT_EQ(first_part(0, 80, 5), std::pair(0L, 15L));

@@ -37,7 +37,7 @@ inline MethodComparison made_comparison() {
   PassCosts passes;
   const auto add_pass = [&passes](int rows, double seconds) {
     passes.passes.push_back({.rows = rows,
-                             .seconds = {.median = seconds, .least = seconds, .most = seconds},
+                             .seconds = {.median = seconds, .min = seconds, .max = seconds},
                              .ratio = seconds / 0.010});
   };
   add_pass(1, 0.010);

@@ -68,9 +68,9 @@ Value string(const Value& subject, const Arguments& arguments, Heap& heap) {
 
 Value replace(const Value& subject, const Arguments& arguments, Heap& heap) {
   const Parameters given("replace", arguments, {"old", "new", "count"});
-  const std::int64_t most = given.is_none_or_absent(2) ? -1 : given.integer(2, -1);
+  const std::int64_t max_replaced = given.is_none_or_absent(2) ? -1 : given.integer(2, -1);
   return heap.text(replaced(printed(subject, heap), printed(given.required(0), heap),
-                            printed(given.required(1), heap), most, heap));
+                            printed(given.required(1), heap), max_replaced, heap));
 }
 
 Value join(const Value& subject, const Arguments& arguments, Heap& heap) {

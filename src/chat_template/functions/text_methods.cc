@@ -42,12 +42,12 @@ Value strip_side(const Value& self, const Arguments& arguments, Heap& heap) {
 template <bool kFromRight>
 Value split(const Value& self, const Arguments& arguments, Heap& heap) {
   const Parameters given("split", arguments, {"sep", "maxsplit"});
-  const std::int64_t most = given.integer(1, -1);
+  const std::int64_t max_splits = given.integer(1, -1);
   if (given.is_none_or_absent(0)) {
-    return list_of_texts(self, split_at_blanks(bytes(self), most, kFromRight), heap);
+    return list_of_texts(self, split_at_blanks(bytes(self), max_splits, kFromRight), heap);
   }
   if (given.text(0).empty()) fail("split: expected a separator, got an empty text");
-  return list_of_texts(self, split_at(bytes(self), given.text(0), most, kFromRight), heap);
+  return list_of_texts(self, split_at(bytes(self), given.text(0), max_splits, kFromRight), heap);
 }
 
 Value splitlines(const Value& self, const Arguments& arguments, Heap& heap) {

@@ -9,11 +9,12 @@
 namespace outrider::jinja {
 namespace {
 
-std::vector<std::string_view> split_right_at_blanks(std::string_view text, std::int64_t most) {
+std::vector<std::string_view> split_right_at_blanks(std::string_view text,
+                                                    std::int64_t max_splits) {
   std::vector<std::string_view> parts;
   text = strip(text, Side::right);
   while (!text.empty()) {
-    if (most >= 0 && static_cast<std::int64_t>(parts.size()) >= most) {
+    if (max_splits >= 0 && static_cast<std::int64_t>(parts.size()) >= max_splits) {
       parts.push_back(text);
       break;
     }
@@ -58,9 +59,9 @@ std::size_t byte_offset(std::string_view text, std::int64_t n_characters) {
 }
 
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       std::int64_t most, bool from_right) {
+                                       std::int64_t max_splits, bool from_right) {
   std::vector<std::string_view> parts;
-  while (most < 0 || static_cast<std::int64_t>(parts.size()) < most) {
+  while (max_splits < 0 || static_cast<std::int64_t>(parts.size()) < max_splits) {
     const std::size_t at = from_right ? text.rfind(separator) : place_in(text, separator);
     if (at == std::string_view::npos) break;
     if (from_right) {
@@ -76,13 +77,13 @@ std::vector<std::string_view> split_at(std::string_view text, std::string_view s
   return parts;
 }
 
-std::vector<std::string_view> split_at_blanks(std::string_view text, std::int64_t most,
+std::vector<std::string_view> split_at_blanks(std::string_view text, std::int64_t max_splits,
                                               bool from_right) {
-  if (from_right) return split_right_at_blanks(text, most);
+  if (from_right) return split_right_at_blanks(text, max_splits);
   std::vector<std::string_view> parts;
   text = strip(text, Side::left);
   while (!text.empty()) {
-    if (most >= 0 && static_cast<std::int64_t>(parts.size()) >= most) {
+    if (max_splits >= 0 && static_cast<std::int64_t>(parts.size()) >= max_splits) {
       parts.push_back(text);
       break;
     }
@@ -99,12 +100,12 @@ std::vector<std::string_view> split_at_blanks(std::string_view text, std::int64_
 }
 
 std::string replaced(std::string_view text, std::string_view part, std::string_view by,
-                     std::int64_t most, Heap& heap) {
+                     std::int64_t max_replaced, Heap& heap) {
   std::string out;
   std::int64_t n = 0;
   heap.count_bytes_read(text.size());
   for (std::size_t at = 0;;) {
-    const bool may_go_on = most < 0 || n < most;
+    const bool may_go_on = max_replaced < 0 || n < max_replaced;
     const std::size_t found = may_go_on ? place_in(text, part, at) : std::string_view::npos;
     if (found == std::string_view::npos) return out.append(text.substr(at));
     out.append(text.substr(at, found - at)).append(by);

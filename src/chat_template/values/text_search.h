@@ -22,16 +22,16 @@ std::size_t count_characters(std::string_view text);
 // The first byte of the character with that number; the text must have that many.
 std::size_t byte_offset(std::string_view text, std::int64_t n_characters);
 
-// At most `most` splits, or all if it is negative; counted from the right if from_right.
+// At most `max_splits` splits, or all if it is negative; counted from the right if from_right.
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       std::int64_t most, bool from_right);
+                                       std::int64_t max_splits, bool from_right);
 // At runs of white space, which is dropped except after the last split.
-std::vector<std::string_view> split_at_blanks(std::string_view text, std::int64_t most,
+std::vector<std::string_view> split_at_blanks(std::string_view text, std::int64_t max_splits,
                                               bool from_right);
-// The first `most` occurrences, or all if it is negative; an empty `part` occurs around every
-// character. Throws Problem if a limit is exceeded.
+// The first `max_replaced` occurrences, or all if it is negative; an empty `part` occurs around
+// every character. Throws Problem if a limit is exceeded.
 std::string replaced(std::string_view text, std::string_view part, std::string_view by,
-                     std::int64_t most, Heap& heap);
+                     std::int64_t max_replaced, Heap& heap);
 
 // Whether there are letters with a case, and all of them have this case.
 bool all_cased_upper(std::string_view text);

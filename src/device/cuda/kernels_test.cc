@@ -43,7 +43,7 @@ class CudaKernels : public ::testing::TestWithParam<Where> {
 
   void expect_same_bits(const Trial& trial, const TrialRows& rows) {
     EXPECT_EQ(difference_from_host(*device_, trial), "")
-        << rows.n << " of " << rows.most << " rows on " << device_->facts().name;
+        << rows.n << " of " << rows.max_rows << " rows on " << device_->facts().name;
   }
   void expect_same_bits(Function function, int n_random) {
     EXPECT_EQ(difference_from_host(*device_, arithmetic_trial(function, n_random, 1)), "")

@@ -88,7 +88,7 @@ Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialS
   of_part.n_heads /= shape.n_parts;
   of_part.n_kv_heads /= shape.n_parts;
   const TrialCache cache(kv, of_part, n_slots, numbers);
-  const TrialRowWords words(rows.most, shape, n_slots, numbers);
+  const TrialRowWords words(rows.max_rows, shape, n_slots, numbers);
   const AttendShape of_steps = {.kv = kv,
                                 .n_heads = of_part.n_heads,
                                 .n_kv_heads = of_part.n_kv_heads,
@@ -99,10 +99,10 @@ Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialS
                                 .softcap = shape.softcap,
                                 .first_head = 0,
                                 .heads_of_row = shape.n_parts > 1 ? shape.n_heads : 0};
-  const std::size_t n_heads = size(rows.most) * size(shape.n_heads);
+  const std::size_t n_heads = size(rows.max_rows) * size(shape.n_heads);
   const std::size_t n_parts = n_heads * size(of_steps.max_splits);
   std::vector<std::uint32_t> pages;
-  for (int row = 0; row < rows.most; ++row) {
+  for (int row = 0; row < rows.max_rows; ++row) {
     pages.insert(pages.end(), cache.pages.begin(), cache.pages.end());
   }
   Trial trial;
@@ -120,7 +120,7 @@ Trial attend_trial(kernels::KvKind kv, const TrialRows& rows, const AttendTrialS
   const std::size_t states = trial.add_output(n_parts * 2 * sizeof(float), true);
   const std::size_t out = trial.add_output(n_heads * size(shape.head_dim) * sizeof(float), true);
   trial.steps = [=](std::span<const Range> at) -> std::vector<Step> {
-    const Rows of_facts = {at[facts], rows.most};
+    const Rows of_facts = {at[facts], rows.max_rows};
     AttendRanges ranges = {at[queries],           at[of_rows], at[slots],  at[pages_at],
                            at[caches_at.front()], at[sums],    at[states], at[out]};
     std::vector<Step> steps;

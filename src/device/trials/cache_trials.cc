@@ -44,15 +44,15 @@ Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infin
                   std::uint32_t seed) {
   TrialNumbers numbers(seed);
   constexpr int kFirst = kChunkKeys - 3;
-  const TrialPages pages(shape, kFirst + rows.most);
+  const TrialPages pages(shape, kFirst + rows.max_rows);
   std::vector<TokenPlace> places;
-  places.reserve(size(rows.most));
-  for (int row = 0; row < rows.most; ++row) places.push_back(pages.place(kFirst + row));
+  places.reserve(size(rows.max_rows));
+  for (int row = 0; row < rows.max_rows; ++row) places.push_back(pages.place(kFirst + row));
   const int n_heads = shape.heads_of_row == 0 ? shape.n_kv_heads : shape.heads_of_row;
   const std::size_t width = size(n_heads) * size(shape.head_dim);
-  std::vector<float> keys = numbers.awkward_floats(size(rows.most) * width);
-  std::vector<float> values = numbers.awkward_floats(size(rows.most) * width);
-  for (int row = 0; has_infinities && row < rows.most; row += 2) {
+  std::vector<float> keys = numbers.awkward_floats(size(rows.max_rows) * width);
+  std::vector<float> values = numbers.awkward_floats(size(rows.max_rows) * width);
+  for (int row = 0; has_infinities && row < rows.max_rows; row += 2) {
     keys[size(row) * width] = std::numeric_limits<float>::infinity();
     values[size(row) * width + width - 1] = std::numeric_limits<float>::quiet_NaN();
   }
@@ -68,7 +68,7 @@ Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infin
   // Words are floats for f32; for int8 the scales are, and they are NaN for a tainted head.
   trial.buffers[cache].holds_floats = shape.kv != kernels::KvKind::bf16;
   trial.steps = [=](std::span<const Range> at) -> std::vector<Step> {
-    return {store_rows({at[facts], rows.most}, shape,
+    return {store_rows({at[facts], rows.max_rows}, shape,
                        {at[places_at], at[keys_at], at[values_at], at[cache]})};
   };
   return trial;
@@ -76,11 +76,11 @@ Trial store_trial(const CacheShape& shape, const TrialRows& rows, bool has_infin
 
 Trial move_trial(const CacheShape& shape, const TrialRows& rows, std::uint32_t seed) {
   TrialNumbers numbers(seed);
-  const int n_slots = 2 * rows.most + kChunkKeys;
+  const int n_slots = 2 * rows.max_rows + kChunkKeys;
   const TrialPages pages(shape, n_slots);
   std::vector<TokenMove> moves;
   int from = kChunkKeys - 2;
-  for (int i = 0; i < rows.most; ++i) {
+  for (int i = 0; i < rows.max_rows; ++i) {
     from += 1 + numbers.below(2);
     moves.push_back({pages.place(std::min(from, n_slots - 1)), pages.place(kChunkKeys - 3 + i)});
   }
@@ -89,7 +89,7 @@ Trial move_trial(const CacheShape& shape, const TrialRows& rows, std::uint32_t s
   const std::size_t moves_at = trial.add_input(moves);
   const std::size_t cache = pages.add_to(trial, numbers);
   trial.steps = [=](std::span<const Range> at) -> std::vector<Step> {
-    return {move_slots({at[facts], rows.most}, shape, at[moves_at], at[cache])};
+    return {move_slots({at[facts], rows.max_rows}, shape, at[moves_at], at[cache])};
   };
   return trial;
 }

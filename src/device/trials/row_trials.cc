@@ -41,12 +41,12 @@ Trial gate_trial(const TrialRows& rows, int n, std::uint32_t seed, GateActivatio
   TrialNumbers numbers(seed);
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
-  const std::size_t gate_at = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
-  const std::size_t up = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
-  const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
+  const std::size_t gate_at = trial.add_input(numbers.awkward_floats(words_of(rows.max_rows, n)));
+  const std::size_t up = trial.add_input(numbers.awkward_floats(words_of(rows.max_rows, n)));
+  const std::size_t y = trial.add_output(words_of(rows.max_rows, n) * sizeof(float), true);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {
-        gate({ranges[facts], rows.most}, activation, n, ranges[gate_at], ranges[up], ranges[y])};
+    return {gate({ranges[facts], rows.max_rows}, activation, n, ranges[gate_at], ranges[up],
+                 ranges[y])};
   };
   return trial;
 }
@@ -55,9 +55,9 @@ Trial activate_trial(const TrialRows& rows, int n, GateActivation activation, st
   TrialNumbers numbers(seed);
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
-  const std::size_t x = add_changed(trial, words_of(rows.most, n), numbers);
+  const std::size_t x = add_changed(trial, words_of(rows.max_rows, n), numbers);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {activate({ranges[facts], rows.most}, activation, n, ranges[x])};
+    return {activate({ranges[facts], rows.max_rows}, activation, n, ranges[x])};
   };
   return trial;
 }
@@ -66,16 +66,16 @@ Trial cap_trial(const TrialRows& rows, int n, float cap, std::uint32_t seed) {
   TrialNumbers numbers(seed);
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
-  const std::size_t x = add_changed(trial, words_of(rows.most, n), numbers);
+  const std::size_t x = add_changed(trial, words_of(rows.max_rows, n), numbers);
   auto* const floats = trial.buffers[x].bytes.data();
   // Numbers far beyond the cap, infinities and NaN, in the last places.
   const float ends[] = {-std::numeric_limits<float>::infinity(), 0x1p100F, -0.0F,
                         std::numeric_limits<float>::quiet_NaN()};
-  const std::size_t n_ends = std::min(std::size(ends), words_of(rows.most, n) - 1);
-  std::memcpy(floats + (words_of(rows.most, n) - n_ends) * sizeof(float), ends,
+  const std::size_t n_ends = std::min(std::size(ends), words_of(rows.max_rows, n) - 1);
+  std::memcpy(floats + (words_of(rows.max_rows, n) - n_ends) * sizeof(float), ends,
               n_ends * sizeof(float));
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {cap_rows({ranges[facts], rows.most}, n, ranges[x], cap)};
+    return {cap_rows({ranges[facts], rows.max_rows}, n, ranges[x], cap)};
   };
   return trial;
 }
@@ -86,7 +86,7 @@ Trial pieces_trial(const TrialRows& rows, int n_pieces, int n, bool has_own, std
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t x =
-      add_changed(trial, words_of(rows.most, static_cast<int>(columns.stride)), numbers);
+      add_changed(trial, words_of(rows.max_rows, static_cast<int>(columns.stride)), numbers);
   const std::size_t weight =
       trial.add_input(numbers.awkward_floats(words_of(has_own ? n_pieces : 1, n)));
   const PieceNumbers shape = {.stride = columns.stride,
@@ -97,7 +97,7 @@ Trial pieces_trial(const TrialRows& rows, int n_pieces, int n, bool has_own, std
                               .max_rows = 0,
                               .epsilon = 1e-6F};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {norm_in_place({ranges[facts], rows.most}, ranges[x], ranges[weight], shape)};
+    return {norm_in_place({ranges[facts], rows.max_rows}, ranges[x], ranges[weight], shape)};
   };
   return trial;
 }
@@ -106,10 +106,10 @@ Trial add_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   TrialNumbers numbers(seed);
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
-  const std::size_t to = add_changed(trial, words_of(rows.most, n), numbers);
-  const std::size_t from = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
+  const std::size_t to = add_changed(trial, words_of(rows.max_rows, n), numbers);
+  const std::size_t from = trial.add_input(numbers.awkward_floats(words_of(rows.max_rows, n)));
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {add_rows({ranges[facts], rows.most}, n, ranges[to], ranges[from])};
+    return {add_rows({ranges[facts], rows.max_rows}, n, ranges[to], ranges[from])};
   };
   return trial;
 }
@@ -120,10 +120,10 @@ Trial columns_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t x =
-      add_changed(trial, words_of(rows.most, static_cast<int>(columns.stride)), numbers);
+      add_changed(trial, words_of(rows.max_rows, static_cast<int>(columns.stride)), numbers);
   const std::size_t bias = trial.add_input(numbers.awkward_floats(words_of(1, n)));
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    const Rows of_facts = {ranges[facts], rows.most};
+    const Rows of_facts = {ranges[facts], rows.max_rows};
     return {add_bias(of_facts, ranges[x], columns, ranges[bias]),
             scale_rows(of_facts, ranges[x], columns, 0.7F)};
   };
@@ -135,19 +135,19 @@ Trial copy_trial(const TrialRows& rows, int n, bool picks, std::uint32_t seed) {
   const Columns from_columns = columns_among(n);
   const Columns to_columns = {.stride = from_columns.n + 2, .first = 1, .n = from_columns.n};
   std::vector<std::uint32_t> picked;
-  picked.reserve(static_cast<std::size_t>(rows.most));
-  for (int row = 0; row < rows.most; ++row) {
-    picked.push_back(static_cast<std::uint32_t>(numbers.below(rows.most)));
+  picked.reserve(static_cast<std::size_t>(rows.max_rows));
+  for (int row = 0; row < rows.max_rows; ++row) {
+    picked.push_back(static_cast<std::uint32_t>(numbers.below(rows.max_rows)));
   }
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t picked_at = trial.add_input(picked);
   const std::size_t from = trial.add_input(
-      numbers.awkward_floats(words_of(rows.most, static_cast<int>(from_columns.stride))));
+      numbers.awkward_floats(words_of(rows.max_rows, static_cast<int>(from_columns.stride))));
   const std::size_t to = trial.add_output(
-      words_of(rows.most, static_cast<int>(to_columns.stride)) * sizeof(float), false);
+      words_of(rows.max_rows, static_cast<int>(to_columns.stride)) * sizeof(float), false);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {copy_rows({ranges[facts], rows.most}, picks ? &ranges[picked_at] : nullptr,
+    return {copy_rows({ranges[facts], rows.max_rows}, picks ? &ranges[picked_at] : nullptr,
                       ranges[from], from_columns, ranges[to], to_columns)};
   };
   return trial;
@@ -156,8 +156,8 @@ Trial copy_trial(const TrialRows& rows, int n, bool picks, std::uint32_t seed) {
 Trial best_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   using Limits = std::numeric_limits<float>;
   TrialNumbers numbers(seed);
-  std::vector<float> x = numbers.awkward_floats(words_of(rows.most, n));
-  for (int row = 0; row < rows.most; ++row) {
+  std::vector<float> x = numbers.awkward_floats(words_of(rows.max_rows, n));
+  for (int row = 0; row < rows.max_rows; ++row) {
     const std::span<float> its = std::span(x).subspan(words_of(row, n), words_of(1, n));
     const auto put = [&](float value) { its[words_of(1, numbers.below(n))] = value; };
     switch (row % 6) {
@@ -192,11 +192,11 @@ Trial best_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t x_at = trial.add_input(x);
   const std::size_t parts =
-      trial.add_output(words_of(rows.most, parts_of_best(n)) * sizeof(BestOfRow), false);
-  const std::size_t best = trial.add_output(words_of(rows.most, 1) * sizeof(BestOfRow), false);
+      trial.add_output(words_of(rows.max_rows, parts_of_best(n)) * sizeof(BestOfRow), false);
+  const std::size_t best = trial.add_output(words_of(rows.max_rows, 1) * sizeof(BestOfRow), false);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
     const std::array<Step, 2> steps =
-        best_of_rows({ranges[facts], rows.most}, n, ranges[x_at], ranges[parts], ranges[best]);
+        best_of_rows({ranges[facts], rows.max_rows}, n, ranges[x_at], ranges[parts], ranges[best]);
     return {steps.begin(), steps.end()};
   };
   return trial;

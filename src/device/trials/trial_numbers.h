@@ -52,7 +52,7 @@ class TrialNumbers {
 // The number of rows, and the number for which a trial's program is recorded.
 struct TrialRows {
   int n = 1;
-  int most = 1;
+  int max_rows = 1;
 
   std::vector<std::uint32_t> facts() const {
     std::vector<std::uint32_t> words(kFacts);

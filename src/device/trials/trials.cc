@@ -133,8 +133,8 @@ struct QuantizedAt {
   std::size_t values, scales, sums, scaled_sums;
   int slots;
 
-  static QuantizedAt add_to(Trial& trial, int most, int k) {
-    const int slots = std::max(kernels::row_slots(most), 1);
+  static QuantizedAt add_to(Trial& trial, int max_rows, int k) {
+    const int slots = std::max(kernels::row_slots(max_rows), 1);
     const std::size_t n = words_of(kernels::groups_of(k), slots);
     return {trial.add_output(n * kernels::kGroup, false), trial.add_output(n * 4, true),
             trial.add_output(n * 4, false), trial.add_output(n * 4, true), slots};
@@ -148,8 +148,8 @@ struct QuantizedAt {
 // fourth row some groups hold an infinity, a NaN or the largest float, which may make its products
 // NaN.
 std::vector<float> rows_to_quantize(const TrialRows& rows, int k, TrialNumbers& numbers) {
-  std::vector<float> x = numbers.awkward_floats(words_of(rows.most, k));
-  for (int row = 0; row < rows.most; ++row) {
+  std::vector<float> x = numbers.awkward_floats(words_of(rows.max_rows, k));
+  for (int row = 0; row < rows.max_rows; ++row) {
     for (int group = 0; group < kernels::groups_of(k); ++group) {
       const int n = std::min(k - group * kernels::kGroup, kernels::kGroup);
       float* const first = x.data() + words_of(row, k) + words_of(group, kernels::kGroup);
@@ -245,9 +245,9 @@ Trial quantize_trial(const TrialRows& rows, int k, std::uint32_t seed) {
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t x = trial.add_input(rows_to_quantize(rows, k, numbers));
-  const QuantizedAt out = QuantizedAt::add_to(trial, rows.most, k);
+  const QuantizedAt out = QuantizedAt::add_to(trial, rows.max_rows, k);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {quantize_rows({ranges[facts], rows.most}, ranges[x], k, out.of(ranges))};
+    return {quantize_rows({ranges[facts], rows.max_rows}, ranges[x], k, out.of(ranges))};
   };
   return trial;
 }
@@ -259,10 +259,10 @@ Trial product_trial(kernels::WeightKind kind, const TrialRows& rows, int n_colum
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t x = trial.add_input(rows_to_quantize(rows, k, numbers));
   const std::size_t tiles = trial.add_input(packed_weights(kind, n_columns, k, numbers));
-  const QuantizedAt prepared = QuantizedAt::add_to(trial, rows.most, k);
-  const std::size_t y = trial.add_output(words_of(rows.most, n_columns) * sizeof(float), true);
+  const QuantizedAt prepared = QuantizedAt::add_to(trial, rows.max_rows, k);
+  const std::size_t y = trial.add_output(words_of(rows.max_rows, n_columns) * sizeof(float), true);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    const Rows of_facts = {ranges[facts], rows.most};
+    const Rows of_facts = {ranges[facts], rows.max_rows};
     return {quantize_rows(of_facts, ranges[x], k, prepared.of(ranges)),
             product(of_facts, {kind, ranges[tiles], n_columns, k}, prepared.of(ranges), ranges[y])};
   };
@@ -279,10 +279,10 @@ Trial product_parts_trial(kernels::WeightKind kind, const TrialRows& rows, int n
   const std::size_t tiles = trial.add_input(packed_weights(kind, kFirst, k, numbers));
   const std::size_t more_tiles =
       trial.add_input(packed_weights(kind, n_columns - kFirst, k, numbers));
-  const QuantizedAt prepared = QuantizedAt::add_to(trial, rows.most, k);
-  const std::size_t y = trial.add_output(words_of(rows.most, n_columns) * sizeof(float), true);
+  const QuantizedAt prepared = QuantizedAt::add_to(trial, rows.max_rows, k);
+  const std::size_t y = trial.add_output(words_of(rows.max_rows, n_columns) * sizeof(float), true);
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    const Rows of_facts = {ranges[facts], rows.most};
+    const Rows of_facts = {ranges[facts], rows.max_rows};
     const QuantizedRanges from = prepared.of(ranges);
     return {quantize_rows(of_facts, ranges[x], k, from),
             product(of_facts, {kind, ranges[tiles], kFirst, k, 0, n_columns}, from, ranges[y]),
@@ -296,12 +296,12 @@ Trial norm_trial(const TrialRows& rows, int n, std::uint32_t seed) {
   TrialNumbers numbers(seed);
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
-  const std::size_t x = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
+  const std::size_t x = trial.add_input(numbers.awkward_floats(words_of(rows.max_rows, n)));
   const std::size_t weight = trial.add_input(numbers.awkward_floats(words_of(1, n)));
-  const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
+  const std::size_t y = trial.add_output(words_of(rows.max_rows, n) * sizeof(float), true);
   const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .max_rows = 0, .epsilon = 1e-5F};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {rms_norm({ranges[facts], rows.most}, ranges[x], ranges[weight], shape, ranges[y])};
+    return {rms_norm({ranges[facts], rows.max_rows}, ranges[x], ranges[weight], shape, ranges[y])};
   };
   return trial;
 }
@@ -310,16 +310,16 @@ Trial layer_norm_trial(const TrialRows& rows, int n, bool has_bias, std::uint32_
   TrialNumbers numbers(seed);
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
-  const std::size_t x = trial.add_input(numbers.awkward_floats(words_of(rows.most, n)));
+  const std::size_t x = trial.add_input(numbers.awkward_floats(words_of(rows.max_rows, n)));
   const std::size_t weight = trial.add_input(numbers.awkward_floats(words_of(1, n)));
   const std::size_t bias = trial.add_input(numbers.awkward_floats(words_of(1, n)));
-  std::vector<std::uint32_t> picked(static_cast<std::size_t>(rows.most));
-  for (std::uint32_t& row : picked) row = static_cast<std::uint32_t>(numbers.below(rows.most));
+  std::vector<std::uint32_t> picked(static_cast<std::size_t>(rows.max_rows));
+  for (std::uint32_t& row : picked) row = static_cast<std::uint32_t>(numbers.below(rows.max_rows));
   const std::size_t picked_at = trial.add_input(picked);
-  const std::size_t y = trial.add_output(words_of(rows.most, n) * sizeof(float), true);
+  const std::size_t y = trial.add_output(words_of(rows.max_rows, n) * sizeof(float), true);
   const NormNumbers shape = {.n = static_cast<std::uint32_t>(n), .max_rows = 0, .epsilon = 1e-5F};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {layer_norm({ranges[facts], rows.most}, has_bias ? &ranges[picked_at] : nullptr,
+    return {layer_norm({ranges[facts], rows.max_rows}, has_bias ? &ranges[picked_at] : nullptr,
                        ranges[x], ranges[weight], has_bias ? &ranges[bias] : nullptr, shape,
                        ranges[y])};
   };
@@ -332,12 +332,12 @@ Trial apply_rope_trial(const TrialRows& rows, int n_heads, int half, std::uint32
   Trial trial;
   const std::size_t facts = trial.add_input(rows.facts());
   const std::size_t x =
-      trial.add_input(numbers.awkward_floats(words_of(rows.most * n_heads, head_dim)));
+      trial.add_input(numbers.awkward_floats(words_of(rows.max_rows * n_heads, head_dim)));
   trial.buffers[x].is_output = true;
   trial.buffers[x].holds_floats = true;
   std::vector<float> cosines;
   std::vector<float> sines;
-  for (std::size_t i = 0; i < words_of(rows.most, half); ++i) {
+  for (std::size_t i = 0; i < words_of(rows.max_rows, half); ++i) {
     cosines.push_back(numbers.of_size(-20, 0));
     sines.push_back(numbers.of_size(-20, 0));
   }
@@ -348,8 +348,8 @@ Trial apply_rope_trial(const TrialRows& rows, int n_heads, int half, std::uint32
                                   .half = static_cast<std::uint32_t>(half),
                                   .max_rows = 0};
   trial.steps = [=](std::span<const Range> ranges) -> std::vector<Step> {
-    return {apply_rope({ranges[facts], rows.most}, ranges[x], ranges[cosines_at], ranges[sines_at],
-                       shape)};
+    return {apply_rope({ranges[facts], rows.max_rows}, ranges[x], ranges[cosines_at],
+                       ranges[sines_at], shape)};
   };
   return trial;
 }

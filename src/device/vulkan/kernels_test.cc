@@ -45,7 +45,7 @@ class VulkanKernels : public ::testing::TestWithParam<Tier> {
 
   void expect_same_bits(const Trial& trial, const TrialRows& rows) {
     EXPECT_EQ(difference_from_host(*device_, trial), "")
-        << rows.n << " of " << rows.most << " rows on " << device_->facts().name << " ("
+        << rows.n << " of " << rows.max_rows << " rows on " << device_->facts().name << " ("
         << device_->facts().tier << ")";
   }
 

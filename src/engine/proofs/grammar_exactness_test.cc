@@ -59,8 +59,8 @@ std::vector<NaiveGrammar> grammars() {
   all[0].rules = {{.kind = Node::Kind::repeat,
                    .nodes = {{.kind = Node::Kind::choice,
                               .nodes = {letters("a"), letters("bb"), letters("aba")}}},
-                   .least = 0,
-                   .most = -1}};
+                   .min = 0,
+                   .max = -1}};
   // a b b (a | b): all but the last are certain
   all[1].rules = {{.kind = Node::Kind::sequence,
                    .nodes = {letters("abb"), {.kind = Node::Kind::one_of, .text = "ab"}}}};
@@ -72,8 +72,8 @@ std::vector<NaiveGrammar> grammars() {
   // [ab]{1,2}
   all[3].rules = {{.kind = Node::Kind::repeat,
                    .nodes = {{.kind = Node::Kind::one_of, .text = "ab"}},
-                   .least = 1,
-                   .most = 2}};
+                   .min = 1,
+                   .max = 2}};
   return all;
 }
 

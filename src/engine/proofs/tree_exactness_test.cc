@@ -210,8 +210,8 @@ double accepted(std::uint32_t seed, const Acceptance& acceptance,
 
 // Accepted tokens of traversal minus those of multi-round, over random pairs.
 struct Gains {
-  double least = 1e9;
-  double most = -1e9;
+  double min = 1e9;
+  double max = -1e9;
   double mean = 0;
 };
 Gains gains(const std::shared_ptr<const TreeShape>& shape, int n_pairs, int vocabulary = 3) {
@@ -223,8 +223,8 @@ Gains gains(const std::shared_ptr<const TreeShape>& shape, int n_pairs, int voca
     const double gain =
         accepted(static_cast<std::uint32_t>(seed), *traversal, shape, sampling, vocabulary) -
         accepted(static_cast<std::uint32_t>(seed), *exact, shape, sampling, vocabulary);
-    result.least = std::min(result.least, gain);
-    result.most = std::max(result.most, gain);
+    result.min = std::min(result.min, gain);
+    result.max = std::max(result.max, gain);
     result.mean += gain / n_pairs;
   }
   return result;
@@ -238,8 +238,8 @@ TEST(TraversalGain, WithReplacementNeverNegativeWhereEarlierSiblingsHaveTheLarge
   double largest = 0;
   for (const auto& n_children : kLargerSubtreesFirst) {
     const Gains result = gains(fixed(n_children, Siblings::with_replacement), 60);
-    EXPECT_GE(result.least, -kExact) << n_children.size();
-    largest = std::max(largest, result.most);
+    EXPECT_GE(result.min, -kExact) << n_children.size();
+    largest = std::max(largest, result.max);
   }
   EXPECT_GT(largest, 0.01);
 }
@@ -307,14 +307,14 @@ TEST(TraversalGain, WithoutReplacementCanBeNegative) {
 TEST(TraversalGain, NoneOnPointMasses) {
   for (const auto& n_children : kShapes) {
     const Gains result = gains(fixed(n_children, Siblings::top_ranks), 20);
-    EXPECT_NEAR(result.least, 0, kExact);
-    EXPECT_NEAR(result.most, 0, kExact);
+    EXPECT_NEAR(result.min, 0, kExact);
+    EXPECT_NEAR(result.max, 0, kExact);
   }
 }
 
 // The condition is needed: if only a later sibling is continued, traversal can lose.
 TEST(TraversalGain, CanBeNegativeWhereALaterSiblingHasTheLargerSubtree) {
-  EXPECT_LT(gains(fixed({1, 2, 0, 1, 1}, Siblings::with_replacement), 60).least, -1e-4);
+  EXPECT_LT(gains(fixed({1, 2, 0, 1, 1}, Siblings::with_replacement), 60).min, -1e-4);
 }
 
 // Judges a chain like block verification, draw for draw.

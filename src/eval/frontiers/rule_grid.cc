@@ -48,7 +48,7 @@ constexpr double kRounding = 1e-12;
 struct Sweep {
   std::string key;
   const std::vector<double>* values;
-  double least = -std::numeric_limits<double>::infinity();  // smaller values are left out
+  double min = -std::numeric_limits<double>::infinity();  // smaller values are left out
 };
 
 // The swept key and its values. No key: the rule is one setting.
@@ -110,7 +110,7 @@ void add_settings(const std::string& text, std::span<const double> alphas,
   } else if (!key.empty()) {
     const bool takes_alphas = key == "alpha" && !alphas.empty();
     for (const double value : takes_alphas ? alphas : std::span<const double>(*sweep.values)) {
-      if (takes_alphas || value >= sweep.least) values.push_back(fmt::format("{}", value));
+      if (takes_alphas || value >= sweep.min) values.push_back(fmt::format("{}", value));
     }
   }
   const auto add = [&](RuleSetting setting) {

@@ -209,13 +209,13 @@ namespace {
 struct Writing {
   Writing(const SequentialJob& job, int context_length)
       : tokens(job.prompt.begin(), job.prompt.end()),
-        most(std::min(job.prompt.size() + static_cast<std::size_t>(job.max_tokens),
-                      static_cast<std::size_t>(context_length))) {
+        max_tokens(std::min(job.prompt.size() + static_cast<std::size_t>(job.max_tokens),
+                            static_cast<std::size_t>(context_length))) {
     history.add_prompt(job.prompt);
     if (job.ending) ends = job.ending();
   }
 
-  bool goes_on() const { return !ended && tokens.size() < most; }
+  bool goes_on() const { return !ended && tokens.size() < max_tokens; }
   void add(TokenId token) {
     tokens.push_back(token);
     history.add_generated(token);
@@ -230,7 +230,7 @@ struct Writing {
 
   std::vector<TokenId> tokens;
   TokenHistory history;
-  std::size_t most;
+  std::size_t max_tokens;
   std::function<bool(TokenId)> ends;
   bool ended = false;
 };

@@ -108,9 +108,7 @@ int JsonParts::string() {
   return string_;
 }
 
-int JsonParts::string(int least, int most) {
-  return quoted(parts_.repeat(any_character(), least, most));
-}
+int JsonParts::string(int min, int max) { return quoted(parts_.repeat(any_character(), min, max)); }
 
 int JsonParts::number() {
   if (number_ == kNone) {
@@ -250,7 +248,7 @@ int JsonParts::object_of(std::span<const Member> members, int other) {
   return parts_.choice(std::move(choices));
 }
 
-int JsonParts::array_of(std::span<const int> first, int rest, int least, int most) {
+int JsonParts::array_of(std::span<const int> first, int rest, int min, int max) {
   const int comma = parts_.sequence({parts_.text(","), blank()});
   const int n_first = static_cast<int>(first.size());
   const auto left = [](int count, int taken) {
@@ -261,25 +259,24 @@ int JsonParts::array_of(std::span<const int> first, int rest, int least, int mos
   // What may follow the first n items of `first`, built from the last on.
   int behind = parts_.nothing();
   if (rest != kNone) {
-    behind =
-        parts_.repeat(parts_.sequence({comma, rest}), left(least, n_first), left(most, n_first));
-  } else if (least > n_first) {
+    behind = parts_.repeat(parts_.sequence({comma, rest}), left(min, n_first), left(max, n_first));
+  } else if (min > n_first) {
     behind = parts_.never();
   }
   for (int n = n_first; n-- > 1;) {
     const int next = parts_.sequence({comma, first[static_cast<std::size_t>(n)], behind});
-    if (most != kUnlimited && n >= most) {
+    if (max != kUnlimited && n >= max) {
       behind = parts_.nothing();
     } else {
-      behind = parts_.shared("items", n < least ? next : parts_.optional(next));
+      behind = parts_.shared("items", n < min ? next : parts_.optional(next));
     }
   }
   std::vector<int> choices;
-  if (least == 0) choices.push_back(parts_.sequence({parts_.text("["), blank(), parts_.text("]")}));
-  if (most != 0 && n_first > 0) {
+  if (min == 0) choices.push_back(parts_.sequence({parts_.text("["), blank(), parts_.text("]")}));
+  if (max != 0 && n_first > 0) {
     choices.push_back(parts_.sequence({open, first[0], behind, close}));
-  } else if (most != 0 && rest != kNone) {
-    const int others = parts_.repeat(parts_.sequence({comma, rest}), left(least, 1), left(most, 1));
+  } else if (max != 0 && rest != kNone) {
+    const int others = parts_.repeat(parts_.sequence({comma, rest}), left(min, 1), left(max, 1));
     choices.push_back(parts_.sequence({open, rest, others, close}));
   }
   return parts_.choice(std::move(choices));

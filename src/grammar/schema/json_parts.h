@@ -19,13 +19,13 @@ class JsonParts {
 
   // White space between tokens of JSON: nothing, a blank, or a new line and up to 32 blanks.
   int blank();
-  int value();                      // any
-  int object();                     // any
-  int array();                      // any
-  int string();                     // any, with all of JSON's escapes
-  int string(int least, int most);  // of least to most characters
-  int number();                     // any with at most 16 digits before and after the point
-  int integer();                    // of at most 18 digits
+  int value();                   // any
+  int object();                  // any
+  int array();                   // any
+  int string();                  // any, with all of JSON's escapes
+  int string(int min, int max);  // of min to max characters
+  int number();                  // any with at most 16 digits before and after the point
+  int integer();                 // of at most 18 digits
   int boolean();
   int null() { return parts_.text("null"); }
 
@@ -49,9 +49,9 @@ class JsonParts {
   int object_of(std::span<const Member> members, int other);
   int member(int key, int value);
 
-  // An array: first the parts of `first`, then any number of `rest` (kNone: none); `least` to
-  // `most` items in all.
-  int array_of(std::span<const int> first, int rest, int least, int most);
+  // An array: first the parts of `first`, then any number of `rest` (kNone: none); `min` to
+  // `max` items in all.
+  int array_of(std::span<const int> first, int rest, int min, int max);
 
  private:
   int any_character();

@@ -233,9 +233,9 @@ class Reader {
   }
 
   int array(const SchemaJson& one, const std::string& place) {
-    const int least = one.value("minItems", 0);
-    const int most = one.value("maxItems", kUnlimited);
-    if (most != kUnlimited && most < least) return parts_.never();
+    const int min = one.value("minItems", 0);
+    const int max = one.value("maxItems", kUnlimited);
+    if (max != kUnlimited && max < min) return parts_.never();
     std::vector<int> first;
     if (one.contains("prefixItems")) {
       first.reserve(one["prefixItems"].size());
@@ -249,17 +249,17 @@ class Reader {
     } else if (one["items"] != false) {
       rest = schema(one["items"], place + "/items");
     }
-    return json_.array_of(first, rest, least, most);
+    return json_.array_of(first, rest, min, max);
   }
 
   int string(const SchemaJson& one, const std::string& place) {
     const bool has_pattern = one.contains("pattern");
     const bool has_format = one.contains("format");
     if (!has_pattern && !has_format) {
-      const int least = one.value("minLength", 0);
-      const int most = one.value("maxLength", kUnlimited);
-      if (most != kUnlimited && most < least) return parts_.never();
-      return least == 0 && most == kUnlimited ? json_.string() : json_.string(least, most);
+      const int min = one.value("minLength", 0);
+      const int max = one.value("maxLength", kUnlimited);
+      if (max != kUnlimited && max < min) return parts_.never();
+      return min == 0 && max == kUnlimited ? json_.string() : json_.string(min, max);
     }
     if (has_pattern && has_format) {
       throw Error(kReadSchema, place, "pattern or format", "both");
@@ -299,12 +299,12 @@ class Reader {
       const int order = bound ? side * compare(other.value, bound->value) : 1;
       if (order > 0 || (order == 0 && is_left_out)) bound = std::move(other);
     };
-    narrow(form.least, "minimum", false, 1);
-    narrow(form.least, "exclusiveMinimum", true, 1);
-    narrow(form.most, "maximum", false, -1);
-    narrow(form.most, "exclusiveMaximum", true, -1);
+    narrow(form.min, "minimum", false, 1);
+    narrow(form.min, "exclusiveMinimum", true, 1);
+    narrow(form.max, "maximum", false, -1);
+    narrow(form.max, "exclusiveMaximum", true, -1);
     if (one.contains("multipleOf")) form.multiple_of = Decimal::read(one["multipleOf"].dump());
-    if (!form.least && !form.most && !form.multiple_of) {
+    if (!form.min && !form.max && !form.multiple_of) {
       return whole ? json_.integer() : json_.number();
     }
     const std::optional<int> part = numbers_of(form, parts_);

@@ -47,16 +47,16 @@ class NumberWriter {
                   .is_left_out = bound->is_left_out};
     };
     std::vector<int> choices;
-    if (!form_.least || is_negative(form_.least)) {  // the more negative, the larger the magnitude
-      low_ = is_negative(form_.most)
-                 ? side(form_.most)
+    if (!form_.min || is_negative(form_.min)) {  // the more negative, the larger the magnitude
+      low_ = is_negative(form_.max)
+                 ? side(form_.max)
                  : Side{.is_there = true, .n_whole = 1, .digits = "0", .is_left_out = true};
-      high_ = side(form_.least);
+      high_ = side(form_.min);
       choices.push_back(parts_.sequence({parts_.text("-"), magnitudes()}));
     }
-    if (!is_negative(form_.most)) {
-      low_ = is_negative(form_.least) ? Side{} : side(form_.least);
-      high_ = side(form_.most);
+    if (!is_negative(form_.max)) {
+      low_ = is_negative(form_.min) ? Side{} : side(form_.min);
+      high_ = side(form_.max);
       choices.push_back(magnitudes());
     }
     if (has_too_many_) return std::nullopt;
@@ -109,10 +109,10 @@ class NumberWriter {
     return parts_.choice(std::move(choices));
   }
 
-  int digits(int least, int most) {
+  int digits(int min, int max) {
     ByteSet set;
     for (char digit = '0'; digit <= '9'; ++digit) set.set(static_cast<std::size_t>(digit));
-    return parts_.repeat(parts_.bytes(set), least, most);
+    return parts_.repeat(parts_.bytes(set), min, max);
   }
   int behind_point(int part) { return parts_.sequence({parts_.text("."), part}); }
 

@@ -29,8 +29,8 @@ struct NumberBound {
   bool is_left_out = false;  // the bound itself is excluded
 };
 struct NumberForm {
-  std::optional<NumberBound> least = {};
-  std::optional<NumberBound> most = {};
+  std::optional<NumberBound> min = {};
+  std::optional<NumberBound> max = {};
   std::optional<Decimal> multiple_of = {};  // above zero
   bool whole = false;                       // integers only
 };

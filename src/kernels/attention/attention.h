@@ -270,7 +270,7 @@ class Attention {
     }
     first_chunk_ = first_chunk_of(0);
     for (int r = 0; r < args.n_rows; ++r) {
-      first_chunk_ = least(first_chunk_, first_chunk_of(r));
+      first_chunk_ = min_of(first_chunk_, first_chunk_of(r));
       has_window_ = has_window_ || args.rows[r].first_key > 0;
     }
   }
@@ -291,21 +291,21 @@ class Attention {
  private:
   static constexpr int kChunksOfSplit = kSplitKeys / kChunkKeys;
 
-  static int least(int a, int b) { return a < b ? a : b; }
+  static int min_of(int a, int b) { return a < b ? a : b; }
 
   int chunks_of(int r) const { return (args_.rows[r].n_keys + kChunkKeys - 1) / kChunkKeys; }
   // The first chunk of the split that row r reads; the split's end if it reads none.
   int first_chunk_of(int r) const {
     const int first = args_.rows[r].first_key / kChunkKeys;
-    return first <= split_chunk_ ? split_chunk_ : least(first, split_chunk_ + kChunksOfSplit);
+    return first <= split_chunk_ ? split_chunk_ : min_of(first, split_chunk_ + kChunksOfSplit);
   }
   // The end of row r's chunks in the split (exclusive).
-  int end_chunk_of(int r) const { return least(chunks_of(r), split_chunk_ + kChunksOfSplit); }
+  int end_chunk_of(int r) const { return min_of(chunks_of(r), split_chunk_ + kChunksOfSplit); }
   // The end of the whole chunks whose positions are slots of the same number for every row.
   int end_of_shared_chunks() const {
     int n = args_.rows[0].n_contiguous;
-    for (int r = 1; r < args_.n_rows; ++r) n = least(n, args_.rows[r].n_contiguous);
-    return least(n / kChunkKeys, split_chunk_ + kChunksOfSplit);
+    for (int r = 1; r < args_.n_rows; ++r) n = min_of(n, args_.rows[r].n_contiguous);
+    return min_of(n / kChunkKeys, split_chunk_ + kChunksOfSplit);
   }
   const std::byte* keys(int chunk) const {
     return static_cast<const std::byte*>(args_.chunks[chunk]) + args_.keys_at;
@@ -321,7 +321,7 @@ class Attention {
   void own_step(int r, int chunk) {
     const AttendRow& row = args_.rows[r];
     const int first = chunk * kChunkKeys;
-    const int n = least(row.n_keys - first, kChunkKeys);
+    const int n = min_of(row.n_keys - first, kChunkKeys);
     if (first + n <= row.n_contiguous) {
       return step(r, 1, n, keys(chunk), values_in_place(chunk, n), chunk);
     }
@@ -398,7 +398,7 @@ class Attention {
   // Keys before a row's window get the score minus infinity, and so the weight 0.
   void mask_before_window(int index, int chunk, int n) {
     const int before = args_.rows[states_.row_of(index)].first_key - chunk * kChunkKeys;
-    for (int i = 0; i < least(before, n); ++i) weights_[index][i] = -__builtin_inff();
+    for (int i = 0; i < min_of(before, n); ++i) weights_[index][i] = -__builtin_inff();
   }
 
   template <int R, bool kCalls>

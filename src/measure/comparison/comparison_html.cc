@@ -174,8 +174,8 @@ std::string pass_table(const PassCosts& costs) {
     html += fmt::format(
         "<tr><td>{}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td>"
         "</tr>\n",
-        pass.rows, pass.ratio, pass.seconds.median * kMilli, pass.seconds.least * kMilli,
-        pass.seconds.most * kMilli);
+        pass.rows, pass.ratio, pass.seconds.median * kMilli, pass.seconds.min * kMilli,
+        pass.seconds.max * kMilli);
   }
   return html + "</table></div>\n";
 }

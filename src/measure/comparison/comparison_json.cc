@@ -63,13 +63,13 @@ MethodSample read_sample(const OrderedJson& value) {
 }
 
 OrderedJson spread_json(const Spread& spread) {
-  return {{"median", spread.median}, {"min", spread.least}, {"max", spread.most}};
+  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
 }
 
 Spread read_spread(const OrderedJson& value) {
   return {.median = value.at("median").get<double>(),
-          .least = value.at("min").get<double>(),
-          .most = value.at("max").get<double>()};
+          .min = value.at("min").get<double>(),
+          .max = value.at("max").get<double>()};
 }
 
 OrderedJson number_json(double number) {

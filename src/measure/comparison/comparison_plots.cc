@@ -86,25 +86,25 @@ std::string shortened(std::string_view name) {
   return std::string(name.substr(0, kLongestName - 3)) + "...";
 }
 
-// Numbers along an axis from 0 to `most`: few, at round steps.
+// Numbers along an axis from 0 to `max`: few, at round steps.
 struct Axis {
-  double most = 1;
+  double max = 1;
   double step = 1;
-  double at(double value) const { return kNames + value / most * (kWidth - kNames - kRight); }
+  double at(double value) const { return kNames + value / max * (kWidth - kNames - kRight); }
 };
 
 Axis axis_to(double largest) {
   constexpr std::array<double, 9> kSteps = {0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20};
   constexpr double kMaxNumbers = 8;
-  const double most = largest > 0 && std::isfinite(largest) ? largest * 1.05 : 1;
+  const double max = largest > 0 && std::isfinite(largest) ? largest * 1.05 : 1;
   for (const double step : kSteps) {
-    if (most / step <= kMaxNumbers) return {.most = most, .step = step};
+    if (max / step <= kMaxNumbers) return {.max = max, .step = step};
   }
-  return {.most = most, .step = most / kMaxNumbers};
+  return {.max = max, .step = max / kMaxNumbers};
 }
 
 void draw_axis(Drawing& drawing, const Axis& axis, double top, double bottom) {
-  for (int number = 0; number * axis.step <= axis.most; ++number) {
+  for (int number = 0; number * axis.step <= axis.max; ++number) {
     const double value = number * axis.step;
     drawing.line(axis.at(value), top, axis.at(value), bottom, "--grid", 1);
     drawing.text(axis.at(value), bottom + kTextHeight, fmt::format("{:g}x", value), Anchor::middle,

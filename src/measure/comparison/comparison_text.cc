@@ -177,8 +177,8 @@ std::string comparison_text(const MethodComparison& comparison,
     for (const PassCost& pass : comparison.passes->passes) {
       table.add({fmt::format("{}", pass.rows), show_value(pass.ratio, 2),
                  show_value(pass.seconds.median * kMilli, 2),
-                 show_value(pass.seconds.least * kMilli, 2),
-                 show_value(pass.seconds.most * kMilli, 2)});
+                 show_value(pass.seconds.min * kMilli, 2),
+                 show_value(pass.seconds.max * kMilli, 2)});
     }
     text += fmt::format("Passes behind {} tokens:\n", comparison.pass_context) + table.text();
   }

@@ -120,11 +120,11 @@ std::vector<std::string> comparison_facts(const MethodComparison& comparison) {
     constexpr double kDisturbed = 1.5;
     constexpr double kMilli = 1e3;
     const Spread& pass = comparison.passes->passes.front().seconds;  // of one row (PassCosts)
-    if (pass.most > kDisturbed * pass.least) {
+    if (pass.max > kDisturbed * pass.min) {
       facts.push_back(fmt::format(
           "The machine was not quiet: a pass of one row took {:.1f} to {:.1f} ms. Seconds "
           "and bounds mean little.",
-          pass.least * kMilli, pass.most * kMilli));
+          pass.min * kMilli, pass.max * kMilli));
     }
   }
   if (!comparison.is_complete()) {

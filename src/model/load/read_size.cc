@@ -5,17 +5,15 @@
 
 namespace outrider {
 
-void require_range(const ConfigSource& source, const ConfigKey& key, int value, int least,
-                   int most) {
-  if (value >= least && value <= most) return;
-  source.fail(key, fmt::format("{} to {}", least, most), fmt::format("{}", value));
+void require_range(const ConfigSource& source, const ConfigKey& key, int value, int min, int max) {
+  if (value >= min && value <= max) return;
+  source.fail(key, fmt::format("{} to {}", min, max), fmt::format("{}", value));
 }
 
-int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int least,
-              int most) {
+int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int min, int max) {
   const int size =
       source.is_gguf() ? source.required_whole(key) : source.whole(key).value_or(otherwise);
-  require_range(source, key, size, least, most);
+  require_range(source, key, size, min, max);
   return size;
 }
 

@@ -7,13 +7,12 @@
 
 namespace outrider {
 
-// Throws Error, with the key, unless least <= value <= most.
-void require_range(const ConfigSource& source, const ConfigKey& key, int value, int least,
-                   int most);
+// Throws Error, with the key, unless min <= value <= max.
+void require_range(const ConfigSource& source, const ConfigKey& key, int value, int min, int max);
 
 // The number at that key. If it is missing, config.json means `otherwise`; GGUF must have it.
 // Throws Error, with the key, if it is missing or out of bounds.
-int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int least, int most);
+int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int min, int max);
 
 }  // namespace outrider
 

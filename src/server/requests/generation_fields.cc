@@ -60,8 +60,8 @@ void read_logit_bias(JsonFields& body, const ServedModel& model, SamplingParams&
 }
 
 void read_sampling(JsonFields& body, const ServedModel& model, SamplingParams& sampling) {
-  const auto take = [&](double& value, std::string_view name, double least, double most) {
-    if (const auto given = body.number(name, least, most)) value = *given;
+  const auto take = [&](double& value, std::string_view name, double min, double max) {
+    if (const auto given = body.number(name, min, max)) value = *given;
   };
   constexpr double kTiny = std::numeric_limits<double>::min();
   take(sampling.temperature, "temperature", 0, kNoLimit);
@@ -137,14 +137,14 @@ GenerationFields read_generation_fields(JsonFields& body, const ServedModel& mod
 
   // The rest of the context, if the request sets no limit.
   constexpr std::int64_t kMax = std::numeric_limits<int>::max();
-  std::optional<std::int64_t> most = body.integer("max_tokens", 0, kMax);
+  std::optional<std::int64_t> max_tokens = body.integer("max_tokens", 0, kMax);
   for (const char* const name : {"max_completion_tokens", "max_output_tokens", "n_predict"}) {
     if (const auto given =
             body.integer(name, name == std::string_view("n_predict") ? -1 : 0, kMax)) {
-      most = *given < 0 ? kMax : *given;
+      max_tokens = *given < 0 ? kMax : *given;
     }
   }
-  options.max_tokens = static_cast<int>(most.value_or(kMax));
+  options.max_tokens = static_cast<int>(max_tokens.value_or(kMax));
 
   options.stop_strings = body.texts("stop", kMaxStops);
   if (std::any_of(options.stop_strings.begin(), options.stop_strings.end(),

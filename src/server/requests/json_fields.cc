@@ -89,8 +89,8 @@ std::optional<bool> JsonFields::boolean(std::string_view name) {
   return value->get<bool>();
 }
 
-std::optional<std::int64_t> JsonFields::integer(std::string_view name, std::int64_t least,
-                                                std::int64_t most) {
+std::optional<std::int64_t> JsonFields::integer(std::string_view name, std::int64_t min,
+                                                std::int64_t max) {
   const Json* const value = find(name);
   if (value == nullptr) return std::nullopt;
   if (!value->is_number_integer()) refuse(name, "an integer", kind_of(*value));
@@ -98,37 +98,37 @@ std::optional<std::int64_t> JsonFields::integer(std::string_view name, std::int6
                          value->get<std::uint64_t>() >
                              static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const std::int64_t number = too_large ? 0 : value->get<std::int64_t>();
-  if (too_large || number < least || number > most) {
+  if (too_large || number < min || number > max) {
     refuse(name,
-           most == std::numeric_limits<std::int64_t>::max()
-               ? fmt::format("an integer of at least {}", least)
-               : fmt::format("an integer from {} to {}", least, most),
+           max == std::numeric_limits<std::int64_t>::max()
+               ? fmt::format("an integer of at least {}", min)
+               : fmt::format("an integer from {} to {}", min, max),
            value->dump());
   }
   return number;
 }
 
-std::optional<double> JsonFields::number(std::string_view name, double least, double most) {
+std::optional<double> JsonFields::number(std::string_view name, double min, double max) {
   const Json* const value = find(name);
   if (value == nullptr) return std::nullopt;
   if (!value->is_number()) refuse(name, "a number", kind_of(*value));
   const double number = value->get<double>();
-  if (!(number >= least && number <= most)) {
+  if (!(number >= min && number <= max)) {
     refuse(name,
-           std::isinf(most) ? fmt::format("a number of at least {}", least)
-                            : fmt::format("a number from {} to {}", least, most),
+           std::isinf(max) ? fmt::format("a number of at least {}", min)
+                           : fmt::format("a number from {} to {}", min, max),
            value->dump());
   }
   return number;
 }
 
-std::vector<std::string> JsonFields::texts(std::string_view name, std::size_t most) {
+std::vector<std::string> JsonFields::texts(std::string_view name, std::size_t max_texts) {
   const Json* const value = find(name);
   if (value == nullptr) return {};
   if (value->is_string()) return {value->get<std::string>()};
   if (!value->is_array()) refuse(name, "a string or a list of strings", kind_of(*value));
-  if (value->size() > most) {
-    refuse(name, fmt::format("at most {} strings", most), fmt::format("{}", value->size()));
+  if (value->size() > max_texts) {
+    refuse(name, fmt::format("at most {} strings", max_texts), fmt::format("{}", value->size()));
   }
   std::vector<std::string> texts;
   texts.reserve(value->size());

@@ -38,11 +38,11 @@ class JsonFields {
   std::string require_text(std::string_view name);
   std::optional<bool> boolean(std::string_view name);
   std::optional<std::int64_t> integer(std::string_view name,
-                                      std::int64_t least = std::numeric_limits<std::int64_t>::min(),
-                                      std::int64_t most = std::numeric_limits<std::int64_t>::max());
-  std::optional<double> number(std::string_view name, double least, double most);
-  // A text, or a list of at most `most` texts.
-  std::vector<std::string> texts(std::string_view name, std::size_t most);
+                                      std::int64_t min = std::numeric_limits<std::int64_t>::min(),
+                                      std::int64_t max = std::numeric_limits<std::int64_t>::max());
+  std::optional<double> number(std::string_view name, double min, double max);
+  // A text, or a list of at most `max_texts` texts.
+  std::vector<std::string> texts(std::string_view name, std::size_t max_texts);
   // A list; empty if the field is absent.
   const Json& list(std::string_view name);
   std::optional<JsonFields> object(std::string_view name);

@@ -15,10 +15,10 @@ namespace outrider {
 // further level. Keeps two numbers for each text. Not thread-safe.
 class MaskedRows {
  public:
-  // Sets and returns the number of levels of a job's draft, at most `most`; n_masks() follows from
-  // it.
-  int want(const DraftJob& job, int most) {
-    const int n = std::min({most, job.budget.depth, job.budget.n_nodes, job.shape->depth()});
+  // Sets and returns the number of levels of a job's draft, at most `max_levels`; n_masks() follows
+  // from it.
+  int want(const DraftJob& job, int max_levels) {
+    const int n = std::min({max_levels, job.budget.depth, job.budget.n_nodes, job.shape->depth()});
     rows_[job.context->id].n = n;
     return n;
   }

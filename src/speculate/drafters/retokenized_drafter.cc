@@ -54,7 +54,7 @@ std::vector<TokenId> RetokenizedDrafter::read(State& state, std::span<const Toke
 }
 
 int RetokenizedDrafter::remaining_context(const Context& context, const State& state) const {
-  return model_->config().context_length - state.text.most(forth_, context.tokens);
+  return model_->config().context_length - state.text.max_tokens(forth_, context.tokens);
 }
 
 void RetokenizedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,

@@ -20,7 +20,7 @@ RelaxedRule::Bar RelaxedRule::bar(NodeViews& views, int node) const {
   if (likeliest.empty()) return {};
   return {.target = &target,
           .above = std::max(0.0, likeliest.front() - delta_),
-          .least = likeliest.back()};
+          .min_prob = likeliest.back()};
 }
 
 void RelaxedRule::interleave(NodeViews& views, int node, const Distribution& draft_prob,

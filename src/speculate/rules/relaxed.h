@@ -44,11 +44,11 @@ class RelaxedRule final : public CascadeRule {
   struct Bar {
     const Distribution* target = nullptr;  // null: nothing is acceptable
     double above = 0;
-    double least = 0;
+    double min_prob = 0;
     bool refuses(TokenId token) const {
       if (target == nullptr) return true;
       const double prob = target->prob(token);
-      return !(prob > above && prob >= least);
+      return !(prob > above && prob >= min_prob);
     }
   };
   Bar bar(NodeViews& views, int node) const;

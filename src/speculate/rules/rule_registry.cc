@@ -48,9 +48,9 @@ constexpr const char* kLeviathan =
   throw UsageError(kOperation, spec.name(), expected, "none");
 }
 
-double required_number(const Spec& spec, std::string_view key, double least, double most) {
-  const std::optional<double> value = spec.number(key, least, most);
-  if (!value) refuse_missing(spec, fmt::format("{}=, a number from {} to {}", key, least, most));
+double required_number(const Spec& spec, std::string_view key, double min, double max) {
+  const std::optional<double> value = spec.number(key, min, max);
+  if (!value) refuse_missing(spec, fmt::format("{}=, a number from {} to {}", key, min, max));
   return *value;
 }
 

@@ -27,13 +27,13 @@ TokenSpecificRule::Bar TokenSpecificRule::bar(NodeViews& views, int node) const 
   const double best = largest_prob(target);
   switch (variant_) {
     case Variant::v1:
-      return {.raw = views.raw_draft(node), .least = best - alpha_};
+      return {.raw = views.raw_draft(node), .min_prob = best - alpha_};
     case Variant::v2:
-      return {.raw = &target, .least = best - alpha_};
+      return {.raw = &target, .min_prob = best - alpha_};
     case Variant::v3:
       break;
   }
-  return {.raw = &target, .least = best * (1 - alpha_)};
+  return {.raw = &target, .min_prob = best * (1 - alpha_)};
 }
 
 void TokenSpecificRule::interleave(NodeViews& views, int node, const Distribution& draft_prob,

@@ -28,8 +28,8 @@ class TokenSpecificRule final : public CascadeRule {
   // r as the least acceptable probability in the raw distribution that the variant uses.
   struct Bar {
     const Distribution* raw = nullptr;
-    double least = 0;
-    bool refuses(TokenId token) const { return raw->prob(token) < least; }
+    double min_prob = 0;
+    bool refuses(TokenId token) const { return raw->prob(token) < min_prob; }
   };
   Bar bar(NodeViews& views, int node) const;
 

@@ -16,7 +16,7 @@ void require_valid(const MaskChoice& choice, const char* command, const char* to
     throw UsageError(command, flag, "a number above 0, at most 1", fmt::format("{}", share));
   };
   require_share(choice.keep, "keep");
-  require_share(choice.least, "least-share");
+  require_share(choice.min_share, "least-share");
 }
 
 }  // namespace outrider::train

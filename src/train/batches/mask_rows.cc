@@ -14,7 +14,7 @@ MaskRows::MaskRows(int n_tokens, const MaskChoice& choice, c10::optional<at::Gen
   std::vector<Tensor> depths_of_depth;
   Tensor kept = torch::arange(n_tokens, torch::kInt64);
   for (int depth = 1; depth < choice.n_drafted; ++depth) {
-    const double share = std::max(std::pow(choice.keep, depth), choice.least);
+    const double share = std::max(std::pow(choice.keep, depth), choice.min_share);
     // A row at the text's last token has no following token to predict.
     kept = kept.masked_select(kept + depth < n_tokens);
     const auto n_kept = std::min<std::int64_t>(std::llround(share * n_tokens), kept.size(0));
@@ -41,7 +41,7 @@ MaskRows::MaskRows(int n_tokens, const MaskChoice& choice, c10::optional<at::Gen
 MaskRows MaskRows::held_out(int n_tokens, int n_drafted, int number) {
   constexpr double kShare = 0.25;
   return {n_tokens,
-          {.n_drafted = n_drafted, .keep = kShare, .least = kShare},
+          {.n_drafted = n_drafted, .keep = kShare, .min_share = kShare},
           at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(number))};
 }
 

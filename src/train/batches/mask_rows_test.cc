@@ -22,7 +22,7 @@ std::int64_t at(const Tensor& x, std::int64_t i) { return x[i].item<std::int64_t
 
 TEST(MaskRows, EachDepthKeepsAShareOfTheDepthBefore) {
   torch::manual_seed(3);
-  const MaskRows rows(kTokens, {.n_drafted = 5, .keep = 0.7, .least = 0.3});
+  const MaskRows rows(kTokens, {.n_drafted = 5, .keep = 0.7, .min_share = 0.3});
   std::map<std::int64_t, std::set<std::int64_t>> anchors;
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     EXPECT_TRUE(anchors[at(rows.depths, i)].insert(at(rows.anchors, i)).second);
@@ -45,7 +45,7 @@ TEST(MaskRows, EachDepthKeepsAShareOfTheDepthBefore) {
 }
 
 TEST(MaskRows, SeeTheTextToTheirAnchorAndTheRowsInFront) {
-  const MaskRows rows(kTokens, {.n_drafted = 4, .keep = 0.6, .least = 0.1});
+  const MaskRows rows(kTokens, {.n_drafted = 4, .keep = 0.6, .min_share = 0.1});
   const auto anchor = [&](std::int64_t i) {
     return i < kTokens ? i : at(rows.anchors, i - kTokens);
   };
@@ -61,7 +61,7 @@ TEST(MaskRows, SeeTheTextToTheirAnchorAndTheRowsInFront) {
 }
 
 TEST(MaskRows, WholeDraftsHaveARowOfEachDepth) {
-  const MaskRows rows(kTokens, {.n_drafted = 4, .keep = 0.5, .least = 0.5});
+  const MaskRows rows(kTokens, {.n_drafted = 4, .keep = 0.5, .min_share = 0.5});
   const Tensor drafts = rows.whole_drafts(4);
   ASSERT_GT(drafts.size(0), 4);
   for (std::int64_t i = 0; i < drafts.size(0); ++i) {
@@ -95,7 +95,7 @@ TEST(MaskRows, SayWhatADraftsOwnPassSays) {
   }
   constexpr std::int64_t kMask = 29;
   const Tensor text = torch::randint(29, {2, kTokens}, torch::kInt64);
-  const MaskRows rows(kTokens, {.n_drafted = 4, .keep = 0.7, .least = 0.2});
+  const MaskRows rows(kTokens, {.n_drafted = 4, .keep = 0.7, .min_share = 0.2});
   const Tensor masks = torch::full({2, rows.size()}, kMask, torch::kInt64);
   const torch::NoGradGuard no_grad;
   const Tensor among = model->features_among(torch::cat({text, masks}, 1), rows.places);

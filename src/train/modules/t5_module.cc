@@ -253,7 +253,7 @@ Tensor T5ModuleImpl::decode(const Tensor& tokens, const Encoded& encoded, T5Past
 Tensor T5ModuleImpl::logits(const Tensor& features) { return project(features, head_, products_); }
 
 std::vector<std::vector<TokenId>> answer_greedily(T5Module& model, const Tensor& tokens,
-                                                  const Tensor& n_in_texts, int most,
+                                                  const Tensor& n_in_texts, int max_tokens,
                                                   std::span<const TokenId> never) {
   const torch::NoGradGuard no_grad;
   const bool was_training = model->is_training();
@@ -269,7 +269,8 @@ std::vector<std::vector<TokenId>> answer_greedily(T5Module& model, const Tensor&
   }
   T5Past past;
   Tensor next = torch::full({tokens.size(0), 1}, model->config().start, tokens.options());
-  for (int i = 0; i < most && std::find(ended.begin(), ended.end(), false) != ended.end(); ++i) {
+  for (int i = 0; i < max_tokens && std::find(ended.begin(), ended.end(), false) != ended.end();
+       ++i) {
     Tensor logits = model->logits(model->decode(next, encoded, &past));
     if (unsaid.defined()) logits.index_fill_(-1, unsaid, -std::numeric_limits<double>::infinity());
     next = logits.argmax(-1);  // the first of equals

@@ -126,11 +126,11 @@ class T5ModuleImpl : public torch::nn::Module {
 TORCH_MODULE(T5Module);
 
 // Greedy decoding: a list of tokens for each text that encode() takes. Of equally likely tokens the
-// lowest id is chosen. A list ends before the end token or after `most` tokens. `never`: ids below
-// the vocabulary's size that are never chosen. No dropout and no gradients, in any mode of the
-// module.
+// lowest id is chosen. A list ends before the end token or after `max_tokens` tokens. `never`: ids
+// below the vocabulary's size that are never chosen. No dropout and no gradients, in any mode of
+// the module.
 std::vector<std::vector<TokenId>> answer_greedily(T5Module& model, const torch::Tensor& tokens,
-                                                  const torch::Tensor& n_in_texts, int most,
+                                                  const torch::Tensor& n_in_texts, int max_tokens,
                                                   std::span<const TokenId> never = {});
 
 // A model on the training device with the weights of a Hugging Face directory, or random weights if

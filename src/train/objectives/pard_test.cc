@@ -110,7 +110,7 @@ TEST(Pard, RefusesWhatItCannotDraft) {
   refuses([](PardOptions& o) { o.mask = kVocabulary; }, "mask-token");
   refuses([](PardOptions& o) { o.rows.n_drafted = 1; }, "tokens");
   refuses([](PardOptions& o) { o.rows.keep = 0; }, "keep");
-  refuses([](PardOptions& o) { o.rows.least = 1.5; }, "least-share");
+  refuses([](PardOptions& o) { o.rows.min_share = 1.5; }, "least-share");
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ class Seq2SeqObjective final : public Objective {
   Loss loss(std::int64_t batch_number) override;
   std::vector<Metric> evaluate() override;
   void export_to(const std::filesystem::path& directory) override;
-  std::vector<std::vector<TokenId>> answer(std::span<const std::vector<TokenId>> sources, int most);
+  std::vector<std::vector<TokenId>> answer(std::span<const std::vector<TokenId>> sources,
+                                           int max_tokens);
 
  private:
   Tensor logits_of(T5Module& model, const PairTensors& batch) const {
@@ -157,7 +158,7 @@ void Seq2SeqObjective::export_to(const std::filesystem::path& directory) {
 }
 
 std::vector<std::vector<TokenId>> Seq2SeqObjective::answer(
-    std::span<const std::vector<TokenId>> sources, int most) {
+    std::span<const std::vector<TokenId>> sources, int max_tokens) {
   std::vector<std::size_t> order(sources.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
@@ -184,7 +185,7 @@ std::vector<std::vector<TokenId>> Seq2SeqObjective::answer(
       lengths.push_back(static_cast<std::int32_t>(source.size()));
     }
     auto said = answer_greedily(model_, rows_of(tokens, static_cast<int>(n)), list_of(lengths),
-                                most, options_.never_said);
+                                max_tokens, options_.never_said);
     for (std::size_t i = 0; i < n; ++i) answers[order[first + i]] = std::move(said[i]);
     first += n;
   }
@@ -195,8 +196,8 @@ std::vector<std::vector<TokenId>> Seq2SeqObjective::answer(
 
 Seq2Seq make_seq2seq(const Seq2SeqOptions& options) {
   const auto objective = std::make_shared<Seq2SeqObjective>(options);
-  return {objective, [objective](std::span<const std::vector<TokenId>> sources, int most) {
-            return objective->answer(sources, most);
+  return {objective, [objective](std::span<const std::vector<TokenId>> sources, int max_tokens) {
+            return objective->answer(sources, max_tokens);
           }};
 }
 

@@ -47,7 +47,7 @@ struct Seq2Seq {
   // the ids of never_said, in the batches of answer_batches.h. Throws Error on a text that is too
   // long for them.
   std::function<std::vector<std::vector<TokenId>>(std::span<const std::vector<TokenId>> sources,
-                                                  int most)>
+                                                  int max_tokens)>
       answer;
 };
 
