@@ -337,7 +337,7 @@ template <typename Reader>
 Matrix WeightLoader::hold(Reader reader, WeightKind native, Held held) {
   if (!reading_) {
     const WeightKind kind = options_.kind.value_or(native);
-    has_quantized_ |= ActivationForms::of(kind, *options_.table).quantized;
+    has_quantized_ |= ActivationForms::of(kind, *options_.table).int8;
     has_bf16_ |= kind == WeightKind::bf16;
     return {};
   }
@@ -384,7 +384,7 @@ WeightKind WeightLoader::kind_of_heads(WeightKind native) {
   const bool is_asked = options_.kind == WeightKind::f32 || options_.kind == WeightKind::bf16;
   const WeightKind kind = is_asked ? *options_.kind : native;
   if (!reading_) {
-    has_quantized_ |= ActivationForms::of(kind, *options_.table).quantized;
+    has_quantized_ |= ActivationForms::of(kind, *options_.table).int8;
     has_bf16_ |= kind == WeightKind::bf16;
     return kind;
   }

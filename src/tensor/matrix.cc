@@ -165,17 +165,17 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
 ActivationForms ActivationForms::of(WeightKind kind, const KernelTable& table) {
   const kernels::ActivationForm reads = table.format(kind).reads;
   const bool halves = reads == kernels::ActivationForm::block_halves;
-  return {.quantized = reads == kernels::ActivationForm::int8,
+  return {.int8 = reads == kernels::ActivationForm::int8,
           .blocks = halves || reads == kernels::ActivationForm::blocks,
-          .halves = halves,
-          .rounded = reads == kernels::ActivationForm::bf16};
+          .block_halves = halves,
+          .bf16 = reads == kernels::ActivationForm::bf16};
 }
 
 ActivationForms& ActivationForms::operator|=(const ActivationForms& other) {
-  quantized |= other.quantized;
+  int8 |= other.int8;
   blocks |= other.blocks;
-  halves |= other.halves;
-  rounded |= other.rounded;
+  block_halves |= other.block_halves;
+  bf16 |= other.bf16;
   return *this;
 }
 
@@ -192,7 +192,7 @@ void Activations::resize(int n_rows, int k, const ActivationForms& forms, Reads 
   if (k % kernels::kBlock != 0) forms_.blocks = false;
   grow(x_, static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(k));
   const std::size_t groups = static_cast<std::size_t>(slots_) * groups_of(k);
-  if (forms.quantized) {
+  if (forms.int8) {
     grow(q_, groups * kGroup);
     grow(scales_, groups);
     grow(sums_, groups);
@@ -204,9 +204,9 @@ void Activations::resize(int n_rows, int k, const ActivationForms& forms, Reads 
     grow(block_scales_, blocks);
     grow(group_sums_, blocks * kernels::kBlockGroups);
     grow(float_sums_, blocks * kernels::kBlockGroups);
-    if (forms.halves) grow(half_sums_, blocks * (2 * kernels::kBlockGroups));
+    if (forms.block_halves) grow(half_sums_, blocks * (2 * kernels::kBlockGroups));
   }
-  if (forms.rounded) grow(rounded_, groups * kGroup);
+  if (forms.bf16) grow(rounded_, groups * kGroup);
 }
 
 void Activations::quantize_row(const KernelTable& table, int index) {
@@ -216,7 +216,7 @@ void Activations::quantize_row(const KernelTable& table, int index) {
 void Activations::quantize_part(const KernelTable& table, int index, int first, int n) {
   const std::size_t place = static_cast<std::size_t>(first / kGroup) * slots_ + index;
   const float* x = row(index) + first;
-  if (forms_.quantized) {
+  if (forms_.int8) {
     table.quantize_row(x, n,
                        {.values = q_.data() + place * kGroup,
                         .scales = scales_.data() + place,
@@ -229,15 +229,16 @@ void Activations::quantize_part(const KernelTable& table, int index, int first, 
     const std::size_t block = static_cast<std::size_t>(first / kernels::kBlock) * slots + index;
     const std::size_t run = static_cast<std::size_t>(first / kernels::kBlockRun) * slots + index;
     const std::size_t sums = block * kernels::kBlockGroups;
-    table.quantize_blocks(x, n,
-                          {.values = block_q_.data() + run * kernels::kBlockRun,
-                           .scales = block_scales_.data() + block,
-                           .group_sums = group_sums_.data() + sums,
-                           .float_sums = float_sums_.data() + sums,
-                           .half_sums = forms_.halves ? half_sums_.data() + 2 * sums : nullptr,
-                           .slots = slots_});
+    table.quantize_blocks(
+        x, n,
+        {.values = block_q_.data() + run * kernels::kBlockRun,
+         .scales = block_scales_.data() + block,
+         .group_sums = group_sums_.data() + sums,
+         .float_sums = float_sums_.data() + sums,
+         .half_sums = forms_.block_halves ? half_sums_.data() + 2 * sums : nullptr,
+         .slots = slots_});
   }
-  if (forms_.rounded) table.round_row(x, n, rounded_.data() + place * kGroup, slots_);
+  if (forms_.bf16) table.round_row(x, n, rounded_.data() + place * kGroup, slots_);
 }
 
 Matrix::Matrix(const WeightReader& reader, const KernelTable& table) : table_(&table) {

@@ -56,15 +56,15 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
 
 // The input forms that matrices read besides plain floats.
 struct ActivationForms {
-  bool quantized = false;  // quantised weights with scales of groups
-  bool blocks = false;     // the same with scales of blocks
-  bool halves = false;     // the same with sums of half groups
-  bool rounded = false;    // bf16 weights, if the table multiplies bf16 by bf16
+  bool int8 = false;          // quantised weights with scales of groups
+  bool blocks = false;        // the same with scales of blocks
+  bool block_halves = false;  // the same with sums of half groups
+  bool bf16 = false;          // bf16 weights, if the table multiplies bf16 by bf16
 
   // The forms that a matrix of that kind reads with that table.
   static ActivationForms of(WeightKind kind, const KernelTable& table);
   ActivationForms& operator|=(const ActivationForms& other);
-  bool any() const { return quantized || blocks || rounded; }
+  bool any() const { return int8 || blocks || bf16; }
 };
 
 // The inputs of a product, in every form that some weight kind reads. The team writes them row by

@@ -103,7 +103,7 @@ TEST(Matrix, MultipliesWithinRounding) {
           const float* inputs = x.data() + row * kDepth;
           expected += weight * inputs[i];
           magnitudes += std::fabs(weight * inputs[i]);
-          if (ActivationForms::of(kind, table).rounded) {
+          if (ActivationForms::of(kind, table).bf16) {
             input_rounding += std::fabs(weight * inputs[i]) * 0x1p-9;
           }
           if (is_quantized(kind)) {
@@ -326,7 +326,7 @@ TEST(Activations, CanBeReusedForOtherShapes) {
   const std::vector<float> x = random_floats(2 * 33, 8);
   const Matrix matrix = Matrix::pack(FloatWeightReader(w, 33, WeightKind::int8), table, 1);
   const auto product = [&](Activations& inputs) {
-    inputs.resize(2, 33, {.quantized = true});
+    inputs.resize(2, 33, {.int8 = true});
     for (int row = 0; row < 2; ++row) {
       std::memcpy(inputs.row(row), x.data() + row * 33, 33 * sizeof(float));
       inputs.quantize_row(table, row);
@@ -337,7 +337,7 @@ TEST(Activations, CanBeReusedForOtherShapes) {
   };
   Activations fresh;
   Activations used;
-  used.resize(3, 64, {.quantized = true});
+  used.resize(3, 64, {.int8 = true});
   for (int row = 0; row < 3; ++row) {
     std::fill_n(used.row(row), 64, 100.0F);
     used.quantize_row(table, row);

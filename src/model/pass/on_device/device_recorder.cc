@@ -89,7 +89,7 @@ void DeviceRows::require(DeviceScratch& scratch) const {
   for (int buffer = 0; buffer < static_cast<int>(list_->buffers.size()); ++buffer) {
     const Buffer& its = list_->buffers[size(buffer)];
     scratch.require(piece_of(buffer, 0), float_bytes(buffer));
-    if (!its.forms.quantized) continue;
+    if (!its.forms.int8) continue;
     const std::size_t n_groups =
         size(kernels::groups_of(its.width)) * size(kernels::row_slots(max_rows(buffer)));
     scratch.require(piece_of(buffer, 1), n_groups * kernels::kGroup);
@@ -503,7 +503,7 @@ class Recorder {
   void finish(const Rows& rows) {
     written_.insert(rows.buffer);
     const Buffer& buffer = from_.list->buffers[size(rows.buffer)];
-    if (!buffer.forms.quantized) return;
+    if (!buffer.forms.int8) return;
     append(device::quantize_rows(rows_of(rows.buffer), floats(rows), buffer.width,
                                  from_.rows->quantized(*from_.scratch, rows.buffer)));
   }
