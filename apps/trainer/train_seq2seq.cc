@@ -185,7 +185,7 @@ int run_seq2seq(const Seq2SeqFlags& flags) {
   held_out.seed = 0;  // the same batches in every run
   options.held_out = pairs_of(flags.held_out, *tokenizer, held_out, options.config.padding);
   options.tokenizer = flags.tokenizer;
-  options.never_said = rows_without_token(*tokenizer, options.config.vocabulary_size);
+  options.excluded_tokens = rows_without_token(*tokenizer, options.config.vocabulary_size);
   options.export_type = export_type_of(flags.run);
   const TestTexts test = read_test(flags.test, *tokenizer, options.config.n_heads);
 

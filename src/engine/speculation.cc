@@ -99,11 +99,10 @@ ForeignModel load_foreign(const Model& target, const LoadOptions& load,
   }
   // A pointer that does not own: the target's tokenizer outlives the drafter.
   const std::shared_ptr<const Tokenizer> lent(std::shared_ptr<void>(), &target.tokenizer());
-  // said: the target's side. read: the foreign model's.
-  const VocabularySide said = side_of(lent, target.language_model().config());
-  const VocabularySide read = side_of(Tokenizer::load(path), foreign.model->config());
-  foreign.forth = translate_vocabulary(said, read);
-  foreign.back = translate_vocabulary(read, said);
+  const VocabularySide target_side = side_of(lent, target.language_model().config());
+  const VocabularySide foreign_side = side_of(Tokenizer::load(path), foreign.model->config());
+  foreign.forth = translate_vocabulary(target_side, foreign_side);
+  foreign.back = translate_vocabulary(foreign_side, target_side);
   return foreign;
 }
 

@@ -142,7 +142,8 @@ void require_plain_text(std::span<const TokenId> ids, std::span<const TokenId> p
   const auto show = [](auto at, auto end) {
     return at == end ? std::string("the end") : fmt::format("id {}", *at);
   };
-  throw Error(kOperation, fmt::format("token {} drafted by {}", id - ids.begin(), tree),
+  const std::string how = tree.empty() ? "without drafts" : "drafted by " + tree;
+  throw Error(kOperation, fmt::format("token {} {}", id - ids.begin(), how),
               "plain decoding's " + show(plain_id, plain.end()), show(id, ids.end()));
 }
 
@@ -222,7 +223,7 @@ Simulation simulate_acceptance(const Model& target, const SpeculationOptions& dr
     const std::string prefix = fmt::format("round {} of {}, ", round, options.rounds);
     begin_step(prefix + "plain");
     const DecodedText again = plain_way.decode(prompt, options.max_tokens, between);
-    require_plain_text(again.ids, plain_ids, "nothing");  // without a drafter
+    require_plain_text(again.ids, plain_ids, "");
     plain_samples.add(again);
     ++n_done;
     for (std::size_t index = 0; index < ways.size(); ++index) {

@@ -11,7 +11,7 @@
 namespace outrider {
 
 // Throws Error with the first position where ids differ from plain decoding's: the speed of another
-// text would be meaningless.
+// text would be meaningless. tree: of the drafts; empty if there were none.
 void require_plain_text(std::span<const TokenId> ids, std::span<const TokenId> plain,
                         const std::string& tree);
 

@@ -150,6 +150,10 @@ TEST(RequirePlainText, SaysWhereTextsPart) {
                                             "decoding's id 6, got id 8"));
   EXPECT_THAT(problem({5, 6}), HasSubstr("id 7, got the end"));
   EXPECT_THAT(problem({5, 6, 7, 7}), HasSubstr("the end, got id 7"));
+  EXPECT_THAT(error_of([&] {
+                require_plain_text(std::vector<TokenId>{5, 8, 7}, plain, "");
+              }),
+              HasSubstr("token 1 without drafts: expected plain decoding's id 6, got id 8"));
 }
 
 // Drafts two tokens, as a chain or side by side.

@@ -22,22 +22,22 @@ class LastTimeDrafter final : public IndexDrafter {
   std::string_view name() const override { return "last-time"; }
 
   // A text begins: whatever is kept for it is kept by its id.
-  void begin(const Context& context) override { texts_[context.id] = {}; }
+  void begin(const Context& context) override { states_[context.id] = {}; }
 
   void propose(std::span<DraftJob> jobs) override {
     for (const DraftJob& job : jobs) {
-      Text& text = texts_.at(job.context->id);
+      State& state = states_.at(job.context->id);
       // Committed tokens only ever grow: look at the new ones.
       const std::span<const TokenId> tokens = job.context->tokens;
-      for (; text.n_seen < tokens.size(); ++text.n_seen) {
-        if (text.n_seen > 0) text.next[tokens[text.n_seen - 1]] = tokens[text.n_seen];
+      for (; state.n_seen < tokens.size(); ++state.n_seen) {
+        if (state.n_seen > 0) state.next[tokens[state.n_seen - 1]] = tokens[state.n_seen];
       }
       // The root is node 0, and in a chain each node is the parent of the next.
       TokenId token = tokens.back();
       const int length = std::min({length_, job.budget.depth, job.budget.n_nodes});
       for (int parent = 0; parent < length; ++parent) {
-        const auto next = text.next.find(token);
-        if (next == text.next.end()) break;  // a draft may be short, or empty
+        const auto next = state.next.find(token);
+        if (next == state.next.end()) break;  // a draft may be short, or empty
         token = next->second;
         job.tree->add_child(parent, token, kPointMass);
       }
@@ -46,17 +46,17 @@ class LastTimeDrafter final : public IndexDrafter {
 
   // Only tokens that the drafter was shown and that are taken back ask for anything.
   void rewind(const Context& context, std::size_t n_common) override {
-    if (texts_.at(context.id).n_seen > n_common) begin(context);
+    if (states_.at(context.id).n_seen > n_common) begin(context);
   }
-  void end(SequenceId id) override { texts_.erase(id); }
+  void end(SequenceId id) override { states_.erase(id); }
 
  private:
-  struct Text {
+  struct State {
     std::size_t n_seen = 0;
     std::unordered_map<TokenId, TokenId> next;
   };
   int length_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
 };
 
 // "last-time[:length=K]". The registry refuses keys that its description does not have.

@@ -79,7 +79,7 @@ std::vector<TokenId> find_end_tokens(std::span<const TokenId> configured,
   return ends;
 }
 
-std::string_view end_spelling_before(std::string_view text) {
+std::string_view leading_end_spelling(std::string_view text) {
   std::string_view longest;
   for (const std::string_view spelling : kSpellings) {
     if (text.starts_with(spelling) && spelling.size() > longest.size()) longest = spelling;

@@ -23,7 +23,7 @@ std::vector<TokenId> find_end_tokens(std::span<const TokenId> configured,
 
 // The longest spelling of that list at the beginning of `text`; "" if there is none. The result
 // stays valid.
-std::string_view end_spelling_before(std::string_view text);
+std::string_view leading_end_spelling(std::string_view text);
 
 }  // namespace outrider
 

@@ -108,7 +108,7 @@ std::string render_chat(const ChatTemplate& chat_template, const Tokenizer& toke
 
 std::vector<std::string> turn_ends(const ChatTemplate& chat_template, const Tokenizer& tokenizer) {
   const std::string behind = behind_answer(chat_template, tokenizer);
-  std::string found(end_spelling_before(behind));
+  std::string found(leading_end_spelling(behind));
   if (found.empty()) {
     const std::vector<TokenId> ids = tokenizer.encode(behind, false);
     if (ids.empty() || !tokenizer.is_special(ids.front())) return {};

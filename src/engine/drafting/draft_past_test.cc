@@ -136,7 +136,7 @@ TEST(PayingStop, EndsWhereTheNextTokenDoesNotPay) {
   EXPECT_FALSE(stop.stop_after(1, 0.9));  // 0.9 * 0.75
   EXPECT_FALSE(stop.stop_after(2, 0.5));  // 0.45 * 0.75
   EXPECT_TRUE(stop.stop_after(3, 0.6));   // 0.27 * 0.75
-  EXPECT_EQ(stop.said().size(), 3U);
+  EXPECT_EQ(stop.raw_probs().size(), 3U);
   // The same draft with a higher price of the third token.
   prices[1] = 0.4;
   stop.begin(trust, TrustOfText(), prices);
@@ -150,7 +150,7 @@ TEST(PayingStop, EndsWhereTheNextTokenDoesNotPay) {
   EXPECT_FALSE(stop.stop_after(2, 0.5));
   stop.begin_free();
   EXPECT_FALSE(stop.stop_after(1, 0.001));
-  EXPECT_EQ(stop.said().size(), 1U);
+  EXPECT_EQ(stop.raw_probs().size(), 1U);
 }
 
 }  // namespace

@@ -109,13 +109,14 @@ void DraftPlanner::learn_of(const Text& text, std::size_t i) {
     past->forget();
     past->add(stream.tree, of_round.limit, accepted);
   }
-  const std::span<const double> said = text.drafting->stop_.said();
-  if (!stream.tree.is_chain() || static_cast<int>(said.size()) != stream.tree.n_drafted()) return;
-  const std::size_t n_judged = std::min(said.size(), static_cast<std::size_t>(accepted) + 1);
+  const std::span<const double> raw_probs = text.drafting->stop_.raw_probs();
+  const auto n_drafted = static_cast<std::size_t>(stream.tree.n_drafted());
+  if (!stream.tree.is_chain() || raw_probs.size() != n_drafted) return;
+  const std::size_t n_judged = std::min(raw_probs.size(), static_cast<std::size_t>(accepted) + 1);
   for (std::size_t place = 0; place < n_judged; ++place) {
     const bool stood = static_cast<int>(place) < accepted;
-    option.trust.add(known.trust.stands(said[place]), stood);
-    known.trust.add(said[place], stood);
+    option.trust.add(known.trust.stands(raw_probs[place]), stood);
+    known.trust.add(raw_probs[place], stood);
   }
 }
 

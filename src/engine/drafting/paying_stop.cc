@@ -17,16 +17,16 @@ void PayingStop::begin(const TrustCurve& curve, const TrustOfText& text, const P
 void PayingStop::begin_free() {
   curve_ = nullptr;
   survival_ = 1;
-  said_.clear();
-  said_.reserve(DraftPast::kDeepest);
+  raw_probs_.clear();
+  raw_probs_.reserve(DraftPast::kDeepest);
 }
 
 bool PayingStop::stop_after(TokenId token, double raw_prob) const {
-  said_.push_back(raw_prob);
+  raw_probs_.push_back(raw_prob);
   if (inner_ != nullptr && inner_->stop_after(token, raw_prob)) return true;
   if (curve_ == nullptr) return false;
   survival_ *= text_.shifted(curve_->stands(raw_prob));
-  const std::size_t n_drafted = std::min(said_.size(), prices_.size());
+  const std::size_t n_drafted = std::min(raw_probs_.size(), prices_.size());
   return survival_ * next_ < prices_[n_drafted - 1];
 }
 

@@ -29,7 +29,7 @@ class PayingStop final : public StopRule {
   // The same for drafts that are never ended for their price.
   void begin_free();
   // The drafter's probabilities of the tokens since then, in order.
-  std::span<const double> said() const { return said_; }
+  std::span<const double> raw_probs() const { return raw_probs_; }
 
   bool stop_after(TokenId token, double raw_prob) const override;
 
@@ -42,7 +42,7 @@ class PayingStop final : public StopRule {
   Prices prices_{};
   // State of the current draft. A rule is asked in the order of the draft's tokens.
   mutable double survival_ = 1;
-  mutable std::vector<double> said_;
+  mutable std::vector<double> raw_probs_;
 };
 
 }  // namespace outrider

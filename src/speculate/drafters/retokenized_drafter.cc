@@ -42,7 +42,8 @@ void RetokenizedDrafter::begin(const Context& context) {
       .sequence = model_->open({.encoder_tokens = {}, .n_reserved = context.n_reserved})};
 }
 
-std::vector<TokenId> RetokenizedDrafter::read(State& state, std::span<const TokenId> tokens) const {
+std::vector<TokenId> RetokenizedDrafter::tokens_to_run(State& state,
+                                                       std::span<const TokenId> tokens) const {
   const std::vector<TokenId>& ids = state.text.update(forth_, tokens);
   const auto [end, differs] =
       std::mismatch(state.ids.begin(), state.ids.end(), ids.begin(), ids.end());
@@ -63,8 +64,8 @@ void RetokenizedDrafter::prefill(const Context& context, std::span<const TokenId
   // A prompt beyond the model's context gets plain decoding: propose() finds it too long as well.
   if (remaining_context(context, state) < 0) return;
   state.n_seen += tokens.size();
-  outrider::prefill(*model_, *state.sequence, read(state, context.tokens.first(state.n_seen)),
-                    output_);
+  outrider::prefill(*model_, *state.sequence,
+                    tokens_to_run(state, context.tokens.first(state.n_seen)), output_);
 }
 
 void RetokenizedDrafter::propose(std::span<DraftJob> jobs) {
@@ -76,7 +77,7 @@ void RetokenizedDrafter::propose(std::span<DraftJob> jobs) {
     if (n_max <= 0) continue;
     writings.push_back({.job = &job,
                         .sequence = state.sequence.get(),
-                        .next = read(state, job.context->tokens),
+                        .next = tokens_to_run(state, job.context->tokens),
                         .written = {},
                         .n_max = n_max});
   }

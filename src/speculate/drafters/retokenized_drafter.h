@@ -50,7 +50,7 @@ class RetokenizedDrafter final : public Drafter {
   };
   struct Writing;  // a draft under construction
   // The tokens in the model's vocabulary, without those that its sequence keeps already.
-  std::vector<TokenId> read(State& state, std::span<const TokenId> tokens) const;
+  std::vector<TokenId> tokens_to_run(State& state, std::span<const TokenId> tokens) const;
   int remaining_context(const Context& context, const State& state) const;
   void add_draft(DraftJob& job, std::span<const TokenId> written) const;
 

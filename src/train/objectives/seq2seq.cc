@@ -185,7 +185,7 @@ std::vector<std::vector<TokenId>> Seq2SeqObjective::answer(
       lengths.push_back(static_cast<std::int32_t>(source.size()));
     }
     auto said = answer_greedily(model_, rows_of(tokens, static_cast<int>(n)), list_of(lengths),
-                                max_tokens, options_.never_said);
+                                max_tokens, options_.excluded_tokens);
     for (std::size_t i = 0; i < n; ++i) answers[order[first + i]] = std::move(said[i]);
     first += n;
   }

@@ -37,14 +37,14 @@ struct Seq2SeqOptions {
   std::shared_ptr<PairSource> batches = nullptr;
   std::shared_ptr<PairSource> held_out = nullptr;  // may be null
   std::filesystem::path tokenizer = {};            // copied beside the weights
-  std::vector<TokenId> never_said = {};            // ids without a token in the tokenizer
+  std::vector<TokenId> excluded_tokens = {};       // ids without a token in the tokenizer
   ElementType export_type = ElementType::bf16;
 };
 
 struct Seq2Seq {
   std::shared_ptr<Objective> objective;
   // Returns the present model's answers to these texts: answer_greedily() of t5_module.h without
-  // the ids of never_said, in the batches of answer_batches.h. Throws Error on a text that is too
+  // excluded_tokens, in the batches of answer_batches.h. Throws Error on a text that is too
   // long for them.
   std::function<std::vector<std::vector<TokenId>>(std::span<const std::vector<TokenId>> sources,
                                                   int max_tokens)>

@@ -145,7 +145,7 @@ TEST(Seq2SeqAnswer, SaysNoRowWithoutAToken) {
   Seq2SeqOptions options = options_of(4);
   constexpr TokenId kSaid = 7;
   for (TokenId id = 0; id < kVocabulary; ++id) {
-    if (id != kSaid) options.never_said.push_back(id);
+    if (id != kSaid) options.excluded_tokens.push_back(id);
   }
   const std::vector<std::vector<TokenId>> sources = {{5, 6, 7}, {8}};
   const std::vector<TokenId> answer(6, kSaid);

@@ -69,13 +69,13 @@ void AssistantDrafter::add_rows(State& state, const DraftTree& tree, std::span<c
   readers_.push_back({.sequence = state.judged, .n_rows = static_cast<int>(nodes.size())});
   for (const int node : nodes) {
     tokens_.push_back(tree.node(node).token);
-    std::span<const float> read = state.last;
+    std::span<const float> input = state.last;
     if (node > 0) {
       const auto parent = static_cast<std::size_t>(tree.node(node).parent);
       const auto row = static_cast<std::size_t>(state.row_of[parent]);
-      read = std::span<const float>(state.predicted_states).subspan(row * dim_, dim_);
+      input = std::span<const float>(state.predicted_states).subspan(row * dim_, dim_);
     }
-    row_states_.insert(row_states_.end(), read.begin(), read.end());
+    row_states_.insert(row_states_.end(), input.begin(), input.end());
   }
 }
 

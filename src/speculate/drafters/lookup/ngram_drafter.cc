@@ -19,10 +19,10 @@ NgramDrafter::NgramDrafter(const Options& options) : options_(options) {
 
 void NgramDrafter::begin(const Context& context) {
   texts_.insert_or_assign(context.id,
-                          Text{.index = SuffixAutomaton(options_.longest), .tokens = {}});
+                          IndexedText{.index = SuffixAutomaton(options_.longest), .tokens = {}});
 }
 
-void NgramDrafter::catch_up(Text& text, const Context& context) const {
+void NgramDrafter::catch_up(IndexedText& text, const Context& context) const {
   const auto n_seen = static_cast<std::size_t>(text.index.n_tokens());
   for (const TokenId token : context.tokens.subspan(n_seen)) {
     text.index.append(token);
@@ -32,7 +32,7 @@ void NgramDrafter::catch_up(Text& text, const Context& context) const {
 
 void NgramDrafter::propose(std::span<DraftJob> jobs) {
   for (const DraftJob& job : jobs) {
-    Text& text = texts_.at(job.context->id);
+    IndexedText& text = texts_.at(job.context->id);
     catch_up(text, *job.context);
     const SuffixAutomaton& index = text.index;
     int state = index.suffix().state;

@@ -58,16 +58,16 @@ class NgramDrafter final : public IndexDrafter {
   int n_remembered() const { return earlier_ ? earlier_->n_known() : 0; }
 
  private:
-  struct Text {
+  struct IndexedText {
     SuffixAutomaton index;
     std::vector<TokenId> tokens;  // only if they are to be stored
   };
-  void catch_up(Text& text, const Context& context) const;
+  void catch_up(IndexedText& text, const Context& context) const;
   void draft_from_text(const DraftJob& job, const SuffixAutomaton& index, int state) const;
   bool draft_from_earlier(const DraftJob& job);
 
   Options options_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, IndexedText> texts_;
   std::optional<ContinuationTable> earlier_;
   std::vector<TokenId> end_;  // of a text and its draft; reused from round to round
 };

@@ -12,9 +12,11 @@ namespace outrider {
 
 SuffixDrafter::SuffixDrafter(const Options& options) : options_(options) {}
 
-void SuffixDrafter::begin(const Context& context) { texts_.insert_or_assign(context.id, Text()); }
+void SuffixDrafter::begin(const Context& context) {
+  texts_.insert_or_assign(context.id, IndexedText());
+}
 
-void SuffixDrafter::catch_up(Text& text, const Context& context) const {
+void SuffixDrafter::catch_up(IndexedText& text, const Context& context) const {
   const auto n_seen = static_cast<std::size_t>(text.index.n_tokens());
   for (const TokenId token : context.tokens.subspan(n_seen)) {
     text.index.append(token);
@@ -24,7 +26,7 @@ void SuffixDrafter::catch_up(Text& text, const Context& context) const {
 
 void SuffixDrafter::propose(std::span<DraftJob> jobs) {
   for (const DraftJob& job : jobs) {
-    Text& text = texts_.at(job.context->id);
+    IndexedText& text = texts_.at(job.context->id);
     catch_up(text, *job.context);
     best_.nodes.clear();
     best_.score = 0;

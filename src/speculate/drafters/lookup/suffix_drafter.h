@@ -57,7 +57,7 @@ class SuffixDrafter final : public IndexDrafter {
   int n_remembered() const;
 
  private:
-  struct Text {
+  struct IndexedText {
     SuffixAutomaton index{kOrder};
     std::vector<TokenId> tokens;  // only if they are to be kept
   };
@@ -75,7 +75,7 @@ class SuffixDrafter final : public IndexDrafter {
     Node refused;  // the likeliest that does not pay; no token: none
   };
 
-  void catch_up(Text& text, const Context& context) const;
+  void catch_up(IndexedText& text, const Context& context) const;
   void consider(const SuffixAutomaton& index, SuffixAutomaton::Match match, const DraftJob& job);
   void grow(const SuffixAutomaton& index, const SuffixAutomaton::Match& match, const DraftJob& job);
   void push_children(const SuffixAutomaton& index, const Node& node, int place,
@@ -83,7 +83,7 @@ class SuffixDrafter final : public IndexDrafter {
   void remember(const std::vector<TokenId>& tokens);
 
   Options options_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, IndexedText> texts_;
   // Earlier texts by age: when the younger half is full, the older one is dropped.
   std::array<SuffixAutomaton, 2> earlier_ = {SuffixAutomaton(kOrder), SuffixAutomaton(kOrder)};
 
