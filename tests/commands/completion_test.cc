@@ -24,12 +24,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// The path of an installed program, or an empty text.
-std::string installed(const std::string& name) {
-  const ProgramRun run = run_program({"-c", "command -v " + name}, {.program = "/bin/sh"});
-  return run.status == 0 ? run.out.substr(0, run.out.find('\n')) : std::string();
-}
-
 // A folder with the completion script of a shell.
 class Completion : public ::testing::Test {
  protected:
@@ -60,7 +54,7 @@ class Completion : public ::testing::Test {
 };
 
 TEST_F(Completion, Bash) {
-  const std::string bash = installed("bash");
+  const std::string bash = installed_program("bash");
   if (bash.empty()) GTEST_SKIP() << "bash is not installed";
   write_completion("bash", "outrider.bash");
   write("novel.gguf", "");
@@ -104,7 +98,7 @@ try outrider generate --prompt a
 // In an interactive shell on a terminal of its own, where a function shows its arguments. The
 // completion key comes between the typed text and the end of the line.
 TEST_F(Completion, Zsh) {
-  const std::string zsh = installed("zsh");
+  const std::string zsh = installed_program("zsh");
   if (zsh.empty()) GTEST_SKIP() << "zsh is not installed";
   if (run_program({"-f", "-c", "zmodload zsh/zpty"}, {.program = zsh}).status != 0) {
     GTEST_SKIP() << "zsh has no module zsh/zpty";
@@ -135,7 +129,7 @@ zpty -d shell
 }
 
 TEST_F(Completion, Fish) {
-  const std::string fish = installed("fish");
+  const std::string fish = installed_program("fish");
   if (fish.empty()) GTEST_SKIP() << "fish is not installed";
   write_completion("fish", "outrider.fish");
   const std::string script = "source " + path("outrider.fish") + R"(
@@ -185,8 +179,8 @@ TEST(ManualPages, OneForEachCommand) {
 TEST(ManualPages, ReadWithoutAWarning) {
   const TemporaryDirectory folder;
   ASSERT_EQ(run_program({"man", folder.path().string()}).status, 0);
-  const std::string mandoc = installed("mandoc");
-  const std::string groff = installed("groff");
+  const std::string mandoc = installed_program("mandoc");
+  const std::string groff = installed_program("groff");
   if (mandoc.empty() && groff.empty()) GTEST_SKIP() << "neither mandoc nor groff is installed";
   for (const fs::directory_entry& page : fs::directory_iterator(folder.path())) {
     SCOPED_TRACE(page.path().filename());

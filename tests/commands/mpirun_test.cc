@@ -39,21 +39,9 @@ using test::ProgramRun;
 using test::Words;
 using ::testing::HasSubstr;
 
-std::string in_path(const char* program) {
-  const char* const path = std::getenv("PATH");
-  std::string_view folders = path == nullptr ? "" : path;
-  while (!folders.empty()) {
-    const std::string_view folder = folders.substr(0, folders.find(':'));
-    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
-    const fs::path file = fs::path(folder) / program;
-    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file.string();
-  }
-  return {};
-}
-
 // Empty if nothing is missing.
 std::string what_is_missing() {
-  if (in_path("mpirun").empty()) return "no mpirun (scripts/install-deps mpi)";
+  if (test::installed_program("mpirun").empty()) return "no mpirun (scripts/install-deps mpi)";
   const fs::path module = fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider_mpi.so";
   if (!fs::exists(module)) return "built without MPI (scripts/install-deps mpi, then configure)";
   return {};
@@ -85,11 +73,12 @@ ProgramRun run_each(const Words& first, const Words& second) {
   all.insert(all.end(), first.begin(), first.end());
   all.insert(all.end(), {":", "-n", "1"});
   all.insert(all.end(), second.begin(), second.end());
-  return test::run_program(all, {.program = in_path("mpirun")});
+  return test::run_program(all, {.program = test::installed_program("mpirun")});
 }
 
 ProgramRun run_on(int n_ranks, const Words& words) {
-  return test::run_program(launched(n_ranks, words), {.program = in_path("mpirun")});
+  return test::run_program(launched(n_ranks, words),
+                           {.program = test::installed_program("mpirun")});
 }
 
 class Mpirun : public ::testing::Test {
@@ -204,7 +193,7 @@ ProgramRun run_apart(const Words& first, const Words& second) {
   Words words = launched(1, first);
   words.insert(words.end(), {":", "-n", "1", OUTRIDER_PROGRAM});
   words.insert(words.end(), second.begin(), second.end());
-  return test::run_program(words, {.program = in_path("mpirun")});
+  return test::run_program(words, {.program = test::installed_program("mpirun")});
 }
 
 // Rank 0 alone could not detect it, and would wait for rank 1 forever.
@@ -304,7 +293,7 @@ bool has_text(int port) {
 class LaunchedServer {
  public:
   explicit LaunchedServer(const Words& words, int n_ranks = 2, const std::string& name = "server") {
-    const std::string mpirun = in_path("mpirun");
+    const std::string mpirun = test::installed_program("mpirun");
     Words all = {mpirun};
     for (const std::string& word : launched(n_ranks, words)) all.push_back(word);
     std::vector<char*> pointers;

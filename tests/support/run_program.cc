@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <string_view>
 
@@ -126,6 +127,18 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramI
   }
   run.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return run;
+}
+
+std::string installed_program(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  std::string_view folders = path == nullptr ? "" : path;
+  while (!folders.empty()) {
+    const std::string_view folder = folders.substr(0, folders.find(':'));
+    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
+    const std::filesystem::path file = std::filesystem::path(folder) / name;
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file.string();
+  }
+  return {};
 }
 
 }  // namespace outrider::test

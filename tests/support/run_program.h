@@ -30,6 +30,10 @@ struct ProgramInput {
 // cannot be started.
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input = {});
 
+// The path of an installed program: the first of that name in the folders of PATH. Empty if there
+// is none.
+std::string installed_program(const std::string& name);
+
 }  // namespace outrider::test
 
 #endif  // OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
