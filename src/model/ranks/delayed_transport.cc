@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "model/ranks/forwarding_transport.h"
+
 namespace outrider {
 namespace {
 
@@ -18,21 +20,13 @@ void wait_until(Clock::time_point end) {
   while (Clock::now() < end) std::this_thread::yield();
 }
 
-class DelayedTransport final : public Transport {
+class DelayedTransport final : public ForwardingTransport {
  public:
   DelayedTransport(std::unique_ptr<Transport> inner, std::shared_ptr<const SimulatedLink> link)
-      : inner_(std::move(inner)), link_(std::move(link)) {}
-
-  int rank() const override { return inner_->rank(); }
-  int n_ranks() const override { return inner_->n_ranks(); }
-  std::size_t max_bytes() const override { return inner_->max_bytes(); }
-  int culprit() const override { return inner_->culprit(); }
-  const char* reason() const override { return inner_->reason(); }
-  void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
-  void finish(double max_seconds) noexcept override { inner_->finish(max_seconds); }
+      : ForwardingTransport(std::move(inner)), link_(std::move(link)) {}
 
   Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
-    const Status status = inner_->exchange(exchange, limit);
+    const Status status = ForwardingTransport::exchange(exchange, limit);
     if (status != Status::done || exchange.from == Exchange::Peers::none) return status;
     double seconds = link_->latency_seconds;
     const double bytes_per_second = link_->bytes_per_second;
@@ -54,7 +48,6 @@ class DelayedTransport final : public Transport {
     return n_bytes;
   }
 
-  std::unique_ptr<Transport> inner_;
   std::shared_ptr<const SimulatedLink> link_;
 };
 

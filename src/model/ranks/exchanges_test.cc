@@ -12,6 +12,7 @@
 
 #include "model/load_model.h"
 #include "model/ranks/communicator.h"
+#include "model/ranks/forwarding_transport.h"
 #include "model/ranks/in_process_ranks.h"
 #include "outrider/error.h"
 #include "tests/support/models/run_model.h"
@@ -30,25 +31,17 @@ struct Sent {
 };
 
 // Records every exchange.
-class NotingTransport final : public Transport {
+class NotingTransport final : public ForwardingTransport {
  public:
   NotingTransport(std::unique_ptr<Transport> inner, std::vector<Sent>& notes)
-      : inner_(std::move(inner)), notes_(notes) {}
+      : ForwardingTransport(std::move(inner)), notes_(notes) {}
 
-  int rank() const override { return inner_->rank(); }
-  int n_ranks() const override { return inner_->n_ranks(); }
-  std::size_t max_bytes() const override { return inner_->max_bytes(); }
-  int culprit() const override { return inner_->culprit(); }
-  const char* reason() const override { return inner_->reason(); }
-  void give_up(int culprit, const char* why) noexcept override { inner_->give_up(culprit, why); }
-  void finish(double max_seconds) noexcept override { inner_->finish(max_seconds); }
   Status exchange(const Exchange& exchange, const WaitLimit& limit) noexcept override {
     notes_.push_back({exchange.to, exchange.n_sent, exchange.from});
-    return inner_->exchange(exchange, limit);
+    return ForwardingTransport::exchange(exchange, limit);
   }
 
  private:
-  std::unique_ptr<Transport> inner_;
   std::vector<Sent>& notes_;
 };
 
