@@ -11,12 +11,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -24,6 +21,8 @@
 
 #include "outrider/error.h"
 #include "server/http/origin_form.h"
+#include "server/http/queued_reply.h"
+#include "server/http/write_reply.h"
 
 namespace outrider::server {
 namespace {
@@ -45,179 +44,11 @@ std::string lower(std::string_view name) {
   return out;
 }
 
-// Returns error codes by value.
-auto to_error(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
-
 // Whether the client has closed the connection, whatever data is unread.
 bool has_left(tcp::socket& socket) {
   pollfd poll_of = {.fd = socket.native_handle(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&poll_of, 1, 0) != 0;
 }
-
-// A reply's data, on its way from any thread to its connection.
-class Reply final : public HttpReply {
- public:
-  // wake: makes the connection, from any thread, look for new data; with `true` it aborts the
-  // current write. It may be called after the server's end.
-  using Wake = std::function<void(bool cut_off)>;
-  Reply(std::size_t max_unsent, Wake wake) : max_unsent_(max_unsent), wake_(std::move(wake)) {}
-
-  void send(HttpResponse response) override {
-    push([&] {
-      if (head_) return;
-      head_ = std::move(response);
-      complete_ = true;
-    });
-  }
-  void begin_stream(HttpResponse head) override {
-    push([&] {
-      if (head_) return;
-      head_ = std::move(head);
-      streams_ = true;
-    });
-  }
-  void write(std::string part) override {
-    push([&] {
-      if (!streams_ || part.empty()) return;
-      unsent_ += part.size();
-      overflows_ = unsent_ > max_unsent_;
-      if (overflows_) {
-        parts_.clear();
-      } else {
-        parts_.push_back(std::move(part));
-      }
-    });
-  }
-  void end_stream() override {
-    push([&] { complete_ = true; });
-  }
-  // The handler is gone, so there will be no more data.
-  void drop(HttpResponse response) {
-    push([&] {
-      if (head_) {
-        broken_ = true;
-      } else {
-        head_ = std::move(response);
-      }
-      complete_ = true;
-    });
-  }
-  void on_gone(std::function<void()> callback) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (complete_) return;
-      if (!gone_) {
-        on_gone_ = std::move(callback);
-        return;
-      }
-    }
-    callback();
-  }
-
-  // Used by the connection, on its thread.
-
-  struct Piece {
-    std::optional<HttpResponse> head;  // in the first piece
-    bool streams = false;
-    std::string text;
-    bool complete = false;
-    bool overflows = false;  // the client reads too slowly
-    bool broken = false;     // finished, but incomplete
-  };
-  // The data to send now; nothing if there is none.
-  std::optional<Piece> take() {
-    const std::lock_guard lock(mutex_);
-    if (!head_ || (head_taken_ && parts_.empty() && !complete_ && !overflows_)) {
-      return std::nullopt;
-    }
-    Piece piece;
-    piece.streams = streams_;
-    piece.complete = complete_;
-    piece.overflows = overflows_;
-    piece.broken = broken_;
-    if (!head_taken_) piece.head = std::move(*head_);
-    head_taken_ = true;
-    for (const std::string& part : parts_) piece.text += part;
-    parts_.clear();
-    unsent_ = 0;
-    return piece;
-  }
-  bool gone() const {
-    const std::lock_guard lock(mutex_);
-    return gone_;
-  }
-  void leave() {
-    std::function<void()> callback;
-    {
-      const std::lock_guard lock(mutex_);
-      if (gone_) return;
-      gone_ = true;
-      if (!complete_) callback = std::move(on_gone_);
-      on_gone_ = nullptr;
-    }
-    wake_(false);
-    if (callback) callback();
-  }
-  void awake() {
-    const std::lock_guard lock(mutex_);
-    woken_ = false;
-  }
-
- private:
-  template <typename Change>
-  void push(const Change& change) {
-    bool cut_off = false;
-    {
-      const std::lock_guard lock(mutex_);
-      if (gone_ || complete_ || overflows_) return;
-      change();
-      cut_off = overflows_;
-      if (complete_) on_gone_ = nullptr;
-      if (std::exchange(woken_, true) && !cut_off) return;
-    }
-    wake_(cut_off);
-  }
-
-  const std::size_t max_unsent_;
-  const Wake wake_;
-  mutable std::mutex mutex_;
-  std::optional<HttpResponse> head_;
-  bool head_taken_ = false;
-  bool streams_ = false;
-  bool complete_ = false;
-  bool gone_ = false;
-  bool woken_ = false;
-  bool broken_ = false;
-  bool overflows_ = false;
-  std::deque<std::string> parts_;
-  std::size_t unsent_ = 0;
-  std::function<void()> on_gone_;
-};
-
-// The handler's handle of a reply: if the last one is dropped without an answer, that counts as an
-// answer.
-class ReplyHandle final : public HttpReply {
- public:
-  ReplyHandle(std::shared_ptr<Reply> reply, std::shared_ptr<const HttpErrorBody> error_body)
-      : reply_(std::move(reply)), error_body_(std::move(error_body)) {}
-  ~ReplyHandle() override {
-    reply_->drop({.status = 500,
-                  .content_type = kJson,
-                  .body = (*error_body_)(500, "the request was not answered"),
-                  .headers = {}});
-  }
-  ReplyHandle(const ReplyHandle&) = delete;
-  ReplyHandle& operator=(const ReplyHandle&) = delete;
-  void send(HttpResponse response) override { reply_->send(std::move(response)); }
-  void begin_stream(HttpResponse head) override { reply_->begin_stream(std::move(head)); }
-  void write(std::string part) override { reply_->write(std::move(part)); }
-  void end_stream() override { reply_->end_stream(); }
-  void on_gone(std::function<void()> callback) override { reply_->on_gone(std::move(callback)); }
-
- private:
-  std::shared_ptr<Reply> reply_;
-  std::shared_ptr<const HttpErrorBody> error_body_;
-};
 
 // Access to the context for threads that may outlive it.
 struct Gate {
@@ -254,10 +85,8 @@ struct HttpServer::State {
     bool over = false;
   };
   static asio::awaitable<void> watch(std::shared_ptr<beast::tcp_stream> connection,
-                                     std::shared_ptr<Reply> reply, std::shared_ptr<Watch> watch);
-  asio::awaitable<bool> write_whole(beast::tcp_stream& stream, const HttpResponse& response,
-                                    bool keep_alive, unsigned version, bool without_body);
-  // Arguments of coroutines have names: GCC 12 destroys temporary aggregates twice.
+                                     std::shared_ptr<QueuedReply> reply,
+                                     std::shared_ptr<Watch> watch);
   asio::awaitable<void> refuse(beast::tcp_stream& stream, const HttpResponse& response);
 
   HttpLimits limits;
@@ -398,7 +227,7 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
 
 // Detects that the client leaves while its reply is made.
 asio::awaitable<void> HttpServer::State::watch(std::shared_ptr<beast::tcp_stream> connection,
-                                               std::shared_ptr<Reply> reply,
+                                               std::shared_ptr<QueuedReply> reply,
                                                std::shared_ptr<Watch> watch) {
   constexpr std::chrono::milliseconds kPause(100);
   error_code error;
@@ -418,7 +247,8 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
                                                 HttpRequest request, bool keep_alive,
                                                 unsigned version) {
   beast::tcp_stream& stream = *connection;
-  const bool without_body = request.method == "HEAD";
+  ReplyForm form{
+      .version = version, .keep_alive = keep_alive, .without_body = request.method == "HEAD"};
   // Cancelled when there is data to send. Replies may outlive the server, timers cannot.
   const auto arrived =
       std::make_shared<asio::steady_timer>(context, asio::steady_timer::time_point::max());
@@ -433,19 +263,20 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
       if (const auto cut = its_stream.lock(); cut != nullptr && cut_off) cut->cancel();
     });
   };
-  const auto reply = std::make_shared<Reply>(limits.unsent_bytes, wake);
+  const auto reply = std::make_shared<QueuedReply>(limits.unsent_bytes, wake);
   const auto client = std::make_shared<Watch>(context);
   // However this ends, the reply is not needed any more.
-  const std::unique_ptr<Reply, void (*)(Reply*)> leave(reply.get(), [](Reply* r) { r->leave(); });
+  const std::unique_ptr<QueuedReply, void (*)(QueuedReply*)> leave(
+      reply.get(), [](QueuedReply* r) { r->leave(); });
   stream.expires_never();
   asio::co_spawn(context, watch(connection, reply, client), asio::detached);
-  handler(std::move(request), std::make_shared<ReplyHandle>(reply, error_body));
+  handler(std::move(request), make_reply_handle(reply, error_body));
 
   bool ok = true;
-  bool in_chunks = false;
+  const StreamWriter writer(stream, form);
   for (bool complete = false; ok && !complete;) {
     reply->awake();  // comes first: from now on new data wakes the wait below
-    std::optional<Reply::Piece> piece = reply->take();
+    std::optional<QueuedReply::Piece> piece = reply->take();
     if (!piece) {
       if (reply->gone()) {
         ok = false;
@@ -463,39 +294,20 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
     stream.expires_after(limits.write_time);
     error_code error;
     if (piece->head && !piece->streams) {
-      ok = co_await write_whole(stream, *piece->head, keep_alive, version, without_body);
+      form.keep_alive = keep_alive && !drains;
+      ok = co_await write_response(stream, *piece->head, form, limits.write_time);
       break;
     }
     if (piece->head) {
-      // A client with HTTP/1.0 does not know chunks: the end of the connection is the end of the
-      // body.
-      in_chunks = version >= 11;
-      http::response<http::empty_body> head(
-          http::int_to_status(static_cast<unsigned>(piece->head->status)), version);
-      head.set(http::field::content_type, piece->head->content_type);
-      head.set(http::field::cache_control, "no-cache");
-      for (const auto& [name, value] : piece->head->headers) head.set(name, value);
-      head.keep_alive(keep_alive && in_chunks);
-      if (in_chunks) head.chunked(true);
-      http::response_serializer<http::empty_body> serializer(head);
-      co_await http::async_write_header(stream, serializer, to_error(error));
-      if (!in_chunks) keep_alive = false;
+      error = co_await writer.write_head(*piece->head);
+      if (!writer.in_chunks()) keep_alive = false;
     }
-    if (!error && !piece->text.empty() && !without_body) {
-      if (in_chunks) {
-        co_await asio::async_write(stream, http::make_chunk(asio::buffer(piece->text)),
-                                   to_error(error));
-      } else {
-        co_await asio::async_write(stream, asio::buffer(piece->text), to_error(error));
-      }
-    }
+    if (!error) error = co_await writer.write_part(piece->text);
     if (piece->broken) {
       ok = false;
       break;
     }
-    if (!error && complete && in_chunks && !without_body) {
-      co_await asio::async_write(stream, http::make_chunk_last(), to_error(error));
-    }
+    if (!error && complete) error = co_await writer.write_end();
     ok = !error;
     stream.expires_never();
   }
@@ -507,31 +319,12 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
   co_return ok&& keep_alive;
 }
 
-asio::awaitable<bool> HttpServer::State::write_whole(beast::tcp_stream& stream,
-                                                     const HttpResponse& response, bool keep_alive,
-                                                     unsigned version, bool without_body) {
-  http::response<http::string_body> message(
-      http::int_to_status(static_cast<unsigned>(response.status)), version);
-  if (!response.content_type.empty()) {
-    message.set(http::field::content_type, response.content_type);
-  }
-  for (const auto& [name, value] : response.headers) message.set(name, value);
-  message.keep_alive(keep_alive && !drains);
-  message.body() = response.body;
-  message.prepare_payload();
-  if (without_body) message.body().clear();
-  error_code error;
-  stream.expires_after(limits.write_time);
-  co_await http::async_write(stream, message, to_error(error));
-  co_return !error;
-}
-
 // Sends the error and reads on for a moment: otherwise a client that still sends would see a reset
 // connection instead of the reply.
 asio::awaitable<void> HttpServer::State::refuse(beast::tcp_stream& stream,
                                                 const HttpResponse& response) {
-  constexpr unsigned kVersion = 11;
-  const bool sent = co_await write_whole(stream, response, false, kVersion, false);
+  const ReplyForm form;
+  const bool sent = co_await write_response(stream, response, form, limits.write_time);
   if (!sent) co_return;
   error_code error;
   stream.socket().shutdown(tcp::socket::shutdown_send, error);
