@@ -13,7 +13,8 @@ namespace outrider::train {
 
 // Weighted mean over rows: sum w_i l_i / sum w_i, a scalar. row_losses and weights have the same
 // shape; weights are 0 or more. 0 if all weights are 0. Losses must be finite even where the weight
-// is 0: 0 times infinity is NaN.
+// is 0: 0 times infinity is NaN. These rows are not masked, because the gradient of an infinite row
+// can be NaN at any weight; a NaN loss ends the training before its gradient is used.
 torch::Tensor weighted_mean(const torch::Tensor& row_losses, const torch::Tensor& weights);
 
 // The divergence of each row, in nats (total variation: from 0 to 1). draft_logits, target_logits

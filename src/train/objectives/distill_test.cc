@@ -126,6 +126,22 @@ TEST(Divergence, ATargetMayExcludeTokens) {
   }
 }
 
+// A mask would hide it: the loss would be finite and its gradient not.
+TEST(Divergence, AnInfiniteRowOfWeightZeroMakesTheMeanNaN) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor target_logits = torch::tensor({{0.5, 1.0}, {0.5, -inf}}, torch::kFloat64);
+  Tensor draft_logits = torch::tensor({{0.1, 0.2}, {0.1, 0.2}}, torch::kFloat64).requires_grad_();
+  const Tensor weights = torch::tensor({1.0, 0.0}, torch::kFloat64);
+  const Tensor rows = divergence_rows(Divergence::reverse_kl, draft_logits, target_logits);
+  EXPECT_EQ(rows[1].item<double>(), inf);
+  EXPECT_TRUE(std::isnan(weighted_mean(rows, weights).item<double>()));
+  const Tensor masked = torch::where(weights > 0, rows, torch::zeros_like(rows));
+  const Tensor loss = weighted_mean(masked, weights);
+  EXPECT_TRUE(std::isfinite(loss.item<double>()));
+  loss.backward();
+  EXPECT_TRUE(draft_logits.grad()[1].isnan().all().item<bool>());
+}
+
 TEST(Divergence, GradientsAreDifferences) {
   torch::manual_seed(1);
   const Tensor target_logits = torch::randn({4, 7}, torch::kFloat64) * 2;
