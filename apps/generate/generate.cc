@@ -55,20 +55,6 @@ struct GenerateFlags {
   std::string colour = "auto";
 };
 
-const char* name_of(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-    case FinishReason::time:
-      return "time";
-    case FinishReason::cancelled:
-      break;
-  }
-  return "cancelled";
-}
-
 std::string to_json(const GenerateResult& result, RuleScope scope) {
   const GenerateStatistics& statistics = result.statistics;
   nlohmann::ordered_json stats;

@@ -109,6 +109,8 @@ enum class TokenOrigin {
   corrected,  // the verifier's, in place of a rejected draft token
   bonus,      // the verifier's, after a draft accepted whole
 };
+// The enumerator as it is spelled here.
+const char* name_of(TokenOrigin origin);
 
 // The target's log-probability of one token: log softmax of the raw logits, without bias,
 // penalties, temperature and truncation.
@@ -194,6 +196,8 @@ enum class FinishReason {
   time,    // max_seconds
   cancelled,
 };
+// The enumerator as it is spelled here.
+const char* name_of(FinishReason reason);
 
 // Statistics of one text. Counts are the text's own except for drafter_passes: texts generated
 // together share these, and each counts those of its rounds. Times are wall-clock seconds from the

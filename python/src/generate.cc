@@ -19,34 +19,6 @@
 namespace outrider::python {
 namespace {
 
-const char* name_of(TokenOrigin origin) {
-  switch (origin) {
-    case TokenOrigin::plain:
-      return "plain";
-    case TokenOrigin::accepted:
-      return "accepted";
-    case TokenOrigin::corrected:
-      return "corrected";
-    case TokenOrigin::bonus:
-      break;
-  }
-  return "bonus";
-}
-
-const char* name_of(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-    case FinishReason::time:
-      return "time";
-    case FinishReason::cancelled:
-      break;
-  }
-  return "cancelled";
-}
-
 py::object generate(TextGenerator& self, const py::object& prompts, const py::object& sampling,
                     const py::kwargs& keywords) {
   const GenerateArguments arguments =

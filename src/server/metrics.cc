@@ -44,20 +44,6 @@ Family<Histogram>& histograms(prometheus::Registry& registry, const char* name, 
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
 
-const char* name_of(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-    case FinishReason::time:
-      return "time";
-    case FinishReason::cancelled:
-      break;
-  }
-  return "cancelled";
-}
-
 }  // namespace
 
 struct Metrics::State {

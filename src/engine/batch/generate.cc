@@ -14,6 +14,34 @@
 
 namespace outrider {
 
+const char* name_of(TokenOrigin origin) {
+  switch (origin) {
+    case TokenOrigin::plain:
+      return "plain";
+    case TokenOrigin::accepted:
+      return "accepted";
+    case TokenOrigin::corrected:
+      return "corrected";
+    case TokenOrigin::bonus:
+      break;
+  }
+  return "bonus";
+}
+
+const char* name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::time:
+      return "time";
+    case FinishReason::cancelled:
+      break;
+  }
+  return "cancelled";
+}
+
 struct Generator::State {
   State(std::shared_ptr<const Model> target, const SpeculationOptions& options)
       : model(std::move(target)),

@@ -453,5 +453,16 @@ TEST_F(Generation, OptionsThatCannotBe) {
             "no error");
 }
 
+TEST(GenerateNames, AreTheEnumerators) {
+  EXPECT_STREQ(name_of(FinishReason::stop), "stop");
+  EXPECT_STREQ(name_of(FinishReason::length), "length");
+  EXPECT_STREQ(name_of(FinishReason::time), "time");
+  EXPECT_STREQ(name_of(FinishReason::cancelled), "cancelled");
+  EXPECT_STREQ(name_of(TokenOrigin::plain), "plain");
+  EXPECT_STREQ(name_of(TokenOrigin::accepted), "accepted");
+  EXPECT_STREQ(name_of(TokenOrigin::corrected), "corrected");
+  EXPECT_STREQ(name_of(TokenOrigin::bonus), "bonus");
+}
+
 }  // namespace
 }  // namespace outrider

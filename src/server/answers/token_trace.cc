@@ -9,20 +9,6 @@
 namespace outrider::server {
 namespace {
 
-const char* name_of(TokenOrigin origin) {
-  switch (origin) {
-    case TokenOrigin::accepted:
-      return "accepted";
-    case TokenOrigin::corrected:
-      return "corrected";
-    case TokenOrigin::bonus:
-      return "bonus";
-    case TokenOrigin::plain:
-      break;
-  }
-  return "plain";
-}
-
 // null if the denominator is 0.
 Json ratio(double amount, double of) { return of > 0 ? Json(amount / of) : Json(); }
 
