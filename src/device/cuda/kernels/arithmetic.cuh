@@ -80,10 +80,10 @@ OUTRIDER_KERNEL_CODE std::uint32_t magnitude_of(std::uint32_t bits) { return bit
 OUTRIDER_KERNEL_CODE bool is_nan(float value) { return magnitude_of(bits_of(value)) > kInfinity; }
 // Neither infinite nor NaN.
 OUTRIDER_KERNEL_CODE bool is_finite(std::uint32_t bits) { return magnitude_of(bits) < kInfinity; }
-OUTRIDER_KERNEL_CODE std::uint32_t least_of(std::uint32_t a, std::uint32_t b) {
+OUTRIDER_KERNEL_CODE std::uint32_t min_of(std::uint32_t a, std::uint32_t b) {
   return a < b ? a : b;
 }
-OUTRIDER_KERNEL_CODE std::uint32_t most_of(std::uint32_t a, std::uint32_t b) {
+OUTRIDER_KERNEL_CODE std::uint32_t max_of(std::uint32_t a, std::uint32_t b) {
   return a < b ? b : a;
 }
 // The larger one as the processor's vectors have it: the second where one is NaN.

@@ -75,7 +75,7 @@ struct Attention {
       const std::uint32_t lane = lane_index();
       std::uint32_t mine = 0;
       for (std::uint32_t dim = lane; dim < head_dim; dim += kRowThreads) {
-        mine = most_of(mine, magnitude_of(bits_of(query[dim])));
+        mine = max_of(mine, magnitude_of(bits_of(query[dim])));
       }
       const std::uint32_t largest = largest_of_block(mine);
       const bool tainted = !is_finite(largest);
@@ -159,7 +159,7 @@ OUTRIDER_KERNEL_CODE void attend_split(const StepArguments& step) {
   const std::uint32_t head = block_x();
   const std::uint32_t row = block_y();
   const std::uint32_t split = block_z();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  if (row >= min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const AttendRowWords reads = range_of<const AttendRowWords>(step, 2)[row];
   if (split * kSplit >= reads.n_keys || (split + 1) * kSplit <= reads.first_key) return;
   const std::uint32_t* const slots = range_of<const std::uint32_t>(step, 3) + reads.slots_at;
@@ -183,10 +183,10 @@ OUTRIDER_KERNEL_CODE void attend_split(const StepArguments& step) {
   float out[kDimsOfLane];
   OUTRIDER_UNROLL
   for (float& one : out) one = 0.0F;
-  const std::uint32_t end_key = least_of(reads.n_keys, (split + 1) * kSplit);
-  std::uint32_t begin = most_of(split * kSplit, reads.first_key / kChunk * kChunk);
+  const std::uint32_t end_key = min_of(reads.n_keys, (split + 1) * kSplit);
+  std::uint32_t begin = max_of(split * kSplit, reads.first_key / kChunk * kChunk);
   for (; begin < end_key; begin += kChunk) {
-    const std::uint32_t n = least_of(end_key - begin, kChunk);
+    const std::uint32_t n = min_of(end_key - begin, kChunk);
     const std::uint32_t position = begin + lane;
     wait_for_block();  // the chunk before has been read
     if (lane < n) {
@@ -260,7 +260,7 @@ OUTRIDER_KERNEL_CODE void merge_all_splits(const StepArguments& step) {
   const auto numbers = numbers_of<MergeNumbers>(step);
   const std::uint32_t head = block_x();
   const std::uint32_t row = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  if (row >= min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const AttendRowWords reads = range_of<const AttendRowWords>(step, 1)[row];
   const float* const sums = range_of<const float>(step, 2);
   const SplitState* const states = range_of<const SplitState>(step, 3);

@@ -55,11 +55,11 @@ struct LargestMemory {
 OUTRIDER_KERNEL_CODE std::uint32_t largest_of_block(std::uint32_t mine) {
   LargestMemory& memory = block_memory<LargestMemory>();
   OUTRIDER_UNROLL
-  for (std::uint32_t bit = 1; bit < kWarp; bit *= 2) mine = most_of(mine, from_beside(mine, bit));
+  for (std::uint32_t bit = 1; bit < kWarp; bit *= 2) mine = max_of(mine, from_beside(mine, bit));
   wait_for_block();  // what an earlier call left has been read
   if (lane_index() % kWarp == 0) memory.of_warp[lane_index() / kWarp] = mine;
   wait_for_block();
-  return most_of(memory.of_warp[0], memory.of_warp[1]);
+  return max_of(memory.of_warp[0], memory.of_warp[1]);
 }
 
 template <KvKind kKind>
@@ -67,7 +67,7 @@ OUTRIDER_KERNEL_CODE void store_tokens(const StepArguments& step) {
   using Layout = CacheLayout<kKind>;
   const auto numbers = numbers_of<CacheNumbers>(step);
   const std::uint32_t row = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  if (row >= min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const TokenPlace place = range_of<const TokenPlace>(step, 1)[row];
   const bool is_key = block_x() < numbers.n_kv_heads;
   const std::uint32_t head = block_x() % numbers.n_kv_heads;
@@ -83,7 +83,7 @@ OUTRIDER_KERNEL_CODE void store_tokens(const StepArguments& step) {
   if constexpr (kKind == KvKind::int8) {
     std::uint32_t largest = 0;
     for (std::uint32_t dim = lane; dim < dims; dim += kRowThreads) {
-      largest = most_of(largest, magnitude_of(bits_of(from[dim])));
+      largest = max_of(largest, magnitude_of(bits_of(from[dim])));
     }
     by = byte_scale_of(largest_of_block(largest));
     if (lane == 0) block[Layout::scale_word(place.token, dims)] = bits_of(by.scale);
@@ -113,8 +113,7 @@ template <KvKind kKind>
 OUTRIDER_KERNEL_CODE void move_tokens(const StepArguments& step) {
   using Layout = CacheLayout<kKind>;
   const auto numbers = numbers_of<CacheNumbers>(step);
-  const std::uint32_t n_moves =
-      least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows);
+  const std::uint32_t n_moves = min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows);
   const TokenMove* const moves = range_of<const TokenMove>(step, 1);
   std::uint32_t* const blocks =
       range_of<std::uint32_t>(step, 2) + std::size_t{block_x()} * numbers.block_words;

@@ -38,7 +38,7 @@ OUTRIDER_KERNEL_CODE ByteScale byte_scale_of(std::uint32_t largest) {
 OUTRIDER_KERNEL_CODE void quantize_rows(const StepArguments& step) {
   const auto numbers = numbers_of<QuantizeNumbers>(step);
   const std::uint32_t row = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  if (row >= min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const float* const x = range_of<const float>(step, 1) + std::size_t{row} * numbers.k;
   const std::uint32_t n_groups = (numbers.k + kElementsOfGroup - 1) / kElementsOfGroup;
   const std::uint32_t lane = lane_index();
@@ -52,11 +52,11 @@ OUTRIDER_KERNEL_CODE void quantize_rows(const StepArguments& step) {
   for (std::uint32_t i = 0; i < 4; ++i) {
     const std::uint32_t at = group * kElementsOfGroup + quad * 4 + i;
     elements[i] = group < n_groups && at < numbers.k ? x[at] : 0.0F;
-    largest = most_of(largest, magnitude_of(bits_of(elements[i])));
+    largest = max_of(largest, magnitude_of(bits_of(elements[i])));
   }
   OUTRIDER_UNROLL
   for (std::uint32_t bit = 1; bit < kQuads; bit *= 2) {
-    largest = most_of(largest, from_beside(largest, bit));
+    largest = max_of(largest, from_beside(largest, bit));
   }
   const ByteScale by = byte_scale_of(largest);
   std::uint32_t word = 0;
@@ -156,11 +156,10 @@ template <class Weights, std::uint32_t kRows>
 OUTRIDER_KERNEL_CODE void multiply(const StepArguments& step) {
   static_assert(kRows * kColumns <= kProductThreads);
   const auto numbers = numbers_of<ProductNumbers>(step);
-  const std::uint32_t n_rows =
-      least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows);
+  const std::uint32_t n_rows = min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows);
   const std::uint32_t first_row = block_y() * kRows;
   if (first_row >= n_rows) return;
-  const std::uint32_t rows_here = least_of(n_rows - first_row, kRows);
+  const std::uint32_t rows_here = min_of(n_rows - first_row, kRows);
   const std::uint32_t n_groups = (numbers.k + kElementsOfGroup - 1) / kElementsOfGroup;
   const std::uint32_t* const tile =
       range_of<const std::uint32_t>(step, 1) + block_x() * Weights::tile_words(n_groups);
@@ -176,7 +175,7 @@ OUTRIDER_KERNEL_CODE void multiply(const StepArguments& step) {
   const std::uint32_t row = lane / kColumns;        // of the rows that go together
   float sum = 0.0F;
   for (std::uint32_t begin = 0; begin < n_groups; begin += kGroupsTogether) {
-    const std::uint32_t here = least_of(n_groups - begin, kGroupsTogether);
+    const std::uint32_t here = min_of(n_groups - begin, kGroupsTogether);
     if (dot_group < here) {
       const std::uint32_t group = begin + dot_group;
       std::uint32_t codes[kQuads];

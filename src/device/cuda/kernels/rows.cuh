@@ -23,7 +23,7 @@ OUTRIDER_KERNEL_CODE Place place_among(const StepArguments& step, std::uint32_t 
                                        std::uint32_t n) {
   const std::uint32_t row = block_y();
   const std::uint32_t element = block_x() * kRowThreads + lane_index();
-  const std::uint32_t n_rows = least_of(range_of<const std::uint32_t>(step, 0)[0], max_rows);
+  const std::uint32_t n_rows = min_of(range_of<const std::uint32_t>(step, 0)[0], max_rows);
   return {row, element, row < n_rows && element < n};
 }
 
@@ -58,7 +58,7 @@ OUTRIDER_KERNEL_CODE void normalise(const float* x, const float* weight, std::ui
 OUTRIDER_KERNEL_CODE void rms_norm_rows(const StepArguments& step) {
   const auto numbers = numbers_of<NormNumbers>(step);
   const std::uint32_t row = block_x();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  if (row >= min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const std::size_t at = std::size_t{row} * numbers.n;
   normalise(range_of<const float>(step, 1) + at, range_of<const float>(step, 2), numbers.n,
             numbers.epsilon, range_of<float>(step, 3) + at);
@@ -68,7 +68,7 @@ OUTRIDER_KERNEL_CODE void normalise_pieces(const StepArguments& step) {
   const auto numbers = numbers_of<PieceNumbers>(step);
   const std::uint32_t row = block_x();
   const std::uint32_t piece = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  if (row >= min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   float* const x = range_of<float>(step, 1) + std::size_t{row} * numbers.stride + numbers.first +
                    std::size_t{piece} * numbers.n;
   normalise(x, range_of<const float>(step, 2) + std::size_t{piece} * numbers.weight_step, numbers.n,
@@ -86,7 +86,7 @@ OUTRIDER_KERNEL_CODE void layer_norm_rows(const StepArguments& step) {
   const std::uint32_t lane = lane_index();
   const std::uint32_t row = block_x();
   const std::uint32_t n = numbers.n;
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  if (row >= min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const std::uint32_t source =
       numbers.picks != 0 ? range_of<const std::uint32_t>(step, 1)[row] : row;
   const float* const x = range_of<const float>(step, 2) + std::size_t{source} * n;
@@ -271,10 +271,10 @@ OUTRIDER_KERNEL_CODE void find_best(const StepArguments& step) {
   constexpr std::uint32_t kNone = ~0U;
   const auto numbers = numbers_of<BestNumbers>(step);
   const std::uint32_t row = block_y();
-  if (row >= least_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
+  if (row >= min_of(range_of<const std::uint32_t>(step, 0)[0], numbers.max_rows)) return;
   const std::uint32_t lane = lane_index();
   const std::uint32_t begin = block_x() * numbers.part;
-  const std::uint32_t end = least_of(begin + numbers.part, numbers.n);
+  const std::uint32_t end = min_of(begin + numbers.part, numbers.n);
   const std::size_t first = std::size_t{row} * numbers.n;
   BestMemory& memory = block_memory<BestMemory>();
   std::uint32_t rank = 0;
