@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes compiled CUDA kernels into a C++ source that defines cubins() (src/device/cuda/cubins.h).
-#   cmake -D FOLDER=... -D ARCHITECTURES=75,80 -D OUTPUT=cubin_code.cc -P cmake/embed_cubins.cmake
+#   cmake -D FOLDER=... -D ARCHITECTURES=75,80 -D RELEASE=13000 -D OUTPUT=cubin_code.cc
+#         -P cmake/embed_cubins.cmake
 string(REPLACE "," ";" architectures "${ARCHITECTURES}")
 set(texts "")
 set(entries "")
@@ -16,7 +17,7 @@ foreach(architecture IN LISTS architectures)
   endif()
   string(REGEX REPLACE "(..)(..)(..)(..)(..)(..)(..)(..)" "0x\\8\\7\\6\\5\\4\\3\\2\\1,\n" words "${hex}")
   string(APPEND texts "constexpr std::uint64_t kWords${architecture}[] = {\n${words}};\n")
-  string(APPEND entries "  all.push_back({${architecture}, kWords${architecture}});\n")
+  string(APPEND entries "  all.push_back({${architecture}, kWords${architecture}, ${RELEASE}});\n")
 endforeach()
 
 file(WRITE "${OUTPUT}" "// Made by cmake/embed_cubins.cmake.

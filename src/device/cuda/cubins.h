@@ -12,6 +12,7 @@ namespace outrider::device::cuda {
 struct Cubin {
   int architecture;  // ten times the major version of the compute capability, and the minor one
   std::span<const std::uint64_t> words;
+  int release = 0;  // of CUDA, whose nvcc compiled it, as drivers count them: 13000 for 13.0
 };
 
 std::span<const Cubin> cubins();

@@ -44,14 +44,15 @@ int attribute(const Driver& driver, CuDevice device, int which) {
   return value;
 }
 
-std::span<const std::uint64_t> image_for(const Driver& driver, CuDevice device,
-                                         const std::string& name, std::span<const Cubin> cubins) {
+const Cubin& cubin_of(const Driver& driver, CuDevice device, const std::string& name,
+                      std::span<const Cubin> cubins) {
   const int major = attribute(driver, device, kAttributeCapabilityMajor);
   const int minor = attribute(driver, device, kAttributeCapabilityMinor);
   if (cubins.empty()) {
-    throw Error("open device", name, "a build with CUDA kernels", "one where nvcc was missing");
+    throw Error("open device", name, "a build with CUDA kernels",
+                "one without (nvcc was missing, or could not)");
   }
-  if (const Cubin* const cubin = cubin_for(cubins, major, minor)) return cubin->words;
+  if (const Cubin* const cubin = cubin_for(cubins, major, minor)) return *cubin;
   std::string built;
   for (const Cubin& cubin : cubins) {
     built += fmt::format("{}{}.{}", built.empty() ? "" : ", ", cubin.architecture / 10,
@@ -59,6 +60,25 @@ std::span<const std::uint64_t> image_for(const Driver& driver, CuDevice device,
   }
   throw Error("open device", name, "kernels for compute capability " + built,
               fmt::format("a device of {}.{}", major, minor));
+}
+
+std::string in_words(int release) {
+  return fmt::format("CUDA {}.{}", release / 1000, release % 1000 / 10);
+}
+int release_of(const Driver& driver, const std::string& name) {
+  int release = 0;
+  require_success(driver, driver.cuDriverGetVersion(&release), "list devices", name);
+  return release;
+}
+
+// Drivers load what an nvcc of their own major version made, or of an older one.
+void require_as_new(const Driver& driver, const Cubin& cubin, const std::string& name) {
+  const int release = release_of(driver, name);
+  if (release / 1000 >= cubin.release / 1000) return;
+  throw Error("load kernels", name,
+              fmt::format("a driver for CUDA {} (their nvcc is of {})", cubin.release / 1000,
+                          in_words(cubin.release)),
+              "one for " + in_words(release));
 }
 
 }  // namespace
@@ -71,9 +91,7 @@ DeviceFacts facts_of(const Driver& driver, int index) {
                   driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device),
                   "list devices", "CUDA");
   facts.name = name.data();
-  int version = 0;
-  require_success(driver, driver.cuDriverGetVersion(&version), "list devices", facts.name);
-  facts.driver = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+  facts.driver = in_words(release_of(driver, facts.name));
   const bool is_integrated = attribute(driver, device, kAttributeIntegrated) != 0;
   facts.kind = is_integrated ? DeviceKind::integrated : DeviceKind::discrete;
   if (driver.is_emulated) facts.kind = DeviceKind::software;
@@ -91,12 +109,14 @@ class CudaDevice::Core {
  public:
   Core(const Driver& driver, int index, std::span<const Cubin> cubins)
       : driver_(driver), device_(device_at(driver, index)), name_(name_of(driver, index)) {
-    const std::span<const std::uint64_t> image = image_for(driver, device_, name_, cubins);
+    const Cubin& cubin = cubin_of(driver, device_, name_, cubins);
     require(driver.cuDevicePrimaryCtxRetain(&context_, device_), "open device");
     try {
       const Current current(*this);
       require(driver.cuStreamCreate(&stream_, kStreamNonBlocking), "open device");
-      require(driver.cuModuleLoadData(&module_, image.data()), "load kernels");
+      const CuResult loaded = driver.cuModuleLoadData(&module_, cubin.words.data());
+      if (loaded != kSuccess) require_as_new(driver, cubin, name_);
+      require(loaded, "load kernels");
       for (const Entry& entry : entries()) {
         require_success(driver,
                         driver.cuModuleGetFunction(&functions_.emplace_back(), module_, entry.name),

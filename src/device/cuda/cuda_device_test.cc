@@ -6,7 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -251,6 +254,61 @@ TEST(CudaCubins, AreRefusedWhereNoneFits) {
   };
   EXPECT_THAT(why(hopper), AllOf(HasSubstr("9.0"), HasSubstr("a device of 7.5")));
   EXPECT_THAT(why({}), HasSubstr("nvcc was missing"));
+}
+
+TEST(CudaCubins, NeedADriverThatIsAsNew) {
+  static constexpr std::uint64_t kWords[1] = {};
+  static constexpr Cubin kOf13[] = {{75, kWords, 13000}};
+  static int release = 0;
+  Driver driver = emulated_driver();
+  driver.cuModuleLoadData = [](CuModule*, const void*) { return 200; };
+  driver.cuDriverGetVersion = [](int* version) {
+    *version = release;
+    return kSuccess;
+  };
+  const auto why = [&](int of_driver) -> std::string {
+    release = of_driver;
+    try {
+      const CudaDevice device(driver, 0, kOf13);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(why(12040), AllOf(HasSubstr("[load kernels] cuda-emulated:0"),
+                                HasSubstr("a driver for CUDA 13"), HasSubstr("CUDA 12.4")));
+  EXPECT_THAT(why(13010), HasSubstr("CUDA says"));
+}
+
+// What the build wrote into the program, which only a GPU would load.
+TEST(CudaCubins, AreWholeImagesOfAllKernels) {
+  if (cubins().empty()) GTEST_SKIP() << "nvcc was missing";
+  constexpr std::uint16_t kCudaMachine = 190;
+  for (const Cubin& cubin : cubins()) {
+    SCOPED_TRACE(cubin.architecture);
+    EXPECT_GE(cubin.release, 11000);
+    const auto bytes = std::as_bytes(cubin.words);
+    const std::string image(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const auto number_at = [&](std::size_t at, auto number) {
+      std::memcpy(&number, image.data() + at, sizeof number);
+      return std::size_t{number};
+    };
+    ASSERT_GE(image.size(), 64U);
+    EXPECT_EQ(image.substr(0, 4), "\177ELF");
+    EXPECT_EQ(number_at(18, std::uint16_t{}), kCudaMachine);
+    const std::size_t end_of_programs =
+        number_at(32, std::uint64_t{}) +
+        number_at(54, std::uint16_t{}) * number_at(56, std::uint16_t{});
+    const std::size_t end_of_sections =
+        number_at(40, std::uint64_t{}) +
+        number_at(58, std::uint16_t{}) * number_at(60, std::uint16_t{});
+    EXPECT_EQ(image.size(), (std::max(end_of_programs, end_of_sections) + 7) / 8 * 8);
+    for (const Entry& entry : entries()) {
+      const std::string name = std::string(1, '\0') + entry.name + std::string(1, '\0');
+      EXPECT_NE(image.find(name), std::string::npos) << entry.name;
+    }
+    EXPECT_NE(image.find("sm_" + std::to_string(cubin.architecture)), std::string::npos);
+  }
 }
 
 TEST(CudaEntries, HaveEveryKernelOnce) {

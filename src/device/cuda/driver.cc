@@ -17,21 +17,28 @@ constexpr const char* kLibrary = "libcuda.so.1";
 Driver open_driver() {
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    throw Error("open CUDA", kLibrary, "NVIDIA's driver on this machine", "none");
+    const char* const why = dlerror();
+    throw Error("open CUDA", kLibrary, "NVIDIA's driver on this machine",
+                why == nullptr ? "none" : why);
   }
-  Driver driver;
-#define OUTRIDER_LOAD(name, ...)                                                    \
-  driver.name = reinterpret_cast<CuResult (*)(__VA_ARGS__)>(dlsym(library, #name)); \
-  if (driver.name == nullptr) {                                                     \
-    throw Error("open CUDA", kLibrary, "a driver that has " #name, "an older one"); \
-  }
-  OUTRIDER_CUDA_FUNCTIONS(OUTRIDER_LOAD)
-#undef OUTRIDER_LOAD
+  Driver driver = driver_of([&](const char* name) { return dlsym(library, name); });
   require_success(driver, driver.cuInit(0), "open CUDA", kLibrary);
   return driver;
 }
 
 }  // namespace
+
+Driver driver_of(const std::function<void*(const char* name)>& find) {
+  Driver driver;
+#define OUTRIDER_LOAD(name, ...)                                                    \
+  driver.name = reinterpret_cast<CuResult (*)(__VA_ARGS__)>(find(#name));           \
+  if (driver.name == nullptr) {                                                     \
+    throw Error("open CUDA", kLibrary, "a driver that has " #name, "an older one"); \
+  }
+  OUTRIDER_CUDA_FUNCTIONS(OUTRIDER_LOAD)
+#undef OUTRIDER_LOAD
+  return driver;
+}
 
 const Driver& nvidia_driver() {
   static const Driver driver = open_driver();

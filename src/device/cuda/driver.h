@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace outrider::device::cuda {
@@ -97,6 +98,9 @@ struct Driver {
   bool is_emulated = false;  // computes on the processor
 };
 // NOLINTEND(readability-identifier-naming)
+
+// Of a library's functions, by their names. Throws Error where it has not all of them.
+Driver driver_of(const std::function<void*(const char* name)>& find);
 
 // libcuda of this machine, opened and initialised once for the process and kept. Throws Error where
 // there is none, it lacks a function, or it finds no device.

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "device/open_device.h"
 #include "outrider/error.h"
@@ -75,6 +77,27 @@ TEST(CudaDriver, KnowsFinalResults) {
 TEST(CudaDriver, IsAsNvidiasHeaderHasIt) { GTEST_SKIP() << "there is no cuda.h"; }
 
 #endif
+
+int answer() { return 42; }
+
+TEST(CudaDriver, NeedsAllOfItsFunctions) {
+  std::vector<std::string> names;
+  const auto find = [&](const char* name) {
+    names.emplace_back(name);
+    return reinterpret_cast<void*>(&answer);
+  };
+  EXPECT_EQ(driver_of(find).cuInit(0), 42);
+  const std::vector<std::string> all = names;
+  EXPECT_GT(all.size(), 25U);
+  for (const std::string& missing : all) {
+    try {
+      driver_of([&](const char* name) { return name == missing ? nullptr : find(name); });
+      FAIL() << missing;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("a driver that has " + missing));
+    }
+  }
+}
 
 TEST(CudaDriver, IsMissedInOneLine) {
   try {

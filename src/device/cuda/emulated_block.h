@@ -3,8 +3,11 @@
 // block. Threads run one after another from barrier to barrier, in an order that is chosen: what a
 // kernel leaves must not depend on it. So a missing barrier shows as a result that differs.
 //
-// It says nothing of what only silicon does: the order of memory between warps, alignment traps,
-// bank conflicts, time.
+// No thread is interrupted between barriers, and blocks follow one another: a race whose outcome no
+// order changes does not show, nor do changes of one word that had to be atomic. Barriers are told
+// apart by their lines in the source: one function that waits, called in two branches, looks like
+// one barrier. And it says nothing of what only silicon does: the order of memory between warps,
+// alignment traps, bank conflicts, time.
 #ifndef OUTRIDER_DEVICE_CUDA_EMULATED_BLOCK_H_
 #define OUTRIDER_DEVICE_CUDA_EMULATED_BLOCK_H_
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float arithmetic whose bits are the processor's (kernels/vectors/vector_math.h, base/float16.h):
 // every operation rounds to nearest once and keeps subnormal numbers. CUDA promises that of the
-// intrinsics used here, whatever the flags. Nothing of CUDA's own mathematics beyond them is used.
+// intrinsics used here, the latter with -ftz=false (cmake/compile_cubin.cmake). Nothing of CUDA's
+// own mathematics beyond them is used.
 #ifndef OUTRIDER_DEVICE_CUDA_KERNELS_ARITHMETIC_CUH_
 #define OUTRIDER_DEVICE_CUDA_KERNELS_ARITHMETIC_CUH_
 
@@ -106,7 +107,7 @@ OUTRIDER_KERNEL_CODE float tree_largest(float of_lane) {
   return of_lane;
 }
 
-// --- 16-bit floats ------------------------------------------------------------------------------
+// --- 16-bit floats ---
 
 OUTRIDER_KERNEL_CODE float from_bf16(std::uint32_t bits) { return float_of(bits << 16); }
 
@@ -149,8 +150,7 @@ OUTRIDER_KERNEL_CODE std::uint32_t to_f16(float value) {
   return sign | (rounded - 0x38000000U) >> 13;
 }
 
-// --- e^x (kernels/vectors/vector_math.h)
-// ----------------------------------------------------------------
+// --- e^x (kernels/vectors/vector_math.h) ---
 
 // To the nearest integer, ties to even, of |x| < 2^22.
 OUTRIDER_KERNEL_CODE float round_even(float x) {
