@@ -139,18 +139,19 @@ def fate_of(command: Command) -> tuple[str | None, str]:
 
 
 class Trial:
-    """Runs commands with one program and gathers what went wrong."""
+    """Runs commands with one program, and says what went wrong."""
 
     def __init__(self, program: pathlib.Path, times: bool):
         self.program = program
         self.times = times
         self.has_trainer = (program.parent / "outrider-train").exists()
-        self.problems: list[str] = []
+        self.n_problems = 0
         self.n_run = 0
         self.targets_of_make = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
 
     def complain(self, command: Command, problem: str) -> None:
-        self.problems.append(f"{command.where()}: {command.bare()}\n    {problem}")
+        self.n_problems += 1
+        print(f"{command.where()}: {command.bare()}\n    {problem}", file=sys.stderr, flush=True)
 
     def needs_trainer(self, command: Command) -> bool:
         kind = re.match(r"train (\w+)", command.words_of_program() or "")
@@ -352,12 +353,10 @@ def main() -> int:
     for block in blocks.values():
         trial.run_block(block)
 
-    for problem in trial.problems:
-        print(problem, file=sys.stderr)
     counts = {fate: sum(1 for one, _ in fates if one == fate) for fate, _ in fates}
     print(f"{len(commands)} commands ({', '.join(f'{n} {fate}' for fate, n in counts.items())}), "
-          f"{trial.n_run} started here, {len(trial.problems)} problems")
-    return 1 if trial.problems or not commands else 0
+          f"{trial.n_run} started here, {trial.n_problems} problems")
+    return 1 if trial.n_problems or not commands else 0
 
 
 if __name__ == "__main__":
