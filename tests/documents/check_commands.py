@@ -10,8 +10,8 @@ a command. Each has one of these fates; --list prints them, and runs nothing. --
 long each command took.
 
   run        here, on the models of models/ and short texts under the names that the page uses
-             (NAMES), made shorter (SHORTER). The status must be 0. A server must
-             answer the block's requests, and end at SIGTERM with status 0.
+             (NAMES), made shorter (SHORTER). The status must be 0. A server must answer the
+             block's requests, and end at SIGTERM with status 0.
   read       here, in an empty folder, since it needs what is not there (READ). It may fail, but
              not as a misuse (status 2): an unknown command or flag, or an invalid value.
   flags      of a form (`...`, `[`, `|`), or in a sentence: the command's help must have its flags.
@@ -160,7 +160,7 @@ class Trial:
     @functools.cache
     def help_of(self, name: str) -> str:
         run = subprocess.run([self.program, *name.split(), "--help-all"], check=False, text=True,
-                             capture_output=True, timeout=60)
+                             capture_output=True, timeout=900)
         return run.stdout if run.returncode == 0 else ""
 
     def check_flags(self, command: Command) -> None:
@@ -188,7 +188,7 @@ class Trial:
             words = shlex.split(command.words_of_program(), comments=True)
             run = subprocess.run([self.program, *words], cwd=folder, env=environment(folder),
                                  check=False, stdin=subprocess.DEVNULL, capture_output=True,
-                                 text=True, timeout=120)
+                                 text=True, timeout=900)
         self.n_run += 1
         if run.returncode not in (0, 1):
             self.complain(command, f"status {run.returncode}: {last_line(run.stderr)}")
