@@ -104,9 +104,10 @@ TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"  #
 
 # The flag's value here; where it stands in ALWAYS, also for a command that leaves it out.
 SHORTER = {"--steps": "2", "--evaluate-every": "1", "--vocabulary": "320", "--seconds": "2",
-           "--lengths": "3", "--rows": "1,2", "--max-tokens": "8"}
+           "--lengths": "3", "--length": "8", "--rows": "1,2", "--max-tokens": "8"}
 ALWAYS = {r"outrider tune(?! layers| tree)": "--seconds",
           r"outrider train (?!answers|tokenizer|router)": "--steps",
+          r"outrider train router": "--length",
           r"outrider (eval (--task|--frontier)|tune (layers|tree))": "--max-tokens"}
 SERVE = "outrider serve --model TARGET --slot-save-path ."  # for a block of requests alone
 SPEC = "suffix"  # what `--drafter SPEC` stands for
