@@ -13,6 +13,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device/cuda/emulated_driver.h"
@@ -135,6 +136,33 @@ TEST_F(EmulatedCuda, WaitsForWhatWasSubmitted) {
   EXPECT_EQ(emulated_use().waiting, 1);
   device_->wait(second);
   EXPECT_EQ(emulated_use().waiting, 0);
+}
+
+// One thread after another; each has the device's context no longer than it needs it.
+TEST_F(EmulatedCuda, IsUsedFromAnyThread) {
+  const auto other = open_emulated(ThreadOrder::descending);
+  const auto use_both = [&] {
+    const int before = emulated_use().current;
+    EXPECT_EQ(difference_from_host(*device_, gate_trial({3, 4}, 70, 1)), "");
+    EXPECT_EQ(difference_from_host(*other, gate_trial({3, 4}, 70, 2)), "");
+    EXPECT_EQ(emulated_use().current, before);
+  };
+  use_both();
+  std::thread(use_both).join();
+  EXPECT_EQ(emulated_use().current, 0);
+}
+
+TEST_F(EmulatedCuda, LeavesOutAStepWithAnEmptyGrid) {
+  const auto x = with(std::vector<float>(64, 1.0F));
+  const auto y = with(std::vector<float>(64, 7.0F));
+  std::vector<Step> steps(
+      2, arithmetic(Function::native_add, 64, whole(*x), whole(*x), whole(*x), whole(*y)));
+  steps[0].grid[1] = 0;
+  device_->wait(device_->submit(*device_->record({steps.data(), 1})));
+  EXPECT_THAT(held(*y), Each(7.0F));
+  const auto program = device_->record(steps);
+  device_->wait(device_->submit(*program));
+  EXPECT_THAT(held(*y), Each(2.0F));  // 1 + 1
 }
 
 TEST_F(EmulatedCuda, RunsAProgramOfNoSteps) {
