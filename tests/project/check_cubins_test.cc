@@ -68,8 +68,9 @@ class CheckCubins : public ::testing::Test {
              << n << " bytes spill stores, 0 bytes spill loads\n";
     }
     report.close();
-    return run_program({"NVDISASM=" + (folder_.path() / "nvdisasm").string(), "python3",
-                        OUTRIDER_SOURCE_DIR "/scripts/check-cubins", folder_.path().string(), "80"},
+    const char* const script = OUTRIDER_SOURCE_DIR "/scripts/check-cubins";
+    return run_program({"NVDISASM=" + (folder_.path() / "nvdisasm").string(), "python3", script,
+                        folder_.path().string(), "80"},
                        {.program = "/usr/bin/env"});
   }
   void expect_trouble(const std::string& kernel, const std::string& what) {
