@@ -36,7 +36,7 @@ TEST(DeviceProcesses, OneThatIsKilledLeavesTheOtherItsDevice) {
   const std::string device = test_device();
   if (device.empty()) GTEST_SKIP() << "no Vulkan driver that computes on the processor";
   const TemporaryDirectory directory;
-  const std::filesystem::path root = directory.path();
+  const std::filesystem::path& root = directory.path();
   write_tiny_pair(root);
   std::filesystem::create_directory(root / "temporary");
   const std::string generate = quoted(OUTRIDER_PROGRAM) + " generate --model " +

@@ -20,8 +20,6 @@
 namespace outrider::device::cuda {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr CuResult kIllegalAddress = 700;
 constexpr std::uint64_t kNoWords[1] = {};
 constexpr Cubin kAnyCubin[] = {{75, kNoWords}};

@@ -125,7 +125,7 @@ TEST_P(EmulatedBlocks, RefuseABarrierThatNotAllThreadsComeTo) {
               AllOf(HasSubstr("[emulate CUDA] trial"), HasSubstr("one barrier"),
                     HasSubstr("thread 40 ended")));
   const auto at_two_places = [] {  // the compiler sees a macro's arguments on one line
-    if (lane_index() < 32) {
+    if (lane_index() < 32) {       // NOLINT(bugprone-branch-clone)
       wait_for_block();
     } else {
       wait_for_block();

@@ -179,7 +179,7 @@ TEST_P(CudaKernels, StoreAndMoveKeysAndValues) {
 
 // Whole chunks and splits and parts of them, windows, nodes of trees, heads of odd widths.
 TEST_P(CudaKernels, Attend) {
-  const AttendTrialShape kShapes[] = {
+  const AttendTrialShape shapes[] = {
       {.n_heads = 1, .n_kv_heads = 1, .head_dim = 16, .n_keys = 1},
       {.n_heads = 2, .n_kv_heads = 1, .head_dim = 5, .n_keys = 64},
       {.n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .n_keys = 130, .n_of_tree = 7},
@@ -200,7 +200,7 @@ TEST_P(CudaKernels, Attend) {
   };
   for (const kernels::KvKind kv :
        {kernels::KvKind::f32, kernels::KvKind::bf16, kernels::KvKind::int8}) {
-    for (const AttendTrialShape& shape : kShapes) {
+    for (const AttendTrialShape& shape : shapes) {
       for (const TrialRows& rows : {TrialRows{1, 1}, TrialRows{3, 4}, TrialRows{0, 2}}) {
         SCOPED_TRACE(shape.n_keys);
         expect_same_bits(attend_trial(kv, rows, shape, 15), rows);

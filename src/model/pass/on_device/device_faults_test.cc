@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,8 +36,8 @@ using test::Rows;
 using ::testing::HasSubstr;
 
 std::filesystem::path files() {
-  static const test::TemporaryDirectory kDirectory;
-  static const bool kWritten = [] {
+  static const test::TemporaryDirectory directory;
+  static const bool written = [] {
     test::TinyShape shape;
     shape.seed = 5;
     shape.vocabulary_size = 131;
@@ -44,11 +45,11 @@ std::filesystem::path files() {
     shape.dim = 32;  // small: each fault is injected into a run of its own
     shape.n_heads = 2;
     shape.hidden_dim = 32;
-    test::write_hugging_face(test::make_tiny_model(shape), kDirectory.path());
+    test::write_hugging_face(test::make_tiny_model(shape), directory.path());
     return true;
   }();
-  (void)kWritten;
-  return kDirectory.path();
+  (void)written;
+  return directory.path();
 }
 
 std::unique_ptr<LanguageModel> load(std::shared_ptr<device::Device> device,
@@ -95,8 +96,8 @@ Rows script(LanguageModel& model, const Attempt& attempt) {
     attempt("keep", [&] { sequence.keep(path); });
   };
   const auto keep_all = [&](Sequence& sequence) {
-    std::vector<int> path;
-    for (int i = 0; i < sequence.n_pending(); ++i) path.push_back(i);
+    std::vector<int> path(static_cast<std::size_t>(sequence.n_pending()));
+    std::iota(path.begin(), path.end(), 0);
     keep(sequence, path);
   };
   const auto first = model.open({});
