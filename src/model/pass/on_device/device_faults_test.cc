@@ -157,9 +157,10 @@ TEST(DeviceFaults, MemoryOutAtAnyCallLeavesAllThatThereWas) {
   };
   run_out_at(FaultyDevice::kNever);
   const std::vector<DeviceCall> calls = device->taking_calls();
-  EXPECT_EQ(test::kinds_of(calls), (std::set<std::string>{"prefill: allocate", "prefill: record", "decode: record",
-                                        "verify: record", "keep: record", "fork: record",
-                                        "rewind: record"}));
+  EXPECT_EQ(
+      test::kinds_of(calls),
+      (std::set<std::string>{"prefill: allocate", "prefill: record", "decode: record",
+                             "verify: record", "keep: record", "fork: record", "rewind: record"}));
   for (const int at : test::calls_to_fail(calls, test::nightly())) {
     SCOPED_TRACE(fmt::format("call {}: {}", at, calls[static_cast<std::size_t>(at)].kind()));
     run_out_at(at);
@@ -327,15 +328,58 @@ TEST(DeviceFaults, ALostDeviceIsAnErrorThatStays) {
   }
 }
 
+// The rows of the pass before would be read as those of the pass that failed. One for which there
+// is no memory has not begun: what was there can still be read.
+TEST(DeviceFaults, APassThatFailsLeavesNoRows) {
+  const std::vector<TokenId> tokens = test::tokens_without_pattern(100, 3, 131);
+  const std::vector<int> layers = {0, 2};
+  const auto device = std::make_shared<FaultyDevice>();
+  const auto forward = [&](LanguageModel& model, Sequence& sequence, std::size_t n,
+                           ForwardOutput& output) {
+    const TokenBlock block{&sequence, part(tokens, 0, n), {}};
+    model.forward({&block, 1}, {{}, layers, {}}, output);
+  };
+  Rows expected;
+  {
+    const auto model = load(nullptr);
+    const auto sequence = model->open({});
+    ForwardOutput output;
+    forward(*model, *sequence, 2, output);
+    expected = test::rows_of(output);
+  }
+  int n_lost = 0;
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(fmt::format("call {}", at));
+    device->heal();
+    const auto model = load(device);
+    const auto sequence = model->open({});
+    ForwardOutput output;
+    forward(*model, *sequence, 2, output);
+    device->run_out_at(0);
+    EXPECT_THROW(forward(*model, *sequence, 70, output), NoDeviceMemory);
+    EXPECT_EQ(test::rows_of(output), expected);
+    device->lose_at(at);
+    try {
+      forward(*model, *sequence, 3, output);
+      EXPECT_EQ(output.logits.n_rows(), 3);
+      break;
+    } catch (const LostDevice&) {
+      ++n_lost;
+    }
+    EXPECT_EQ(output.logits.n_rows(), 0);
+    EXPECT_EQ(output.feature_width, 0);
+  }
+  EXPECT_GT(n_lost, 5);  // words, embeddings, submission, its end, the likeliest tokens, features
+}
+
 // Uploads of weights, and all calls of the trials of kernels.
 TEST(DeviceFaults, AModelOfALostDeviceIsNotLoaded) {
   auto device = std::make_shared<FaultyDevice>();
   device->enter_stage("load");
   (void)load(device);
   const std::vector<DeviceCall> calls = device->running_calls();
-  EXPECT_EQ(
-      test::kinds_of(calls),
-      (std::set<std::string>{"load: upload", "load: submit", "load: wait", "load: download"}));
+  EXPECT_EQ(test::kinds_of(calls), (std::set<std::string>{"load: upload", "load: submit",
+                                                          "load: wait", "load: download"}));
   for (const int at : test::calls_to_fail(calls, test::nightly())) {
     SCOPED_TRACE(fmt::format("call {}", at));
     device = std::make_shared<FaultyDevice>();
