@@ -11,8 +11,10 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "device/shared_device.h"
 #include "kernels/tables.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
@@ -388,6 +390,33 @@ TEST(DeviceFaults, AModelOfALostDeviceIsNotLoaded) {
     EXPECT_THAT(device->failure(), HasSubstr("lost"));
     EXPECT_THROW((void)load(device), LostDevice);
   }
+}
+
+// Two models share a device, as a target and its drafter do. Kernels are tried for the first one
+// alone, and a loss ends both.
+TEST(DeviceFaults, ALostDeviceEndsAllModelsOnIt) {
+  const std::vector<TokenId> tokens = test::tokens_without_pattern(70, 3, 131);
+  auto owned = std::make_unique<FaultyDevice>();
+  FaultyDevice& faulty = *owned;
+  const auto device = device::share(std::move(owned));
+  const auto first = load(device);
+  faulty.heal();
+  faulty.enter_stage("load");
+  const auto second = load(device);
+  EXPECT_EQ(test::kinds_of(faulty.running_calls()), (std::set<std::string>{"load: upload"}));
+  const auto here = load(nullptr);
+  const auto expected = here->open({});
+  const auto text = first->open({});
+  const auto other = second->open({});
+  for (const std::size_t n : {3U, 70U, 1U}) {
+    const Rows rows = test::run_and_keep(*here, *expected, part(tokens, 0, n));
+    EXPECT_EQ(test::run_and_keep(*first, *text, part(tokens, 0, n)), rows);
+    EXPECT_EQ(test::run_and_keep(*second, *other, part(tokens, 0, n)), rows);
+  }
+  faulty.lose_at(0);
+  EXPECT_THROW((void)test::run_block(*first, *text, part(tokens, 0, 1)), LostDevice);
+  EXPECT_THAT(second->failure(), HasSubstr("lost"));
+  EXPECT_THROW((void)test::run_block(*second, *other, part(tokens, 0, 1)), LostDevice);
 }
 
 TEST(DeviceFaults, AWrongKernelIsFoundWhenAModelIsLoaded) {
