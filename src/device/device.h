@@ -4,8 +4,8 @@
 //
 // A device that passes its check (check.h) produces the scalar table's bits.
 //
-// A device may be called by one thread at a time, unless it is shared (shared_device.h). Its buffers
-// and programs must be destroyed before it.
+// A device may be called by one thread at a time, unless it is shared (shared_device.h). Its
+// buffers and programs must be destroyed before it.
 #ifndef OUTRIDER_DEVICE_DEVICE_H_
 #define OUTRIDER_DEVICE_DEVICE_H_
 
