@@ -38,11 +38,14 @@ DeviceList list_cuda() {
   return list;
 }
 
-std::shared_ptr<Device> open_cuda(const std::string& name, const NamedIndex& which) {
-  const cuda::Driver& driver = cuda::nvidia_driver();
-  const auto n = static_cast<std::size_t>(cuda::n_devices(driver));
-  if (which.index >= n) refuse_index(name, n);
-  return std::make_shared<cuda::CudaDevice>(driver, static_cast<int>(which.index), cuda::cubins());
+NamedDevice find_cuda(const std::string& name, const NamedIndex& which) {
+  return {fmt::format("cuda:{}", which.index), [name, index = which.index] {
+            const cuda::Driver& driver = cuda::nvidia_driver();
+            const auto n = static_cast<std::size_t>(cuda::n_devices(driver));
+            if (index >= n) refuse_index(name, n);
+            return std::make_unique<cuda::CudaDevice>(driver, static_cast<int>(index),
+                                                      cuda::cubins());
+          }};
 }
 
 }  // namespace outrider::device

@@ -4,14 +4,15 @@
 //
 // A device that passes its check (check.h) produces the scalar table's bits.
 //
-// A device may be called by one thread at a time. Its buffers and programs must be destroyed before
-// it.
+// A device may be called by one thread at a time, unless it is shared (shared_device.h). Its
+// buffers and programs must be destroyed before it.
 #ifndef OUTRIDER_DEVICE_DEVICE_H_
 #define OUTRIDER_DEVICE_DEVICE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <span>
 #include <string>
@@ -84,7 +85,8 @@ class Device {
  private:
   friend void require_known_answers(Device& device, std::span<const Step> steps);
 
-  // Kernels that gave the known answers in this form.
+  // Kernels that gave the known answers in this form. One thread at a time tries kernels.
+  std::mutex trying_;
   std::set<std::pair<Kernel, std::uint32_t>> tried_;
 };
 

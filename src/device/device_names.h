@@ -4,12 +4,12 @@
 #define OUTRIDER_DEVICE_DEVICE_NAMES_H_
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "device/device.h"
+#include "device/shared_device.h"
 #include "outrider/devices.h"
 
 namespace outrider::device {
@@ -29,13 +29,19 @@ DeviceSummary summary_of(const DeviceFacts& facts);
 // Throws UsageError: the n-th device and later ones are not there.
 [[noreturn]] void refuse_index(const std::string& name, std::size_t n);
 
+// The device that a name means.
+struct NamedDevice {
+  std::string name;  // "vulkan:0", also where it was called "vulkan"
+  SharedDevices::Open open;
+};
+
 // "vulkan" and "vulkan:N" (vulkan_names.cc, or vulkan_names_absent.cc where Vulkan is not built).
 DeviceList list_vulkan();
-std::shared_ptr<Device> open_vulkan(const std::string& name, const NamedIndex& which);
+NamedDevice find_vulkan(const std::string& name, const NamedIndex& which);
 
 // "cuda" and "cuda:N".
 DeviceList list_cuda();
-std::shared_ptr<Device> open_cuda(const std::string& name, const NamedIndex& which);
+NamedDevice find_cuda(const std::string& name, const NamedIndex& which);
 
 }  // namespace outrider::device
 

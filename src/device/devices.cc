@@ -70,16 +70,29 @@ void refuse_index(const std::string& name, std::size_t n) {
                    "another name");
 }
 
-std::shared_ptr<Device> open_device(const std::string& name) {
-  if (name == "host") return std::make_shared<HostDevice>();
-  if (const auto which = index_in(name, "vulkan")) return open_vulkan(name, *which);
-  if (const auto which = index_in(name, "cuda")) return open_cuda(name, *which);
-  if (const auto which = index_in(name, "cuda-emulated")) {
-    constexpr std::size_t kOrders = std::size(cuda::kThreadOrders);
-    if (which->index >= kOrders) refuse_index(name, kOrders);
-    return cuda::open_emulated(cuda::kThreadOrders[which->index]);
-  }
+namespace {
+
+NamedDevice find_emulated(const std::string& name, const NamedIndex& which) {
+  constexpr std::size_t kOrders = std::size(cuda::kThreadOrders);
+  if (which.index >= kOrders) refuse_index(name, kOrders);
+  return {fmt::format("cuda-emulated:{}", which.index),
+          [index = which.index] { return cuda::open_emulated(cuda::kThreadOrders[index]); }};
+}
+
+NamedDevice find_device(const std::string& name) {
+  if (name == "host") return {name, [] { return std::make_unique<HostDevice>(); }};
+  if (const auto which = index_in(name, "vulkan")) return find_vulkan(name, *which);
+  if (const auto which = index_in(name, "cuda")) return find_cuda(name, *which);
+  if (const auto which = index_in(name, "cuda-emulated")) return find_emulated(name, *which);
   throw UsageError("open device", name, "vulkan, vulkan:N, cuda, cuda:N or host", "another name");
+}
+
+}  // namespace
+
+std::shared_ptr<Device> open_device(const std::string& name) {
+  static SharedDevices devices;
+  const NamedDevice found = find_device(name);
+  return devices.get(found.name, found.open);
 }
 
 }  // namespace device

@@ -14,6 +14,9 @@ namespace outrider::device {
 // first. For tests, the processor: "host", and "cuda-emulated:N" with the N-th order of threads
 // (cuda/emulated_driver.h). Throws UsageError for a name that is none of them, Error where it
 // cannot be opened.
+//
+// A device that is in use is opened once: whoever names it shares it (shared_device.h). A lost one
+// is not given to others. Thread-safe.
 std::shared_ptr<Device> open_device(const std::string& name);
 
 }  // namespace outrider::device

@@ -41,16 +41,19 @@ DeviceList list_vulkan() {
   return list;
 }
 
-std::shared_ptr<Device> open_vulkan(const std::string& name, const NamedIndex& which) {
-  const auto vulkan = VulkanInstance::create();
+NamedDevice find_vulkan(const std::string& name, const NamedIndex& which) {
   if (!which.is_any) {
-    if (which.index >= vulkan->devices().size()) refuse_index(name, vulkan->devices().size());
-    return open_vulkan(vulkan, which.index);
+    return {name, [name, index = which.index] {
+              const auto vulkan = VulkanInstance::create();
+              if (index >= vulkan->devices().size()) refuse_index(name, vulkan->devices().size());
+              return open_vulkan(vulkan, index);
+            }};
   }
+  const auto vulkan = VulkanInstance::create();
   for (std::size_t i = 0; i < vulkan->devices().size(); ++i) {
     const PhysicalDevice& physical = vulkan->devices()[i];
     if (physical.facts.kind == DeviceKind::software || !physical.refused.empty()) continue;
-    return open_vulkan(vulkan, i);
+    return {fmt::format("vulkan:{}", i), [vulkan, i] { return open_vulkan(vulkan, i); }};
   }
   throw Error("open device", name, "a GPU that can be used (outrider devices lists them)",
               "none; a software device has to be named");

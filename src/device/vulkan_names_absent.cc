@@ -13,7 +13,7 @@ constexpr const char* kWhy =
 
 DeviceList list_vulkan() { return {.devices = {}, .why_none = kWhy}; }
 
-std::shared_ptr<Device> open_vulkan(const std::string& name, const NamedIndex&) {
+NamedDevice find_vulkan(const std::string& name, const NamedIndex&) {
   throw UsageError("open device", name, kWhy);
 }
 

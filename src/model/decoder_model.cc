@@ -105,7 +105,12 @@ std::vector<std::string> DecoderModel::warnings() const {
 void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                            ForwardOutput& output) {
   prepare(blocks, request);
-  run(request, resize_output(request, output), output);
+  try {
+    run(request, resize_output(request, output), output);
+  } catch (...) {
+    output.clear();
+    throw;
+  }
 }
 
 void DecoderModel::prepare(std::span<const TokenBlock> blocks, const ForwardRequest& request) {

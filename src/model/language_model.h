@@ -118,6 +118,13 @@ struct ForwardOutput {
   // layers); each was read once. 0: no experts.
   double experts_a_layer = 0;
 
+  // No rows, until the next pass.
+  void clear() {
+    logits.clear();
+    feature_width = 0;
+    experts_a_layer = 0;
+  }
+
   // All logits of a row, for callers that need them all.
   std::span<const float> logits_row(int row) const { return logits.row(row).values(); }
   // Counts all rows of the pass, with or without logits.
@@ -174,7 +181,9 @@ class LanguageModel {
 
   // Throws Error if a token is outside the vocabulary, a parent is invalid, a position is beyond
   // the context, or a feature layer or a layer to skip is beyond the model. Throws also if a
-  // sequence was run with other skipped layers. Nothing has changed then.
+  // sequence was run with other skipped layers. Nothing has changed then. Throws Error, too, if a
+  // device or another rank is lost during the pass; the sequences are then unusable, and the output
+  // has no rows: neither those of the pass nor earlier ones.
   virtual void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                        ForwardOutput& output) = 0;
 

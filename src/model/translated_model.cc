@@ -288,12 +288,18 @@ void TranslatedModel::forward(std::span<const TokenBlock> blocks, const ForwardR
                       .rows = asked};
     model_->forward(read_blocks, {.logits = rows}, output_);
   } catch (...) {
+    output.clear();
     for (std::size_t b = n_pieces.size(); b-- > 0;) {
       static_cast<TranslatedSequence*>(blocks[b].sequence)->drop_pieces(n_pieces[b]);
     }
     throw;
   }
-  give(kind == RowSet::Kind::none ? 0 : output_.logits.n_rows(), output);
+  try {
+    give(kind == RowSet::Kind::none ? 0 : output_.logits.n_rows(), output);
+  } catch (...) {  // a device's rows are fetched there
+    output.clear();
+    throw;
+  }
 }
 
 // Converts the model's rows to the user's vocabulary.

@@ -31,8 +31,8 @@ class TranslatedModel final : public LanguageModel {
   const ModelConfig& config() const override { return config_; }
   Footprint footprint() const override { return model_->footprint(); }
   std::unique_ptr<Sequence> open(const Prompt& prompt) override;
-  // Throws Error if features or skipped layers are requested. If the model throws, the kept tokens
-  // stay; the model runs again what it needs of them.
+  // Throws Error if features or skipped layers are requested. If the model throws, the output has
+  // no rows. The kept tokens stay; the model runs again what it needs of them.
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   int context_of(const Sequence& sequence) const override;

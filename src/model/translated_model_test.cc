@@ -242,5 +242,20 @@ TEST(TranslatedModel, RefusesWhatDoesNotFitAndChangesNothing) {
   EXPECT_THROW(model->forward({&block, 1}, {.feature_layers = layers}, output), Error);
 }
 
+TEST(TranslatedModel, APassThatFailsLeavesNoRows) {
+  const VocabularyTranslation translation = {.spelled = kSpelled, .shared = kShared};
+  TranslatedModel model(std::make_unique<TableModel>(6, kSeed, 8), translation);
+  const auto sequence = model.open({});
+  const std::vector<TokenId> tokens = {0, 2, 4};
+  const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
+  ForwardOutput output;
+  model.forward({&block, 1}, {}, output);
+  EXPECT_EQ(output.logits.n_rows(), 3);
+  const std::vector<TokenId> more(8, 0);  // beyond the model's context
+  const TokenBlock long_block{.sequence = sequence.get(), .tokens = more, .parents = {}};
+  EXPECT_THROW(model.forward({&long_block, 1}, {}, output), Error);
+  EXPECT_EQ(output.logits.n_rows(), 0);
+}
+
 }  // namespace
 }  // namespace outrider

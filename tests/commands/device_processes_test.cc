@@ -6,19 +6,18 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "outrider/devices.h"
-#include "tests/support/models/tiny_pair.h"
+#include "tests/support/models/tiny_model.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider::test {
 namespace {
 
-using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::Gt;
+using ::testing::SizeIs;
 
 std::string test_device() {
   if (const char* const named = std::getenv("OUTRIDER_TEST_VULKAN")) {
@@ -32,36 +31,61 @@ std::string test_device() {
 
 std::string quoted(const std::string& word) { return "'" + word + "'"; }
 
+// A process that has written some of its text, and goes on, is in the middle of it. Neither text
+// ends by itself: the first process is killed, the second one is told to end once it has written
+// more.
+constexpr const char* kScript = R"(
+fail() { kill -9 $first $second; exit $1; }
+wait_for_bytes() {  # process, file, number
+  until test $(wc -c <$2) -ge $3; do
+    kill -0 $1 || fail 3
+    sleep 0.01
+  done
+}
+: >killed
+: >other
+generate --max-tokens 1000000 >killed & first=$!
+generate --max-tokens 1000000 >other & second=$!
+wait_for_bytes $first killed 1
+wait_for_bytes $second other 1
+kill -9 $first
+wait $first
+test $? = 137 || fail 4
+wait_for_bytes $second other $(($(wc -c <other) + 40))
+cp other whole
+kill -TERM $second
+wait $second
+test $? = 143 || exit 5
+)";
+
 TEST(DeviceProcesses, OneThatIsKilledLeavesTheOtherItsDevice) {
   const std::string device = test_device();
   if (device.empty()) GTEST_SKIP() << "no Vulkan driver that computes on the processor";
   const TemporaryDirectory directory;
-  const std::filesystem::path& root = directory.path();
-  write_tiny_pair(root);
+  const std::filesystem::path root = directory.path();
+  TinyShape shape;
+  shape.context_length = 1 << 20;
+  write_hugging_face(make_tiny_model(shape), root / "model");
   std::filesystem::create_directory(root / "temporary");
   const std::string generate = quoted(OUTRIDER_PROGRAM) + " generate --model " +
-                               quoted((root / "target").string()) +
+                               quoted((root / "model").string()) +
                                " --prompt 'Some text' --threads 1 --ignore-eos --profile none "
                                "--weights int8 ";
-  const std::string on_device = "--device " + device + " ";
-  // The first one is killed in the middle of its text, while the second one runs.
-  const std::string script =
-      "cd " + quoted(root.string()) + "; export TMPDIR=$PWD/temporary; " + generate + on_device +
-      "--max-tokens 100000 >killed 2>/dev/null & first=$!; " +
-      "while kill -0 $first && ! test -s killed; do sleep 0.05; done; " + generate + on_device +
-      "--max-tokens 20 >whole & second=$!; sleep 0.3; kill -9 $first; wait $first; "
-      "test $? = 137 || exit 3; wait $second";
-  const ProgramRun both = run_program({"-c", script}, {.program = "/bin/sh"});
-  EXPECT_EQ(both.status, 0) << both.err;
-  const auto bytes_of = [](const std::string& command) {
-    const ProgramRun run = run_program({"-c", command}, {.program = "/bin/sh"});
-    EXPECT_EQ(run.status, 0) << run.err;
-    return run.out;
+  const std::string on_device = generate + "--device " + device + " ";
+  const auto run = [](const std::string& script) {
+    return run_program({"-c", script}, {.program = "/bin/sh"});
   };
-  const std::string expected = bytes_of(generate + "--max-tokens 20");
-  EXPECT_THAT(expected, Not(IsEmpty()));
-  EXPECT_EQ(bytes_of("cat " + quoted((root / "whole").string())), expected);
-  EXPECT_EQ(bytes_of(generate + on_device + "--max-tokens 20"), expected);
+  const ProgramRun both =
+      run("cd " + quoted(root.string()) + "; export TMPDIR=$PWD/temporary; generate() { exec " +
+          on_device + "\"$@\"; }\n" + kScript);
+  EXPECT_EQ(both.status, 0) << both.err;
+  const std::string text = run("cat " + quoted((root / "whole").string())).out;
+  EXPECT_THAT(text, SizeIs(Gt(40U)));
+  EXPECT_EQ(text,
+            run(generate + "--max-tokens 1000000 | head -c " + std::to_string(text.size())).out);
+  const ProgramRun next = run(on_device + "--max-tokens 20");
+  EXPECT_EQ(next.status, 0) << next.err;
+  EXPECT_EQ(next.out, run(generate + "--max-tokens 20").out);
   EXPECT_TRUE(std::filesystem::is_empty(root / "temporary"));
 }
 

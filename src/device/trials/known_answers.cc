@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <utility>
 
 #include "device/trials/attend_trial.h"
@@ -156,6 +157,7 @@ std::vector<NamedTrial> trials_of(Kernel kernel, std::uint32_t variant) {
 
 void require_known_answers(Device& device, std::span<const Step> steps) {
   if (device.facts().kind == DeviceKind::host) return;
+  const std::lock_guard lock(device.trying_);
   for (const Step& step : steps) {
     for (const std::uint32_t form : forms_of(step)) {
       if (device.tried_.contains({step.kernel, form})) continue;

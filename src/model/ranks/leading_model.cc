@@ -173,6 +173,7 @@ void LeadingModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
     commands_->writer.send(*ranks_);
     part_->run(request, logits, output);
   } catch (const std::exception& error) {
+    output.clear();
     ranks_->give_up(error.what());
     throw;
   }
@@ -188,6 +189,7 @@ void LeadingModel::project(std::span<const float> features, ForwardOutput& outpu
     commands_->writer.send(*ranks_);
     part_->run_projection(logits);
   } catch (const std::exception& error) {
+    output.clear();
     ranks_->give_up(error.what());
     throw;
   }

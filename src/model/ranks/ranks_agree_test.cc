@@ -256,5 +256,28 @@ TEST_F(RanksAgree, AFollowersErrorReachesTheFirst) {
                         "that are open"));
 }
 
+TEST_F(RanksAgree, APassWithoutAllRanksLeavesNoRows) {
+  const fs::path path = write("model", {});
+  failures_of(2, {.timeout_seconds = 10}, [&](Communicator& ranks, const LoadOptions& options) {
+    if (!ranks.leads()) return follow_model(path, options);
+    const auto model = load_model(path, options);
+    const auto sequence = model->open({});
+    const std::vector<TokenId> tokens = {1, 2, 3};
+    const std::vector<int> layers = {0};
+    const TokenBlock block{sequence.get(), tokens, {}};
+    ForwardOutput output;
+    model->forward({&block, 1}, {.feature_layers = layers}, output);
+    EXPECT_EQ(output.logits.n_rows(), 3);
+    EXPECT_GT(output.feature_width, 0);
+    ranks.give_up("the other one is gone");
+    EXPECT_THROW(model->forward({&block, 1}, {.feature_layers = layers}, output), Error);
+    EXPECT_EQ(output.logits.n_rows(), 0);
+    EXPECT_EQ(output.feature_width, 0);
+    const std::vector<float> features(static_cast<std::size_t>(model->config().dim));
+    EXPECT_THROW(model->project(features, output), Error);
+    EXPECT_EQ(output.logits.n_rows(), 0);
+  });
+}
+
 }  // namespace
 }  // namespace outrider

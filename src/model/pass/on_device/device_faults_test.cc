@@ -12,8 +12,10 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "device/shared_device.h"
 #include "kernels/tables.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
@@ -329,6 +331,50 @@ TEST(DeviceFaults, ALostDeviceIsAnErrorThatStays) {
   }
 }
 
+// The rows of the pass before would be read as those of the pass that failed. One for which there
+// is no memory has not begun: what was there can still be read.
+TEST(DeviceFaults, APassThatFailsLeavesNoRows) {
+  const std::vector<TokenId> tokens = test::tokens_without_pattern(100, 3, 131);
+  const std::vector<int> layers = {0, 2};
+  const auto device = std::make_shared<FaultyDevice>();
+  const auto forward = [&](LanguageModel& model, Sequence& sequence, std::size_t n,
+                           ForwardOutput& output) {
+    const TokenBlock block{&sequence, part(tokens, 0, n), {}};
+    model.forward({&block, 1}, {{}, layers, {}}, output);
+  };
+  Rows expected;
+  {
+    const auto model = load(nullptr);
+    const auto sequence = model->open({});
+    ForwardOutput output;
+    forward(*model, *sequence, 2, output);
+    expected = test::rows_of(output);
+  }
+  int n_lost = 0;
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(fmt::format("call {}", at));
+    device->heal();
+    const auto model = load(device);
+    const auto sequence = model->open({});
+    ForwardOutput output;
+    forward(*model, *sequence, 2, output);
+    device->run_out_at(0);
+    EXPECT_THROW(forward(*model, *sequence, 70, output), NoDeviceMemory);
+    EXPECT_EQ(test::rows_of(output), expected);
+    device->lose_at(at);
+    try {
+      forward(*model, *sequence, 3, output);
+      EXPECT_EQ(output.logits.n_rows(), 3);
+      break;
+    } catch (const LostDevice&) {
+      ++n_lost;
+    }
+    EXPECT_EQ(output.logits.n_rows(), 0);
+    EXPECT_EQ(output.feature_width, 0);
+  }
+  EXPECT_GT(n_lost, 5);  // words, embeddings, submission, its end, the likeliest tokens, features
+}
+
 // Uploads of weights, and all calls of the trials of kernels.
 TEST(DeviceFaults, AModelOfALostDeviceIsNotLoaded) {
   auto device = std::make_shared<FaultyDevice>();
@@ -345,6 +391,33 @@ TEST(DeviceFaults, AModelOfALostDeviceIsNotLoaded) {
     EXPECT_THAT(device->failure(), HasSubstr("lost"));
     EXPECT_THROW((void)load(device), LostDevice);
   }
+}
+
+// Two models share a device, as a target and its drafter do. Kernels are tried for the first one
+// alone, and a loss ends both.
+TEST(DeviceFaults, ALostDeviceEndsAllModelsOnIt) {
+  const std::vector<TokenId> tokens = test::tokens_without_pattern(70, 3, 131);
+  auto owned = std::make_unique<FaultyDevice>();
+  FaultyDevice& faulty = *owned;
+  const auto device = device::share(std::move(owned));
+  const auto first = load(device);
+  faulty.heal();
+  faulty.enter_stage("load");
+  const auto second = load(device);
+  EXPECT_EQ(test::kinds_of(faulty.running_calls()), (std::set<std::string>{"load: upload"}));
+  const auto here = load(nullptr);
+  const auto expected = here->open({});
+  const auto text = first->open({});
+  const auto other = second->open({});
+  for (const std::size_t n : {3U, 70U, 1U}) {
+    const Rows rows = test::run_and_keep(*here, *expected, part(tokens, 0, n));
+    EXPECT_EQ(test::run_and_keep(*first, *text, part(tokens, 0, n)), rows);
+    EXPECT_EQ(test::run_and_keep(*second, *other, part(tokens, 0, n)), rows);
+  }
+  faulty.lose_at(0);
+  EXPECT_THROW((void)test::run_block(*first, *text, part(tokens, 0, 1)), LostDevice);
+  EXPECT_THAT(second->failure(), HasSubstr("lost"));
+  EXPECT_THROW((void)test::run_block(*second, *other, part(tokens, 0, 1)), LostDevice);
 }
 
 TEST(DeviceFaults, AWrongKernelIsFoundWhenAModelIsLoaded) {
