@@ -62,3 +62,15 @@ function(outrider_discover_labelled name label filter)
                        DISCOVERY_TIMEOUT 300 ${which}
                        PROPERTIES TIMEOUT 900 LABELS ${label} ${test_environment})
 endfunction()
+
+# For a program that takes long to start: ctest knows its suites, and runs each in one process. A
+# test that is skipped says so in its suite's output only.
+function(outrider_discover_suites name)
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
+  file(GENERATE OUTPUT ${script} CONTENT "set(name ${name})
+set(program $<TARGET_FILE:${name}>)
+set(properties TIMEOUT 900 LABELS fast ${test_environment})
+include(${PROJECT_SOURCE_DIR}/tests/suites.cmake)
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+endfunction()

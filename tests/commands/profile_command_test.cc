@@ -35,11 +35,15 @@ class Profile : public ::testing::Test {
                         "--prompt", "abc", "--ignore-eos", "--max-tokens", "40", "--drafter",
                         drafter, "--profile", file()});
   }
-  // Runs until Ctrl-C ends it.
+  // Runs until Ctrl-C ends it, which comes once it says where it listens: the profile is read
+  // before.
   ProgramRun serve(const Words& more) const {
     Words words = {"serve", "--port", "0", "--threads", "1"};
     words.insert(words.end(), more.begin(), more.end());
-    return run_program(words, {.interrupt_after = std::chrono::milliseconds(6000)});
+    return run_program(words, {.interrupt_after = std::chrono::minutes(2),
+                               .interrupt_when = [](const ProgramRun& so_far) {
+                                 return so_far.err.find(" at http://") != std::string::npos;
+                               }});
   }
 
   TemporaryDirectory directory_;

@@ -45,7 +45,7 @@ class AssistedReference : public ::testing::TestWithParam<int> {
   }
   std::vector<GenerateResult> generate(const std::vector<GenerateRequest>& requests,
                                        const std::string& drafter_keys, const std::string& tree) {
-    const ModelOptions options{.weights = "f32"};
+    const ModelOptions options{.weights = "f32", .threads = 1};
     Generator generator(Model::load(models() / "stories260K", options),
                         {.drafter = "model:" + (models() / "weak260K").string() + drafter_keys,
                          .tree = tree,

@@ -44,7 +44,7 @@ class PromptLookupReference : public ::testing::TestWithParam<int> {};
 TEST_P(PromptLookupReference, SameIdsAndSameAcceptedCountInEveryRound) {
   if (!have_model()) GTEST_SKIP() << "no model stories260K in the shared data folder";
   const std::string longest = std::to_string(GetParam());
-  Generator generator(Model::load(model_path(), {.weights = "f32"}),
+  Generator generator(Model::load(model_path(), {.weights = "f32", .threads = 1}),
                       {.drafter = "ngram:min=1,max=" + longest + ",length=10,match=first"});
   const auto max_tokens = reference().at("max_new_tokens").get<int>();
   ASSERT_GE(reference().at("prompts").size(), 8U);

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Promise 2 on real weights: golden texts, and drafted output bit-identical to plain decoding, ids
-// and logits. Covered are every chain length, tree shape, weight type and kernel table; for
-// quantised models across tables, too.
+// and logits. Covered are every chain length, tree shape, verification, weight type and kernel
+// table: by day any two of them together, in nightly runs all. For quantised models plain texts are
+// compared across tables, too.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "outrider/generate.h"
 #include "outrider/model.h"
 #include "tests/support/nightly.h"
+#include "tests/support/pairs_of_the_day.h"
 
 namespace outrider {
 namespace {
@@ -115,77 +121,107 @@ Output generate_all(const std::shared_ptr<const Model>& model, const Speculation
   return output;
 }
 
-class Lossless : public ::testing::TestWithParam<std::string> {};
+// A draft against plain decoding. `sampled` texts are coupled.
+struct Cell {
+  std::string weights;
+  std::string table;
+  std::string tree;
+  std::string verify;
+  bool is_sampled = false;
+  bool is_together = false;  // all prompts in one batch
+};
+
+const std::vector<std::string> kWeights = {"f32", "bf16", "int8", "int4"};
+
+// Of all, any two of their values; in nightly runs all.
+std::vector<Cell> cells_of_the_day(const std::vector<std::string>& trees,
+                                   const std::vector<std::string>& verifications) {
+  std::vector<Cell> all;
+  // Quick tables first: kernel_tables() begins with the slowest.
+  std::vector<std::string> tables = runnable_tables();
+  std::reverse(tables.begin(), tables.end());
+  for (const std::string& table : tables) {
+    for (const std::string& weights : kWeights) {
+      for (std::size_t tree = 0; tree < trees.size(); ++tree) {
+        bool is_together = tree % 2 == 0;
+        for (const std::string& verify : verifications) {
+          all.push_back({weights, table, trees[tree], verify, false, is_together});
+          is_together = !is_together;
+        }
+        all.push_back({weights, table, trees[tree], "coupled", true, is_together});
+      }
+    }
+  }
+  return test::pairs_of_the_day(all, [](const Cell& cell) {
+    return test::CaseValues{cell.weights, cell.table, cell.tree,
+                            cell.verify + (cell.is_sampled ? ", sampled" : "")};
+  });
+}
+
+class Lossless : public ::testing::TestWithParam<std::string> {
+ protected:
+  // Runs the cells of these weights. Returns the greedy plain texts of all tables.
+  static std::vector<Output> expect_plain_output(const std::vector<Cell>& cells, int max_tokens,
+                                                 std::uint64_t seed) {
+    const GenerateOptions greedy{.max_tokens = max_tokens};
+    const GenerateOptions sampled{
+        .max_tokens = 48, .sampling = {.temperature = 0.9, .top_k = 40}, .seed = seed};
+    std::vector<Output> plain_of_tables;
+    for (const std::string& table : runnable_tables()) {
+      // In nightly runs on all cores, whose threads wait for one another where others compute.
+      const ModelOptions load{
+          .weights = GetParam(), .threads = test::nightly() ? 0 : 1, .kernels = table};
+      const auto model = Model::load(models() / "stories260K", load);
+      EXPECT_EQ(model->summary().kernels, table);
+      plain_of_tables.push_back(generate_all(model, {}, greedy, false));
+      const Output& plain = plain_of_tables.back();
+      std::optional<Output> plain_sampled;
+      int n_cells = 0;
+      for (const Cell& cell : cells) {
+        if (cell.weights != GetParam() || cell.table != table) continue;
+        const SpeculationOptions options{.drafter = "model:" + (models() / "weak260K").string(),
+                                         .tree = cell.tree,
+                                         .verify = cell.verify,
+                                         .drafter_options = load};
+        if (cell.is_sampled && !plain_sampled) {
+          plain_sampled = generate_all(model, {}, sampled, false);
+        }
+        const Output drafted =
+            generate_all(model, options, cell.is_sampled ? sampled : greedy, cell.is_together);
+        EXPECT_EQ(drafted, cell.is_sampled ? *plain_sampled : plain)
+            << table << " " << cell.verify << (cell.is_sampled ? ", sampled, " : " ") << cell.tree;
+        ++n_cells;
+      }
+      EXPECT_GT(n_cells, 0) << table;
+    }
+    return plain_of_tables;
+  }
+};
 
 TEST_P(Lossless, DraftedOutputIsPlainOutputBitForBit) {
   if (!have_models()) GTEST_SKIP() << "no shared data folder";
-  const std::string weights = GetParam();
-  const GenerateOptions greedy{.max_tokens = 96};
-  const GenerateOptions sampled{
-      .max_tokens = 48, .sampling = {.temperature = 0.9, .top_k = 40}, .seed = 11};
-  std::vector<Output> plain_of_tables;
-  for (const std::string& table : runnable_tables()) {
-    const ModelOptions load{.weights = weights, .kernels = table};
-    const auto model = Model::load(models() / "stories260K", load);
-    EXPECT_EQ(model->summary().kernels, table);
-    const Output plain = generate_all(model, {}, greedy, false);
-    const Output plain_sampled = generate_all(model, {}, sampled, false);
-    plain_of_tables.push_back(plain);
-    for (int length = 1; length <= 8; ++length) {
-      SpeculationOptions options{.drafter = "model:" + (models() / "weak260K").string(),
-                                 .tree = "chain:length=" + std::to_string(length),
-                                 .drafter_options = load};
-      // Outside the nightly run, the verifications take turns.
-      constexpr const char* kVerify[] = {"exact", "block", "coupled"};
-      for (int turn = 0; turn < 3; ++turn) {
-        if (turn != length % 3 && !test::nightly()) continue;
-        options.verify = kVerify[turn];
-        EXPECT_EQ(generate_all(model, options, greedy, length % 2 == 0), plain)
-            << table << " " << options.verify << " " << length;
-      }
-      options.verify = "coupled";
-      EXPECT_EQ(generate_all(model, options, sampled, length % 2 == 1), plain_sampled)
-          << table << " coupled, sampled, " << length;
-    }
+  std::vector<std::string> chains;
+  for (int length = 1; length <= 8; ++length) {
+    chains.push_back("chain:length=" + std::to_string(length));
   }
+  static const std::vector<Cell> kCells = cells_of_the_day(chains, {"exact", "block", "coupled"});
+  const std::vector<Output> plain_of_tables = expect_plain_output(kCells, 96, 11);
   ASSERT_FALSE(plain_of_tables.empty());
-  if (weights == "int8" || weights == "int4") {
+  if (GetParam() == "int8" || GetParam() == "int4") {
     for (const Output& plain : plain_of_tables) EXPECT_EQ(plain, plain_of_tables.front());
   }
 }
 
 TEST_P(Lossless, TreesGivePlainOutputBitForBit) {
   if (!have_models()) GTEST_SKIP() << "no shared data folder";
-  const GenerateOptions greedy{.max_tokens = 48};
-  const GenerateOptions sampled{
-      .max_tokens = 32, .sampling = {.temperature = 0.9, .top_k = 40}, .seed = 12};
-  constexpr const char* kTrees[] = {"widths:4,2,2", "widths:3,2,siblings=with", "static:eagle1",
-                                    "static:medusa,siblings=top",
-                                    "dynamic:total=24,depth=6,topk=5"};
-  constexpr const char* kVerify[] = {"exact", "traversal", "coupled"};
-  // Every tree on every table; the verifications take turns.
-  std::size_t turn = 0;
-  for (const std::string& table : runnable_tables()) {
-    const ModelOptions load{.weights = GetParam(), .kernels = table};
-    const auto model = Model::load(models() / "stories260K", load);
-    const Output plain = generate_all(model, {}, greedy, false);
-    const Output plain_sampled = generate_all(model, {}, sampled, false);
-    for (const char* tree : kTrees) {
-      SpeculationOptions options{.drafter = "model:" + (models() / "weak260K").string(),
-                                 .tree = tree,
-                                 .verify = kVerify[turn % 3],
-                                 .drafter_options = load};
-      EXPECT_EQ(generate_all(model, options, greedy, turn % 2 == 0), plain)
-          << table << " " << options.verify << " " << tree;
-      options.verify = "coupled";
-      EXPECT_EQ(generate_all(model, options, sampled, turn % 2 == 1), plain_sampled)
-          << table << " coupled, sampled, " << tree;
-      ++turn;
-    }
-  }
+  static const std::vector<Cell> kCells =
+      cells_of_the_day({"widths:4,2,2", "widths:3,2,siblings=with", "static:eagle1",
+                        "static:medusa,siblings=top", "dynamic:total=24,depth=6,topk=5"},
+                       {"exact", "traversal", "coupled"});
+  expect_plain_output(kCells, 48, 12);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Lossless, ::testing::Values("f32", "bf16", "int8", "int4"),
+INSTANTIATE_TEST_SUITE_P(, Lossless, ::testing::ValuesIn(kWeights),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -8,7 +8,8 @@
 // Levels: a p-value of 1e-6 for each of about 200 comparisons bounds the chance of bad seeds for a
 // correct build by 2e-4.
 //
-// OUTRIDER_NIGHTLY=1 runs a million tokens per configuration instead of 20,000.
+// OUTRIDER_NIGHTLY=1 runs a million tokens per configuration instead of 20,000, and combines all
+// parameters instead of any two.
 #include "tests/support/models/real_pair.h"
 
 #include <gtest/gtest.h>
@@ -34,6 +35,7 @@
 #include "speculate/decoder.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/pairs_of_the_day.h"
 #include "tests/support/statistics.h"
 
 namespace outrider {
@@ -129,6 +131,12 @@ std::vector<Configuration> configurations() {
       }
     }
   }
+  // By day any two of verification, length, stop and transforms; in nightly runs all.
+  all = test::pairs_of_the_day(all, [](const Configuration& one) {
+    return test::CaseValues{one.verify, std::to_string(one.draft_length),
+                            one.value_dependent ? "stops" : "",
+                            one.all_transforms ? "all" : "temperature"};
+  });
   for (const char* verify : {"exact", "traversal"}) {
     all.push_back({verify, 3, false, false, "widths:3,2,1", "Widths"});
     all.push_back({verify, 3, false, false, "widths:2,2,1,siblings=with", "WidthsWith"});
@@ -284,8 +292,9 @@ TEST_P(FirstTokensOnRealPair, JointDistributionIsPlainSamplings) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, FirstTokensOnRealPair,
-                         ::testing::Combine(::testing::Values("exact", "block"),
-                                            ::testing::Values(1, 2, 5), ::testing::Bool()),
+                         ::testing::ValuesIn(test::product_of_the_day(std::vector{"exact", "block"},
+                                                                      std::vector{1, 2, 5},
+                                                                      std::vector{false, true})),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) +
                                   std::to_string(std::get<1>(info.param)) +

@@ -97,7 +97,7 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramI
   ProgramRun run;
   std::string_view unsent = input.standard_input;
   const Clock::time_point started = Clock::now();
-  bool interrupted = !input.interrupt_after && !input.interrupt_at_output;
+  bool interrupted = !input.interrupt_after && !input.interrupt_at_output && !input.interrupt_when;
   while (out.read >= 0 || err.read >= 0) {
     if (unsent.empty()) Pipe::close(in.write);
     std::array<pollfd, 3> waiting = {
@@ -116,7 +116,8 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramI
     }
     if (input.close_output_at_first_byte && !run.out.empty()) Pipe::close(out.read);
     const bool due = (input.interrupt_after && Clock::now() - started >= *input.interrupt_after) ||
-                     (input.interrupt_at_output && !run.out.empty());
+                     (input.interrupt_at_output && !run.out.empty()) ||
+                     (!interrupted && input.interrupt_when && input.interrupt_when(run));
     if (!interrupted && due) {
       ::kill(child, SIGINT);
       interrupted = true;

@@ -4,6 +4,7 @@
 #define OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,9 +20,11 @@ struct ProgramRun {
 struct ProgramInput {
   std::string program = {};  // another program, such as a shell; empty: OUTRIDER_PROGRAM
   std::string standard_input = {};
-  // Send SIGINT once: after `interrupt_after`, or at the first byte of output.
+  // Send SIGINT once: after `interrupt_after`, at the first byte of output, or as soon as
+  // `interrupt_when` holds, which gets what the program has written so far.
   std::optional<std::chrono::milliseconds> interrupt_after = {};
   bool interrupt_at_output = false;
+  std::function<bool(const ProgramRun&)> interrupt_when = {};
   bool close_output_at_start = false;       // standard output is closed before the program begins
   bool close_output_at_first_byte = false;  // its reader closes it in mid-text
 };

@@ -129,22 +129,35 @@ void multiply_bytes(Tile& sums, const Tile& inputs, const Tile& weights) {
   }
 }
 
-// Even and odd elements of k separately, then their sum, then the old value is added.
-void multiply_bf16(Tile& sums, const Tile& inputs, const Tile& weights) {
+// Even and odd elements of k separately, then their sum, then the old value is added. Loops over
+// columns are innermost, on plain arrays: the compiler makes vectors of them. The amx table
+// requires AVX-512, so each processor that emulates tiles has FMA.
+__attribute__((target("avx2,fma"))) void multiply_bf16(Tile& sums, const Tile& inputs,
+                                                       const Tile& weights) {
   check_product(sums, inputs, weights);
-  for (int m = 0; m < sums.rows; ++m) {
-    for (int n = 0; n < sums.row_bytes / 4; ++n) {
-      float parts[2] = {0.0F, 0.0F};
-      for (int k = 0; k < weights.rows; ++k) {
-        for (int i = 0; i < 2; ++i) {
-          const float input = from_bf16(inputs.at<std::uint16_t>(m, 2 * k + i));
-          const float weight = from_bf16(weights.at<std::uint16_t>(k, 2 * n + i));
-          parts[i] = flushed(std::fma(input, weight, parts[i]));
-        }
-      }
-      const float both = flushed(parts[0] + parts[1]);
-      sums.set(m, n, flushed(flushed(sums.at<float>(m, n)) + both));
+  constexpr int kColumns = kMaxRowBytes / 4;
+  const int n_halves = 2 * weights.rows;
+  float columns[2 * kMaxRows][kColumns];
+  for (int k = 0; k < n_halves; ++k) {
+    for (int n = 0; n < kColumns; ++n) {
+      columns[k][n] = from_bf16(weights.at<std::uint16_t>(k / 2, 2 * n + k % 2));
     }
+  }
+  for (int m = 0; m < sums.rows; ++m) {
+    float parts[2][kColumns] = {};
+    for (int k = 0; k < n_halves; ++k) {
+      const float input = from_bf16(inputs.at<std::uint16_t>(m, k));
+      float* const part = parts[k % 2];
+      for (int n = 0; n < kColumns; ++n) {
+        part[n] = flushed(std::fma(input, columns[k][n], part[n]));
+      }
+    }
+    float row[kColumns];
+    std::memcpy(row, sums.bytes[m], sizeof row);
+    for (int n = 0; n < kColumns; ++n) {
+      row[n] = flushed(flushed(row[n]) + flushed(parts[0][n] + parts[1][n]));
+    }
+    std::memcpy(sums.bytes[m], row, static_cast<std::size_t>(sums.row_bytes));
   }
 }
 
@@ -153,8 +166,9 @@ class Instruction {
  public:
   Instruction(const std::uint8_t* at, const greg_t* registers)
       : registers_(registers), begin_(at), next_(at + 5) {
-    known_ = at[0] == 0xC4 && (at[1] & 0x1F) == 2 && (at[2] & 0x84) == 0;  // 0F38, W0, 128
-    if (!known_) return;
+    known_ = at[0] == 0xC4 && (at[1] & 0x1F) == 2 && (at[2] & 0x84) == 0 &&  // 0F38, W0, 128
+             (at[3] == 0x49 || at[3] == 0x4B || at[3] == 0x5C || at[3] == 0x5E);
+    if (!known_) return;  // another one may have an address of a form that tiles never have
     index_bit_ = (at[1] & 0x40) != 0 ? 0 : 8;
     base_bit_ = (at[1] & 0x20) != 0 ? 0 : 8;
     vvvv_ = ~at[2] >> 3 & 15;
@@ -295,16 +309,19 @@ bool carry_out(const Instruction& instruction) {
   }
 }
 
+// A signal costs more than an instruction: those that follow each other are carried out together.
 void on_unknown_instruction(int, siginfo_t*, void* context) {
   greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  const auto* at = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
-  const Instruction instruction(at, registers);
-  if (!carry_out(instruction)) {
-    // Not an instruction of ours: the signal comes again and ends the process.
-    signal(SIGILL, SIG_DFL);
-    return;
+  bool is_ours = false;
+  for (;;) {
+    const auto* at = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
+    const Instruction instruction(at, registers);
+    if (!carry_out(instruction)) break;
+    registers[REG_RIP] += static_cast<greg_t>(instruction.length());
+    is_ours = true;
   }
-  registers[REG_RIP] += static_cast<greg_t>(instruction.length());
+  // Otherwise the signal comes again and ends the process.
+  if (!is_ours) signal(SIGILL, SIG_DFL);
 }
 
 }  // namespace

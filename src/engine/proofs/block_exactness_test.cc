@@ -2,12 +2,15 @@
 // Promise 1 by enumeration, for layer blocks that Llama lacks: tiny models of families with the
 // block (tests/golden), in files, with a prompt on which the block acts. The output follows the
 // target's own distribution to 1e-12, whatever drafts. Then the block is changed a little, and the
-// same enumeration must notice.
+// same enumeration must notice. By day any two of drafter, tree, verification, sampling and rule
+// are combined; in nightly runs all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,6 +21,7 @@
 #include "speculate/rules/make_rule.h"
 #include "tests/support/goldens/golden_models.h"
 #include "tests/support/models/tiny_heads.h"
+#include "tests/support/pairs_of_the_day.h"
 #include "tests/support/proofs/drafter_proof.h"
 #include "tests/support/proofs/drafter_worlds.h"
 #include "tests/support/proofs/exactness.h"
@@ -101,6 +105,12 @@ std::vector<std::string> drafters(const fs::path& target, const ModelConfig& con
           "eagle:" + head.string()};
 }
 
+// Logits are a few units large: at a low temperature one token would have all probability.
+const SamplingParams kFewOutcomes[] = {
+    {.temperature = 3, .top_k = 3},
+    {.temperature = 2, .top_k = 2, .repetition_penalty = 1.5, .frequency_penalty = 0.3},
+    {.temperature = 0}};
+
 World world_of(const BlockWorld& block) {
   const test::GoldenModel golden(block.golden);
   World world;
@@ -115,12 +125,26 @@ World world_of(const BlockWorld& block) {
   };
   world.prompt.assign(golden.ids.begin(),
                       golden.ids.begin() + static_cast<std::ptrdiff_t>(block.n_prompt));
-  // Logits are a few units large: at a low temperature one token would have all probability.
-  world.few_outcomes = {
-      {.temperature = 3, .top_k = 3},
-      {.temperature = 2, .top_k = 2, .repetition_penalty = 1.5, .frequency_penalty = 0.3},
-      {.temperature = 0}};
+  world.few_outcomes.assign(std::begin(kFewOutcomes), std::end(kFewOutcomes));
   return world;
+}
+
+// What an enumeration combines; `sampling` is a place in kFewOutcomes.
+struct Cell {
+  std::string world = {};
+  std::string drafter = {};
+  std::string tree = {};
+  std::string verify = {};
+  std::string rule = {};
+  std::size_t sampling = 0;
+};
+
+// Of all, any two of their values; in nightly runs all.
+std::vector<Cell> of_the_day(const std::vector<Cell>& all) {
+  return test::pairs_of_the_day(all, [](const Cell& cell) {
+    return test::CaseValues{cell.world,  cell.drafter, cell.tree,
+                            cell.verify, cell.rule,    std::to_string(cell.sampling)};
+  });
 }
 
 Proven prove_in(World& world, const std::string& drafter, const std::string& tree,
@@ -142,28 +166,58 @@ class BlockExactness : public ::testing::TestWithParam<BlockWorld> {};
 TEST_P(BlockExactness, HoldsForEveryDrafterTreeAndVerification) {
   World world = world_of(GetParam());
   const test::TemporaryDirectory head;
+  std::vector<Cell> all;
+  std::map<std::string, std::int64_t> n_drafted;
   for (const std::string& drafter :
        drafters(world.materials.target_path, world.target->config(), head.path())) {
-    std::int64_t n_drafted = 0;
-    for (const std::string tree : {"chain:length=2", "widths:2,1"}) {
-      for (const std::string verify : {"exact", "block", "traversal", "coupled"}) {
-        if (verify == "block" && tree != "chain:length=2") continue;
-        for (const SamplingParams& sampling : world.few_outcomes) {
-          const Proven proven = prove_in(world, drafter, tree, verify, sampling);
-          SCOPED_TRACE(drafter + ", " + tree + ", " + verify);
-          EXPECT_NEAR(proven.weight, 1, kExact);
-          EXPECT_LT(proven.error, kExact) << "temperature " << sampling.temperature;
-          EXPECT_EQ(proven.violation, "");
-          n_drafted += proven.n_drafted;
+    n_drafted[drafter] = 0;
+    for (const char* tree : {"chain:length=2", "widths:2,1"}) {
+      for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
+        if (verify == std::string("block") && tree != std::string("chain:length=2")) continue;
+        for (std::size_t sampling = 0; sampling < std::size(kFewOutcomes); ++sampling) {
+          all.push_back({.drafter = drafter, .tree = tree, .verify = verify, .sampling = sampling});
         }
       }
     }
-    EXPECT_GT(n_drafted, 0) << drafter;
   }
+  for (const Cell& cell : of_the_day(all)) {
+    const SamplingParams& sampling = kFewOutcomes[cell.sampling];
+    const Proven proven = prove_in(world, cell.drafter, cell.tree, cell.verify, sampling);
+    SCOPED_TRACE(cell.drafter + ", " + cell.tree + ", " + cell.verify);
+    EXPECT_NEAR(proven.weight, 1, kExact);
+    EXPECT_LT(proven.error, kExact) << "temperature " << sampling.temperature;
+    EXPECT_EQ(proven.violation, "");
+    n_drafted[cell.drafter] += proven.n_drafted;
+  }
+  for (const auto& [drafter, n] : n_drafted) EXPECT_GT(n, 0) << drafter;
 }
 
 // Rules read two models' distributions, and here both models have the block.
 class BlockRuleExactness : public ::testing::TestWithParam<const char*> {};
+
+constexpr const char* kRuleWorlds[] = {"ShortConvolution", "DeltaNet", "Experts",       "Sinks",
+                                       "Latent",           "Mamba",    "CrossAttention"};
+
+// Of all these worlds together: a rule has every world, every verification and every sampling.
+const std::vector<Cell>& rule_cells() {
+  static const std::vector<Cell> kCells = [] {
+    std::vector<Cell> all;
+    for (const char* world : kRuleWorlds) {
+      for (const char* rule :
+           {"chow:alpha=0.4", "diff:alpha=0.1", "opt:alpha=0.3", "token-v1:alpha=0.3",
+            "token-v2:alpha=0.2", "token-v3:alpha=0.5", "lossy:alpha=0.3", "lenience:eps=0.6",
+            "budget:kl=0.1,total=0.15", "bild-sampled:alpha=0.3,distance=tv"}) {
+        for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
+          for (std::size_t sampling = 0; sampling < std::size(kFewOutcomes); ++sampling) {
+            all.push_back({.world = world, .verify = verify, .rule = rule, .sampling = sampling});
+          }
+        }
+      }
+    }
+    return of_the_day(all);
+  }();
+  return kCells;
+}
 
 TEST_P(BlockRuleExactness, HoldsForEveryVerification) {
   const auto at = std::find_if(kWorlds.begin(), kWorlds.end(), [](const BlockWorld& world) {
@@ -172,22 +226,20 @@ TEST_P(BlockRuleExactness, HoldsForEveryVerification) {
   ASSERT_NE(at, kWorlds.end());
   World world = world_of(*at);
   const std::string drafter = "model:" + world.materials.target_path.string() + ",weights=int4";
-  for (const char* rule :
-       {"chow:alpha=0.4", "diff:alpha=0.1", "opt:alpha=0.3", "token-v1:alpha=0.3",
-        "token-v2:alpha=0.2", "token-v3:alpha=0.5", "lossy:alpha=0.3", "lenience:eps=0.6",
-        "budget:kl=0.1,total=0.15", "bild-sampled:alpha=0.3,distance=tv"}) {
-    for (const std::string verify : {"exact", "block", "traversal", "coupled"}) {
-      const std::string tree = verify == "block" ? "chain:length=2" : "widths:2,1";
-      for (const SamplingParams& sampling : world.few_outcomes) {
-        const Proven proven = prove_in(world, drafter, tree, verify, sampling, rule);
-        SCOPED_TRACE(std::string(rule) + ", " + verify);
-        EXPECT_NEAR(proven.weight, 1, kExact);
-        EXPECT_LT(proven.error, kExact) << "temperature " << sampling.temperature;
-        EXPECT_EQ(proven.violation, "");
-        EXPECT_GT(proven.n_drafted, 0);
-      }
-    }
+  int n_cells = 0;
+  for (const Cell& cell : rule_cells()) {
+    if (cell.world != GetParam()) continue;
+    const std::string tree = cell.verify == "block" ? "chain:length=2" : "widths:2,1";
+    const SamplingParams& sampling = kFewOutcomes[cell.sampling];
+    const Proven proven = prove_in(world, drafter, tree, cell.verify, sampling, cell.rule);
+    SCOPED_TRACE(cell.rule + ", " + cell.verify);
+    EXPECT_NEAR(proven.weight, 1, kExact);
+    EXPECT_LT(proven.error, kExact) << "temperature " << sampling.temperature;
+    EXPECT_EQ(proven.violation, "");
+    EXPECT_GT(proven.n_drafted, 0);
+    ++n_cells;
   }
+  EXPECT_GE(n_cells, 10);  // every rule
 }
 
 // A target whose passes are those of another model than its logits are compared with.
@@ -253,9 +305,7 @@ TEST(BlockExactnessOfEncoders, NoticesWhatAnotherEncoderRead) {
             kCaught);
 }
 
-INSTANTIATE_TEST_SUITE_P(, BlockRuleExactness,
-                         ::testing::Values("ShortConvolution", "DeltaNet", "Experts", "Sinks",
-                                           "Latent", "Mamba", "CrossAttention"),
+INSTANTIATE_TEST_SUITE_P(, BlockRuleExactness, ::testing::ValuesIn(kRuleWorlds),
                          [](const auto& info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(, BlockExactness, ::testing::ValuesIn(kWorlds),
                          [](const auto& info) { return std::string(info.param.block); });

@@ -6,15 +6,18 @@
 
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/drafting/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
+#include "tests/support/pairs_of_the_day.h"
 #include "tests/support/proofs/drafter_cases.h"
 #include "tests/support/proofs/drafter_walk.h"
 #include "tests/support/proofs/drafter_worlds.h"
@@ -30,24 +33,56 @@ using test::walk;
 using test::Walked;
 using test::World;
 
+// A walk: its seed is its place among a drafter's walks.
+struct Walk {
+  std::string drafter;
+  std::string tree;
+  std::size_t sampling = 0;  // a place in kSamplings
+  std::uint32_t seed = 0;
+};
+const SamplingParams kSamplings[] = {
+    {.temperature = 1}, {.temperature = 0}, {.temperature = 0.8, .repetition_penalty = 1.3}};
+
+// By day a drafter has every tree and every sampling, and every tree has every sampling with some
+// drafter; in nightly runs a drafter has all of them together.
+std::vector<Walk> walks_of(const DrafterCase& drafter_case) {
+  static const std::vector<Walk> kOfTheDay = [] {
+    std::vector<Walk> all;
+    for (const DrafterCase& one : kDrafterCases) {
+      std::uint32_t seed = 1;
+      for (const char* tree : {"", "chain:length=3", "widths:3,2,1", "static:eagle1",
+                               "dynamic:total=9,depth=4,topk=3", "best:nodes=12,depth=4"}) {
+        for (std::size_t sampling = 0; sampling < std::size(kSamplings); ++sampling) {
+          all.push_back({one.name, tree, sampling, seed++});
+        }
+      }
+    }
+    return test::pairs_of_the_day(all, [](const Walk& walk) {
+      return test::CaseValues{walk.drafter, walk.tree, std::to_string(walk.sampling)};
+    });
+  }();
+  std::vector<Walk> walks;
+  for (const Walk& walk : kOfTheDay) {
+    if (walk.drafter == drafter_case.name) walks.push_back(walk);
+  }
+  return walks;
+}
+
 class DrafterState : public ::testing::TestWithParam<DrafterCase> {};
 
 TEST_P(DrafterState, IsThatOfOneRebuiltFromScratch) {
   const DrafterPlan plan = test::plan_of(GetParam());
   const MakeDrafter make = [&plan](const World& world) { return plan.make(world.materials); };
-  std::uint32_t seed = 1;
-  for (const std::string tree : {"", "chain:length=3", "widths:3,2,1", "static:eagle1",
-                                 "dynamic:total=9,depth=4,topk=3", "best:nodes=12,depth=4"}) {
-    for (const SamplingParams& sampling :
-         {SamplingParams{.temperature = 1}, SamplingParams{.temperature = 0},
-          SamplingParams{.temperature = 0.8, .repetition_penalty = 1.3}}) {
-      const Walked walked = walk(make, tree.empty() ? plan.shape : make_tree_shape(tree), sampling,
-                                 GetParam().context_determined, seed++);
-      EXPECT_EQ(walked.difference, "") << tree << ", temperature " << sampling.temperature;
-      EXPECT_EQ(walked.violation, "") << tree;
-      EXPECT_GT(walked.n_drafts, 20) << tree;
-      EXPECT_GT(walked.n_accepted, 10) << tree;
-    }
+  const std::vector<Walk> walks = walks_of(GetParam());
+  EXPECT_GE(walks.size(), 6U);  // every tree
+  for (const auto& [drafter, tree, place, seed] : walks) {
+    const SamplingParams& sampling = kSamplings[place];
+    const Walked walked = walk(make, tree.empty() ? plan.shape : make_tree_shape(tree), sampling,
+                               GetParam().context_determined, seed);
+    EXPECT_EQ(walked.difference, "") << tree << ", temperature " << sampling.temperature;
+    EXPECT_EQ(walked.violation, "") << tree;
+    EXPECT_GT(walked.n_drafts, 20) << tree;
+    EXPECT_GT(walked.n_accepted, 10) << tree;
   }
 }
 

@@ -171,15 +171,19 @@ TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
       const std::vector<float> queries = queries_for(dim, static_cast<unsigned>(dim));
       for (const int n_keys : kKeyCounts) {
         FullCache cache(arithmetic, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
+        std::vector<float> singles;
+        const KernelTable* singles_of = nullptr;
         for (const auto& [name, table] : tables_with(arithmetic)) {
-          std::vector<float> singles;
-          for (int q = 0; q < kMaxQueries; ++q) {
+          const KernelTable& reference = arithmetic.reference(*table);
+          if (singles_of != &reference) singles.clear();
+          for (int q = 0; q < kMaxQueries && singles_of != &reference; ++q) {
             std::vector<float> out;
             Call call = cache.call(queries, 1, n_keys, out);
             call.rows[0].queries += static_cast<std::size_t>(q) * call.args.query_stride;
-            call.run(arithmetic.reference(*table));
+            call.run(reference);
             singles.insert(singles.end(), out.begin(), out.end());  // the gap keeps 777
           }
+          singles_of = &reference;
           for (int n_queries = 1; n_queries <= kMaxQueries; ++n_queries) {
             std::vector<float> out;
             cache.call(queries, n_queries, n_keys, out).run(*table);
@@ -318,8 +322,12 @@ TEST(Attend, ValuesInKeysHaveTheBitsOfValuesOfTheirOwn) {
           call.run(table);
           return outs;
         };
+        std::vector<std::vector<float>> expected;
+        const KernelTable* expected_of = nullptr;
         for (const auto& [name, table] : tables_with(arithmetic)) {
-          const auto expected = run(arithmetic.reference(*table), false);
+          const KernelTable& reference = arithmetic.reference(*table);
+          if (expected_of != &reference) expected = run(reference, false);
+          expected_of = &reference;
           const auto outs = run(*table, true);
           for (std::size_t r = 0; r < outs.size(); ++r) {
             for (std::size_t q = 0; q < kMaxQueries; ++q) {

@@ -24,6 +24,7 @@
 #include "tests/support/kernel_tables.h"
 #include "tests/support/models/identity_model.h"
 #include "tests/support/models/run_model.h"
+#include "tests/support/pairs_of_the_day.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -99,11 +100,11 @@ INSTANTIATE_TEST_SUITE_P(All, FamilyGguf, ::testing::ValuesIn(test::golden_names
 
 // Windows, head norms, GELU, caps and two RoPE tables keep the promise: a row's bits do not depend
 // on how it was computed.
-class FamilyBits
-    : public ::testing::TestWithParam<std::tuple<std::string, test::NamedTable, KvKind>> {};
+class FamilyBits : public ::testing::TestWithParam<
+                       std::tuple<std::string, test::NamedTable, KvKind, WeightKind>> {};
 
 TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
-  const auto& [name, table, kv] = GetParam();
+  const auto& [name, table, kv, weights] = GetParam();
   const GoldenModel golden(name);
   std::vector<TokenId> tokens = golden.ids;
   // Far beyond one window, across chunk and page boundaries.
@@ -112,54 +113,51 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
   }
   const int context = test::load_f32(golden.directory)->config().context_length;
   tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(context)));
-  for (const WeightKind weights : {WeightKind::int8, WeightKind::bf16}) {
-    const auto one = test::load_on(golden.directory, *table.table, weights, kv, 1);
-    const auto two = test::load_on(golden.directory, *table.table, weights, kv, 2);
-    const auto slow = one->open({.encoder_tokens = golden.encoder_ids});
-    const Rows expected = test::decode_one_by_one(*one, *slow, tokens);
-    ASSERT_FALSE(test::same_bits(expected[0], expected[1]));
-    const auto fast = two->open({.encoder_tokens = golden.encoder_ids});
-    test::expect_same_bits(expected, 0, test::run_block(*two, *fast, tokens));
-    // A tree after a prefix that ends within a chunk: wrong siblings first, then the right path.
-    const auto drafted = two->open({.encoder_tokens = golden.encoder_ids});
-    constexpr std::size_t kStart = 75;
-    test::run_and_keep(*two, *drafted, test::part(tokens, 0, kStart));
-    const std::vector<TokenId> nodes = {1, tokens[kStart], 2, tokens[kStart + 1],
-                                        tokens[kStart + 2]};
-    const std::vector<int> parents = {-1, -1, 0, 1, 3};
-    const Rows rows = test::run_block(*two, *drafted, nodes, parents);
-    EXPECT_TRUE(test::same_bits(rows[1], expected[kStart]));
-    EXPECT_TRUE(test::same_bits(rows[3], expected[kStart + 1]));
-    EXPECT_TRUE(test::same_bits(rows[4], expected[kStart + 2]));
-    drafted->keep(std::vector<int>{1, 3, 4});
-    test::expect_same_bits(expected, kStart + 3,
-                           test::run_block(*two, *drafted, test::part(tokens, kStart + 3, 40)));
-  }
+  const auto one = test::load_on(golden.directory, *table.table, weights, kv, 1);
+  const auto two = test::load_on(golden.directory, *table.table, weights, kv, 2);
+  const auto slow = one->open({.encoder_tokens = golden.encoder_ids});
+  const Rows expected = test::decode_one_by_one(*one, *slow, tokens);
+  ASSERT_FALSE(test::same_bits(expected[0], expected[1]));
+  const auto fast = two->open({.encoder_tokens = golden.encoder_ids});
+  test::expect_same_bits(expected, 0, test::run_block(*two, *fast, tokens));
+  // A tree after a prefix that ends within a chunk: wrong siblings first, then the right path.
+  const auto drafted = two->open({.encoder_tokens = golden.encoder_ids});
+  constexpr std::size_t kStart = 75;
+  test::run_and_keep(*two, *drafted, test::part(tokens, 0, kStart));
+  const std::vector<TokenId> nodes = {1, tokens[kStart], 2, tokens[kStart + 1], tokens[kStart + 2]};
+  const std::vector<int> parents = {-1, -1, 0, 1, 3};
+  const Rows rows = test::run_block(*two, *drafted, nodes, parents);
+  EXPECT_TRUE(test::same_bits(rows[1], expected[kStart]));
+  EXPECT_TRUE(test::same_bits(rows[3], expected[kStart + 1]));
+  EXPECT_TRUE(test::same_bits(rows[4], expected[kStart + 2]));
+  drafted->keep(std::vector<int>{1, 3, 4});
+  test::expect_same_bits(expected, kStart + 3,
+                         test::run_block(*two, *drafted, test::part(tokens, kStart + 3, 40)));
 }
 
 std::string case_name(const ::testing::TestParamInfo<FamilyBits::ParamType>& info) {
-  std::string name = fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
-                                 name_of(std::get<2>(info.param)));
+  std::string name =
+      fmt::format("{}_{}_kv{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
+                  name_of(std::get<2>(info.param)), kernels::name_of(std::get<3>(info.param)));
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, FamilyBits,
-    ::testing::Combine(
-        ::testing::Values("qwen2_tied", "qwen3_untied", "gemma2_capped", "gemma3_one_in_three",
-                          "smollm3_window", "olmo2_grouped", "granite_biased", "gpt2_odd",
-                          "gpt_neox_parallel", "gpt_neox_sequential", "phi3_crossing",
-                          "ministral3_tied", "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
-                          "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4", "qwen3_next_mixed",
-                          "qwen3_5_grouped", "qwen3_5_moe_grouped", "qwen3_5_wide",
-                          "granite_hybrid_mixed", "nemotron_h_moe", "nemotron_h_mixed",
-                          "deepseek_v2_grouped", "deepseek_v2_yarn", "deepseek_v3_plain",
-                          "deepseek_v3_stacked", "glm4_moe_plain", "glm4_moe_air",
-                          "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys", "gemma4_moe",
-                          "t5_plain", "t5_tied", "t5_far"),
-        ::testing::ValuesIn(test::tables_of_the_day()),
-        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
+    ::testing::ValuesIn(test::product_of_the_day(
+        test::names("qwen2_tied", "qwen3_untied", "gemma2_capped", "gemma3_one_in_three",
+                    "smollm3_window", "olmo2_grouped", "granite_biased", "gpt2_odd",
+                    "gpt_neox_parallel", "gpt_neox_sequential", "phi3_crossing", "ministral3_tied",
+                    "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped", "lfm2_tied",
+                    "gpt_oss_plain", "gpt_oss_mxfp4", "qwen3_next_mixed", "qwen3_5_grouped",
+                    "qwen3_5_moe_grouped", "qwen3_5_wide", "granite_hybrid_mixed", "nemotron_h_moe",
+                    "nemotron_h_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
+                    "deepseek_v3_plain", "deepseek_v3_stacked", "glm4_moe_plain", "glm4_moe_air",
+                    "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys", "gemma4_moe",
+                    "t5_plain", "t5_tied", "t5_far"),
+        test::tables_of_the_day(), std::vector{KvKind::f32, KvKind::bf16, KvKind::int8},
+        std::vector{WeightKind::int8, WeightKind::bf16})),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(Tiles, FamilyBits,
@@ -167,7 +165,8 @@ INSTANTIATE_TEST_SUITE_P(Tiles, FamilyBits,
                                                               "deepseek_v3_plain", "gemma4_moe",
                                                               "t5_plain"),
                                             ::testing::ValuesIn(test::emulated_tiles_of_the_day()),
-                                            ::testing::Values(KvKind::bf16)),
+                                            ::testing::Values(KvKind::bf16),
+                                            ::testing::Values(WeightKind::int8, WeightKind::bf16)),
                          case_name);
 
 // Early files of Phi-3 name longrope "su", or "yarn" with longrope's factors; transformers reads

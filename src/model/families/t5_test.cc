@@ -25,6 +25,7 @@
 #include "tests/support/kernel_tables.h"
 #include "tests/support/models/identity_model.h"
 #include "tests/support/models/run_model.h"
+#include "tests/support/pairs_of_the_day.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -72,90 +73,91 @@ TEST(RelativeBuckets, AreThoseOfTransformers) {
             (Borders{{-200, 7}, {-13, 6}, {-8, 5}, {-5, 4}, {-3, 3}, {-2, 2}, {-1, 1}, {0, 0}}));
 }
 
-class T5Bits : public ::testing::TestWithParam<std::tuple<test::NamedTable, KvKind>> {};
+class T5Bits : public ::testing::TestWithParam<std::tuple<test::NamedTable, KvKind, WeightKind>> {};
 
 // Eight texts of different lengths with different encoder prompts in one pass, some with a tree of
 // 25 nodes; forks and rewinds. Rows have the bits of one token per pass, alone.
 TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
-  const auto& [table, kv] = GetParam();
+  const auto& [table, kv, weights] = GetParam();
   const auto directory = golden_directory("t5_far");
-  for (const WeightKind weights : {WeightKind::f32, WeightKind::bf16, WeightKind::int8}) {
-    const auto one = test::load_on(directory, *table.table, weights, kv, 1);
-    const auto two = test::load_on(directory, *table.table, weights, kv, 2);
-    struct Text {
-      std::vector<TokenId> encoder, tokens;
-      Rows expected;
-      std::unique_ptr<Sequence> sequence;
-      std::size_t n_kept;
-    };
-    constexpr std::size_t kDepth = 12;
-    std::vector<Text> texts(8);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      Text& text = texts[i];
-      const auto seed = static_cast<unsigned>(i);
-      text.encoder = test::tokens_without_pattern(1 + 23 * i, 5 + seed, 97);
-      text.n_kept = 11 * i;
-      text.tokens = test::tokens_without_pattern(text.n_kept + kDepth + 1, 50, 97);
-      const auto alone = one->open({.encoder_tokens = text.encoder});
-      text.expected = test::decode_one_by_one(*one, *alone, text.tokens);
-      text.sequence = two->open({.encoder_tokens = text.encoder});
-      if (text.n_kept > 0) {
-        test::run_and_keep(*two, *text.sequence, test::part(text.tokens, 0, text.n_kept));
-      }
+  const auto one = test::load_on(directory, *table.table, weights, kv, 1);
+  const auto two = test::load_on(directory, *table.table, weights, kv, 2);
+  struct Text {
+    std::vector<TokenId> encoder, tokens;
+    Rows expected;
+    std::unique_ptr<Sequence> sequence;
+    std::size_t n_kept;
+  };
+  constexpr std::size_t kDepth = 12;
+  std::vector<Text> texts(8);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    Text& text = texts[i];
+    const auto seed = static_cast<unsigned>(i);
+    text.encoder = test::tokens_without_pattern(1 + 23 * i, 5 + seed, 97);
+    text.n_kept = 11 * i;
+    text.tokens = test::tokens_without_pattern(text.n_kept + kDepth + 1, 50, 97);
+    const auto alone = one->open({.encoder_tokens = text.encoder});
+    text.expected = test::decode_one_by_one(*one, *alone, text.tokens);
+    text.sequence = two->open({.encoder_tokens = text.encoder});
+    if (text.n_kept > 0) {
+      test::run_and_keep(*two, *text.sequence, test::part(text.tokens, 0, text.n_kept));
     }
-    // The same tokens give other logits with another encoder prompt.
-    ASSERT_FALSE(test::same_bits(texts[1].expected[0], texts[2].expected[0]));
+  }
+  // The same tokens give other logits with another encoder prompt.
+  ASSERT_FALSE(test::same_bits(texts[1].expected[0], texts[2].expected[0]));
 
-    // On each level a wrong node and the right one, after the root.
-    std::vector<std::vector<TokenId>> nodes(texts.size());
-    std::vector<int> parents = {-1};
-    for (int level = 0; level < static_cast<int>(kDepth); ++level) {
-      const int parent = level == 0 ? 0 : 2 * level;
-      parents.insert(parents.end(), {parent, parent});
+  // On each level a wrong node and the right one, after the root.
+  std::vector<std::vector<TokenId>> nodes(texts.size());
+  std::vector<int> parents = {-1};
+  for (int level = 0; level < static_cast<int>(kDepth); ++level) {
+    const int parent = level == 0 ? 0 : 2 * level;
+    parents.insert(parents.end(), {parent, parent});
+  }
+  std::vector<TokenBlock> blocks;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    Text& text = texts[i];
+    nodes[i] = {text.tokens[text.n_kept]};
+    for (std::size_t level = 1; level <= kDepth; ++level) {
+      const TokenId right = text.tokens[text.n_kept + level];
+      nodes[i].insert(nodes[i].end(), {(right + 1) % 97, right});
     }
-    std::vector<TokenBlock> blocks;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      Text& text = texts[i];
-      nodes[i] = {text.tokens[text.n_kept]};
-      for (std::size_t level = 1; level <= kDepth; ++level) {
-        const TokenId right = text.tokens[text.n_kept + level];
-        nodes[i].insert(nodes[i].end(), {(right + 1) % 97, right});
-      }
-      ASSERT_EQ(nodes[i].size(), 25u);
-      blocks.push_back({text.sequence.get(), nodes[i], parents});
+    ASSERT_EQ(nodes[i].size(), 25u);
+    blocks.push_back({text.sequence.get(), nodes[i], parents});
+  }
+  ForwardOutput output;
+  two->forward(blocks, {}, output);
+  const Rows rows = test::rows_of(output);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    Text& text = texts[i];
+    EXPECT_TRUE(test::same_bits(rows[25 * i], text.expected[text.n_kept])) << i;
+    std::vector<int> path = {0};
+    for (std::size_t level = 1; level <= kDepth; ++level) {
+      const std::size_t node = 2 * level;
+      EXPECT_TRUE(test::same_bits(rows[25 * i + node], text.expected[text.n_kept + level]))
+          << "text " << i << ", level " << level;
+      path.push_back(static_cast<int>(node));
     }
-    ForwardOutput output;
-    two->forward(blocks, {}, output);
-    const Rows rows = test::rows_of(output);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      Text& text = texts[i];
-      EXPECT_TRUE(test::same_bits(rows[25 * i], text.expected[text.n_kept])) << i;
-      std::vector<int> path = {0};
-      for (std::size_t level = 1; level <= kDepth; ++level) {
-        const std::size_t node = 2 * level;
-        EXPECT_TRUE(test::same_bits(rows[25 * i + node], text.expected[text.n_kept + level]))
-            << "text " << i << ", level " << level;
-        path.push_back(static_cast<int>(node));
-      }
-      text.sequence->keep(path);
-      const auto fork = text.sequence->fork();
-      text.sequence.reset();  // the fork is now the only owner of the encoder's keys and values
-      const auto n_left = static_cast<int>(text.n_kept + 3);
-      fork->truncate(n_left);
-      test::expect_same_bits(
-          text.expected, text.n_kept + 3,
-          test::run_block(*two, *fork, test::part(text.tokens, text.n_kept + 3, 7)));
-    }
+    text.sequence->keep(path);
+    const auto fork = text.sequence->fork();
+    text.sequence.reset();  // the fork is now the only owner of the encoder's keys and values
+    const auto n_left = static_cast<int>(text.n_kept + 3);
+    fork->truncate(n_left);
+    test::expect_same_bits(
+        text.expected, text.n_kept + 3,
+        test::run_block(*two, *fork, test::part(text.tokens, text.n_kept + 3, 7)));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, T5Bits,
-                         ::testing::Combine(::testing::ValuesIn(test::runnable_tables()),
-                                            ::testing::Values(KvKind::f32, KvKind::bf16,
-                                                              KvKind::int8)),
+                         ::testing::ValuesIn(test::product_of_the_day(
+                             test::quick_tables_first(),
+                             std::vector{KvKind::f32, KvKind::bf16, KvKind::int8},
+                             std::vector{WeightKind::f32, WeightKind::bf16, WeightKind::int8})),
                          [](const auto& info) {
-                           std::string name = fmt::format("{}_{}", std::get<0>(info.param).name,
-                                                          name_of(std::get<1>(info.param)));
+                           std::string name =
+                               fmt::format("{}_kv{}_{}", std::get<0>(info.param).name,
+                                           name_of(std::get<1>(info.param)),
+                                           kernels::name_of(std::get<2>(info.param)));
                            std::replace(name.begin(), name.end(), ' ', '_');
                            return name;
                          });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The promise of bit_identity_test.cc for mixtures of experts: a row's bits depend neither on how
 // it was computed nor on the experts of the other rows in its pass. Tests every weight format and
-// kernel table that this machine can run.
+// kernel table that this machine can run; every table with every model, in nightly runs in every
+// format.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "tests/support/models/identity_model.h"
 #include "tests/support/models/run_model.h"
 #include "tests/support/models/tiny_model.h"
+#include "tests/support/pairs_of_the_day.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -91,6 +93,14 @@ struct Case {
   std::filesystem::path path() const {
     if (golden != nullptr) return test::golden_directory(golden);
     return stored ? files().file(*stored) : files().directory.path();
+  }
+  std::string model() const {
+    if (golden != nullptr) return golden;
+    return stored ? "blocks" : "ragged";
+  }
+  std::string type() const {
+    if (weights) return kernels::name_of(*weights);
+    return stored ? std::string(name_of(*stored)) : "as in the file";
   }
   std::vector<TokenId> some_tokens(std::size_t n, unsigned start) const {
     return test::tokens_without_pattern(n, start, vocabulary);
@@ -249,9 +259,20 @@ TEST_P(ExpertsBits, ForksAndWhatIsRewound) {
       decoded_, from, test::run_and_keep(*model_, *fork, part(tokens_, from, kStart + 12 - from)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ExpertsBits,
-                         ::testing::Combine(::testing::ValuesIn(test::runnable_tables()),
-                                            ::testing::ValuesIn(kCases)),
+// By day any two of a table, a model, a type of weights and a place of experts.
+std::vector<ExpertsBits::ParamType> cases_of_the_day() {
+  std::vector<ExpertsBits::ParamType> all;
+  for (const test::NamedTable& table : test::quick_tables_first()) {
+    for (const Case& what : kCases) all.emplace_back(table, what);
+  }
+  return test::pairs_of_the_day(all, [](const ExpertsBits::ParamType& one) {
+    const auto& [table, what] = one;
+    return test::CaseValues{table.name, what.model(), what.type(),
+                            what.expert_memory > 0 ? "in the file" : "in memory"};
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExpertsBits, ::testing::ValuesIn(cases_of_the_day()),
                          [](const auto& info) {
                            std::string name =
                                std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;

@@ -20,6 +20,7 @@
 #include "tests/support/kernel_tables.h"
 #include "tests/support/models/identity_model.h"
 #include "tests/support/models/run_model.h"
+#include "tests/support/pairs_of_the_day.h"
 
 namespace outrider {
 namespace {
@@ -284,19 +285,18 @@ std::string case_name(const ::testing::TestParamInfo<RecurrentBits::ParamType>& 
 
 INSTANTIATE_TEST_SUITE_P(
     All, RecurrentBits,
-    ::testing::Combine(
-        ::testing::Values("lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain",
-                          "qwen3_next_mixed", "qwen3_5_grouped", "qwen3_5_grouped/tiled.gguf",
-                          "qwen3_5_long", "qwen3_5_moe_stacked", "qwen3_5_wide",
-                          "granite_hybrid_plain", "granite_hybrid_mixed", "granite_hybrid_long",
-                          "nemotron_h_mixed", "nemotron_h_long"),
-        ::testing::ValuesIn(test::tables_of_the_day()),
-        ::testing::Values(WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4)),
+    ::testing::ValuesIn(test::product_of_the_day(
+        test::names("lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain", "qwen3_next_mixed",
+                    "qwen3_5_grouped", "qwen3_5_grouped/tiled.gguf", "qwen3_5_long",
+                    "qwen3_5_moe_stacked", "qwen3_5_wide", "granite_hybrid_plain",
+                    "granite_hybrid_mixed", "granite_hybrid_long", "nemotron_h_mixed",
+                    "nemotron_h_long"),
+        test::tables_of_the_day(),
+        std::vector{WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4})),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(Tiles, RecurrentBits,
-                         ::testing::Combine(::testing::Values("lfm2_tied", "qwen3_5_grouped",
-                                                              "nemotron_h_mixed"),
+                         ::testing::Combine(::testing::Values("nemotron_h_mixed"),
                                             ::testing::ValuesIn(test::emulated_tiles_of_the_day()),
                                             ::testing::Values(WeightKind::bf16, WeightKind::int8)),
                          case_name);

@@ -169,7 +169,7 @@ class CoveragePage {
 
 Every combination of a drafter, a tree, a verification and a rule is either proven or refused. This page says which, and why. The trees are a small one of every kind.
 
-**Proven** means: drafter, decode loop and verification run on a small target, and every outcome of every random draw is walked, for texts of three tokens. This is done with and without penalties, and for greedy decoding; rules for temperature 0 are walked at that alone. Each combination has four random targets or prompts. For drafters that read the target's layers, an ordinary run walks one of the four, a nightly run all. What is emitted must follow the rule's own distribution to 1e-12, with the statistics that go with it. Under the rule `exact` that distribution is plain sampling's. The rules `typical`, `bild` and `fly` have no distribution of their own. There all outcomes are walked, and every draft must keep to its limits.
+**Proven** means: drafter, decode loop and verification run on a small target, and every outcome of every random draw is walked, for texts of three tokens. This is done with and without penalties, and for greedy decoding; rules for temperature 0 are walked at that alone. Each combination has four random targets or prompts: an ordinary run walks one of the four, a nightly run all. What is emitted must follow the rule's own distribution to 1e-12, with the statistics that go with it. Under the rule `exact` that distribution is plain sampling's. The rules `typical`, `bild` and `fly` have no distribution of their own. There all outcomes are walked, and every draft must keep to its limits.
 
 **Refused** means: the combination ends with an error before anything is loaded.
 

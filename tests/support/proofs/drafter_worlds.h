@@ -4,6 +4,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_WORLDS_H_
 #define OUTRIDER_TESTS_SUPPORT_PROOFS_DRAFTER_WORLDS_H_
 
+#include <fmt/args.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +12,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <string_view>
@@ -105,52 +108,69 @@ class DrafterFiles {
   }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
 
+  // Files that a spec names are written when it is asked for: a process has one test of many.
   std::string spec(const DrafterCase& drafter) const {
-    return fmt::format(fmt::runtime(drafter.spec),
-                       fmt::arg("draft", (directory_.path() / "draft").string()),
-                       // An ordinary model, since nothing is measured here.
-                       fmt::arg("other", target().string()),
-                       fmt::arg("foreign", (directory_.path() / "foreign").string()),
-                       fmt::arg("eagle", (directory_.path() / "eagle").string()),
-                       fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
-                       fmt::arg("peagle", (directory_.path() / "peagle").string()),
-                       fmt::arg("medusa", (directory_.path() / "medusa").string()),
-                       fmt::arg("dflash", (directory_.path() / "dflash").string()),
-                       fmt::arg("dspark", (directory_.path() / "dspark").string()),
-                       fmt::arg("module", (directory_.path() / "module").string()),
-                       fmt::arg("assistant", (directory_.path() / "assistant").string()),
-                       fmt::arg("text", (directory_.path() / "text.txt").string()),
-                       fmt::arg("store", (directory_.path() / "store").string()));
+    const std::lock_guard lock(mutex_);
+    fmt::dynamic_format_arg_store<fmt::format_context> paths;
+    for (Part& part : parts_) {
+      const auto place = std::string_view(drafter.spec).find("{" + part.name + "}");
+      if (place != std::string_view::npos && part.write) std::exchange(part.write, {})();
+      paths.push_back(fmt::arg(part.name.c_str(), (directory_.path() / part.file).string()));
+    }
+    return fmt::vformat(drafter.spec, paths);
   }
   // The target's vocabulary, and for the store every world's.
   VocabularyId vocabulary() const { return vocabulary_id(*tokenizer_); }
 
  private:
+  struct Part {
+    std::string name;             // in specs
+    std::string file;             // in the directory
+    std::function<void()> write;  // empty: written
+  };
+
   DrafterFiles() {
     write_tiny_pair(directory_.path());
     const TinyShape shape = make_tiny_pair().target.shape;
-    write_hugging_face(make_tiny_pair().target, directory_.path() / "module");
-    write_mtp_modules(shape, 1, directory_.path() / "module");
     write_mtp_modules(shape, 3, target());
-    write_eagle_head(shape, directory_.path() / "eagle");
+    tokenizer_ = Tokenizer::load(target());
+    const auto at = [this](const char* file) { return directory_.path() / file; };
     std::vector<TokenId> two_thirds;
     for (TokenId token = 0; token < shape.vocabulary_size; ++token) {
       if (token % 3 != 1) two_thirds.push_back(token);
     }
-    write_eagle3_head(shape, two_thirds, directory_.path() / "eagle3");
-    write_eagle3_form(shape,
-                      {.config = R"({"ptd_token_id": 2, "feature_layers": [0, 1, 2]})",
-                       .n_layers = 2,
-                       .mask_hidden = true,
-                       .draft_vocabulary = two_thirds},
-                      directory_.path() / "peagle");
-    write_foreign_drafter();
-    write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
-    write_dflash_head(shape, {}, directory_.path() / "dflash");
-    write_dflash_head(shape, {.markov = "rnn"}, directory_.path() / "dspark");
-    write_assistant(shape, directory_.path() / "assistant");
-    tokenizer_ = Tokenizer::load(target());
-    // The target's own continuation of the prompt, and noise.
+    parts_ = {
+        {"draft", "draft", {}},
+        {"other", "target", {}},  // an ordinary model, since nothing is measured here
+        {"foreign", "foreign", [this] { write_foreign_drafter(); }},
+        {"eagle", "eagle", [=] { write_eagle_head(shape, at("eagle")); }},
+        {"eagle3", "eagle3", [=] { write_eagle3_head(shape, two_thirds, at("eagle3")); }},
+        {"peagle", "peagle",
+         [=] {
+           write_eagle3_form(shape,
+                             {.config = R"({"ptd_token_id": 2, "feature_layers": [0, 1, 2]})",
+                              .n_layers = 2,
+                              .mask_hidden = true,
+                              .draft_vocabulary = two_thirds},
+                             at("peagle"));
+         }},
+        {"medusa", "medusa",
+         [=] { write_medusa_heads(shape, 3, /*own_output=*/true, at("medusa")); }},
+        {"dflash", "dflash", [=] { write_dflash_head(shape, {}, at("dflash")); }},
+        {"dspark", "dspark", [=] { write_dflash_head(shape, {.markov = "rnn"}, at("dspark")); }},
+        {"module", "module",
+         [=] {
+           write_hugging_face(make_tiny_pair().target, at("module"));
+           write_mtp_modules(shape, 1, at("module"));
+         }},
+        {"assistant", "assistant", [=] { write_assistant(shape, at("assistant")); }},
+        {"text", "text.txt", [this] { write_text(); }},
+        {"store", "store", [this] { write_store(); }},
+    };
+  }
+
+  // The target's own continuation of the prompt, and noise.
+  void write_text() const {
     std::ofstream text(directory_.path() / "text.txt");
     text << kFewPrompt
          << Generator(Model::load(target(), {.threads = 1}))
@@ -158,8 +178,6 @@ class DrafterFiles {
                 .text;
     std::mt19937 random(5);
     for (int n = 0; n < 400; ++n) text << kFewCharacters[random() % kFewCharacters.size()];
-    text.close();
-    write_store();
   }
 
   // The drafter with another vocabulary: other ids, and without the last merges.
@@ -191,6 +209,7 @@ class DrafterFiles {
   // The text, and continuations for worlds of a few tokens: each run of three tokens before each
   // token, some more often than others.
   void write_store() const {
+    write_text();
     DatastoreWriter writer(directory_.path() / "store", vocabulary());
     std::ifstream text(directory_.path() / "text.txt");
     writer.add(tokenizer_->encode(std::string(std::istreambuf_iterator<char>(text), {}), true));
@@ -201,8 +220,11 @@ class DrafterFiles {
     writer.add(tokens);
     writer.commit();
   }
+
   TemporaryDirectory directory_;
   std::shared_ptr<const Tokenizer> tokenizer_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Part> parts_;
 };
 
 struct World {
