@@ -87,7 +87,7 @@ DeviceJson json_of(const CheckedDevice& device) {
   object["kind"] = summary.kind;
   object["software"] = summary.is_software;
   object["memory_bytes"] = summary.memory_bytes;
-  object["most_buffer_bytes"] = summary.max_buffer_bytes;
+  object["max_buffer_bytes"] = summary.max_buffer_bytes;
   if (!summary.refused.empty()) object["refused"] = summary.refused;
   if (!summary.tier.empty()) object["arithmetic"] = summary.tier;
   if (!device.check_error.empty()) object["check_error"] = device.check_error;
@@ -111,19 +111,22 @@ int run_devices(const DeviceFlags& flags) {
   }
   if (!flags.name.empty() && devices.empty()) {
     throw UsageError("list devices", flags.name, "one of those that outrider devices lists",
-                     list.devices.empty() ? list.why_none : "none of them");
+                     "none of them");
   }
   Output output;
   if (flags.json) {
     DeviceJson object;
     object["devices"] = DeviceJson::array();
     for (const CheckedDevice& device : devices) object["devices"].push_back(json_of(device));
-    if (!list.why_none.empty()) object["why_none"] = list.why_none;
+    object["missing"] = DeviceJson::object();
+    for (const MissingApi& missing : list.missing) object["missing"][missing.api] = missing.why;
     output.write(object.dump(2, ' ', false, DeviceJson::error_handler_t::replace) + "\n");
-  } else if (devices.empty()) {
-    output.write(fmt::format("no device: {}\n", one_line(list.why_none)));
   } else {
     for (const CheckedDevice& device : devices) output.write(describe_device(device));
+    for (const MissingApi& missing : list.missing) {
+      if (!flags.name.empty()) break;
+      output.write(fmt::format("{}: no device: {}\n", missing.api, one_line(missing.why)));
+    }
   }
   output.check();
   const bool passed = std::all_of(devices.begin(), devices.end(),

@@ -22,9 +22,15 @@ struct DeviceSummary {
   bool is_software = false;          // computes on the processor; used only if named
 };
 
+// An API that has no device here.
+struct MissingApi {
+  std::string api;  // "vulkan" or "cuda"
+  std::string why;  // one line: what the build or the machine lacks
+};
+
 struct DeviceList {
   std::vector<DeviceSummary> devices;
-  std::string why_none;  // if there are none: what is missing
+  std::vector<MissingApi> missing;  // the APIs that have none of them
 };
 
 // All devices that this build can use. Opens each one to determine its arithmetic, a fraction of a

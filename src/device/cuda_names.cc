@@ -31,15 +31,22 @@ DeviceList list_cuda() {
     const cuda::Driver& driver = cuda::nvidia_driver();
     const int n = cuda::n_devices(driver);
     for (int i = 0; i < n; ++i) list.devices.push_back(summarise(driver, i));
-    if (n == 0) list.why_none = "NVIDIA's driver is there, but no device";
+    if (n == 0) list.missing.push_back({"cuda", "NVIDIA's driver is there, but no device"});
   } catch (const Error& error) {
-    list.why_none = error.what();
+    list.missing.push_back({"cuda", error.what()});
   }
   return list;
 }
 
 NamedDevice find_cuda(const std::string& name, const NamedIndex& which) {
-  return {fmt::format("cuda:{}", which.index), [name, index = which.index] {
+  if (which.is_any) {
+    const cuda::Driver& driver = cuda::nvidia_driver();
+    const int first = cuda::first_usable_device(driver, cuda::cubins());
+    return {fmt::format("cuda:{}", first), [&driver, first] {
+              return std::make_unique<cuda::CudaDevice>(driver, first, cuda::cubins());
+            }};
+  }
+  return {name, [name, index = which.index] {
             const cuda::Driver& driver = cuda::nvidia_driver();
             const auto n = static_cast<std::size_t>(cuda::n_devices(driver));
             if (index >= n) refuse_index(name, n);

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -100,10 +102,9 @@ std::shared_ptr<Device> open_device(const std::string& name) {
 DeviceList list_devices() {
   DeviceList list = device::list_vulkan();
   DeviceList of_cuda = device::list_cuda();
-  list.why_none += "; " + of_cuda.why_none;
   list.devices.insert(list.devices.end(), std::make_move_iterator(of_cuda.devices.begin()),
                       std::make_move_iterator(of_cuda.devices.end()));
-  if (!list.devices.empty()) list.why_none.clear();
+  std::move(of_cuda.missing.begin(), of_cuda.missing.end(), std::back_inserter(list.missing));
   return list;
 }
 

@@ -34,9 +34,11 @@ DeviceList list_vulkan() {
     for (std::size_t i = 0; i < vulkan->devices().size(); ++i) {
       list.devices.push_back(summarise(vulkan, i));
     }
-    if (list.devices.empty()) list.why_none = "Vulkan's loader is there, but no driver of a device";
+    if (list.devices.empty()) {
+      list.missing.push_back({"vulkan", "its loader is there, but no driver of a device"});
+    }
   } catch (const Error& error) {
-    list.why_none = error.what();
+    list.missing.push_back({"vulkan", error.what()});
   }
   return list;
 }

@@ -11,7 +11,7 @@ constexpr const char* kWhy =
 
 }  // namespace
 
-DeviceList list_vulkan() { return {.devices = {}, .why_none = kWhy}; }
+DeviceList list_vulkan() { return {.devices = {}, .missing = {{"vulkan", kWhy}}}; }
 
 NamedDevice find_vulkan(const std::string& name, const NamedIndex&) {
   throw UsageError("open device", name, kWhy);

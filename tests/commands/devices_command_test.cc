@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -25,12 +26,17 @@ nlohmann::json listed() {
 TEST(DevicesCommand, ListsDevicesOrSaysWhyThereAreNone) {
   const nlohmann::json list = listed();
   ASSERT_TRUE(list.at("devices").is_array());
-  if (list.at("devices").empty()) {
-    EXPECT_THAT(list.at("why_none").get<std::string>(), Not(IsEmpty()));
-    EXPECT_THAT(run_program({"devices"}).out, HasSubstr("no device: "));
-    return;
-  }
   const std::string table = run_program({"devices"}).out;
+  for (const std::string api : {"vulkan", "cuda"}) {
+    const bool has_device =
+        std::any_of(list.at("devices").begin(), list.at("devices").end(), [&](const auto& device) {
+          return device.at("name").template get<std::string>().starts_with(api + ":");
+        });
+    EXPECT_NE(list.at("missing").contains(api), has_device) << api;
+    if (has_device) continue;
+    EXPECT_THAT(list.at("missing").at(api).get<std::string>(), Not(IsEmpty()));
+    EXPECT_THAT(table, HasSubstr(api + ": no device: "));
+  }
   for (const auto& device : list.at("devices")) {
     EXPECT_THAT(device.at("name").get<std::string>(),
                 AnyOf(HasSubstr("vulkan:"), HasSubstr("cuda:")));

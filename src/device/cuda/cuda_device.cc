@@ -83,6 +83,22 @@ void require_as_new(const Driver& driver, const Cubin& cubin, const std::string&
 
 }  // namespace
 
+int first_usable_device(const Driver& driver, std::span<const Cubin> cubins) {
+  const int n = n_devices(driver);
+  std::string why = "none";
+  for (int index = 0; index < n; ++index) {
+    try {
+      (void)cubin_of(driver, device_at(driver, index), name_of(driver, index), cubins);
+      return index;
+    } catch (const Error& error) {
+      if (n == 1) throw;
+      if (index == 0) why = fmt::format("{} of which the first: {}", n, error.what());
+    }
+  }
+  throw Error("open device", driver.is_emulated ? "cuda-emulated" : "cuda",
+              "a GPU that can be used (outrider devices lists them)", why);
+}
+
 DeviceFacts facts_of(const Driver& driver, int index) {
   const CuDevice device = device_at(driver, index);
   DeviceFacts facts;

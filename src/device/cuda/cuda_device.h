@@ -20,6 +20,9 @@ namespace outrider::device::cuda {
 // Of a driver's index-th device, without opening it. Throws Error where the driver does.
 DeviceFacts facts_of(const Driver& driver, int index);
 int n_devices(const Driver& driver);
+// The first device that one of the cubins is for; no device is opened. Throws Error where there is
+// none: with one device, why it is not.
+int first_usable_device(const Driver& driver, std::span<const Cubin> cubins);
 
 class CudaDevice : public Device {
  public:

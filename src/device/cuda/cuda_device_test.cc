@@ -284,6 +284,39 @@ TEST(CudaCubins, AreRefusedWhereNoneFits) {
   EXPECT_THAT(why({}), HasSubstr("nvcc was missing"));
 }
 
+// Of three devices the first is too old.
+TEST(CudaCubins, ChooseTheFirstDeviceThatTheyAreFor) {
+  static constexpr std::uint64_t kWords[1] = {};
+  static int n_devices = 3;
+  Driver driver = emulated_driver();
+  driver.cuDeviceGetCount = [](int* n) {
+    *n = n_devices;
+    return kSuccess;
+  };
+  driver.cuDeviceGetAttribute = [](int* value, int which, CuDevice device) {
+    const CuResult result = emulated_driver().cuDeviceGetAttribute(value, which, device);
+    if (which == kAttributeCapabilityMajor && device == 0) *value = 5;
+    return result;
+  };
+  const auto chosen = [&](std::span<const Cubin> cubins) -> std::string {
+    try {
+      return std::to_string(first_usable_device(driver, cubins));
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(chosen(kAnyCubin), "1");
+  const std::vector<Cubin> hopper = {{90, kWords}};
+  EXPECT_THAT(chosen(hopper),
+              AllOf(HasSubstr("a GPU that can be used"), HasSubstr("3 of which the first"),
+                    HasSubstr("a device of 5.5")));
+  n_devices = 1;
+  EXPECT_THAT(chosen(hopper),
+              AllOf(HasSubstr("[open device] cuda-emulated:0"), HasSubstr("a device of 5.5")));
+  n_devices = 0;
+  EXPECT_THAT(chosen(hopper), HasSubstr("got none"));
+}
+
 TEST(CudaCubins, NeedADriverThatIsAsNew) {
   static constexpr std::uint64_t kWords[1] = {};
   static constexpr Cubin kOf13[] = {{75, kWords, 13000}};
