@@ -139,7 +139,7 @@ void expect_bits_of_one_thread(const char* golden) {
 
 // A sink is added after the last split, whichever thread took it (three heads of gpt-oss; the first
 // layer has no window).
-TEST_P(SplitAttention, SinksJoinOnceWhoeverSharesSplits) {
+TEST_P(SplitAttention, SinksJoinOnceWhateverSharesSplits) {
   expect_bits_of_one_thread("gpt_oss_listed");
 }
 

@@ -174,41 +174,41 @@ void Communicator::confirm() {
 }
 
 std::vector<std::string> Communicator::exchange_texts(std::string_view mine, Patience patience) {
-  auto room = std::make_unique<TextRoom>();
-  room->mine = mine;
+  auto buffers = std::make_unique<TextBuffers>();
+  buffers->mine = mine;
   try {
-    exchange_texts(*room, patience);
+    exchange_texts(*buffers, patience);
   } catch (...) {
-    abandoned_ = std::move(room);
+    abandoned_ = std::move(buffers);
     throw;
   }
   std::vector<std::string> texts;
   std::size_t at = 0;
-  for (const std::uint64_t length : room->lengths) {
-    texts.push_back(room->all.substr(at, length));
+  for (const std::uint64_t length : buffers->lengths) {
+    texts.push_back(buffers->all.substr(at, length));
     at += length;
   }
   return texts;
 }
 
-void Communicator::exchange_texts(TextRoom& room, Patience patience) {
+void Communicator::exchange_texts(TextBuffers& buffers, Patience patience) {
   const auto n = pieces_.size();
-  room.length = room.mine.size();
-  room.lengths.resize(n);
-  const std::vector<std::size_t> words(n, sizeof room.length);
-  gather(bytes_of(room.length), words, reinterpret_cast<std::byte*>(room.lengths.data()), true,
-         patience);
+  buffers.length = buffers.mine.size();
+  buffers.lengths.resize(n);
+  const std::vector<std::size_t> words(n, sizeof buffers.length);
+  gather(bytes_of(buffers.length), words, reinterpret_cast<std::byte*>(buffers.lengths.data()),
+         true, patience);
   // No memory is allocated for an impossible length of a text. Every rank sees the same lengths.
   for (std::size_t rank = 0; rank < n; ++rank) {
-    if (room.lengths[rank] <= kMaxTextBytes) continue;
+    if (buffers.lengths[rank] <= kMaxTextBytes) continue;
     throw Error(kOperation, fmt::format("rank {} of {}", rank, n),
                 fmt::format("a text of at most {} bytes", kMaxTextBytes),
-                fmt::format("one of {}", room.lengths[rank]));
+                fmt::format("one of {}", buffers.lengths[rank]));
   }
-  const std::vector<std::size_t> n_bytes(room.lengths.begin(), room.lengths.end());
-  room.all.resize(std::accumulate(n_bytes.begin(), n_bytes.end(), std::size_t{0}));
-  gather(std::as_bytes(std::span(room.mine)), n_bytes,
-         reinterpret_cast<std::byte*>(room.all.data()), true, patience);
+  const std::vector<std::size_t> n_bytes(buffers.lengths.begin(), buffers.lengths.end());
+  buffers.all.resize(std::accumulate(n_bytes.begin(), n_bytes.end(), std::size_t{0}));
+  gather(std::as_bytes(std::span(buffers.mine)), n_bytes,
+         reinterpret_cast<std::byte*>(buffers.all.data()), true, patience);
 }
 
 void Communicator::give_up(std::string_view why) noexcept {

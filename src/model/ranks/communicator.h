@@ -98,13 +98,13 @@ class Communicator {
               bool to_all, Patience patience);
   void exchange(const Exchange& exchange, Patience patience);
   // The buffers of an exchange of texts: used by one call, and kept longer if it fails.
-  struct TextRoom {
+  struct TextBuffers {
     std::uint64_t length = 0;
     std::string mine;
     std::vector<std::uint64_t> lengths;  // (n_ranks)
     std::string all;
   };
-  void exchange_texts(TextRoom& room, Patience patience);
+  void exchange_texts(TextBuffers& buffers, Patience patience);
   bool leader_is_lost() const;  // called with the mutex held
   // Only the first failure is recorded.
   void note_failure(int culprit, std::string what, bool gave_up);
@@ -114,7 +114,7 @@ class Communicator {
   double timeout_seconds_;  // of this rank
   const std::atomic<bool>* stop_ = nullptr;
   // A transport may still write and read these buffers, until this rank has given up (transport.h).
-  std::unique_ptr<TextRoom> abandoned_;
+  std::unique_ptr<TextBuffers> abandoned_;
   std::vector<Exchange::Piece> pieces_;  // (n_ranks)
 
   mutable std::mutex mutex_;  // guards the members after it

@@ -18,19 +18,19 @@ namespace {
 using Message = std::vector<std::byte>;
 
 // State shared by all ranks.
-struct Room {
-  explicit Room(int n_ranks)
+struct Mailboxes {
+  explicit Mailboxes(int n_ranks)
       : n_ranks(n_ranks),
-        mail(static_cast<std::size_t>(n_ranks) * static_cast<std::size_t>(n_ranks)) {}
+        boxes(static_cast<std::size_t>(n_ranks) * static_cast<std::size_t>(n_ranks)) {}
 
   std::deque<Message>& from_to(int from, int to) {
-    return mail[static_cast<std::size_t>(from * n_ranks + to)];
+    return boxes[static_cast<std::size_t>(from * n_ranks + to)];
   }
 
   const int n_ranks;
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::deque<Message>> mail;
+  std::vector<std::deque<Message>> boxes;
   // set by the first rank that gave up
   bool is_given_up = false;
   int culprit = -1;
@@ -39,11 +39,11 @@ struct Room {
 
 class InProcessTransport final : public Transport {
  public:
-  InProcessTransport(std::shared_ptr<Room> room, int rank, std::size_t max_bytes)
-      : room_(std::move(room)), rank_(rank), max_bytes_(max_bytes) {}
+  InProcessTransport(std::shared_ptr<Mailboxes> mailboxes, int rank, std::size_t max_bytes)
+      : mailboxes_(std::move(mailboxes)), rank_(rank), max_bytes_(max_bytes) {}
 
   int rank() const override { return rank_; }
-  int n_ranks() const override { return room_->n_ranks; }
+  int n_ranks() const override { return mailboxes_->n_ranks; }
   std::size_t max_bytes() const override { return max_bytes_; }
   int culprit() const override { return culprit_; }
   const char* reason() const override { return reason_.c_str(); }
@@ -59,12 +59,12 @@ class InProcessTransport final : public Transport {
   }
 
   void give_up(int culprit, const char* why) noexcept override {
-    const std::lock_guard lock(room_->mutex);
-    if (room_->is_given_up) return;
-    room_->is_given_up = true;
-    room_->culprit = culprit;
-    room_->why = why;
-    room_->changed.notify_all();
+    const std::lock_guard lock(mailboxes_->mutex);
+    if (mailboxes_->is_given_up) return;
+    mailboxes_->is_given_up = true;
+    mailboxes_->culprit = culprit;
+    mailboxes_->why = why;
+    mailboxes_->changed.notify_all();
   }
 
   void finish(double) noexcept override {}
@@ -80,11 +80,11 @@ class InProcessTransport final : public Transport {
   }
 
   Status run(const Exchange& exchange, const WaitLimit& limit) {
-    std::unique_lock lock(room_->mutex);
+    std::unique_lock lock(mailboxes_->mutex);
     for_peers(exchange.to, [&](int peer) {
-      room_->from_to(rank_, peer).emplace_back(exchange.sent, exchange.sent + exchange.n_sent);
+      mailboxes_->from_to(rank_, peer).emplace_back(exchange.sent, exchange.sent + exchange.n_sent);
     });
-    room_->changed.notify_all();
+    mailboxes_->changed.notify_all();
     Status status = Status::done;
     for_peers(exchange.from, [&](int peer) {
       if (status == Status::done) status = receive(lock, peer, exchange.received[peer], limit);
@@ -94,14 +94,15 @@ class InProcessTransport final : public Transport {
 
   Status receive(std::unique_lock<std::mutex>& lock, int peer, const Exchange::Piece& piece,
                  const WaitLimit& limit) {
-    std::deque<Message>& mail = room_->from_to(peer, rank_);
-    const bool is_stopped = wait(lock, limit, [&] { return !mail.empty() || room_->is_given_up; });
+    std::deque<Message>& mail = mailboxes_->from_to(peer, rank_);
+    const bool is_stopped =
+        wait(lock, limit, [&] { return !mail.empty() || mailboxes_->is_given_up; });
     culprit_ = peer;
     // Messages sent before a rank gave up still count: a rank that can continue finds its own
     // error.
-    if (mail.empty() && room_->is_given_up) {
-      culprit_ = room_->culprit;
-      reason_ = room_->why;
+    if (mail.empty() && mailboxes_->is_given_up) {
+      culprit_ = mailboxes_->culprit;
+      reason_ = mailboxes_->why;
       return Status::given_up;
     }
     if (mail.empty()) return is_stopped ? Status::stopped : Status::silent;
@@ -135,12 +136,12 @@ class InProcessTransport final : public Transport {
       if (limit.max_seconds > 0) left = Seconds(limit.max_seconds) - Seconds(now - begin);
       if (left.count() <= 0) return false;
       if (limit.stop != nullptr) left = std::min(left, kBetweenLooks);
-      room_->changed.wait_for(lock, left);
+      mailboxes_->changed.wait_for(lock, left);
     }
     return false;
   }
 
-  std::shared_ptr<Room> room_;
+  std::shared_ptr<Mailboxes> mailboxes_;
   int rank_;
   std::size_t max_bytes_;
   int culprit_ = -1;
@@ -150,11 +151,11 @@ class InProcessTransport final : public Transport {
 }  // namespace
 
 std::vector<std::unique_ptr<Transport>> make_in_process_ranks(int n_ranks, std::size_t max_bytes) {
-  const auto room = std::make_shared<Room>(n_ranks);
+  const auto mailboxes = std::make_shared<Mailboxes>(n_ranks);
   std::vector<std::unique_ptr<Transport>> ends;
   ends.reserve(static_cast<std::size_t>(n_ranks));
   for (int rank = 0; rank < n_ranks; ++rank) {
-    ends.push_back(std::make_unique<InProcessTransport>(room, rank, max_bytes));
+    ends.push_back(std::make_unique<InProcessTransport>(mailboxes, rank, max_bytes));
   }
   return ends;
 }
