@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outrider: language-model inference built around speculation.
+"""Outrider: language-model inference with speculative decoding.
 
 A drafter proposes tokens, and the target verifies them in one pass. At temperature 0, the default,
 the tokens are bit-identical to those of decoding without a drafter. Above it they follow the same
-distribution; verify="coupled" keeps the tokens themselves for a given seed. A rule other than
-"exact" emits another distribution.
+distribution; with verify="coupled" a seed also gives the same tokens. A rule other than "exact"
+changes the distribution.
 """
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m outrider ...` and the console script: the program itself."""
+"""`python -m outrider ...` and the console script `outrider`: both run the program."""
 
 import sys
 

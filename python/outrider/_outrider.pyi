@@ -1,4 +1,5 @@
-# Types of the extension module. Shapes are in docstrings of the module itself: help(outrider).
+# Types of the extension module. The docstrings are in the module itself: help(outrider). Here they
+# only state shapes.
 import os
 from typing import (
     Any,
@@ -350,8 +351,8 @@ class MaskedText:
     @property
     def n_committed(self) -> int: ...
 
-# None: all tokens. Otherwise bits ((vocabulary + 31) // 32 of 32-bit integers), booleans
-# (vocabulary), or ids.
+# A function that returns the tokens that may follow. None: all tokens. Otherwise bits ((vocabulary +
+# 31) // 32 of 32-bit integers), booleans (vocabulary), or ids.
 Mask = Callable[[MaskedText], Union[None, npt.NDArray[Any], Sequence[int]]]
 
 class Generator:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""transformers' `generate` on an outrider.Generator."""
+"""The interface of transformers' `generate` for an outrider.Generator."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from outrider._transformers_scores import processed_scores
 
 _OPERATION = "[TransformersGenerator.generate]"
 
-# The default of transformers, if neither a call nor a generation_config sets one.
+# The defaults of transformers, if neither a call nor a generation_config sets a value.
 _DEFAULT_NEW_TOKENS = 20
 _DEFAULT_TOP_K = 50
 
@@ -82,8 +82,8 @@ _KNOWN = {
     "output_logits": False,
 }
 
-# Other fields that a generation_config may have: where the file came from, and settings of other
-# ways of decoding.
+# Fields of a generation_config that are ignored: the origin of the file, and settings of other
+# decoding methods.
 _CONFIG_ONLY = {
     "_from_model_config", "_commit_hash", "_original_object_hash", "transformers_version", "generation_kwargs",
     "bos_token_id", "decoder_start_token_id", "is_assistant", "num_assistant_tokens",
@@ -95,11 +95,11 @@ _CONFIG_ONLY = {
 
 
 class GenerateOutput(dict):
-    """The result of `generate` with return_dict_in_generate=True; fields are attributes, too.
+    """The result of `generate` with return_dict_in_generate=True. Fields are also attributes.
 
-    sequences: as without it. scores, logits: None, or a tuple with one array (rows, vocabulary) for
-    each new token; after the end of a row's text its values are NaN. results: outrider's own, one
-    per row.
+    sequences: the result without return_dict_in_generate. scores, logits: None, or a tuple with one
+    array (rows, vocabulary) for each new token. After the end of a row's text its values are NaN.
+    results: an outrider.Result for each row.
     """
 
     def __getattr__(self, name):
@@ -113,9 +113,9 @@ class GenerateOutput(dict):
 class _Inputs:
     """input_ids without their padding."""
 
-    rows: List[numpy.ndarray]     # of each prompt
-    padded: numpy.ndarray         # (n, width), as given
-    like: object                  # the argument as given: results have its type
+    rows: List[numpy.ndarray]     # the ids of each prompt, (its length)
+    padded: numpy.ndarray         # input_ids as given, (n, width)
+    like: object                  # input_ids as given: results have its type and device
 
     def as_given(self, array: numpy.ndarray):
         if not hasattr(self.like, "device"):
@@ -128,16 +128,16 @@ class _Inputs:
 class _Ends:
     """The conditions that end a text."""
 
-    tokens: Optional[Sequence[int]]  # None: those of the model
+    tokens: Optional[Sequence[int]]  # None: the model's end tokens
     strings: Sequence[str] = field(default_factory=tuple)
 
 
 class TransformersGenerator:
     """An outrider.Generator with the interface of transformers' `model.generate`.
 
-    generation_config: a transformers GenerationConfig (or a dict of its fields) with the defaults
-    for calls, as a transformers model has one. Without it transformers' own defaults apply: greedy,
-    20 new tokens, and with do_sample a top_k of 50. Not thread-safe, as the generator is not.
+    generation_config: the defaults for calls, a transformers GenerationConfig or a dict of its
+    fields. Without it transformers' own defaults apply: greedy, 20 new tokens, and with do_sample a
+    top_k of 50. Not thread-safe, as the generator is not.
     """
 
     def __init__(self, generator, *, generation_config=None):
@@ -149,24 +149,26 @@ class TransformersGenerator:
         """Continues each row of `input_ids`, (n, width) or (width): torch tensors or NumPy arrays
         of ids.
 
-        Returns the result that transformers returns: (n * num_return_sequences, width + new
-        tokens), prompts included, int64, of the type of input_ids (and on its device). Shorter
-        texts are padded with pad_token_id on the right. With return_dict_in_generate it is a
-        GenerateOutput.
+        Returns ids of the form that transformers returns: (n * num_return_sequences, width + new
+        tokens), int64, prompts included. They have the type of input_ids (and are on its device).
+        Shorter texts are padded with pad_token_id on the right. With return_dict_in_generate,
+        returns a GenerateOutput.
 
         attention_mask: 0 for padding, which must be on the left. Without it, pad_token_id at the
-        left of a row is padding, unless it is an end token too. Supported: max_new_tokens,
-        max_length, do_sample, temperature, top_k, top_p, min_p, repetition_penalty,
-        num_return_sequences, eos_token_id (one or a list; None: the model's), pad_token_id,
-        stop_strings (no tokenizer is needed for them), max_time, streamer (one row),
+        left of a row is padding, unless it is also an end token.
+
+        Supported: max_new_tokens, max_length, do_sample, temperature, top_k, top_p, min_p,
+        repetition_penalty, num_return_sequences, eos_token_id (one or a list; None: the model's),
+        pad_token_id, stop_strings (no tokenizer is needed for them), max_time, streamer (one row),
         return_dict_in_generate, output_scores, output_logits, generation_config. Other arguments of
         transformers are accepted with their neutral values (num_beams=1). Any other value, and any
-        unknown name, is a UsageError. seed: for this call's random numbers. None: drawn from
-        torch's generator if input_ids is a torch tensor (torch.manual_seed makes it repeatable),
-        otherwise from NumPy's.
+        unknown name, raises UsageError.
 
-        Differences from transformers: penalties never include padding, top_k keeps exactly k tokens
-        if several tie, and sampled texts have the same distribution but other random numbers.
+        seed: seed of this call's random numbers. None: drawn from torch's generator if input_ids is
+        a torch tensor (torch.manual_seed makes it repeatable), otherwise from NumPy's.
+
+        Differences from transformers: penalties ignore padding, and top_k keeps exactly k tokens if
+        several tie. Sampled texts have the same distribution but other random numbers.
         """
         del tokenizer  # transformers needs one for stop_strings; the model here has its own
         if input_ids is None:
@@ -273,19 +275,19 @@ def _to_numpy(values):
 
 
 def _read_config(config) -> dict:
-    """The fields of a generation_config that have a value."""
+    """Returns the fields of a generation_config that have a value."""
     if config is None:
         return {}
     fields = dict(config) if isinstance(config, dict) else config.to_dict()
     given = {name: value for name, value in fields.items() if name not in _CONFIG_ONLY and value is not None}
-    # The default of transformers, 20, is not a setting of the model.
+    # A max_length of 20 is the default of transformers, not a setting of the model.
     if given.get("max_length") == _DEFAULT_NEW_TOKENS:
         del given["max_length"]
     return _checked(given)
 
 
 def _checked(arguments: dict) -> dict:
-    """The `arguments` that have an effect. UsageError: one that would be ignored."""
+    """Returns the `arguments` that have an effect. Raises UsageError for one that would be ignored."""
     taken = {}
     for name, value in arguments.items():
         if name in _KNOWN:
@@ -342,7 +344,7 @@ def _n_new_tokens(values, width: int) -> int:
 
 
 def _sampling(values, arguments) -> dict:
-    """The fields of SamplingParams."""
+    """Returns the fields of SamplingParams."""
     sampling = {"repetition_penalty": float(values["repetition_penalty"])}
     if values["do_sample"]:
         sampling.update(temperature=float(values["temperature"]), top_k=int(values["top_k"]),
@@ -358,7 +360,7 @@ def _sampling(values, arguments) -> dict:
 
 
 def _seeds(seed, n: int, like) -> List[int]:
-    """One seed per row: rows of the same prompt differ."""
+    """Returns one seed per row, so that rows of the same prompt differ."""
     if seed is None and like is not None:
         torch = _torch_of(like)
         most = 2**31 - 1

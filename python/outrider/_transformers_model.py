@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model taken from the memory of transformers: `outrider.from_transformers`."""
+"""`outrider.from_transformers`: makes a Model from a transformers model in memory."""
 
 import json
 import os
@@ -19,18 +19,21 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "senten
 
 def from_transformers(model, tokenizer=None, *, weights: str = "f32", kv: str = "", threads: int = 0,
                       kernels: str = "", kv_memory: int = 0, progress=None):
-    """An outrider.Model of a transformers model (a PreTrainedModel), without a file in between.
+    """Makes an outrider.Model from a transformers model (a PreTrainedModel) without a file in between.
 
-    model: of a family that outrider loads from Hugging Face directories. Its parameters are
+    model: a model of a family that outrider loads from Hugging Face directories. Its parameters are
     float32, bfloat16 or float16, on any device; those in main memory are read in place. The engine
-    packs its own copy, so that the model may be deleted afterwards; later changes to the model
-    (training) do not reach the copy. tokenizer: one of transformers' (fast) tokenizers, a
-    tokenizers.Tokenizer, a folder or a tokenizer.json, or a dict from names of such files to their
-    bytes. None: the folder from which the model was loaded, if it is on this machine. weights:
-    "f32" (the default: the bits that float32 holds), "bf16", "int8" or "int4"; the other options
-    are those of outrider.Model.
+    packs its own copy: the model may be deleted afterwards. Later changes to the model (training)
+    do not reach the copy.
 
-    Throws UsageError if the model is not supported, Error if its tensors do not match its
+    tokenizer: one of transformers' (fast) tokenizers, a tokenizers.Tokenizer, a folder or a
+    tokenizer.json. Or a dict of such files: contents as bytes by names. None: the folder from which
+    the model was loaded, if it is on this machine.
+
+    weights: "f32" (the default, exact), "bf16", "int8" or "int4". The other options are those of
+    outrider.Model.
+
+    Raises UsageError if the model is not supported, Error if its tensors do not match its
     configuration.
     """
     from outrider import _outrider
@@ -49,16 +52,16 @@ def from_transformers(model, tokenizer=None, *, weights: str = "f32", kv: str = 
 
 
 def config_json(model) -> str:
-    """The contents of the model's config.json."""
+    """Returns the contents of the model's config.json."""
     config = json.loads(model.config.to_json_string())
-    # save_pretrained() adds it; in memory it may be missing or name another class.
+    # save_pretrained() adds this field. In memory it may be missing or name another class.
     config["architectures"] = [type(model).__name__]
     return json.dumps(config)
 
 
 def tensors_of(model) -> Dict[str, numpy.ndarray]:
-    """The model's tensors under the names that its files would have. They are float32 and float16
-    arrays, and bfloat16 as uint16 arrays of its bits. Tied tensors come once. Arrays share the
+    """Returns the model's tensors by the names that they have in files: float32 and float16 arrays,
+    and bfloat16 as uint16 arrays of its bits. Tied tensors are included once. Arrays share the
     model's memory where possible; they are valid as long as the model lives."""
     state = _as_stored(model, model.state_dict())
     tensors: Dict[str, numpy.ndarray] = {}
@@ -80,7 +83,7 @@ def tensors_of(model) -> Dict[str, numpy.ndarray]:
 
 
 def _as_stored(model, state: Mapping) -> Mapping:
-    """Names and shapes as in files: from version 5 on, transformers stores some (experts) differently."""
+    """Returns names and shapes as in files: from version 5 on, transformers keeps some (experts) differently."""
     try:
         from transformers.core_model_loading import revert_weight_conversion
     except ImportError:

@@ -5,9 +5,9 @@ import numpy
 
 
 def processed_scores(logits: numpy.ndarray, prompt, ids, sampling: dict) -> numpy.ndarray:
-    """float32 (n, vocabulary): row i of `logits`, from which `ids[i]` was drawn, with -inf for
-    tokens that could not be drawn. The steps are those of outrider.SamplingParams, in their order;
-    without a temperature (greedy) the only step is the repetition penalty."""
+    """Returns the scores from which `ids` were drawn: float32 (n, vocabulary), -inf for tokens that
+    could not be drawn. Row i is row i of `logits` after the steps of outrider.SamplingParams, in
+    their order. Without a temperature (greedy) the only step is the repetition penalty."""
     scores = numpy.array(logits, dtype=numpy.float32)
     for step, row in enumerate(scores):
         _penalise(row, numpy.concatenate([numpy.asarray(prompt), numpy.asarray(ids[:step])]),
@@ -35,7 +35,7 @@ def _cut(row: numpy.ndarray, top_k: int, top_p: float, min_p: float) -> None:
         probs = numpy.exp(kept - kept[0])
         probs /= probs.sum()
         if top_p < 1:
-            # The fewest tokens with the mass: each is preceded by less than top_p.
+            # The fewest tokens that hold the mass: those before each of them hold less than top_p.
             n_kept = int(numpy.count_nonzero(numpy.cumsum(probs) - probs < top_p))
         if min_p > 0:
             n_kept = min(n_kept, int(numpy.count_nonzero(probs[:n_kept] >= min_p * probs[0])))

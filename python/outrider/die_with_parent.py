@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program that ends when the process which started it does: PARENT PROGRAM ARGUMENTS...
+"""Runs a program that ends when its parent process ends. Arguments: PARENT PROGRAM ARGUMENTS...
 
-This is a separate script in a fresh process. It does the work between fork and exec without running
-Python code in a forked copy of a process with threads. Linux only.
+PARENT is the parent's process id. This is a separate script, because Python code must not run
+between fork and exec in a process with threads. Linux only.
 """
 
 import ctypes

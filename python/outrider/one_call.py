@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""outrider.generate(): everything in one call."""
+"""outrider.generate(): loads a model and generates, in one call."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def generate(
 ) -> Any:
     """Loads the models and continues a prompt, or a list of prompts.
 
-    model: a path, or a Model already loaded. prompt: a text, ids, or a list of texts or ids. draft:
-    the path of a smaller model with the same vocabulary, which drafts. Keywords: those of Model,
-    Generator, SamplingParams and Generator.generate().
+    model: a path, or a loaded Model. prompt: a text, token ids, or a list of texts or ids. draft:
+    the path of a smaller draft model with the same vocabulary. Keywords: those of Model, Generator,
+    SamplingParams and Generator.generate().
 
-    Returns a Result, or a list of Results. Each call loads the models again: for repeated use,
+    Returns a Result, or a list of Results. Each call loads the models again. For repeated use,
     create one Generator.
     """
 

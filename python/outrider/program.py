@@ -12,7 +12,7 @@ from ._outrider import Error
 
 
 def path() -> Path:
-    """The path of the program. Raises Error if this build has none."""
+    """Returns the path of the program. Raises Error if this build has none."""
     program = Path(__file__).parent / "bin" / "outrider"
     if not os.access(program, os.X_OK):
         raise Error(f"[find program] {program}: expected the program outrider, got none")
@@ -20,7 +20,7 @@ def path() -> Path:
 
 
 def run(arguments: Optional[Sequence[str]] = None) -> NoReturn:
-    """Replaces this process by the program, with these arguments (by default those of Python itself)."""
+    """Replaces this process by the program with these arguments (default: sys.argv[1:])."""
     program = path()
     words = sys.argv[1:] if arguments is None else arguments
     sys.stdout.flush()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`outrider serve` as a child of this process: for outrider.serve(), and for the replicas of outrider.ray."""
+"""`outrider serve` as a child process, for outrider.serve() and for the replicas of outrider.ray."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _KEPT_LINES = 50
 # (docs/serve.md).
 CLOSE_SECONDS = 30.0
 
-# If mpirun or srun starts a program several times, each of its processes has a server. The server
-# must not take them for ranks of one model.
+# If mpirun or srun starts a program several times, each of its processes has a server. Without these
+# variables the servers do not take themselves for ranks of one model.
 _LAUNCHER_BEGINNINGS = ("OMPI_", "PMIX_", "PMI_")
 _LAUNCHER_NAMES = ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID")
 
@@ -46,22 +46,22 @@ START_SECONDS = 600.0
 
 
 class Server:
-    """A server that runs until close(), the end of a with block or the end of this process,
-    whatever the cause.
+    """A running server. It ends at close(), at the end of a with block, and when this process ends
+    for whatever cause.
 
-    Made by outrider.serve(). Thread-safe.
+    Created by outrider.serve(). Thread-safe.
     """
 
     def __init__(self, arguments: Sequence[str], *, environment: Optional[Mapping[str, str]] = None,
                  seconds: float = START_SECONDS, on_line: Callable[[str], None] = lambda line: None,
                  on_death: Callable[[int], None] = lambda status: None,
                  program: Optional[Sequence[str]] = None):
-        """arguments: of the command. environment: added to this process's own, without the
-        variables of mpirun and srun. seconds: the time limit until it listens.
+        """arguments: the arguments of the command. environment: variables in addition to those of
+        this process; those of mpirun and srun are left out. seconds: time limit until it listens.
 
-        on_line gets each line that the server writes. on_death is called with the exit status,
-        once, if the server ends by itself. Both are called from a thread. program: used in place of
-        `outrider serve`.
+        on_line is called with each line that the server writes. on_death is called once, with the
+        exit status, if the server ends by itself. Both are called from a background thread.
+        program: command that replaces `outrider serve`.
         """
         words = [*(program or (str(_program.path()), "serve")), *arguments]
         self._on_line = on_line
@@ -89,7 +89,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The address of the server, "http://127.0.0.1:41234"; OpenAI's routes are below /v1."""
+        """Address of the server, such as "http://127.0.0.1:41234". OpenAI's routes are below /v1."""
         return self._url
 
     @property
@@ -99,7 +99,7 @@ class Server:
 
     @property
     def log(self) -> str:
-        """The last lines that the server printed."""
+        """Last lines that the server printed."""
         return "\n".join(list(self._lines))
 
     def is_alive(self) -> bool:
@@ -110,7 +110,7 @@ class Server:
         if self.is_alive():
             return
         if threading.current_thread() is not self._thread:
-            self._thread.join()  # it has all of the lines then
+            self._thread.join()  # afterwards all lines have been read
         status = None if self._process is None else self._process.returncode
         message = f"[serve] server: expected a running process, got exit status {status}"
         lines = self.log

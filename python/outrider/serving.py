@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""outrider.serve(): the server of the command line, as a process of its own."""
+"""outrider.serve(): `outrider serve` as a child process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .server_process import START_SECONDS, Server
 
 
 def _flags(keywords: dict) -> list:
-    """{"top_k": 40, "trust_messages": True, "also_drafter": ["a", "b"]} as flags."""
+    """Keywords as flags: {"top_k": 40, "trust_messages": True, "also_drafter": ["a", "b"]}."""
     words = []
     for name, value in keywords.items():
         flag = "--" + name.replace("_", "-")
@@ -37,10 +37,10 @@ def serve(
 ) -> Server:
     """Starts `outrider serve` and waits until it listens.
 
-    model: a path; for a Model its path, which the server loads itself. drafter: a spec. host, port:
-    where it listens; port 0 selects a free one. timeout: seconds that loading may take. flags:
-    further flags of the command, with underscores: parallel=4, rule="exact", weights="int8",
-    also_drafter=["suffix"], trust_messages=True (docs/serve.md).
+    model: a path, or a Model, whose path the server loads itself. drafter: a spec. host, port: the
+    address on which it listens; port 0 selects a free one. timeout: seconds that loading may take.
+    flags: further flags of the command, with underscores. Examples: parallel=4, rule="exact",
+    weights="int8", also_drafter=["suffix"], trust_messages=True (docs/serve.md).
 
     Returns a Server with .url and .close(); a with block closes it. Raises UsageError for flags
     that the command refuses, Error if the server ends or does not listen in time.

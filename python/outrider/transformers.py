@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For users of Hugging Face transformers: its models, and its `generate`.
+"""Models of Hugging Face transformers in Outrider, and the interface of their `generate`.
 
     model = outrider.from_transformers(hf_model, tokenizer)
     generator = outrider.TransformersGenerator(outrider.Generator(model, drafter="suffix"))
     ids = generator.generate(**tokenizer(prompts, return_tensors="pt", padding=True), max_new_tokens=64)
 
-This module imports neither transformers nor torch: the arguments come from them.
+Importing this module imports neither transformers nor torch: callers pass objects of theirs.
 """
 
 from outrider._transformers_generator import GenerateOutput, TransformersGenerator

@@ -68,11 +68,12 @@ std::int64_t read_integer(const py::handle& value, const char* operation, const 
                           std::int64_t lowest, std::int64_t highest);
 std::uint64_t read_unsigned(const py::handle& value, const char* operation,
                             const std::string& object);
-// Whether it has the form of one text's ids: a one-dimensional array, or a list whose first element
-// is an integer.
+// Whether the object can be the ids of one text: a one-dimensional array, or a list whose first
+// element is an integer.
 bool is_ids(const py::handle& object);
 
-// A member function for pybind11, which would call the member itself with None as a null pointer.
+// A function that calls a member function, for pybind11. Given the member function itself, pybind11
+// would pass None as a null pointer.
 template <auto Method>
 struct ByReference;
 template <typename Class, typename Value, typename... Arguments,

@@ -19,12 +19,14 @@ constexpr const char* kArguments =
     "messages: a list of dicts with role, content and all else that the template reads.\n"
     "tools: a list of dicts, {\"type\": \"function\", \"function\": {name, description, "
     "parameters}}.\n"
-    "tool_choice: \"auto\", \"none\", \"required\", or the tool that must be called, by its "
-    "name or as OpenAI has it.\n"
+    "tool_choice: \"auto\", \"none\", \"required\", or the tool that must be called: its name, or "
+    "OpenAI's object for it.\n"
     "variables: a dict of further variables of the template (enable_thinking).\n"
-    "parallel_calls: a reply that must call may call more than once.\n"
-    "trust_messages: special tokens that messages spell are these tokens. Else they are text.\n"
-    "Further keywords as of generate(); grammar is the form of an answer without calls.";
+    "parallel_calls: whether a reply that must call a tool may have several calls.\n"
+    "trust_messages: whether special tokens spelled in messages become special tokens. Otherwise "
+    "they are text.\n"
+    "Further keywords: those of generate(), with one seed and without encoder_prompt. grammar is "
+    "the form of an answer without calls.";
 
 ChatReply chat(const std::shared_ptr<TextGenerator>& self, ChatRequest asked) {
   std::vector<GenerateRequest> requests;
@@ -38,7 +40,7 @@ ChatStream stream_chat(const std::shared_ptr<TextGenerator>& self, ChatRequest a
   return {self, std::move(asked)};
 }
 
-// Both take the same arguments.
+// Defines chat() or stream_chat(), which take the same arguments.
 template <typename Answer>
 void define(GeneratorClass& generator, const char* name, Answer answer, const std::string& words) {
   generator.def(
@@ -63,11 +65,12 @@ void bind_chat(py::module_& module, GeneratorClass& generator) {
   bind_chat_reply(module);
   bind_chat_stream(module);
   define(generator, "chat", &chat,
-         "The assistant's next turn in a conversation, by the model's chat template.");
+         "Generates the assistant's next turn in a conversation, by the model's chat template. "
+         "Returns a Reply.");
   define(generator, "stream_chat", &stream_chat,
-         "An iterator of ReplyPieces of the turn that chat() returns as a whole; its reply is that "
-         "turn, once the text has ended. on_token is called behind the passes, before the token's "
-         "pieces come.");
+         "Returns a ChatStream, an iterator over the pieces of the reply that chat() returns as a "
+         "whole. Its property reply is the Reply once generation has ended. on_token is called "
+         "between passes, before the pieces of its token are returned.");
 }
 
 }  // namespace outrider::python

@@ -10,7 +10,7 @@
 
 namespace outrider::python {
 
-// In the form of Python.
+// The arguments as Python passes them.
 struct ChatArguments {
   py::object messages;
   py::object tools;

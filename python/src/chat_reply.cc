@@ -6,7 +6,7 @@
 namespace outrider::python {
 namespace {
 
-// In OpenAI's form.
+// A call as a dict in OpenAI's form.
 py::dict call_object(const ReplyCall& call) {
   py::dict function;
   function["name"] = call.name;
@@ -48,40 +48,44 @@ py::object whole_call(const ReplyPiece& self) {
 void bind_piece(py::module_& module) {
   py::class_<ReplyPiece>(
       module, "ReplyPiece",
-      "A piece of what an assistant says, as soon as it is certain. A call is a \"call_begin\", "
-      "pieces of its arguments, and a \"call_end\".")
+      "A piece of an assistant's reply, available as soon as it is certain. A tool call is a "
+      "\"call_begin\", pieces of its arguments, and a \"call_end\".")
       .def_property_readonly(
           "kind", [](const ReplyPiece& self) { return name_of(self.kind); },
-          "\"content\", \"reasoning\", \"call_begin\", \"call_arguments\" or \"call_end\".")
+          "Kind of the piece: \"content\", \"reasoning\", \"call_begin\", \"call_arguments\" or "
+          "\"call_end\".")
       .def_readonly("text", &ReplyPiece::text,
-                    "The next piece of content, of reasoning, or of a call's arguments: whole "
-                    "characters. Empty where a call begins and ends.")
+                    "Next part of the content, of the reasoning, or of a call's arguments: whole "
+                    "characters. Empty for \"call_begin\" and \"call_end\".")
       .def_readonly("call", &ReplyPiece::call,
-                    "Of a call: which one of the reply it is, from 0, those that break off "
-                    "included. Else -1.")
-      .def_readonly("name", &ReplyPiece::name, "Where a call begins and ends: the tool's name.")
+                    "Index of the call in the reply, from 0, including calls that break off; -1 "
+                    "for other pieces.")
+      .def_readonly("name", &ReplyPiece::name,
+                    "Name of the tool, for \"call_begin\" and \"call_end\".")
       .def_readonly("id", &ReplyPiece::id,
-                    "Where a call begins and ends: its id, as far as the model has written one.")
+                    "Id of the call, for \"call_begin\" and \"call_end\", as far as the model has "
+                    "written one.")
       .def_property_readonly("tool_call", &whole_call,
-                             "Where a call ends: all of it, as in Reply.tool_calls. None where it "
-                             "broke off: its text follows as content.")
-      .def_readonly("of_broken_call", &ReplyPiece::of_broken_call,
-                    "Content that came as pieces of a call before, which then broke off.");
+                             "Whole call, for \"call_end\", as in Reply.tool_calls. None if the "
+                             "call broke off: its text then follows as content.")
+      .def_readonly(
+          "of_broken_call", &ReplyPiece::of_broken_call,
+          "Whether this is content that came before as pieces of a call, which then broke off.");
 }
 
 }  // namespace
 
 void bind_chat_reply(py::module_& module) {
-  py::class_<ChatReply>(module, "Reply", "What an assistant said.")
+  py::class_<ChatReply>(module, "Reply", "An assistant's reply.")
       .def_property_readonly("content", [](const ChatReply& self) { return self.of.content; })
       .def_property_readonly("reasoning", [](const ChatReply& self) { return self.of.reasoning; })
-      .def_property_readonly("tool_calls", &calls_of,
-                             "The calls, each a dict as OpenAI has it: id (empty where the model "
-                             "writes none), type, and function with name and arguments, a text "
-                             "that is a JSON object.")
+      .def_property_readonly(
+          "tool_calls", &calls_of,
+          "Tool calls, as dicts in OpenAI's form: id, type and function. id is empty if the model "
+          "writes none. function has name and arguments, the text of a JSON object.")
       .def_property_readonly(
           "result", [](const ChatReply& self) { return self.result; },
-          "The Result of the text as the model wrote it.");
+          "Result with the text as the model wrote it.");
   bind_piece(module);
 }
 

@@ -92,19 +92,19 @@ py::object ChatStream::reply() {
 void bind_chat_stream(py::module_& module) {
   py::class_<ChatStream>(
       module, "ChatStream",
-      "What an assistant says, in pieces, each as soon as it is certain. Leaving the loop cancels "
-      "the text; so do close() and the end of a with block.\n\n"
+      "Iterator over the pieces of an assistant's reply, each as soon as it is certain. Leaving "
+      "the loop, close() and the end of a with block cancel the request.\n\n"
       "The texts of all pieces of kind \"content\" make up the reply's content, those of kind "
-      "\"reasoning\" its reasoning; tool_call of those of kind \"call_end\", where it is not None, "
-      "its tool_calls.")
+      "\"reasoning\" its reasoning. tool_call of the pieces of kind \"call_end\", where it is not "
+      "None, make up its tool_calls.")
       .def("__iter__", [](const py::object& self) { return self; })
       .def("__next__", by_reference<&ChatStream::next>)
       .def("__enter__", [](const py::object& self) { return self; })
       .def("__exit__", [](ChatStream& self, const py::args& /*error*/) { self.close(); })
-      .def("close", by_reference<&ChatStream::close>, "Cancels the text, if it has not ended.")
+      .def("close", by_reference<&ChatStream::close>, "Cancels the request if it has not ended.")
       .def_property_readonly("reply", by_reference<&ChatStream::reply>,
-                             "The Reply once the text ended, as chat() returns it; None before, "
-                             "and where it ended in an error.");
+                             "Reply once generation has ended, as chat() returns it. None before, "
+                             "and if it ended in an error.");
 }
 
 }  // namespace outrider::python

@@ -8,7 +8,7 @@
 namespace outrider::python {
 namespace {
 
-// Live as long as the interpreter: translators are called until it ends.
+// Never freed: the translators below use them until the interpreter ends.
 PyObject* error_type = nullptr;
 PyObject* usage_error_type = nullptr;
 
@@ -32,13 +32,12 @@ void raise(PyObject* type, const char* message) {
 
 void bind_errors(py::module_& module) {
   error_type = make_type(module, "Error",
-                         "What was given was not what it must be: a file, a prompt. The message "
-                         "is one line: \"[operation] object: expected X, got Y\".",
+                         "Invalid input, such as a file or a prompt. The message is one line: "
+                         "\"[operation] object: expected X, got Y\".",
                          py::reinterpret_borrow<py::object>(PyExc_RuntimeError));
-  usage_error_type =
-      make_type(module, "UsageError",
-                "A request that cannot be meant: an unknown spec, a parameter out of its range.",
-                py::make_tuple(py::handle(error_type), py::handle(PyExc_ValueError)));
+  usage_error_type = make_type(
+      module, "UsageError", "An invalid request: an unknown spec, or a parameter out of its range.",
+      py::make_tuple(py::handle(error_type), py::handle(PyExc_ValueError)));
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);
@@ -48,7 +47,8 @@ void bind_errors(py::module_& module) {
       raise(error_type, error.what());
     }
   });
-  // pybind11's own translation is a RuntimeError. Local: other extensions keep theirs.
+  // pybind11 itself translates this exception to RuntimeError. A local translator changes that for
+  // this extension only.
   py::register_local_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);

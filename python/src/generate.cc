@@ -53,7 +53,7 @@ Token next_token(TextStream& self) {
   return *std::move(token);
 }
 
-// Its destructor waits for a turn, and must not hold the GIL meanwhile.
+// Deletes a generator without the GIL: its destructor waits for the model's turn.
 struct WithoutGil {
   void operator()(TextGenerator* generator) const {
     if (PyGILState_Check() == 0) {
@@ -104,58 +104,66 @@ std::shared_ptr<TextGenerator> make_generator(std::shared_ptr<SharedModel> model
 }
 
 void bind_token(py::module_& module) {
-  py::class_<TokenLogProb>(module, "TokenLogProb", "What the target says of one token.")
+  py::class_<TokenLogProb>(module, "TokenLogProb",
+                           "A token and its log probability under the target.")
       .def_readonly("id", &TokenLogProb::id)
       .def_readonly("log_prob", &TokenLogProb::log_prob,
-                    "Natural logarithm of its probability, by the raw row of logits.");
-  py::class_<Token>(module, "Token", "One token as it is committed.")
-      .def_readonly("id", &Token::id,
-                    "Its id. -1: text that was held back and came out when time was over.")
+                    "Natural log probability of the token by the target's raw logits.");
+  py::class_<Token>(module, "Token", "A generated token as it is committed.")
+      .def_readonly(
+          "id", &Token::id,
+          "Id of the token; -1: text that was held back until the time limit ended the request.")
       .def_readonly("text", &Token::text,
-                    "Text that became certain with it: whole characters, sometimes none.")
+                    "Text that became certain with this token: whole characters, sometimes none.")
       .def_property_readonly(
           "origin", [](const Token& self) { return name_of(self.origin); },
-          "\"plain\", \"accepted\", \"corrected\" or \"bonus\".")
+          "Origin of the token: \"plain\", \"accepted\", \"corrected\" or \"bonus\".")
       .def_readonly("rank", &Token::rank,
-                    "Of an accepted token: which of the proposals for its place it was, from 0; "
-                    "else -1.")
-      .def_readonly("log_prob", &Token::log_prob, "With log_probs: of this token. Else None.")
-      .def_readonly("top", &Token::top,
-                    "With log_probs=n: TokenLogProb of the n likeliest, the likeliest first.")
-      .def_readonly("ends", &Token::ends, "It ended the text and is no part of it.");
+                    "Rank of an accepted token among the drafter's proposals for its position, "
+                    "from 0; -1 for other tokens.")
+      .def_readonly("log_prob", &Token::log_prob,
+                    "Log probability of this token with log_probs, otherwise None.")
+      .def_readonly(
+          "top", &Token::top,
+          "List of TokenLogProb with log_probs=n: the n likeliest tokens, the likeliest first.")
+      .def_readonly("ends", &Token::ends,
+                    "Whether this token ended the text and is therefore no part of it.");
 }
 
 void bind_statistics(py::module_& module) {
-  py::class_<GenerateStatistics>(
-      module, "Statistics",
-      "Counts of one text. Times are seconds of the wall clock, those of passes that it shared "
-      "with others included.")
-      .def_readonly("target_passes", &GenerateStatistics::target_passes, "Without prefill.")
+  py::class_<GenerateStatistics>(module, "Statistics",
+                                 "Counts and times of one request. Times are wall-clock seconds, "
+                                 "including passes shared with other requests.")
+      .def_readonly("target_passes", &GenerateStatistics::target_passes,
+                    "Number of target passes, without prefill.")
       .def_readonly("drafter_passes", &GenerateStatistics::drafter_passes)
-      .def_readonly("drafted", &GenerateStatistics::drafted, "Tokens proposed.")
-      .def_readonly("accepted", &GenerateStatistics::accepted, "Of these, those that stand.")
+      .def_readonly("drafted", &GenerateStatistics::drafted, "Number of drafted tokens.")
+      .def_readonly("accepted", &GenerateStatistics::accepted,
+                    "Number of drafted tokens that are in the generated text.")
       .def_readonly("rejected", &GenerateStatistics::rejected,
-                    "Tokens that stand in the place of drafted ones.")
-      .def_readonly("emitted", &GenerateStatistics::emitted, "Tokens generated.")
-      .def_readonly("rule_kl", &GenerateStatistics::rule_kl, "What the rule cost, in nats.")
+                    "Number of generated tokens that replaced a drafted token.")
+      .def_readonly("emitted", &GenerateStatistics::emitted, "Number of generated tokens.")
+      .def_readonly("rule_kl", &GenerateStatistics::rule_kl,
+                    "Cost of the rule: KL divergence of its distribution from the target's, summed "
+                    "over the tokens, in nats.")
       .def_readonly("rule_tv", &GenerateStatistics::rule_tv)
       .def_readonly("deferral_rate", &GenerateStatistics::deferral_rate)
       .def_readonly("reused", &GenerateStatistics::reused,
-                    "Tokens of the prompt that did not have to be run.")
+                    "Number of prompt tokens that were not run again (Generator.keep_last_text()).")
       .def_readonly("prefill_seconds", &GenerateStatistics::prefill_seconds)
       .def_readonly("decode_seconds", &GenerateStatistics::decode_seconds)
       .def_readonly("draft_seconds", &GenerateStatistics::draft_seconds)
       .def_readonly("target_seconds", &GenerateStatistics::target_seconds)
       .def_readonly("verify_seconds", &GenerateStatistics::verify_seconds)
       .def_property_readonly("tau", by_reference<&GenerateStatistics::tau>,
-                             "Tokens emitted per pass of the target.")
+                             "Number of emitted tokens per target pass.")
       .def_property_readonly("acceptance_rate", by_reference<&GenerateStatistics::acceptance_rate>)
       .def_property_readonly("tokens_per_second",
                              by_reference<&GenerateStatistics::tokens_per_second>);
 }
 
-// Arrays that are views of a result's own memory and keep it alive. Read-only, because all of them
-// share it.
+// An array that is a view of a result's memory and keeps the result alive. Read-only, because all
+// views share the memory.
 template <typename T>
 py::array_t<T> view(const py::object& self, const std::vector<T>& values,
                     std::vector<py::ssize_t> shape) {
@@ -165,14 +173,14 @@ py::array_t<T> view(const py::object& self, const std::vector<T>& values,
 }
 
 void bind_result(py::module_& module) {
-  py::class_<Result>(module, "Result", "What became of one prompt.")
+  py::class_<Result>(module, "Result", "The result of one prompt.")
       .def_property_readonly(
           "ids",
           [](const py::object& self) {
             const auto& ids = self.cast<const Result&>().of.ids;
             return view(self, ids, {static_cast<py::ssize_t>(ids.size())});
           },
-          "int32 array (n): the generated tokens, a final end token included.")
+          "Ids of the generated tokens, including a final end token: int32 array (n).")
       .def_property_readonly(
           "logits",
           [](const py::object& self) {
@@ -180,68 +188,71 @@ void bind_result(py::module_& module) {
             const auto n_values = static_cast<py::ssize_t>(result.of.logits.size());
             return view(self, result.of.logits, {n_values / result.vocabulary, result.vocabulary});
           },
-          "float32 array (n, vocabulary) with keep_logits: the target's raw row behind each id. "
-          "It shows the result's memory: nothing is copied.")
+          "Raw logits of the target from which each id was chosen: float32 array (n, vocabulary), "
+          "with keep_logits. The array shows the result's memory; nothing is copied.")
       .def_property_readonly(
           "accepted_per_round",
           [](const py::object& self) {
             const auto& counts = self.cast<const Result&>().of.accepted_per_round;
             return view(self, counts, {static_cast<py::ssize_t>(counts.size())});
           },
-          "int32 array (passes): accepted draft tokens of each pass of the target.")
+          "Number of accepted draft tokens of each target pass: int32 array (passes).")
       .def_property_readonly(
           "text", [](const Result& self) { return self.of.text; },
-          "What the ids add to the prompt's text.")
+          "Text that the ids add to the prompt's text.")
       .def_property_readonly(
           "finish_reason", [](const Result& self) { return name_of(self.of.finish_reason); },
-          "\"stop\", \"length\", \"time\" or \"cancelled\".")
+          "Reason for the end: \"stop\", \"length\", \"time\" or \"cancelled\".")
       .def_property_readonly(
           "stop_string", [](const Result& self) { return self.of.stop_string; },
-          "The stop string that ended the text, or an empty one.")
+          "Stop string that ended the text, or an empty one.")
       .def_property_readonly("statistics", [](const Result& self) { return self.of.statistics; });
 }
 
 void bind_stream(py::module_& module) {
-  py::class_<TextStream>(
-      module, "Stream",
-      "Tokens of one text as they are committed. Leaving the loop cancels the text; "
-      "so do close() and the end of a with block.")
+  py::class_<TextStream>(module, "Stream",
+                         "Iterator over the tokens of one request as they are committed. Leaving "
+                         "the loop, close() and the end of a with block cancel the request.")
       .def("__iter__", [](const py::object& self) { return self; })
       .def("__next__", &next_token)
       .def("__enter__", [](const py::object& self) { return self; })
       .def("__exit__", [](TextStream& self, const py::args& /*error*/) { self.close(); })
-      .def("close", by_reference<&TextStream::close>, "Cancels the text, if it has not ended.")
+      .def("close", by_reference<&TextStream::close>, "Cancels the request if it has not ended.")
       .def_property_readonly(
           "result", by_reference<&TextStream::result>,
-          "The Result once the text ended; None before, and where it ended in an error.");
+          "Result of the request once it has ended. None before, and if it ended in an error.");
 }
 
 void bind_generator(py::module_& module) {
-  GeneratorClass generator(
-      module, "Generator",
-      "Generates with one target and one drafter. One thread at a time may use it: a second one "
-      "gets UsageError. Two generators work on two threads; passes of the same model take turns.");
+  GeneratorClass generator(module, "Generator",
+                           "Generates text with one target and one drafter. One thread at a time "
+                           "may use it: a second one gets UsageError. Two generators can run on "
+                           "two threads; passes of the same model take turns.");
   generator
       .def(py::init(&make_generator), py::arg("model").none(false), py::kw_only(),
            py::arg("drafter") = "none", py::arg("rule") = "exact", py::arg("tree") = "",
            py::arg("verify") = "", py::arg("adaptive") = false,
            py::arg("drafter_options") = py::none(),
            "drafter, rule, tree, verify: the specs of the command line (--drafter, --rule, --tree, "
-           "--verify), \"auto\" and \"own\" of --tree among them; drafter may be an object with a "
-           "method propose(), as of a class derived from OwnDrafter. adaptive: as tree=\"auto\", "
-           "judged by exact. drafter_options: a dict of Model's keywords, for the drafter's own "
-           "model; None: those of the target.")
+           "--verify). tree may be \"auto\" or \"own\", as there. drafter may also be an object "
+           "with a method propose(), such as one of a class derived from OwnDrafter.\n"
+           "adaptive: plans draft lengths as tree=\"auto\" does, but verifies by \"exact\" unless "
+           "verify is given.\n"
+           "drafter_options: a dict of Model's keywords for the drafter's own model; None: those "
+           "of the target.")
       .def("generate", &generate, py::arg("prompt"), py::arg("sampling") = py::none(),
-           "Continues a prompt (a text, or ids) to a Result, or a list of prompts, in shared "
-           "passes, to a list of Results with the bits that each has alone.\n\n"
+           "Continues a prompt (a text or token ids) and returns a Result. A list of prompts runs "
+           "in shared passes and gives a list of Results. Each of these has the same bits as "
+           "alone.\n\n"
            "Keywords: max_tokens=256, seed=0 (or one for each prompt), stop=(), stop_tokens=(), "
            "ignore_eos=False, add_special=True, keep_logits=False, log_probs=-1, grammar=None, "
-           "mask=None (a function of a MaskedText that says which tokens may follow), "
-           "max_seconds=0, encoder_prompt=None, on_token=None (called with each Token; of a list "
-           "of prompts with its index, too).\n\n"
-           "Ctrl-C ends it behind the pass in progress with KeyboardInterrupt.")
+           "mask=None (a function that gets a MaskedText and returns which tokens may follow), "
+           "max_seconds=0, encoder_prompt=None, on_token=None (called with each Token; for a list "
+           "of prompts, also with the prompt's index).\n\n"
+           "Ctrl-C raises KeyboardInterrupt after the pass in progress.")
       .def("stream", &stream, py::arg("prompt"), py::arg("sampling") = py::none(),
-           "An iterator of Tokens of one prompt. Keywords as of generate().")
+           "Returns a Stream, an iterator over the Tokens of one prompt. Keywords: those of "
+           "generate() except on_token.")
       .def(
           "keep_last_text",
           [](TextGenerator& self, bool keep) {
@@ -250,16 +261,18 @@ void bind_generator(py::module_& module) {
             self.keep_last_text(keep);
           },
           py::arg("keep"),
-          "Whether the text that ended last is kept with its KV cache: a later prompt that "
-          "begins like it does not run these tokens again. At first False.")
-      .def_property_readonly("model", by_reference<&TextGenerator::model>, "What it was made with.")
+          "Sets whether the text that ended last is kept with its KV cache. A later prompt that "
+          "begins with the same tokens does not run them again. Initially False.")
+      .def_property_readonly("model", by_reference<&TextGenerator::model>,
+                             "Model that the generator was made with.")
       .def_property_readonly(
           "rule_scope",
           [](const TextGenerator& self) {
             const ReleasedGil released;
             return self.rule_scope() == RuleScope::prefix ? "prefix" : "round";
           },
-          "\"prefix\" or \"round\": what the rule's distribution depends on.");
+          "Scope of the rule: \"prefix\" if its distribution depends on the text before a token "
+          "alone, \"round\" if also on where the draft round began.");
   bind_chat(module, generator);
 }
 
@@ -276,8 +289,8 @@ void bind_generate(py::module_& module) {
       "escape_spec_value",
       [](const py::str& value) { return escape_spec_value(read_text(value, "escape", "value")); },
       py::arg("value"),
-      "A text, a path say, as the value of a spec: what specs read as punctuation gets a "
-      "backslash.");
+      "Returns a text, such as a path, as the value of a spec: with a backslash before the "
+      "punctuation of specs.");
 }
 
 }  // namespace outrider::python

@@ -192,7 +192,8 @@ std::vector<GenerateRequest> make_requests(const Model& model, const py::object&
   for (std::size_t i = 0; i < list.size(); ++i) {
     GenerateRequest request{.options = arguments.options};
     request.options.seed = arguments.seeds[arguments.seeds.size() == 1 ? 0 : i];
-    // The beginning of an answer has no special tokens around it.
+    // With an encoder prompt, `prompt` is the beginning of the decoder's text and gets no special
+    // tokens.
     const bool add_special = request.options.add_special;
     request.prompt = encode(tokenizer, list[i], add_special && !has_encoder_prompt);
     if (has_encoder_prompt) {

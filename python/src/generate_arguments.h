@@ -28,8 +28,8 @@ GenerateArguments read_arguments(const Model& model, const py::object& sampling,
 // The keywords, for tests of the stubs.
 std::vector<std::string> argument_names();
 
-// One request for each prompt. `prompts` is a text, the ids of one, or a list or two-dimensional
-// array of these; is_one tells whether it was one prompt.
+// Makes one request for each prompt. `prompts` is a text, the ids of one, or a list or
+// two-dimensional array of these. Sets is_one to whether it is a single prompt.
 std::vector<GenerateRequest> make_requests(const Model& model, const py::object& prompts,
                                            const GenerateArguments& arguments, bool& is_one);
 

@@ -12,7 +12,7 @@
 
 namespace outrider::python {
 
-// A finished text for Python: the Result, and the width of its rows of logits.
+// The result of a text for Python (outrider.Result), and the width of its rows of logits.
 struct Result {
   GenerateResult of;
   py::ssize_t vocabulary = 0;

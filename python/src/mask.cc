@@ -16,7 +16,7 @@
 namespace outrider::python {
 namespace {
 
-// Python's view of a position: a copy, which it may keep.
+// A position as Python sees it: a copy, which Python may keep.
 struct Place {
   py::array_t<TokenId> tokens;
   std::size_t n_prompt = 0;
@@ -31,7 +31,7 @@ constexpr const char* kExpected =
   throw UsageError("follow mask", "mask", kExpected, got);
 }
 
-// Copies as many words as there are, in order.
+// Copies the words of a mask in which each token is a bit.
 void read_bits(const py::array& array, std::span<std::uint32_t> allowed) {
   const auto words = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>(array);
   if (static_cast<std::size_t>(words.size()) != allowed.size()) {
@@ -45,7 +45,7 @@ void set(std::span<std::uint32_t> allowed, std::size_t id) {
   allowed[id / 32] |= std::uint32_t{1} << (id % 32);
 }
 
-// Widths of rows of logits and of tokens. A model may have fewer tokens than logits.
+// The number of logits in a row, and of tokens. A model may have fewer tokens than logits.
 struct Widths {
   std::size_t n_rows = 0;
   std::size_t n_tokens = 0;
@@ -114,14 +114,16 @@ TokenMask to_mask(const py::handle& object, const Model& model) {
 }
 
 void bind_mask(py::module_& module) {
-  py::class_<Place>(module, "MaskedText",
-                    "A place in a text, or in a draft of how it goes on, as a mask is shown it.")
+  py::class_<Place>(
+      module, "MaskedText",
+      "A position in a text, or in a draft of its continuation: the argument of a mask.")
       .def_readonly("tokens", &Place::tokens,
-                    "int32 array (n): the prompt, what was generated, and the draft's tokens up to "
-                    "the place.")
-      .def_readonly("n_prompt", &Place::n_prompt, "Of them, the prompt.")
-      .def_readonly("n_committed", &Place::n_committed,
-                    "Of them, those that stand: later calls have the same tokens there.");
+                    "Token ids of the prompt, the generated text, and the draft up to this "
+                    "position: int32 array (n).")
+      .def_readonly("n_prompt", &Place::n_prompt, "Number of these tokens that are the prompt.")
+      .def_readonly(
+          "n_committed", &Place::n_committed,
+          "Number of these tokens that are committed: later calls have the same tokens there.");
 }
 
 }  // namespace outrider::python

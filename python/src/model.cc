@@ -24,15 +24,16 @@ std::shared_ptr<SharedModel> load(const py::object& path, const py::object& prog
 }
 
 void bind_summary(py::module_& module) {
-  py::class_<ModelSummary>(module, "ModelSummary",
-                           "What a model is and takes. Sizes in bytes, context_length in tokens.")
+  py::class_<ModelSummary>(
+      module, "ModelSummary",
+      "Properties of a model and its memory use. Sizes are in bytes, context_length is in tokens.")
       .def_readonly("architecture", &ModelSummary::architecture)
-      .def_readonly("kernels", &ModelSummary::kernels, "The kernel table in use.")
+      .def_readonly("kernels", &ModelSummary::kernels, "Name of the kernel table in use.")
       .def_readonly("device", &ModelSummary::device,
-                    "What passes run on, by its driver's name; empty: the processor.")
-      .def_readonly("threads", &ModelSummary::threads, "Of a pass, at most.")
+                    "The driver's name of the device that runs passes; empty: the processor.")
+      .def_readonly("threads", &ModelSummary::threads, "Maximum number of threads of a pass.")
       .def_readonly("n_parameters", &ModelSummary::n_parameters)
-      .def_readonly("vocabulary_size", &ModelSummary::vocabulary_size, "The width of logits.")
+      .def_readonly("vocabulary_size", &ModelSummary::vocabulary_size, "Width of a row of logits.")
       .def_readonly("context_length", &ModelSummary::context_length)
       .def_readonly("n_layers", &ModelSummary::n_layers)
       .def_readonly("dim", &ModelSummary::dim)
@@ -40,7 +41,8 @@ void bind_summary(py::module_& module) {
       .def_readonly("n_kv_heads", &ModelSummary::n_kv_heads)
       .def_readonly("head_dim", &ModelSummary::head_dim)
       .def_readonly("hidden_dim", &ModelSummary::hidden_dim)
-      .def_readonly("n_encoder_layers", &ModelSummary::n_encoder_layers, "0: a decoder.")
+      .def_readonly("n_encoder_layers", &ModelSummary::n_encoder_layers,
+                    "Number of encoder layers; 0: the model is a decoder.")
       .def_readonly("start_token", &ModelSummary::start_token)
       .def_readonly("weights", &ModelSummary::weights)
       .def_readonly("kv", &ModelSummary::kv)
@@ -108,23 +110,27 @@ void bind_model(py::module_& module) {
   bind_summary(module);
   py::class_<SharedModel, std::shared_ptr<SharedModel>> model(
       module, "Model",
-      "A model ready to run: weights and tokenizer. Any number of generators, on any threads, may "
-      "have it; their passes take turns.");
+      "A loaded model: weights and tokenizer. Any number of generators, on any threads, may share "
+      "it; their passes take turns.");
   model
       .def(py::init(&load), py::arg("path"), py::kw_only(), py::arg("progress") = py::none(),
            "path: a Hugging Face folder, a model's folder in the hub's cache, or a GGUF file.\n\n"
-           "weights: \"f32\", \"bf16\", \"int8\" or \"int4\"; empty: as the file stores them.\n"
-           "kv: \"f32\", \"bf16\" or \"int8\"; empty: f32 for f32 weights, else bf16.\n"
-           "threads: of a pass; 0: all processors that the process may run on.\n"
-           "kernels: a kernel table by name; empty: the fastest.\n"
-           "device: where passes run: a device that outrider devices lists (\"vulkan:0\"), or "
-           "\"vulkan\", the first that is no software; empty: the processor. The bits are the "
-           "same. Dense models alone, weights int8 or int4. A drafter's model runs there as well, "
-           "unless drafter_options say otherwise.\n"
-           "kv_memory: most bytes of keys and values; 0: no bound.\n"
-           "experts: \"memory\" or \"mapped\"; experts_memory: bytes for those that are mapped.\n"
-           "progress: called with the share that is loaded, 0 to 1.\n\n"
-           "Raises Error for files, UsageError for options.")
+           "weights: weight type, \"f32\", \"bf16\", \"int8\" or \"int4\"; empty: as stored in the "
+           "file.\n"
+           "kv: type of the KV cache, \"f32\", \"bf16\" or \"int8\"; empty: f32 for f32 weights, "
+           "otherwise bf16.\n"
+           "threads: number of threads of a pass; 0: all processors that the process may use.\n"
+           "kernels: name of a kernel table; empty: the fastest.\n"
+           "device: device that runs the passes. Either a name that `outrider devices` lists "
+           "(\"vulkan:0\"), or \"vulkan\" or \"cuda\" for the first that is not software; empty: "
+           "the processor. The results have the same bits. Only dense models with int8 or int4 "
+           "weights run on a device. A drafter's model runs on the same device unless "
+           "drafter_options say otherwise.\n"
+           "kv_memory: limit of the KV cache in bytes; 0: no limit.\n"
+           "experts: where experts are kept, \"memory\" or \"mapped\" (in the file). "
+           "experts_memory: bytes of memory for mapped experts.\n"
+           "progress: function called during loading with the loaded share, 0 to 1.\n\n"
+           "Raises Error for invalid files and UsageError for invalid options.")
       .def_property_readonly("path",
                              [](const SharedModel& self) {
                                return py::reinterpret_steal<py::object>(
@@ -144,10 +150,11 @@ void bind_model(py::module_& module) {
           "Ids of the tokens that end a text.")
       .def_property_readonly(
           "warnings", [](const SharedModel& self) { return self.model->warnings(); },
-          "What was doubtful about the files and was read all the same.");
+          "Doubtful points of the model's files that did not stop loading.");
   bind_score(model);
   module.def("kernel_tables", &kernel_tables,
-             "The kernel tables of this build: a list of (name, whether this machine can run it).");
+             "Returns the kernel tables of this build: a list of (name, whether this machine can "
+             "run it).");
 }
 
 }  // namespace outrider::python

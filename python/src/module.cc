@@ -26,7 +26,7 @@ void refuse_unmade_objects(const py::module_& module) {
 
 PYBIND11_MODULE(_outrider, module) {
   using namespace outrider::python;
-  module.doc() = "The engine of the package outrider.";
+  module.doc() = "The extension module with the engine of the package outrider.";
   // Loads NumPy's functions once. Otherwise the first array of the process looks them up under a
   // lock, and waits for the GIL while it holds the lock. Two threads that both make an array would
   // then wait forever.

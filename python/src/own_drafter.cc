@@ -13,7 +13,7 @@
 namespace outrider::python {
 namespace {
 
-// Python's view of a text: a copy, which it may keep.
+// A text as Python sees it: a copy, which Python may keep.
 struct TextOfDrafter {
   std::int64_t id = 0;
   py::array_t<TokenId> tokens;
@@ -124,7 +124,7 @@ class PythonDrafter final : public OwnDrafter {
     if (has("observe")) call(method("observe"), to_python(text), to_array(accepted));
   }
 
-  // There is no caller to report to: an error goes where Python sends those of destructors.
+  // There is no caller to report to: an error goes to sys.unraisablehook, as one of a destructor.
   void end(std::int64_t id) noexcept override {
     const TakenGil taken;
     try {
@@ -156,37 +156,36 @@ std::shared_ptr<OwnDrafter> to_own_drafter(const py::object& object) {
 }
 
 void bind_own_drafter(py::module_& module) {
-  py::class_<TextOfDrafter>(module, "DraftedText", "A text, as a drafter is shown it.")
-      .def_readonly("id", &TextOfDrafter::id, "Its own, of all texts of the process.")
+  py::class_<TextOfDrafter>(module, "DraftedText", "A text for which a drafter proposes tokens.")
+      .def_readonly("id", &TextOfDrafter::id,
+                    "Id of the text, unique among all texts of the process.")
       .def_readonly("tokens", &TextOfDrafter::tokens,
-                    "int32 array (n >= 1): the prompt, and all that was generated so far.");
+                    "Ids of the prompt and of all tokens generated so far: int32 array (n >= 1).");
   py::class_<DraftOfCall, std::shared_ptr<DraftOfCall>>(
       module, "Draft",
-      "One round's draft of a text: a tree of tokens, in the order in which they are added. Node i "
-      "is the i-th of them, from 0; -1 is the text's last token. It is there for one call of "
-      "propose(). What cannot be added raises Error, and the draft stays as it was.")
+      "One round's draft of a text: a tree of tokens. Node i is the i-th token added, from 0; node "
+      "-1 is the text's last token. A draft is valid during one call of propose(). An invalid "
+      "addition raises Error and leaves the draft unchanged.")
       .def_property_readonly("max_depth",
                              [](const DraftOfCall& self) { return self.get().max_depth(); })
       .def_property_readonly("max_nodes",
                              [](const DraftOfCall& self) { return self.get().max_nodes(); })
       .def_property_readonly(
           "is_chain", [](const DraftOfCall& self) { return self.get().is_chain(); },
-          "Whether each node but the first has to be the child of the one before it.")
+          "Whether each node but the first must be the child of the node before it.")
       .def_property_readonly("vocabulary_size",
                              [](const DraftOfCall& self) { return self.get().vocabulary_size(); })
       .def("__len__", [](const DraftOfCall& self) { return self.get().n_nodes(); })
       .def("add", &add, py::arg("parent"), py::arg("token"), py::arg("distribution") = py::none(),
-           "Adds a token behind `parent` and returns its node. Without a distribution it was "
-           "chosen; with "
-           "one, the drafter drew it from that distribution by random numbers of its own.\n\n"
-           "distribution: (ids, probs), or an array of the probabilities of all tokens. It has to "
-           "be what "
-           "the token was really drawn from, given all nodes before it, and every token that was "
-           "drawn has to be added: nothing can check that, and sampled texts follow another "
-           "distribution "
-           "where it is not so.")
+           "Adds a token as a child of the node `parent` and returns its node. Without a "
+           "distribution, the token counts as chosen deterministically. With one, the drafter drew "
+           "it from that distribution with its own random numbers.\n\n"
+           "distribution: (ids, probs), or an array of the probabilities of all tokens. It must be "
+           "the distribution of the draw given all nodes before it, and every drawn token must be "
+           "added. The engine cannot check this. If it does not hold, sampled texts follow another "
+           "distribution.")
       .def("draw", &draw, py::arg("parent"), py::arg("distribution"),
-           "Draws a token from the distribution, by the request's seed, and adds it. Returns "
+           "Draws a token from the distribution with the request's seed, and adds it. Returns "
            "(node, token).");
 }
 

@@ -64,10 +64,10 @@ std::string repr(const SamplingParams& self) {
 }  // namespace
 
 void bind_sampling(py::module_& module) {
-  py::class_<SamplingParams>(
-      module, "SamplingParams",
-      "How logits become the distribution that a token is drawn from. In this order: logit bias; "
-      "repetition, presence and frequency penalty; temperature; top-k; top-p; min-p.")
+  py::class_<SamplingParams>(module, "SamplingParams",
+                             "Parameters that turn logits into the distribution from which a token "
+                             "is drawn. They apply in this order: logit bias; repetition, presence "
+                             "and frequency penalty; temperature; top-k; top-p; min-p.")
       .def(py::init([](const py::object& temperature, const py::object& top_k,
                        const py::object& top_p, const py::object& min_p,
                        const py::object& repetition_penalty, const py::object& presence_penalty,
@@ -95,43 +95,45 @@ void bind_sampling(py::module_& module) {
           [](SamplingParams& self, const py::object& value) {
             set_number<&SamplingParams::temperature>(self, value, "temperature");
           },
-          "0 is greedy; else logits are divided by it.")
+          "Divisor of the logits; 0: greedy decoding.")
       .def_property(
           "top_k", [](const SamplingParams& self) { return self.top_k; }, &set_top_k,
-          "Keep so many likeliest tokens; 0: all.")
+          "Number of likeliest tokens to keep; 0: all.")
       .def_property(
           "top_p", [](const SamplingParams& self) { return self.top_p; },
           [](SamplingParams& self, const py::object& value) {
             set_number<&SamplingParams::top_p>(self, value, "top_p");
           },
-          "Keep the fewest likeliest tokens that hold this mass. (0, 1]")
+          "Probability mass to keep: the fewest likeliest tokens that hold it. In (0, 1].")
       .def_property(
           "min_p", [](const SamplingParams& self) { return self.min_p; },
           [](SamplingParams& self, const py::object& value) {
             set_number<&SamplingParams::min_p>(self, value, "min_p");
           },
-          "Drop tokens below this share of the likeliest one's. [0, 1]")
+          "Minimum probability of a token to keep, as a share of the likeliest token's. In [0, 1].")
       .def_property(
           "repetition_penalty", [](const SamplingParams& self) { return self.repetition_penalty; },
           [](SamplingParams& self, const py::object& value) {
             set_number<&SamplingParams::repetition_penalty>(self, value, "repetition_penalty");
           },
-          "Divides positive and multiplies negative logits of seen tokens. > 0")
+          "Divisor of positive logits and factor of negative logits, for tokens in the prompt or "
+          "the generated text. > 0.")
       .def_property(
           "presence_penalty", [](const SamplingParams& self) { return self.presence_penalty; },
           [](SamplingParams& self, const py::object& value) {
             set_number<&SamplingParams::presence_penalty>(self, value, "presence_penalty");
           },
-          "Taken off the logit of every generated token.")
+          "Amount subtracted from the logit of every generated token.")
       .def_property(
           "frequency_penalty", [](const SamplingParams& self) { return self.frequency_penalty; },
           [](SamplingParams& self, const py::object& value) {
             set_number<&SamplingParams::frequency_penalty>(self, value, "frequency_penalty");
           },
-          "Taken off once per occurrence among the generated tokens.")
+          "Amount subtracted from a token's logit for each of its occurrences among the generated "
+          "tokens.")
       .def_property(
           "logit_bias", [](const SamplingParams& self) { return self.logit_bias; }, &set_logit_bias,
-          "List of (id, bias), added to these tokens' logits; -inf bans a token.")
+          "List of (id, bias) that is added to the logits of these tokens; -inf bans a token.")
       .def("__repr__", &repr);
 }
 

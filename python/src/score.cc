@@ -48,7 +48,7 @@ void read_encoder_ids(const py::object& encoder_ids, bool is_one, std::vector<Sc
   for (const py::handle of_text : encoder_ids) texts[i++].encoder_ids = read_ids(of_text);
 }
 
-// For all texts: at most the number of tokens of the shortest.
+// `first` applies to all texts, so it is at most the number of tokens of the shortest one.
 std::size_t read_first(const py::object& first, const std::vector<ScoreText>& texts) {
   std::size_t most = texts.empty() ? 0 : texts.front().ids.size();
   for (const ScoreText& text : texts) most = std::min(most, text.ids.size());
@@ -60,7 +60,8 @@ std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
                              const ScoreOptions& options) {
   check_signals();
   const ReleasedGil released;
-  // Created, stepped and destroyed in turns, because it has sequences of the model.
+  // Created, stepped and destroyed while this thread has the model's turn, because it owns
+  // sequences in the model's KV cache.
   std::unique_lock turn(shared.turn);
   Scoring scoring(shared.model, std::move(texts), options);
   while (scoring.step()) {
@@ -123,18 +124,20 @@ void bind_score(py::class_<SharedModel, std::shared_ptr<SharedModel>>& model) {
   model
       .def("logits", &logits, py::arg("ids"), py::kw_only(), py::arg("encoder_ids") = py::none(),
            py::arg("first") = 0,
-           "float32 array (n, vocabulary): the model's raw row behind each token of ids, the bits "
-           "that generating has there. Row i says which token follows ids[:i + 1].\n\n"
-           "ids: those of a text, or a list of these: they share passes, and a list of arrays "
-           "comes back.\n"
-           "encoder_ids: of an encoder-decoder, what its encoder reads (of each text); ids are "
-           "then the decoder's, summary.start_token first.\n"
-           "first: rows behind the tokens from this one on: (n - first, vocabulary).")
+           "Returns the raw logits after each token of ids: float32 array (n, vocabulary). They "
+           "have the same bits as in generation. Row i predicts the token after ids[:i + 1].\n\n"
+           "ids: the token ids of a text, or a list of such. A list shares passes and gives a list "
+           "of arrays.\n"
+           "encoder_ids: for an encoder-decoder, the encoder's input (one for each text). ids are "
+           "then the decoder's input, beginning with summary.start_token.\n"
+           "first: index of the first token to give a row; the array is then (n - first, "
+           "vocabulary).")
       .def("features", &features, py::arg("ids"), py::arg("layers"), py::kw_only(),
            py::arg("encoder_ids") = py::none(),
-           "float32 array (n, len(layers), dim): hidden states at each token. Layer 0 is the "
-           "token's embedding, l the residual stream after l layers, summary.n_layers what the "
-           "output matrix reads, the final norm applied. Of a list of texts a list of arrays.");
+           "Returns the hidden states at each token: float32 array (n, len(layers), dim). Layer 0 "
+           "is the token's embedding; layer l is the residual stream after l layers. Layer "
+           "summary.n_layers is the input of the output matrix, after the final norm. A list of "
+           "texts gives a list of arrays.");
 }
 
 }  // namespace outrider::python

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as Python holds it, with the turn that its generators' passes take.
+// A model as Python holds it, with the turn that each pass of its generators takes: one pass of the
+// model runs at a time.
 #ifndef OUTRIDER_PYTHON_SHARED_MODEL_H_
 #define OUTRIDER_PYTHON_SHARED_MODEL_H_
 
@@ -23,8 +24,8 @@ namespace outrider::python {
 // releases and requests it again would mostly get it. Take it without the GIL.
 class Turn {
  public:
-  // Throws UsageError if this thread has it: a callback of a pass wants another pass. Throws Error
-  // if a thread has it that may never return.
+  // Throws UsageError if this thread has the turn: a callback within a pass asks for another pass.
+  // Throws Error at the end of Python if another thread has it, which may never give it back.
   void lock() {
     refuse_holder();
     std::unique_lock lock(mutex_);
@@ -36,7 +37,7 @@ class Turn {
     holder_ = std::this_thread::get_id();
   }
   void unlock() {
-    // Deferred work may defer more.
+    // The work may add more of it.
     while (!left_.empty()) {
       for (const auto& work : std::exchange(left_, {})) work();
     }
@@ -69,7 +70,7 @@ class Turn {
 
 struct SharedModel {
   std::shared_ptr<const Model> model;
-  ModelOptions options = {};  // of its load; drafters' models are loaded with the same
+  ModelOptions options = {};  // it was loaded with; by default also those of drafters' models
   // Required for passes of the model, and for creating or destroying objects with sequences in it.
   Turn turn;
 };

@@ -38,7 +38,7 @@ struct Token {
 // A request in progress, or its outcome.
 struct Text {
   RequestId id = -1;
-  bool keeps_tokens = false;      // whether they are kept for a reader
+  bool keeps_tokens = false;      // whether `tokens` is filled, for a stream or on_token
   std::deque<Token> tokens = {};  // not yet read
   std::size_t n_shown_bytes = 0;  // of the text of all tokens so far
   // Any thread may set it; all else is read only by the thread that uses the generator.

@@ -25,7 +25,8 @@ std::string render(const Tokenizer& tokenizer, const py::object& messages, const
 
 void bind_tokenizer(py::module_& module) {
   py::class_<Tokenizer, std::shared_ptr<Tokenizer>>(
-      module, "Tokenizer", "Text to ids and back. Immutable; any number of threads may use it.")
+      module, "Tokenizer",
+      "Converts text to token ids and back. Immutable; any number of threads may use it.")
       .def_static(
           "load",
           [](const py::object& path) {
@@ -35,7 +36,8 @@ void bind_tokenizer(py::module_& module) {
             return std::const_pointer_cast<Tokenizer>(Tokenizer::load(file));
           },
           py::arg("path"),
-          "path: a Hugging Face folder, a tokenizer.json, a SentencePiece model or a GGUF file.")
+          "Loads a tokenizer. path: a Hugging Face folder, a tokenizer.json, a SentencePiece model "
+          "or a GGUF file.")
       .def(
           "encode",
           [](const Tokenizer& self, const py::str& words, bool add_special) {
@@ -49,45 +51,48 @@ void bind_tokenizer(py::module_& module) {
             return to_array(std::move(ids));
           },
           py::arg("text"), py::arg("add_special") = true,
-          "int32 array (n): the ids of the text, with the special tokens that the model's files "
-          "put around it unless add_special is False. Special tokens that the text spells are "
-          "these tokens either way.")
+          "Returns the token ids of a text: int32 array (n). With add_special they include the "
+          "special tokens that the model's files put around a text. Special tokens spelled in the "
+          "text are recognised either way.")
       .def(
           "decode",
           [](const Tokenizer& self, const py::object& ids, bool keep_special) {
             return self.decode(read_ids(ids), keep_special);
           },
           py::arg("ids"), py::arg("keep_special") = false,
-          "The text of ids. Special tokens are left out unless keep_special.")
+          "Returns the text of token ids. Special tokens are left out unless keep_special is True.")
       .def(
           "piece",
           [](const Tokenizer& self, TokenId id) {
             return py::bytes(std::string(self.piece(id))).attr("decode")("utf-8", "replace");
           },
-          py::arg("id"), "How the vocabulary file spells one token.")
+          py::arg("id"), "Returns the spelling of a token in the vocabulary file.")
       .def(
           "find",
           [](const Tokenizer& self, const py::str& piece) {
             return self.find(read_text(piece, "find token", "piece"));
           },
-          py::arg("piece"), "The id of a token by its spelling in the vocabulary file, or None.")
+          py::arg("piece"),
+          "Returns the id of the token with this spelling in the vocabulary file, or None.")
       .def(
           "bytes", [](const Tokenizer& self, TokenId id) { return py::bytes(self.bytes(id)); },
-          py::arg("id"), "The bytes that one token adds within a text; none for special tokens.")
+          py::arg("id"),
+          "Returns the bytes that a token adds within a text; none for special tokens.")
       .def("is_special", by_reference<&Tokenizer::is_special>, py::arg("id"))
       .def("chat_template", &render, py::arg("messages"), py::arg("tools") = py::none(),
            py::arg("add_generation_prompt") = true, py::arg("variables") = py::none(),
-           "The prompt of a conversation by the model's template: a text with special tokens "
-           "spelled out. Encode it with add_special=False.\n\n"
-           "messages: a list of dicts with role and content, and all else that the template "
-           "reads. tools: a list of dicts, the functions that the model may call. variables: a "
-           "dict of further variables of the template.")
+           "Returns the prompt of a conversation by the model's chat template: a text with special "
+           "tokens spelled out. Encode it with add_special=False.\n\n"
+           "messages: a list of dicts with role, content and all else that the template reads. "
+           "tools: a list of dicts, the functions that the model may call. variables: a dict of "
+           "further variables of the template.")
       .def_property_readonly("vocabulary_size", by_reference<&Tokenizer::vocabulary_size>,
-                             "Ids are below this number. A model may have more rows of logits.")
+                             "Upper bound of token ids: all are below this number. A model may "
+                             "have more logits than tokens.")
       .def_property_readonly("bos_token", by_reference<&Tokenizer::bos_token>,
-                             "Its id; -1: the files name none.")
+                             "Id of the beginning-of-sequence token; -1: the files name none.")
       .def_property_readonly("eos_token", by_reference<&Tokenizer::eos_token>,
-                             "Its id; -1: the files name none.")
+                             "Id of the end-of-sequence token; -1: the files name none.")
       .def_property_readonly("warnings", by_reference<&Tokenizer::warnings>);
 }
 

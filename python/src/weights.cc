@@ -73,13 +73,15 @@ std::shared_ptr<SharedModel> model_from_memory(const py::str& config_json, const
 void bind_weights(py::module_& module) {
   module.def("model_from_memory", &model_from_memory, py::arg("config_json"), py::arg("tensors"),
              py::arg("tokenizer_files"), py::kw_only(), py::arg("progress") = py::none(),
-             "A Model of what a Hugging Face folder would hold, without the folder.\n\n"
+             "Makes a Model from the contents of a Hugging Face folder, given in memory.\n\n"
              "config_json: the text of config.json.\n"
-             "tensors: a dict of arrays by the names of a safetensors file: float32, float16, and "
-             "bfloat16 as uint16 arrays of its bits. They are needed for this call alone.\n"
-             "tokenizer_files: a dict of the tokenizer's files, as bytes by their names.\n"
-             "Keywords: those of Model but experts=\"mapped\".\n\n"
-             "Raises Error with \"memory\" in the place of a path. Of the Model, path is empty.");
+             "tensors: a dict of arrays by the names that they have in a safetensors file. Types: "
+             "float32, float16, and uint16 with the bits of bfloat16. The arrays are needed during "
+             "this call only.\n"
+             "tokenizer_files: a dict of the tokenizer's files: contents as bytes by file names.\n"
+             "Keywords: those of Model, except experts=\"mapped\".\n\n"
+             "Raises the errors of Model, with \"memory\" instead of a path. The path of the Model "
+             "is empty.");
 }
 
 }  // namespace outrider::python

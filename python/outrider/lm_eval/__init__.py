@@ -13,9 +13,9 @@ __all__ = ["OutriderLM", "register"]
 
 
 def register() -> None:
-    """Makes "outrider" a model that the harness knows. It is imported at its first use.
+    """Registers the model "outrider" with the harness. Its class is imported at the first use.
 
-    Throws Error if lm-eval is not installed."""
+    Raises Error if lm-eval is not installed."""
     try:
         from lm_eval.api.registry import model_registry
     except ImportError as error:

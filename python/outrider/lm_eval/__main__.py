@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The harness' command, with "outrider" among its models."""
+"""Runs the harness' command with the model "outrider" registered."""
 
 import sys
 

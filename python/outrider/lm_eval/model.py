@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The harness' model class. Requests and tokenization follow the harness' own HFLM, so that the
-figures of the two can be compared."""
+"""The model class for the harness. Requests and tokenization follow the harness' own HFLM, so that
+results of the two can be compared."""
 
 from typing import Dict, List, Optional, Tuple
 
@@ -15,9 +15,9 @@ from outrider.lm_eval.scoring import Scored, of_decoder, of_encoder_decoder, sco
 # The default of transformers, for tasks that sample without setting it.
 _DEFAULT_TOP_K = 50
 
-# With batch_size "auto": the number of texts that `outrider serve` decodes at a time. In comparison
-# to 8 texts at a time, 32 gave 1.15 times the tokens per second with a model of half a billion
-# weights; a small model gained nothing beyond 8 texts (docs/serve.md).
+# The batch size for "auto": as many texts as `outrider serve` decodes at a time. In comparison to 8
+# texts at a time, 32 gave 1.15 times the tokens per second with a model of half a billion weights.
+# A small model gained nothing beyond 8 texts (docs/serve.md).
 _AUTO_BATCH = 32
 
 # The default of HFLM, if neither the task nor the user sets one.
@@ -25,15 +25,17 @@ _DEFAULT_NEW_TOKENS = 256
 
 
 class OutriderLM(TemplateLM):
-    """An outrider.Model in the harness.
+    """An outrider.Model as a model of the harness.
 
-    pretrained: a path, as for outrider.Model, or an outrider.Model; weights, kv, threads, kernels,
+    pretrained: a path, as for outrider.Model, or an outrider.Model. weights, kv, threads, kernels,
     kv_memory: its options. drafter, rule, tree, verify: for generated texts; with the rule "exact"
-    they change only the speed. max_length: tokens of context (default: the model's). max_gen_toks:
-    the limit if a task sets none. add_bos_token: whether texts get the tokenizer's special tokens
-    (None: the tokenizer's default). prefix_token_id: the token before a text without context (bos,
-    or else eos). batch_size: texts that share passes; "auto": 32. seed: for sampling. device is for
-    other models: passes run on the processor.
+    they change only the speed. max_length: number of context tokens (default: the model's).
+    max_gen_toks: limit of generated tokens if a task sets none.
+
+    add_bos_token: whether texts get the tokenizer's special tokens (None: the tokenizer's default).
+    prefix_token_id: the token before a text without context (default: bos, or else eos).
+    batch_size: number of texts that share passes; "auto": 32. seed: seed of sampling. device is
+    ignored: passes run on the processor.
     """
 
     def __init__(self, pretrained, drafter: str = "none", rule: str = "exact", tree: str = "", verify: str = "exact",
@@ -90,7 +92,7 @@ class OutriderLM(TemplateLM):
             answers = score([self._scored(context, continuation) for _, context, continuation in requests],
                             self.batch_size, self._logits, bar.update)
         for (texts, _, _), answer in zip(requests, answers):
-            # Windows of a rolling text have no texts of their own.
+            # Windows of a rolling log-likelihood come without texts.
             if texts is not None:
                 self.cache_hook.add_partial("loglikelihood", texts, answer)
         return answers
@@ -144,12 +146,12 @@ class OutriderLM(TemplateLM):
                                  f"got {n_new}")
         results = self.generator.generate([context[-most:] for context in contexts], sampling, max_tokens=n_new,
                                           seed=seeds, stop=until)
-        # The text of these ids alone, as HFLM decodes them: Result.text may begin with a blank.
+        # Decodes these ids alone, as HFLM does: Result.text may begin with a blank.
         return [postprocess_generated_text(self.tokenizer.decode(result.ids), stop=until, think_end_token=None)
                 for result in results]
 
     def chat_template(self, chat_template=False) -> Optional[str]:
-        # It is stored with the results and distinguishes caches.
+        # The harness stores this with the results and uses it in the keys of caches.
         return f"{self._name}: the model's own" if chat_template else None
 
     def apply_chat_template(self, chat_history, add_generation_prompt: bool = True) -> str:
@@ -170,7 +172,7 @@ class OutriderLM(TemplateLM):
 
 
 def _sampling(left: dict):
-    """The SamplingParams of a task's settings. UsageError: a setting that would be ignored."""
+    """Returns the SamplingParams of a task's settings. Raises UsageError for one that would be ignored."""
     samples = bool(left.pop("do_sample", False))
     fields = {"temperature": float(left.pop("temperature", 0.0) or 0.0), "top_k": left.pop("top_k", None),
               "top_p": left.pop("top_p", None), "min_p": left.pop("min_p", None)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log-likelihoods of continuations, in batches of texts. Independent of the harness."""
+"""Computes log-likelihoods of continuations, in batches of texts. Independent of the harness."""
 
 from dataclasses import dataclass
 from typing import Callable, Dict, Iterator, List, Sequence, Tuple
@@ -19,8 +19,8 @@ class Scored:
 
 
 def of_decoder(context: Sequence[int], continuation: Sequence[int], most: int) -> Scored:
-    """The model reads the last `most` tokens before the last token of the continuation. Error: the
-    continuation alone is longer, or empty."""
+    """Returns the input for a decoder: the last `most` tokens before the continuation's last token.
+    Raises Error if the continuation alone is longer, or is empty."""
     if not 1 <= len(continuation) <= most or not context:
         raise Error(f"[lm_eval] continuation: expected 1 to {most} tokens behind a context, "
                     f"got {len(continuation)} behind {len(context)}")
@@ -35,11 +35,11 @@ def of_encoder_decoder(context: Sequence[int], continuation: Sequence[int], star
 
 def score(texts: Sequence[Scored], batch_size: int, logits: Callable[..., List[numpy.ndarray]],
           on_done: Callable[[int], None] = lambda n: None) -> List[Tuple[float, bool]]:
-    """For each text, (log-likelihood in nats, whether each token is the likeliest at its place).
+    """Returns for each text (log-likelihood in nats, whether every token is the likeliest one).
 
-    logits(ids, encoder_ids, first): for each of a list of texts, the rows after the tokens from
-    `first` on, float32 (n, vocabulary). Texts with the same input are run once. on_done gets the
-    number of texts that a batch has answered.
+    logits(ids, encoder_ids, first) returns, for each of a list of texts, the rows after the tokens
+    from `first` on, float32 (n, vocabulary). Texts with the same input are run once. on_done is
+    called after each batch with its number of texts.
     """
     groups: Dict[tuple, List[int]] = {}
     for number, text in enumerate(texts):

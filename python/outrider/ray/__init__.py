@@ -2,8 +2,8 @@
 """Replicas and batch generation on a Ray cluster (https://ray.io; PyPI's `ray`).
 
 serve_app: an OpenAI server of several replicas, for Ray Serve (pip install 'ray[serve]').
-map_prompts: answers to many prompts, each once, resumable (pip install ray; 'ray[data]' for its
-datasets). docs/scale.md says when to use which.
+map_prompts: answers many prompts, each once, and can be resumed (pip install ray; 'ray[data]' for
+its datasets). read_answers: reads those answers. docs/scale.md says when to use which.
 """
 
 import importlib
@@ -19,7 +19,7 @@ __all__ = ["MapResult", "map_prompts", "read_answers", "serve_app"]
 
 
 def __getattr__(name):
-    # Loaded on first access: workers and the router's process need one part each.
+    # Loaded on first access, because workers and the router's process need one part each.
     if name not in _PLACES:
         raise AttributeError(f"module 'outrider.ray' has no attribute '{name}'")
     value = getattr(importlib.import_module(_PLACES[name]), name)

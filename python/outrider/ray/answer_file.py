@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder that `map_prompts` writes. It holds each prompt's answer once, whichever process is
-killed at whatever time.
+"""The folder that `map_prompts` writes. It holds each prompt's answer once, even if processes are
+killed at any time.
 
     DIR/answers.jsonl   one JSON object a line, in the order in which answers came
-    DIR/job.json        what the answers were asked with
-    DIR/lock            who writes: held by flock(2) as long as the writer lives
+    DIR/job.json        the settings of the answers
+    DIR/lock            the writer's process id; locked by flock(2) as long as the writer lives
 
-Only the process that holds the lock writes; the kernel releases the lock when that process dies,
-however it dies. Workers send their answers to it and never write, so that a worker which outlives
-its driver cannot write anywhere. A batch is one append, followed by fsync(2). An interrupted batch
-leaves whole lines, which count, and at most one broken line at the end, which is removed when the
-folder is next opened. A key that has an answer is never written again.
+Only the process that holds the lock writes. The kernel releases the lock when that process ends for
+whatever cause. Workers send their answers to it and never write, so a worker that outlives its
+driver cannot write anywhere. A batch is one append, followed by fsync(2). An interrupted batch
+leaves whole lines, which count, and at most one broken line at the end. That line is removed when
+the folder is next opened. A key that has an answer is never written again.
 
 The folder must be on a file system with a working flock (local ones, NFS from version 4 on).
 """
@@ -35,14 +35,14 @@ class Item(NamedTuple):
 
 
 def hash_of(prompt) -> str:
-    """A hash in hex digits: it shows a resumed job that the prompt of a key has changed."""
+    """Returns a hash in hex digits. A resumed job compares it to detect a changed prompt of a key."""
     text = prompt if isinstance(prompt, str) else json.dumps([int(token) for token in prompt])
     kind = "text" if isinstance(prompt, str) else "ids"
     return hashlib.sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def read_answers(folder) -> Iterator[dict]:
-    """All answers of a folder, even while a job writes there. A broken last line is left out."""
+    """Yields all answers of a folder, even while a job writes there. Leaves out a broken last line."""
     file = Path(folder) / "answers.jsonl"
     if file.exists():
         for record, _ in _read_lines(file):
@@ -50,8 +50,8 @@ def read_answers(folder) -> Iterator[dict]:
 
 
 def _read_lines(file: Path) -> Iterator[Tuple[dict, int]]:
-    """(record, offset of the end of its line) for each whole line. Error: a broken line that is not
-    the last."""
+    """Yields (record, offset of the end of its line) for each whole line. Raises Error for a broken
+    line that is not the last."""
     end = 0
     broken = 0
     with open(file, "rb") as lines:
@@ -85,7 +85,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _write_whole(file: Path, data: bytes) -> None:
-    """Writes all of it or nothing; it is on the disk when this returns."""
+    """Writes all of the file or nothing. It is on the disk when this returns."""
     partial = file.with_name(file.name + ".outrider-partial")
     with open(partial, "wb") as out:
         out.write(data)
@@ -98,9 +98,8 @@ def _write_whole(file: Path, data: bytes) -> None:
 class AnswerFile:
     """The folder, opened for writing. A context manager; not thread-safe.
 
-    settings: everything that decides the answers' texts, as JSON. A folder with answers for other
-    settings is refused (UsageError), and so is a folder to which another living process writes
-    (Error).
+    settings: everything that determines the answers' texts, as JSON. Raises UsageError for a folder
+    with answers for other settings, and Error for a folder to which another process is writing.
     """
 
     def __init__(self, folder, settings: Mapping):
@@ -163,8 +162,8 @@ class AnswerFile:
         return len(self._hashes)
 
     def unanswered(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The `items` without an answer. UsageError: a key that comes twice, or that was answered
-        for another prompt."""
+        """Yields the `items` without an answer. Raises UsageError for a key that comes twice, or that
+        was answered for another prompt."""
         seen = set()
         for item in items:
             if item.key in seen:
@@ -177,7 +176,7 @@ class AnswerFile:
                 raise UsageError(f"[map_prompts] dataset: key {item.key!r} was answered for another prompt")
 
     def append(self, records: List[dict]) -> int:
-        """Writes a batch and returns how many of its answers were new. On the disk when this returns."""
+        """Writes a batch, which is on the disk when this returns. Returns the number of new answers."""
         if self._file is None:
             raise Error(f"[map_prompts] {self.folder}: closed")
         new: Dict[str, dict] = {}

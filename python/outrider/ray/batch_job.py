@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to many prompts, by workers on a Ray cluster; each prompt is answered once, even after crashes."""
+"""Answers many prompts with workers on a Ray cluster. Each prompt is answered once, even after crashes."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ class MapResult:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides the answers and is the same when a job is resumed. All of it is JSON."""
+    """All settings that determine the answers. They must stay the same when a job is resumed. All are JSON."""
 
     model: str
     drafter: str = "none"
@@ -46,8 +46,8 @@ class Settings:
     add_special: bool = True
 
     def as_json(self) -> dict:
-        """Throws UsageError for settings that no model could accept. A worker checks the rest
-        (Worker.answer)."""
+        """Returns the settings as JSON. Raises UsageError for settings that no model could accept. A
+        worker checks the rest (Worker.answer)."""
         unknown = set(self.sampling) - {name for name in dir(SamplingParams) if not name.startswith("_")}
         if unknown:
             raise UsageError(f"[map_prompts] sampling: expected fields of SamplingParams, got {', '.join(sorted(unknown))}")
@@ -62,13 +62,13 @@ class Settings:
 
 
 def seed_of(seed: int, key: str) -> int:
-    """The seed of a key: the answer does not depend on the worker or the batch."""
+    """Returns the seed of a key, so that the answer does not depend on the worker or the batch."""
     digest = hashlib.sha256(f"{seed}\0{key}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
 
 
 def read_items(dataset, key: Optional[str], prompt: str) -> Iterator[Item]:
-    """The prompts of any value that map_prompts accepts as a dataset."""
+    """Yields the prompts of any value that map_prompts accepts as a dataset."""
     rows: Iterable
     if isinstance(dataset, (str, os.PathLike)):
         rows = _lines(Path(dataset))
@@ -135,7 +135,7 @@ def _is_text(text: str) -> bool:
 
 
 class Worker:
-    """One process of a job: from its first batch on, it has a model and a generator."""
+    """One process of a job. It loads a model and makes a generator at its first batch."""
 
     def __init__(self, settings: Mapping, threads: int):
         self._settings = Settings(**settings)
@@ -143,8 +143,8 @@ class Worker:
         self._generator = None
 
     def answer(self, batch: Sequence[Item]) -> list:
-        """A record for each item, in their order. Errors that every prompt would give, such as
-        settings out of range, are raised as an Error; they are not recorded as answers."""
+        """Returns a record for each item, in their order. Errors that every prompt would give, such as
+        settings out of range, are raised as an Error and not recorded as answers."""
         import outrider
 
         if self._generator is None:
@@ -153,7 +153,7 @@ class Worker:
         try:
             return [self._record(item, result) for item, result in zip(items, self._generate(items))]
         except outrider.Error:
-            # One of them cannot be run: running them one by one shows which.
+            # Some item cannot be run: running them one by one shows which.
             return [self._answer_alone(item) for item in items]
 
     def _begin(self) -> None:
@@ -171,8 +171,8 @@ class Worker:
         self._generator = generator
 
     def _check(self, generator) -> None:
-        """Raises the errors that the settings cause for every prompt: the test prompt is an id of
-        every vocabulary."""
+        """Raises the errors that the settings cause for every prompt. Runs a test prompt of one id
+        that every vocabulary has."""
         with generator.stream([0], self._sampling(), seed=0, **self._options()) as stream:
             next(stream, None)
 
@@ -244,8 +244,8 @@ class RayPool:
                 raise error.cause from None  # without the worker's traceback: the message suffices
             raise
         except errors.ActorDiedError as error:
-            # An actor whose constructor raised is "dead", too. That is not a loss: a new one would
-            # fail again.
+            # Ray also reports an actor whose constructor raised as dead. It is not a lost worker: a
+            # new one would fail again.
             if "creation task" in str(error) or "__init__" in str(error):
                 raise
             raise WorkerLost(str(error)) from error
@@ -273,30 +273,30 @@ def map_prompts(dataset, model, *, out, drafter: str = "none", rule: str = "exac
                 on_batch: Optional[Callable[[int], None]] = None) -> MapResult:
     """Answers every prompt of `dataset` once, and writes the answers to the folder `out`.
 
-    dataset: a ray.data.Dataset; a JSONL file; a mapping from keys to prompts; or an iterable of
-    rows, which are mappings or plain prompts. A prompt (column `prompt`) is a text or a list of
-    token ids. A row's key is its column `key`; without that argument, its column "key" if it has
-    one, otherwise its number. Keys are compared as texts, and each may come once.
+    dataset: a ray.data.Dataset, a JSONL file, a mapping from keys to prompts, or an iterable of
+    rows. Rows are mappings or plain prompts. A prompt (column `prompt`) is a text or a list of
+    token ids. A row's key is its column `key`. Without that argument it is its column "key" if it
+    has one, otherwise its number. Keys are compared as texts, and each may come once.
 
     out: a folder that this process can write and lock. answers.jsonl gets a line for each prompt:
-    key, prompt, prompt_hash, and text, ids (generated ones) and finish_reason; or "error" for a
-    prompt that cannot be run (for example, too long). Errors in the settings are raised and not
-    recorded as answers. Called again after an interruption with the same dataset and settings, it
-    answers the missing prompts. A UsageError is raised for settings other than the folder's, and
-    for a key that was answered for another prompt.
+    key, prompt, prompt_hash, text, ids (generated ones) and finish_reason. A prompt that cannot be
+    run (for example, too long) gets "error" instead of the last three. Errors in the settings are
+    raised and not recorded as answers. Called again after an interruption with the same dataset and
+    settings, it answers the missing prompts. Raises UsageError for settings other than the
+    folder's, and for a key that was answered for another prompt.
 
-    model, drafter, rule, ...: as in outrider.Model and outrider.Generator; `model` is a path that
+    model, drafter, rule, ...: as in outrider.Model and outrider.Generator. `model` is a path that
     exists on all machines of the cluster. sampling: the fields of SamplingParams by name. A
     prompt's seed is derived from `seed` and its key: answers depend neither on batches nor on
     workers.
 
-    workers: the number of processes, each with `threads` threads and as many of Ray's CPUs (None:
-    as many as the cluster's CPUs allow). batch: prompts that a worker decodes at the same time. A
-    dead worker is replaced and its batch assigned again, up to `attempts` times in all; after that
-    an Error is raised. actor_options: further options of the actors, such as resources. on_batch is
-    called after each batch with the number of answers so far.
+    workers: number of processes, each with `threads` threads and as many of Ray's CPUs. None: as
+    many as the cluster's CPUs allow. batch: number of prompts that a worker decodes at a time. A
+    dead worker is replaced and its batch assigned again, up to `attempts` times in all; then Error
+    is raised. actor_options: further options of the actors, such as resources. on_batch is called
+    after each batch with the number of answers so far.
 
-    Needs `ray`; starts or joins a cluster if that has not been done. Call it from one thread.
+    Needs `ray`. Starts or joins a cluster if that has not been done. Call it from one thread.
     """
     try:
         import ray

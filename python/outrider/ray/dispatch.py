@@ -24,10 +24,10 @@ class Pool(Protocol):
         """Starts a batch; returns a hashable ticket."""
 
     def wait(self, tickets: list):
-        """Waits for one of the tickets whose batch is answered or lost, and returns it."""
+        """Waits until the batch of one of the tickets is answered or lost. Returns that ticket."""
 
     def result(self, ticket) -> list:
-        """The answers of a ticket. WorkerLost: there are none and never will be."""
+        """Returns the answers of a ticket. Raises WorkerLost if there are none and never will be."""
 
     def replace(self, worker: int) -> None:
         """Puts a new worker in the place of a lost one."""
@@ -39,7 +39,7 @@ class _Task(NamedTuple):
 
 
 def batched(items: Iterable, size: int) -> Iterator[List]:
-    """Lists of `size` items each; the last one may be shorter."""
+    """Yields lists of `size` items each; the last one may be shorter."""
     source = iter(items)
     while batch := list(itertools.islice(source, size)):
         yield batch
@@ -48,8 +48,8 @@ def batched(items: Iterable, size: int) -> Iterator[List]:
 def collect(batches: Iterable[list], pool: Pool, commit: Callable[[list], None], *, attempts: int = 3) -> int:
     """Runs all batches, one at a time per worker, and commits the answers as they come.
 
-    The batch of a lost worker is assigned again, up to `attempts` times in all. A batch that is
-    lost every time is an Error; answers committed before stay. Returns how many workers were lost.
+    The batch of a lost worker is assigned again, up to `attempts` times in all. Raises Error for a
+    batch that is lost every time; answers committed before stay. Returns the number of lost workers.
     """
     waiting = iter(batches)
     again: deque = deque()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A forwarded stream of server-sent events, and its end if the sender dies.
+"""Forwards a stream of server-sent events, and ends it properly if the sender dies.
 
 Clients get whole events only. If a stream stops before its last event, the caller sends the event of
 error_event() instead of the rest. This module imports neither Ray nor HTTP.
@@ -13,16 +13,16 @@ from typing import List
 class EventStream:
     """Splits one stream's bytes into events, and knows whether the last event has come."""
 
-    # path: of the request, with or without a query. It tells the interface: OpenAI's completions, chat
-    # or responses, or Anthropic's messages.
+    # path: the request's, with or without a query. It determines the interface: OpenAI's completions,
+    # chat or responses, or Anthropic's messages.
     def __init__(self, path: str):
         self._path = path
         self._held = b""
         self._last = b""
 
     def push(self, data: bytes) -> bytes:
-        """The events that are now complete, unchanged. An event ends with two newlines, as outrider's
-        server writes them."""
+        """Returns the events that are now complete, unchanged. An event ends with two newlines, as
+        outrider's server writes them."""
         self._held += data
         end = self._held.rfind(b"\n\n")
         if end < 0:
@@ -32,8 +32,8 @@ class EventStream:
         return whole
 
     def is_finished(self) -> bool:
-        """Whether the stream so far ends with the interface's last event, or with an error of the
-        server's own."""
+        """Returns whether the stream so far ends with the interface's last event, or with an error
+        that the server sent."""
         name, data = _fields(self._last)
         # The server writes the key "error" first, without blanks.
         if name == "error" or data.startswith('{"error"'):
@@ -45,7 +45,7 @@ class EventStream:
         return data == "[DONE]"
 
     def error_event(self, message: str) -> bytes:
-        """The event that a client gets in place of the rest."""
+        """Returns the event that a client gets in place of the rest."""
         if _is(self._path, "/v1/messages"):
             return _event({"type": "error", "error": {"type": "api_error", "message": message}}, "error")
         if _is(self._path, "/v1/responses"):
@@ -56,8 +56,8 @@ class EventStream:
 
 
 def error_body(path: str, status: int, message: str) -> dict:
-    """An error in the format of the interface to which `path` belongs. status: of HTTP, which decides
-    the error's type."""
+    """Returns an error in the format of the interface to which `path` belongs. status: the HTTP
+    status, which determines the error's type."""
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": "overloaded_error" if status in (429, 503) else "api_error",
                                            "message": message}}
@@ -74,7 +74,7 @@ def _event(data: dict, name: str = "") -> bytes:
     return f"{head}data: {json.dumps(data)}\n\n".encode()
 
 
-# An event's name and its data; lines of data are joined.
+# Returns an event's name and its data; lines of data are joined.
 def _fields(event: bytes):
     name = ""
     data: List[str] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ray Serve's choice of a replica by the beginning of a prompt (see prompt_key).
+"""Makes Ray Serve choose a replica by the beginning of a prompt (see prompt_key).
 
-Ray's own prefix-aware router keeps a tree of all prompts in one actor, which every request asks
-twice; it belongs to ray.serve.llm. Here each router hashes a key locally.
+Ray's own prefix-aware router is a part of ray.serve.llm. It keeps a tree of all prompts in one
+actor, which every request asks twice. Here each router hashes a key locally.
 """
 
 from dataclasses import dataclass

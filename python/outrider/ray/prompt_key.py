@@ -34,8 +34,8 @@ _KEY_DIGITS = 32
 
 
 def key_of(body: bytes, n_bytes: int) -> str:
-    """The key of a request: a hash of the first n_bytes of its prompt, or of its tools and messages
-    in the order of the model's template. Bodies without either have a common key of their own."""
+    """Returns the key of a request: a hash of the first n_bytes of its prompt, or of its tools and
+    messages in the order of the model's template. Of another body, a hash of its first n_bytes."""
     return hashlib.sha256(_beginning(body, n_bytes)).hexdigest()[:_KEY_DIGITS]
 
 
@@ -65,15 +65,15 @@ def _text_of(part) -> bytes:
 
 
 def ranked(key: str, replicas: Sequence[str]) -> List[str]:
-    """All replicas, the key's own first."""
+    """Returns all replicas in the key's ranking, the key's own first."""
     return sorted(replicas, key=lambda name: hashlib.sha256(f"{key}\0{name}".encode()).digest())
 
 
 def in_turn(key: str, running: Mapping[str, int], attempt: int = 0) -> List[str]:
-    """The replicas in the order in which to ask them.
+    """Returns the replicas in the order in which to ask them.
 
     running: the number of requests of each replica. Replicas with more than their share come after
-    the others, the least loaded first. attempt: how often the request was tried before; each time
+    the others, the least loaded first. attempt: how often the request was tried before. Each time
     the order starts one position later.
     """
     names = ranked(key, list(running))

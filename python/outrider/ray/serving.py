@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`outrider serve` as replicas of a Ray Serve application, behind one address."""
+"""Runs several `outrider serve` as replicas of a Ray Serve application, behind one address."""
 
 import asyncio
 import logging
@@ -28,11 +28,11 @@ _log = logging.getLogger("ray.serve")
 _HOP_HEADERS = {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
                 "transfer-encoding", "upgrade", "host", "content-length", "expect", "accept-encoding"}
 
-# How long parts of a stream are collected into one message: each message between processes has a
+# How long parts of a stream are collected into one message. Each message between processes has a
 # cost, and a screen shows 60 frames per second.
 _GATHER_SECONDS = 1 / 60
 
-# Statuses of a replica that another replica may not have: it is full, or it drains.
+# Statuses of a replica that is full or drains. Another replica may answer the request.
 _ELSEWHERE = (429, 503)
 
 _ATTEMPTS_HEADER = "x-outrider-attempts"
@@ -87,12 +87,12 @@ class Replica:
 
         self._aiohttp = aiohttp
         self._session: Optional[aiohttp.ClientSession] = None
-        # One failure instead of two: a replica without its server ends, and Ray starts another.
+        # If the server ends, so does the replica: Ray then starts another.
         self._server = Server(["--host", "127.0.0.1", "--port", "0", *arguments], environment=environment,
                               on_line=_log.info, on_death=lambda status: os._exit(1))
 
     def process_ids(self) -> List[int]:
-        """The ids of the replica and its server. For tests that kill them."""
+        """Returns the process ids of the replica and its server. For tests that kill them."""
         return [os.getpid(), self._server.pid]
 
     def check_health(self) -> None:
@@ -100,7 +100,7 @@ class Replica:
             raise RuntimeError("the server has ended")
 
     async def answer(self, asked: Asked) -> AsyncIterator:
-        """The head, then the body's bytes as they come."""
+        """Yields the head, then the body's bytes as they come."""
         if self._session is None:
             self._session = self._aiohttp.ClientSession(
                 # A connection for each request: a kept connection may be closed by the server at
@@ -183,7 +183,7 @@ class Ingress:
         return Response(body, head.status, {**head.headers, _ATTEMPTS_HEADER: str(asked.attempt + 1)})
 
     async def _streamed(self, asked: Asked, head: Head, parts) -> Response:
-        """A stream, from its first event on: until then the request can be retried elsewhere."""
+        """Forwards a stream from its first event on. Until then the request can be retried elsewhere."""
         stream = EventStream(asked.path)
         first = b""
         while not first:
@@ -223,32 +223,34 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
               server_arguments: Sequence[str] = (),
               environment: Optional[Mapping[str, str]] = None, replica_options: Optional[Mapping] = None,
               ingress_options: Optional[Mapping] = None):
-    """A Ray Serve application: serve.run(serve_app("MODEL", "suffix", replicas=4, threads=8)).
+    """Returns a Ray Serve application: serve.run(serve_app("MODEL", "suffix", replicas=4, threads=8)).
 
-    Each replica runs `outrider serve` as a child process on a loopback port of its machine, and is
-    a Ray actor with `threads` CPUs. If either is killed the other ends, too, and Ray starts
-    another. The address is Ray Serve's (http://127.0.0.1:8000 unless serve.start sets another),
-    with the interfaces of docs/serve.md except /slots and /metrics, which belong to one server.
+    Each replica is a Ray actor with `threads` CPUs. It runs `outrider serve` as a child process on a
+    loopback port of its machine. If either is killed the other also ends, and Ray starts another
+    replica. The address is Ray Serve's (http://127.0.0.1:8000 unless serve.start sets another). It
+    has the interfaces of docs/serve.md except /slots and /metrics, which belong to one server.
 
     Choice of replica: requests are routed by the first `prefix_bytes` bytes of their prompt or
-    messages, so that a replica has the beginning of a conversation in its KV cache. A replica that
-    has more than 1.25 times its share of the running requests is skipped.
+    messages. So a replica has the beginning of a conversation in its KV cache. A replica that has
+    more than 1.25 times its share of the running requests is skipped.
 
     Failures: if a request's replica dies, is full (429) or drains (503), another replica gets the
-    request, up to `attempts` attempts in all, as long as no part of the answer has been sent. A
-    stream that breaks later ends with an error event in the format of its interface; nothing is
-    sent twice. Answers have a header x-outrider-attempts.
+    request. This happens up to `attempts` attempts in all, as long as no part of the answer has
+    been sent. A stream that breaks later ends with an error event in the format of its interface;
+    nothing is sent twice. Answers have a header x-outrider-attempts.
 
     model, drafter, weights, kv: as for `outrider serve`; the paths must exist on every machine.
-    name: the model's name in answers. parallel, queue: texts that a replica decodes at a time, and
-    requests that wait in it (None: as many, since a waiting request cannot move to a replica that
-    becomes free). max_waiting: requests that wait before all of them (one more gets 429).
-    server_arguments: further arguments of `outrider serve`, such as ("--api-key-file", FILE),
-    except host and port. environment: of the servers; OMP_WAIT_POLICY is "passive" by default,
-    since replicas share processors. replica_options, ingress_options: for Ray Serve's deployments,
-    such as autoscaling_config or ray_actor_options.
+    name: the model's name in answers. parallel: number of texts that a replica decodes at a time.
+    queue: number of requests that wait in a replica. None: the same as parallel, since a waiting
+    request cannot move to a replica that becomes free. max_waiting: number of further requests that
+    wait for a replica (one more gets 429).
 
-    Throws UsageError. Thread-safe.
+    server_arguments: further arguments of `outrider serve`, such as ("--api-key-file", FILE),
+    except host and port. environment: environment variables of the servers; OMP_WAIT_POLICY is
+    "passive" by default, since replicas share processors. replica_options, ingress_options: options
+    of Ray Serve's deployments, such as autoscaling_config or ray_actor_options.
+
+    Raises UsageError. Thread-safe.
     """
     queue = parallel if queue is None else queue
     for what, value, least in (("replicas", replicas, 1), ("threads", threads, 1), ("parallel", parallel, 1),
@@ -270,7 +272,7 @@ def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, thread
         "max_queued_requests": max_waiting,
         "request_router_config": RequestRouterConfig(request_router_class=PrefixRouter),
         "health_check_period_s": _HEALTH_SECONDS,
-        # Its requests end first, then its server (Replica.__del__).
+        # Enough for the replica's requests to end, and then its server (Replica.__del__).
         "graceful_shutdown_timeout_s": 2 * CLOSE_SECONDS,
         **(replica_options or {}),
     }
