@@ -29,6 +29,7 @@
 namespace outrider::device {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 void on_threads(int n, const std::function<void()>& work) {
@@ -115,6 +116,27 @@ TEST(SharedDevice, LeavesTheSameBits) {
   for (const CheckResult& result : check_device(*device)) {
     EXPECT_EQ(result.trouble, "") << result.what;
   }
+}
+
+TEST(SharedDevice, CarriesPartsOfBuffers) {
+  const auto device = share(std::make_unique<HostDevice>());
+  const auto buffer = device->allocate(2 * kRangeAlignment);
+  const Range first = {buffer.get(), 0, kRangeAlignment};
+  const Range second = {buffer.get(), kRangeAlignment, kRangeAlignment};
+  std::vector<float> numbers(kRangeAlignment / sizeof(float), 1.0F);
+  const auto n = static_cast<int>(numbers.size());
+  device->upload(std::as_bytes(std::span(numbers)), first);
+  const Step step = arithmetic(Function::native_add, n, first, first, first, second);
+  device->wait(device->submit(*device->record({&step, 1})));
+  device->download(first, std::as_writable_bytes(std::span(numbers)));
+  EXPECT_THAT(numbers, Each(1.0F));
+  device->download(second, std::as_writable_bytes(std::span(numbers)));
+  EXPECT_THAT(numbers, Each(2.0F));
+  device->upload(std::as_bytes(std::span(numbers)), first);
+  numbers.assign(numbers.size(), 3.0F);
+  device->upload(std::as_bytes(std::span(numbers)), second);
+  device->download(first, std::as_writable_bytes(std::span(numbers)));
+  EXPECT_THAT(numbers, Each(2.0F));
 }
 
 // Counts calls, and destructions of programs, that overlap.

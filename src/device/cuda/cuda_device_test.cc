@@ -156,9 +156,9 @@ TEST_F(EmulatedCuda, LeavesOutAStepWithAnEmptyGrid) {
   const auto x = with(std::vector<float>(64, 1.0F));
   const auto y = with(std::vector<float>(64, 7.0F));
   std::vector<Step> steps(
-      2, arithmetic(Function::native_add, 64, whole(*x), whole(*x), whole(*x), whole(*y)));
-  steps[0].grid[1] = 0;
-  device_->wait(device_->submit(*device_->record({steps.data(), 1})));
+      4, arithmetic(Function::native_add, 64, whole(*x), whole(*x), whole(*x), whole(*y)));
+  for (std::size_t axis = 0; axis < 3; ++axis) steps[axis].grid[axis] = 0;
+  device_->wait(device_->submit(*device_->record({steps.data(), 3})));
   EXPECT_THAT(held(*y), Each(7.0F));
   const auto program = device_->record(steps);
   device_->wait(device_->submit(*program));

@@ -23,6 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 EmulatedLaunch launch_of(std::uint32_t n_threads, ThreadOrder order, std::uint32_t n_blocks = 1) {
   return {.kernel = "trial", .grid = {n_blocks, 1, 1}, .n_threads = n_threads, .order = order};
@@ -142,6 +143,14 @@ TEST_P(EmulatedBlocks, RefuseAShuffleThatNotAllThreadsOfTheWarpComeTo) {
                           wait_for_block();
                         }),
               HasSubstr("all threads of a warp at one shuffle"));
+  const auto at_two_places = [] {
+    if (lane_index() < 16) {
+      from_below(1U, 1);
+    } else {
+      from_beside(1U, 1);
+    }
+  };
+  EXPECT_THAT(complaint(launch_of(32, GetParam()), at_two_places), HasSubstr("one shuffle"));
   // A whole warp may shuffle while another one waits.
   EXPECT_EQ(complaint(launch_of(64, GetParam()),
                       [] {
@@ -172,6 +181,30 @@ TEST(EmulatedOrders, AreWhatTheyAreCalled) {
   EXPECT_THAT(order_of(ThreadOrder::descending, 1), ElementsAre(4, 3, 2, 1, 0));
   EXPECT_EQ(order_of(ThreadOrder::shuffled, 7), order_of(ThreadOrder::shuffled, 7));
   EXPECT_NE(order_of(ThreadOrder::shuffled, 7), order_of(ThreadOrder::shuffled, 8));
+}
+
+TEST(EmulatedOrders, AreThoseOfBlocksToo) {
+  const auto order_of = [](ThreadOrder order) {
+    std::vector<std::uint32_t> seen;
+    EmulatedBlock::run(launch_of(1, order, 5), [&] { seen.push_back(block_x()); });
+    return seen;
+  };
+  EXPECT_THAT(order_of(ThreadOrder::ascending), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(order_of(ThreadOrder::descending), ElementsAre(4, 3, 2, 1, 0));
+  EXPECT_THAT(order_of(ThreadOrder::shuffled), Not(ElementsAre(0, 1, 2, 3, 4)));
+}
+
+TEST(EmulatedOrders, AreShuffledAnewAtEveryBarrier) {
+  for (const ThreadOrder order : kThreadOrders) {
+    std::vector<std::uint32_t> before;
+    std::vector<std::uint32_t> behind;
+    EmulatedBlock::run(launch_of(8, order), [&] {
+      before.push_back(lane_index());
+      wait_for_block();
+      behind.push_back(lane_index());
+    });
+    EXPECT_EQ(before != behind, order == ThreadOrder::shuffled) << name_of(order);
+  }
 }
 
 // What the emulation makes of single operations, beside those that trials compare (trials.h).

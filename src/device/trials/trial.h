@@ -34,9 +34,10 @@ struct Trial {
     return buffers.size() - 1;
   }
   // Filled with bytes that no kernel writes, so that places which should not be written are
-  // compared as well.
+  // compared as well. As floats they are large: a kernel that reads them by mistake leaves other
+  // bits.
   std::size_t add_output(std::size_t n_bytes, bool holds_floats) {
-    buffers.push_back({.bytes = std::vector<std::byte>(n_bytes, std::byte{0xa5}),
+    buffers.push_back({.bytes = std::vector<std::byte>(n_bytes, std::byte{0x7e}),
                        .is_output = true,
                        .holds_floats = holds_floats});
     return buffers.size() - 1;

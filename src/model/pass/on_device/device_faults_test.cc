@@ -18,6 +18,7 @@
 #include "device/shared_device.h"
 #include "kernels/tables.h"
 #include "model/load_model.h"
+#include "model/translated_model.h"
 #include "outrider/error.h"
 #include "tests/support/faulty_device.h"
 #include "tests/support/goldens/golden_models.h"
@@ -237,6 +238,46 @@ TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
   EXPECT_EQ(n_failed, 2);  // a program of moves for each group
 }
 
+// The page that two texts share is copied in each group. Copies before the one that fails stay: no
+// other text gets their pages.
+TEST(DeviceFaults, CopiesBeforeOneThatFailsStay) {
+  const auto path = test::golden_directory("gemma3_mixed");
+  const auto run = [](LanguageModel& model, FaultyDevice* device, int at) {
+    const std::vector<TokenId> tokens =
+        test::tokens_without_pattern(90, 3, static_cast<unsigned>(model.config().vocabulary_size));
+    const auto sequence = model.open({});
+    (void)test::run_and_keep(model, *sequence, part(tokens, 0, 20));
+    const auto copy = sequence->fork();
+    if (device != nullptr) device->run_out_at(at);
+    try {
+      (void)test::run_block(model, *copy, part(tokens, 20, 3));
+      copy->keep({});
+    } catch (const NoDeviceMemory&) {
+      EXPECT_EQ(copy->n_pending(), 0);
+    }
+    if (device != nullptr) device->run_out_at(FaultyDevice::kNever);
+    const auto other = model.open({});
+    Rows rows = test::run_and_keep(model, *other, part(tokens, 30, 40));
+    for (Sequence* const each : {copy.get(), sequence.get(), other.get()}) {
+      const Rows more = test::run_and_keep(model, *each, part(tokens, 80, 3));
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
+    return rows;
+  };
+  const Rows expected = run(*load(nullptr, path), nullptr, 0);
+  int n_failed = 0;
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(fmt::format("call {}", at));
+    const auto device = std::make_shared<FaultyDevice>();
+    const Rows got = run(*load(device, path), device.get(), at);
+    ASSERT_EQ(got.size(), expected.size());
+    test::expect_same_bits(expected, 0, got);
+    if (!device->has_run_out()) break;
+    ++n_failed;
+  }
+  EXPECT_GE(n_failed, 2);  // a program of copies for each group
+}
+
 // A text without memory for its pass is ended; the others end as usual.
 TEST(DeviceFaults, ATextThatFindsNoMemoryEndsAlone) {
   const auto run = [](LanguageModel& model, FaultyDevice* device) {
@@ -373,6 +414,37 @@ TEST(DeviceFaults, APassThatFailsLeavesNoRows) {
     EXPECT_EQ(output.feature_width, 0);
   }
   EXPECT_GT(n_lost, 5);  // words, embeddings, submission, its end, the likeliest tokens, features
+}
+
+// Its rows are fetched from the device when they are translated.
+TEST(DeviceFaults, ATranslatedPassThatFailsLeavesNoRows) {
+  VocabularyTranslation same;
+  for (TokenId token = 0; token < 131; ++token) {
+    same.spelled.push_back({token});
+    same.shared.push_back(token);
+  }
+  const std::vector<TokenId> tokens = test::tokens_without_pattern(2, 3, 131);
+  const auto device = std::make_shared<FaultyDevice>();
+  int n_lost = 0;
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(fmt::format("call {}", at));
+    device->heal();
+    TranslatedModel model(load(device), same);
+    const auto sequence = model.open({});
+    const TokenBlock block{sequence.get(), tokens, {}};
+    ForwardOutput output;
+    model.forward({&block, 1}, {}, output);
+    device->lose_at(at);
+    try {
+      model.forward({&block, 1}, {}, output);
+      EXPECT_EQ(output.logits.n_rows(), 2);
+      break;
+    } catch (const LostDevice&) {
+      ++n_lost;
+    }
+    EXPECT_EQ(output.logits.n_rows(), 0);
+  }
+  EXPECT_GT(n_lost, 6);  // words, embeddings, submission, its end, the likeliest tokens, two rows
 }
 
 // Uploads of weights, and all calls of the trials of kernels.

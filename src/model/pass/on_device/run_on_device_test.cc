@@ -273,6 +273,19 @@ Rows long_text(LanguageModel& model) {
   return rows;
 }
 
+// A text of one page after a longer one, for which the buffer of words grew: as many rows as the
+// first pass had, at other positions.
+Rows short_after_long(LanguageModel& model) {
+  const std::vector<TokenId> tokens = tokens_for(model, 200, 17);
+  const auto sequence = model.open({});
+  Rows rows = test::run_and_keep(model, *sequence, part(tokens, 0, 64));
+  append(rows, test::run_and_keep(model, *sequence, part(tokens, 64, 64)));
+  const auto other = model.open({});
+  append(rows, test::run_and_keep(model, *other, part(tokens, 100, 10)));
+  append(rows, test::run_and_keep(model, *other, part(tokens, 110, 54)));
+  return rows;
+}
+
 // Few rows with logits at a time, after a page of a text; a tree, some of which is kept, and a
 // fork.
 Rows few_at_once(LanguageModel& model) {
@@ -328,6 +341,10 @@ TEST_P(DevicePasses, RunTrees) {
     expect_same_bits("tiny_llama", form, trees);
     expect_same_bits("tiny_ragged", form, trees);
   }
+}
+
+TEST_P(DevicePasses, RunShortTextsAfterLongOnes) {
+  expect_same_bits("tiny_llama", {}, short_after_long);
 }
 
 TEST_P(DevicePasses, RunWideTrees) { expect_same_bits("tiny_ragged", {}, wide_trees); }
