@@ -11,9 +11,9 @@
 namespace outrider::device {
 
 // "vulkan:N" and "cuda:N"; "vulkan": the first that is no software and can be used; "cuda": the
-// first that the build has kernels for. For tests, the processor: "host", and "cuda-emulated:N" with
-// the N-th order of threads (cuda/emulated_driver.h). Throws UsageError for a name that is none of them, Error where it
-// cannot be opened.
+// first that the build has kernels for. For tests, the processor: "host", and "cuda-emulated:N"
+// with the N-th order of threads (cuda/emulated_driver.h). Throws UsageError for a name that is
+// none of them, Error where it cannot be opened.
 //
 // A device in use is opened once: callers that name it share it (shared_device.h). A lost one
 // is not given to others. Thread-safe.
