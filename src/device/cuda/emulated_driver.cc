@@ -41,6 +41,7 @@ using Work = std::function<void()>;
 struct CuStreamObject {
   CuContext context = nullptr;
   bool captures = false;
+  std::uint32_t n_launches = 0;
   std::vector<Work> captured;
   std::vector<Work> waiting;
 };
@@ -295,8 +296,9 @@ CuResult launch(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned 
                      .grid = {grid_x, grid_y, grid_z},
                      .n_threads = block_x,
                      .order = stream->context->order};
-  return put(stream, [entry = function->entry, how, arguments, seed = std::uint32_t{1}]() mutable {
-    how.seed = seed++;
+  // A graph's work is copied for each run, so the count is the stream's.
+  return put(stream, [entry = function->entry, how, arguments, stream]() mutable {
+    how.seed = ++stream->n_launches;
     EmulatedBlock::run(how, [&] { entry->on_fiber(arguments); });
   });
 }
