@@ -202,6 +202,22 @@ TEST(DeviceFaults, MemoryOutAtEveryCallInTurnLeavesAllThatThereWas) {
   EXPECT_EQ(n_failed, n_calls);
 }
 
+// Runs `run(model, device, at)` with a device that runs out of memory at its at-th call, for each
+// at until none fails. The rows must be those of the processor, for which the device is null.
+// Returns the number of runs with a failure.
+template <class Run>
+int n_failures_with_the_same_bits(const std::filesystem::path& path, const Run& run) {
+  const Rows expected = run(*load(nullptr, path), nullptr, 0);
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(fmt::format("call {}", at));
+    const auto device = std::make_shared<FaultyDevice>();
+    const Rows got = run(*load(device, path), device.get(), at);
+    EXPECT_EQ(got.size(), expected.size());
+    if (got.size() == expected.size()) test::expect_same_bits(expected, 0, got);
+    if (!device->has_run_out()) return at;
+  }
+}
+
 // Layers with and without a window keep their tokens in two groups of pages: a kept path moves in
 // both or in neither.
 TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
@@ -225,17 +241,8 @@ TEST(DeviceFaults, AKeptPathMovesInAllGroupsOrInNone) {
     rows.insert(rows.end(), more.begin(), more.end());
     return rows;
   };
-  const Rows expected = run(*load(nullptr, path), nullptr, 0);
-  int n_failed = 0;
-  for (int at = 0;; ++at) {
-    const auto device = std::make_shared<FaultyDevice>();
-    const Rows got = run(*load(device, path), device.get(), at);
-    ASSERT_EQ(got.size(), expected.size());
-    test::expect_same_bits(expected, 0, got);
-    if (!device->has_run_out()) break;
-    ++n_failed;
-  }
-  EXPECT_EQ(n_failed, 2);  // a program of moves for each group
+  // A program of moves for each group.
+  EXPECT_EQ(n_failures_with_the_same_bits(path, run), 2);
 }
 
 // The page that two texts share is copied in each group. Copies before the one that fails stay: no
@@ -264,18 +271,8 @@ TEST(DeviceFaults, CopiesBeforeOneThatFailsStay) {
     }
     return rows;
   };
-  const Rows expected = run(*load(nullptr, path), nullptr, 0);
-  int n_failed = 0;
-  for (int at = 0;; ++at) {
-    SCOPED_TRACE(fmt::format("call {}", at));
-    const auto device = std::make_shared<FaultyDevice>();
-    const Rows got = run(*load(device, path), device.get(), at);
-    ASSERT_EQ(got.size(), expected.size());
-    test::expect_same_bits(expected, 0, got);
-    if (!device->has_run_out()) break;
-    ++n_failed;
-  }
-  EXPECT_GE(n_failed, 2);  // a program of copies for each group
+  // A program of copies for each group.
+  EXPECT_GE(n_failures_with_the_same_bits(path, run), 2);
 }
 
 // A text without memory for its pass is ended; the others end as usual.
