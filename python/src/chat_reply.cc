@@ -77,8 +77,12 @@ void bind_piece(py::module_& module) {
 
 void bind_chat_reply(py::module_& module) {
   py::class_<ChatReply>(module, "Reply", "An assistant's reply.")
-      .def_property_readonly("content", [](const ChatReply& self) { return self.of.content; })
-      .def_property_readonly("reasoning", [](const ChatReply& self) { return self.of.reasoning; })
+      .def_property_readonly(
+          "content", [](const ChatReply& self) { return self.of.content; },
+          "Text for the user, without reasoning and tool calls.")
+      .def_property_readonly(
+          "reasoning", [](const ChatReply& self) { return self.of.reasoning; },
+          "Text of the model's reasoning; empty if it wrote none.")
       .def_property_readonly(
           "tool_calls", &calls_of,
           "Tool calls, as dicts in OpenAI's form: id, type and function. id is empty if the model "

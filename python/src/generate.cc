@@ -106,13 +106,14 @@ std::shared_ptr<TextGenerator> make_generator(std::shared_ptr<SharedModel> model
 void bind_token(py::module_& module) {
   py::class_<TokenLogProb>(module, "TokenLogProb",
                            "A token and its log probability under the target.")
-      .def_readonly("id", &TokenLogProb::id)
+      .def_readonly("id", &TokenLogProb::id, "Id of the token.")
       .def_readonly("log_prob", &TokenLogProb::log_prob,
                     "Natural log probability of the token by the target's raw logits.");
   py::class_<Token>(module, "Token", "A generated token as it is committed.")
       .def_readonly(
           "id", &Token::id,
-          "Id of the token; -1: text that was held back until the time limit ended the request.")
+          "Id of the token; -1: text that was held back until the time limit or close() ended the "
+          "request.")
       .def_readonly("text", &Token::text,
                     "Text that became certain with this token: whole characters, sometimes none.")
       .def_property_readonly(
@@ -136,7 +137,8 @@ void bind_statistics(py::module_& module) {
                                  "including passes shared with other requests.")
       .def_readonly("target_passes", &GenerateStatistics::target_passes,
                     "Number of target passes, without prefill.")
-      .def_readonly("drafter_passes", &GenerateStatistics::drafter_passes)
+      .def_readonly("drafter_passes", &GenerateStatistics::drafter_passes,
+                    "Number of drafter passes, without prefill.")
       .def_readonly("drafted", &GenerateStatistics::drafted, "Number of drafted tokens.")
       .def_readonly("accepted", &GenerateStatistics::accepted,
                     "Number of drafted tokens that are in the generated text.")
@@ -146,20 +148,32 @@ void bind_statistics(py::module_& module) {
       .def_readonly("rule_kl", &GenerateStatistics::rule_kl,
                     "Cost of the rule: KL divergence of its distribution from the target's, summed "
                     "over the tokens, in nats.")
-      .def_readonly("rule_tv", &GenerateStatistics::rule_tv)
-      .def_readonly("deferral_rate", &GenerateStatistics::deferral_rate)
+      .def_readonly("rule_tv", &GenerateStatistics::rule_tv,
+                    "Total variation between the two distributions, summed over the tokens. At "
+                    "temperature 0: number of tokens that are not the target's. 0 for \"exact\".")
+      .def_readonly(
+          "deferral_rate", &GenerateStatistics::deferral_rate,
+          "Share of the drafter's probability mass that a cascade rule left to the target.")
       .def_readonly("reused", &GenerateStatistics::reused,
                     "Number of prompt tokens that were not run again (Generator.keep_last_text()).")
-      .def_readonly("prefill_seconds", &GenerateStatistics::prefill_seconds)
-      .def_readonly("decode_seconds", &GenerateStatistics::decode_seconds)
-      .def_readonly("draft_seconds", &GenerateStatistics::draft_seconds)
-      .def_readonly("target_seconds", &GenerateStatistics::target_seconds)
-      .def_readonly("verify_seconds", &GenerateStatistics::verify_seconds)
+      .def_readonly("prefill_seconds", &GenerateStatistics::prefill_seconds,
+                    "Time of the prompt and the encoder, before the first round that drafts.")
+      .def_readonly("decode_seconds", &GenerateStatistics::decode_seconds,
+                    "Time of all that follows prefill.")
+      .def_readonly("draft_seconds", &GenerateStatistics::draft_seconds,
+                    "Part of decode_seconds: drafting.")
+      .def_readonly("target_seconds", &GenerateStatistics::target_seconds,
+                    "Part of decode_seconds: the target's passes.")
+      .def_readonly(
+          "verify_seconds", &GenerateStatistics::verify_seconds,
+          "Part of decode_seconds: verification, with the drafter's pass that a rule may need.")
       .def_property_readonly("tau", by_reference<&GenerateStatistics::tau>,
                              "Number of emitted tokens per target pass.")
-      .def_property_readonly("acceptance_rate", by_reference<&GenerateStatistics::acceptance_rate>)
+      .def_property_readonly("acceptance_rate", by_reference<&GenerateStatistics::acceptance_rate>,
+                             "Number of accepted tokens per drafted token.")
       .def_property_readonly("tokens_per_second",
-                             by_reference<&GenerateStatistics::tokens_per_second>);
+                             by_reference<&GenerateStatistics::tokens_per_second>,
+                             "Number of emitted tokens per second of decode_seconds.");
 }
 
 // An array that is a view of a result's memory and keeps the result alive. Read-only, because all
@@ -206,7 +220,9 @@ void bind_result(py::module_& module) {
       .def_property_readonly(
           "stop_string", [](const Result& self) { return self.of.stop_string; },
           "Stop string that ended the text, or an empty one.")
-      .def_property_readonly("statistics", [](const Result& self) { return self.of.statistics; });
+      .def_property_readonly(
+          "statistics", [](const Result& self) { return self.of.statistics; },
+          "Counts and times of the request.");
 }
 
 void bind_stream(py::module_& module) {

@@ -27,34 +27,48 @@ void bind_summary(py::module_& module) {
   py::class_<ModelSummary>(
       module, "ModelSummary",
       "Properties of a model and its memory use. Sizes are in bytes, context_length is in tokens.")
-      .def_readonly("architecture", &ModelSummary::architecture)
+      .def_readonly("architecture", &ModelSummary::architecture,
+                    "Name of the architecture, such as \"llama\".")
       .def_readonly("kernels", &ModelSummary::kernels, "Name of the kernel table in use.")
       .def_readonly("device", &ModelSummary::device,
                     "The driver's name of the device that runs passes; empty: the processor.")
       .def_readonly("threads", &ModelSummary::threads, "Maximum number of threads of a pass.")
-      .def_readonly("n_parameters", &ModelSummary::n_parameters)
+      .def_readonly("n_parameters", &ModelSummary::n_parameters, "Number of parameters.")
       .def_readonly("vocabulary_size", &ModelSummary::vocabulary_size, "Width of a row of logits.")
-      .def_readonly("context_length", &ModelSummary::context_length)
-      .def_readonly("n_layers", &ModelSummary::n_layers)
-      .def_readonly("dim", &ModelSummary::dim)
-      .def_readonly("n_heads", &ModelSummary::n_heads)
-      .def_readonly("n_kv_heads", &ModelSummary::n_kv_heads)
-      .def_readonly("head_dim", &ModelSummary::head_dim)
-      .def_readonly("hidden_dim", &ModelSummary::hidden_dim)
+      .def_readonly("context_length", &ModelSummary::context_length,
+                    "Maximum number of tokens of a text.")
+      .def_readonly("n_layers", &ModelSummary::n_layers,
+                    "Number of layers; of an encoder-decoder, of the decoder.")
+      .def_readonly("dim", &ModelSummary::dim, "Width of a hidden state.")
+      .def_readonly("n_heads", &ModelSummary::n_heads, "Number of query heads.")
+      .def_readonly("n_kv_heads", &ModelSummary::n_kv_heads, "Number of key and value heads.")
+      .def_readonly("head_dim", &ModelSummary::head_dim, "Width of a head.")
+      .def_readonly("hidden_dim", &ModelSummary::hidden_dim, "Width inside the MLP.")
       .def_readonly("n_encoder_layers", &ModelSummary::n_encoder_layers,
                     "Number of encoder layers; 0: the model is a decoder.")
-      .def_readonly("start_token", &ModelSummary::start_token)
-      .def_readonly("weights", &ModelSummary::weights)
-      .def_readonly("kv", &ModelSummary::kv)
-      .def_readonly("weight_bytes", &ModelSummary::weight_bytes)
-      .def_readonly("kv_bytes_per_token", &ModelSummary::kv_bytes_per_token)
-      .def_readonly("n_experts", &ModelSummary::n_experts)
-      .def_readonly("n_experts_used", &ModelSummary::n_experts_used)
-      .def_readonly("idle_bytes", &ModelSummary::idle_bytes)
-      .def_readonly("mapped_bytes", &ModelSummary::mapped_bytes)
-      .def_readonly("expert_memory_bytes", &ModelSummary::expert_memory_bytes)
-      .def_readonly("state_bytes", &ModelSummary::state_bytes)
-      .def_readonly("state_bytes_per_node", &ModelSummary::state_bytes_per_node);
+      .def_readonly("start_token", &ModelSummary::start_token,
+                    "First token of the texts of an encoder-decoder; -1: a decoder.")
+      .def_readonly("weights", &ModelSummary::weights,
+                    "Types of the packed matrices, for example \"int4 int8\".")
+      .def_readonly("kv", &ModelSummary::kv, "Type of the KV cache.")
+      .def_readonly("weight_bytes", &ModelSummary::weight_bytes, "Bytes of the packed matrices.")
+      .def_readonly("kv_bytes_per_token", &ModelSummary::kv_bytes_per_token,
+                    "Bytes that a token takes in the KV cache.")
+      .def_readonly("n_experts", &ModelSummary::n_experts,
+                    "Number of experts of a layer; 0: no experts.")
+      .def_readonly("n_experts_used", &ModelSummary::n_experts_used,
+                    "Number of experts that a token uses.")
+      .def_readonly("idle_bytes", &ModelSummary::idle_bytes,
+                    "Packed bytes that a pass of one token does not read.")
+      .def_readonly("mapped_bytes", &ModelSummary::mapped_bytes,
+                    "Bytes of mapped experts if all were packed.")
+      .def_readonly("expert_memory_bytes", &ModelSummary::expert_memory_bytes,
+                    "Memory for the mapped experts in use.")
+      .def_readonly("state_bytes", &ModelSummary::state_bytes,
+                    "Bytes of the state of recurrent layers for a text; 0: all layers attend.")
+      .def_readonly(
+          "state_bytes_per_node", &ModelSummary::state_bytes_per_node,
+          "Bytes that a pass keeps of recurrent layers for each token until it is verified.");
 }
 
 }  // namespace
@@ -131,20 +145,25 @@ void bind_model(py::module_& module) {
            "experts_memory: bytes of memory for mapped experts.\n"
            "progress: function called during loading with the loaded share, 0 to 1.\n\n"
            "Raises Error for invalid files and UsageError for invalid options.")
-      .def_property_readonly("path",
-                             [](const SharedModel& self) {
-                               return py::reinterpret_steal<py::object>(
-                                   PyUnicode_DecodeFSDefault(self.model->path().c_str()));
-                             })
-      .def_property_readonly("tokenizer",
-                             [](const SharedModel& self) {
-                               // A shared pointer to a member of the model, which keeps the model
-                               // alive.
-                               return std::shared_ptr<Tokenizer>(
-                                   self.model, const_cast<Tokenizer*>(&self.model->tokenizer()));
-                             })
-      .def_property_readonly("summary",
-                             [](const SharedModel& self) { return self.model->summary(); })
+      .def_property_readonly(
+          "path",
+          [](const SharedModel& self) {
+            return py::reinterpret_steal<py::object>(
+                PyUnicode_DecodeFSDefault(self.model->path().c_str()));
+          },
+          "Path that the model was loaded from; empty for a model from memory.")
+      .def_property_readonly(
+          "tokenizer",
+          [](const SharedModel& self) {
+            // A shared pointer to a member of the model, which keeps the model
+            // alive.
+            return std::shared_ptr<Tokenizer>(self.model,
+                                              const_cast<Tokenizer*>(&self.model->tokenizer()));
+          },
+          "Tokenizer of the model.")
+      .def_property_readonly(
+          "summary", [](const SharedModel& self) { return self.model->summary(); },
+          "Properties of the model and its memory use.")
       .def_property_readonly(
           "end_tokens", [](const SharedModel& self) { return self.model->end_tokens(); },
           "Ids of the tokens that end a text.")

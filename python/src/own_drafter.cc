@@ -166,15 +166,18 @@ void bind_own_drafter(py::module_& module) {
       "One round's draft of a text: a tree of tokens. Node i is the i-th token added, from 0; node "
       "-1 is the text's last token. A draft is valid during one call of propose(). An invalid "
       "addition raises Error and leaves the draft unchanged.")
-      .def_property_readonly("max_depth",
-                             [](const DraftOfCall& self) { return self.get().max_depth(); })
-      .def_property_readonly("max_nodes",
-                             [](const DraftOfCall& self) { return self.get().max_nodes(); })
+      .def_property_readonly(
+          "max_depth", [](const DraftOfCall& self) { return self.get().max_depth(); },
+          "Maximum depth of a node, at least 1. A child of node -1 has depth 1.")
+      .def_property_readonly(
+          "max_nodes", [](const DraftOfCall& self) { return self.get().max_nodes(); },
+          "Maximum number of nodes, at least 1.")
       .def_property_readonly(
           "is_chain", [](const DraftOfCall& self) { return self.get().is_chain(); },
           "Whether each node but the first must be the child of the node before it.")
-      .def_property_readonly("vocabulary_size",
-                             [](const DraftOfCall& self) { return self.get().vocabulary_size(); })
+      .def_property_readonly(
+          "vocabulary_size", [](const DraftOfCall& self) { return self.get().vocabulary_size(); },
+          "Upper bound of token ids: all are below this number.")
       .def("__len__", [](const DraftOfCall& self) { return self.get().n_nodes(); })
       .def("add", &add, py::arg("parent"), py::arg("token"), py::arg("distribution") = py::none(),
            "Adds a token as a child of the node `parent` and returns its node. Without a "

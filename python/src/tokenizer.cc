@@ -93,7 +93,8 @@ void bind_tokenizer(py::module_& module) {
                              "Id of the beginning-of-sequence token; -1: the files name none.")
       .def_property_readonly("eos_token", by_reference<&Tokenizer::eos_token>,
                              "Id of the end-of-sequence token; -1: the files name none.")
-      .def_property_readonly("warnings", by_reference<&Tokenizer::warnings>);
+      .def_property_readonly("warnings", by_reference<&Tokenizer::warnings>,
+                             "Doubtful points of the tokenizer's files that did not stop loading.");
 }
 
 }  // namespace outrider::python

@@ -32,6 +32,17 @@ def test_all_names_are_there():
         assert getattr(outrider, name).__doc__, name
 
 
+def test_all_members_have_docstrings():
+    without = [
+        f"{name}.{member}"
+        for name, of in vars(outrider._outrider).items()
+        if isinstance(of, type)
+        for member, value in vars(of).items()
+        if not member.startswith("_") and not value.__doc__
+    ]
+    assert without == []
+
+
 def stub() -> ast.Module:
     return ast.parse((Path(outrider.__file__).parent / "_outrider.pyi").read_text())
 

@@ -30,6 +30,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -95,6 +96,24 @@ TEST_F(EmulatedCuda, RunsAProgramAgainOnWhatTheBuffersHoldThen) {
   device_->upload(std::as_bytes(std::span(hundreds)), whole(*x));
   device_->submit(*program);  // a download waits by itself
   EXPECT_THAT(held(*x), Each(100.0F + kSteps));
+}
+
+// A program that runs again runs in other shuffled orders, and each of its steps in one of its own.
+TEST_F(EmulatedCuda, GivesEachLaunchAnotherSeed) {
+  const auto x = with(std::vector<float>(8, 1.0F));
+  const auto y = with(std::vector<float>(8, 0.0F));
+  const auto one = with(std::vector<float>(8, 1.0F));
+  const auto add = [&](const Buffer& from, const Buffer& to) {
+    return arithmetic(Function::native_add, 8, whole(from), whole(*one), whole(*one), whole(to));
+  };
+  const auto once = device_->record(std::vector<Step>{add(*x, *y)});
+  const auto thrice = device_->record(std::vector<Step>{add(*x, *y), add(*y, *x), add(*x, *y)});
+  std::vector<std::uint32_t> seeds;
+  for (const Program* program : {once.get(), once.get(), thrice.get(), thrice.get(), once.get()}) {
+    device_->wait(device_->submit(*program));
+    seeds.push_back(last_emulated_seed());
+  }
+  EXPECT_THAT(seeds, ElementsAre(1, 2, 5, 8, 9));
 }
 
 TEST_F(EmulatedCuda, CarriesPartsOfBuffers) {

@@ -73,6 +73,7 @@ struct CurrentContexts {
 };
 thread_local CurrentContexts current_contexts{};
 thread_local std::string last_failure;  // of a launch
+thread_local std::uint32_t last_seed = 0;
 
 struct Counts {
   std::atomic<int> contexts, modules, streams, graphs, programs, buffers, early_frees;
@@ -298,7 +299,7 @@ CuResult launch(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned 
                      .order = stream->context->order};
   // A graph's work is copied for each run, so the count is the stream's.
   return put(stream, [entry = function->entry, how, arguments, stream]() mutable {
-    how.seed = ++stream->n_launches;
+    how.seed = last_seed = ++stream->n_launches;
     EmulatedBlock::run(how, [&] { entry->on_fiber(arguments); });
   });
 }
@@ -338,6 +339,8 @@ const Driver& emulated_driver() {
                                 .is_emulated = true};
   return driver;
 }
+
+std::uint32_t last_emulated_seed() { return last_seed; }
 
 EmulatedUse emulated_use() {
   return {.contexts = counts.contexts,

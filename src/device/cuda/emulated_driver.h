@@ -39,6 +39,9 @@ EmulatedUse emulated_use();
 // Seeds of the shuffled order count up from launch to launch, so that runs do the same again.
 std::unique_ptr<CudaDevice> open_emulated(ThreadOrder order);
 
+// The seed of the launch that the calling thread ran last, by waiting for it; 0: none.
+std::uint32_t last_emulated_seed();
+
 }  // namespace outrider::device::cuda
 
 #endif  // OUTRIDER_DEVICE_CUDA_EMULATED_DRIVER_H_
