@@ -85,6 +85,12 @@ set_tests_properties(check.newcomer check.wheel PROPERTIES PROCESSORS 2 TIMEOUT 
                      SKIP_RETURN_CODE 77)
 # Runs the layers that read untrusted files under AddressSanitizer and UndefinedBehaviorSanitizer.
 outrider_add_check(sanitized_readers scripts/sanitized-tests asan base grammar io tokenizer)
+# The CUDA kernels on fibers, and the texts of every drafter on them, under the same sanitizers.
+add_test(NAME check.sanitized_cuda CONFIGURATIONS Nightly
+         COMMAND ${CMAKE_COMMAND} -E env "ONLY=Cuda|Emulated"
+                 ${PROJECT_SOURCE_DIR}/scripts/sanitized-tests asan device engine
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(check.sanitized_cuda PROPERTIES PROCESSORS 2 TIMEOUT 7200)
 # Runs the official clients of OpenAI and Anthropic if PyPI can be reached.
 outrider_add_check(clients scripts/test-clients $<TARGET_FILE:outrider_program>)
 set_tests_properties(check.clients PROPERTIES SKIP_RETURN_CODE 77)

@@ -10,11 +10,11 @@
 #include <string>
 #include <thread>
 
-#include "outrider/devices.h"
 #include "outrider/model.h"
 #include "server/server.h"
 #include "tests/support/http_client.h"
 #include "tests/support/models/served_models.h"
+#include "tests/support/software_device.h"
 #include "tests/support/vulkan_faults.h"
 
 namespace outrider::server {
@@ -25,18 +25,11 @@ using test::HttpAnswer;
 using test::HttpClient;
 using ::testing::HasSubstr;
 
-std::string software_device() {
-  for (const DeviceSummary& device : list_devices().devices) {
-    if (device.is_software && device.refused.empty()) return device.name;
-  }
-  return "";
-}
-
 TEST(DeviceServer, AnswersWhereMemoryIsOutAndWhereTheDeviceIsLost) {
   if (!test::VulkanFaults::are_built()) GTEST_SKIP() << "no layer that breaks drivers";
   const test::VulkanFaults faults;
-  const std::string device = software_device();
-  if (device.empty()) GTEST_SKIP() << "no Vulkan driver that computes on the processor";
+  const std::string device = test::software_device();
+  if (device.empty()) GTEST_SKIP() << test::kNoSoftwareDevice;
   ServedOptions served;
   served.name = "tiny";
   const auto model = std::make_shared<const ServedModel>(

@@ -10,6 +10,7 @@
 
 #include "tests/support/models/tiny_pair.h"
 #include "tests/support/run_program.h"
+#include "tests/support/software_device.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider::test {
@@ -53,13 +54,16 @@ TEST_F(DeviceGenerate, WritesTheBytesOfTheProcessor) {
   const Text plain = generate({});
   EXPECT_THAT(plain.logits, Not(IsEmpty()));
   const std::string draft = (directory() / "draft").string();
-  for (const std::vector<std::string>& more :
-       {std::vector<std::string>{"--device", "host"},
-        {"--device", "host", "--draft", draft, "--tree", "chain:length=4"},
-        {"--device", "host", "--draft", draft, "--tree", "widths:3,2,1"}}) {
-    const Text text = generate(more);
-    EXPECT_EQ(text.out, plain.out) << more.back();
-    EXPECT_TRUE(text.logits == plain.logits) << more.back();
+  for (const std::string& device : {std::string("host"), software_device()}) {
+    if (device.empty()) GTEST_SKIP() << kNoSoftwareDevice << "; the host device was compared";
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{"--device", device},
+          {"--device", device, "--draft", draft, "--tree", "chain:length=4"},
+          {"--device", device, "--draft", draft, "--tree", "widths:3,2,1"}}) {
+      const Text text = generate(more);
+      EXPECT_EQ(text.out, plain.out) << device << " " << more.back();
+      EXPECT_TRUE(text.logits == plain.logits) << device << " " << more.back();
+    }
   }
 }
 

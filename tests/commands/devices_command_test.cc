@@ -8,11 +8,14 @@
 #include <string>
 
 #include "tests/support/run_program.h"
+#include "tests/support/software_device.h"
+#include "tests/support/vulkan_faults.h"
 
 namespace outrider::test {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -47,17 +50,27 @@ TEST(DevicesCommand, ListsDevicesOrSaysWhyThereAreNone) {
 }
 
 TEST(DevicesCommand, ChecksASoftwareDeviceWithoutADifference) {
-  const nlohmann::json list = listed();
-  for (const auto& device : list.at("devices")) {
-    if (!device.at("software").get<bool>() || device.contains("refused")) continue;
-    const ProgramRun run = run_program({"devices", device.at("name"), "--check"});
-    EXPECT_EQ(run.status, 0) << run.err;
-    EXPECT_THAT(run.out, HasSubstr("all bits are those of the processor"));
-    EXPECT_THAT(run.out, HasSubstr("never chosen by itself"));
-    EXPECT_THAT(run.out, Not(HasSubstr("DIFF")));
-    return;
-  }
-  GTEST_SKIP() << "no Vulkan driver that computes on the processor (scripts/install-deps gpu)";
+  const std::string device = software_device();
+  if (device.empty()) GTEST_SKIP() << kNoSoftwareDevice;
+  const ProgramRun run = run_program({"devices", device, "--check"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("check +all bits are those of the processor"));
+  EXPECT_THAT(run.out, HasSubstr("never chosen by itself"));
+  EXPECT_THAT(run.out, Not(HasSubstr("DIFF")));
+}
+
+TEST(DevicesCommand, ShowsTheKernelWhoseBitsDifferAndFails) {
+  if (!VulkanFaults::are_built()) GTEST_SKIP() << "no layer that breaks drivers";
+  const VulkanFaults faults;
+  const std::string device = software_device();
+  if (device.empty()) GTEST_SKIP() << kNoSoftwareDevice;
+  // Products add scales instead of multiplying by them (SPIR-V's operations).
+  faults.set("break x_scales 133 129");
+  const ProgramRun run = run_program({"devices", device, "--check"});
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("DIFF +product int8"));
+  EXPECT_THAT(run.out, ContainsRegex("same +attention f32"));
+  EXPECT_THAT(run.out, HasSubstr("not all bits are those of the processor"));
 }
 
 TEST(DevicesCommand, RefusesANameThatIsNoDevices) {

@@ -6,6 +6,7 @@
 // The faults are listed in the file that OUTRIDER_FAULT_FILE names, and may change at any time:
 //   no memory                        vkAllocateMemory finds none
 //   lost at submit | lost at wait    the device is lost there
+//   no barriers between              those between dispatches are not recorded
 //   break WORD FROM TO               shaders with the word among their names get the operation TO
 //                                    in the place of FROM (numbers of SPIR-V)
 // Other words are ignored.
@@ -112,6 +113,10 @@ VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipeline
                                             std::uint32_t n_images,
                                             const VkImageMemoryBarrier* images) {
   ++n_barriers;
+  if (behind == VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT && before == behind &&
+      fault() == "no barriers between") {
+    return;
+  }
   next_of(commands).barrier(commands, before, behind, flags, n_memory, memory, n_buffers, buffers,
                             n_images, images);
 }

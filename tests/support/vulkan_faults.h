@@ -55,7 +55,7 @@ class VulkanFaults {
 
   VulkanFaults()
       : file_((directory_.path() / "fault").string()),
-        path_("VK_LAYER_PATH", layers()),
+        path_("VK_LAYER_PATH", layers() + ":/usr/share/vulkan/explicit_layer.d"),
         layers_("VK_INSTANCE_LAYERS", "VK_LAYER_OUTRIDER_faults"),
         told_("OUTRIDER_FAULT_FILE", file_) {}
 
@@ -78,6 +78,8 @@ class VulkanFaults {
   }
 
  private:
+  // The folder of the layer. (VK_LAYER_PATH replaces the loader's own, where the validation layer
+  // is.)
   static std::string layers() {
 #if defined(OUTRIDER_FAULT_LAYERS)
     return OUTRIDER_FAULT_LAYERS;

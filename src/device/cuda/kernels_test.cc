@@ -27,7 +27,7 @@ constexpr TrialRows kRows[] = {{1, 1}, {2, 2},   {3, 4}, {4, 4},  {5, 8},
 enum class Where { ascending, descending, shuffled, gpu };
 
 // Of these, for kernels in which rows have nothing in common.
-constexpr TrialRows kFewRows[] = {{1, 1}, {5, 8}, {0, 2}, {17, 32}};
+constexpr TrialRows kFewRows[] = {{1, 1}, {5, 8}, {0, 2}, {17, 32}, {64, 64}};
 
 class CudaKernels : public ::testing::TestWithParam<Where> {
  protected:

@@ -225,7 +225,11 @@ Trial arithmetic_trial(Function function, int n_random, std::uint32_t seed) {
       operands.add(std::bit_cast<float>(bits), 0.0F, 0.0F);
     }
   } else {
-    if (function != Function::round_even) add_edges(function, operands);
+    if (function == Function::round_even) {
+      for (int i = -256; i <= 256; ++i) operands.add(0.5F * static_cast<float>(i), 0.0F, 0.0F);
+    } else {
+      add_edges(function, operands);
+    }
     add_random(function, n_random, seed, operands);
   }
   Trial trial;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/barriers.h"
@@ -179,6 +180,42 @@ TEST_F(VulkanDriver, RecordsTheBarriersThatAreDerived) {
                                          {sum(*x, *y), sum(*y, *z), sum(*z, *x), sum(*z, *y)},
                                          {sum(*x, *y), sum(*y, *x), sum(*x, *y)}}) {
     EXPECT_EQ(n_recorded(steps), n_around + static_cast<int>(derive_barriers(steps).size()));
+  }
+}
+
+// A barrier that is left out is found by the validation layer, which follows reads and writes
+// itself. (It does not report two dispatches that write the same buffer.)
+TEST(VulkanBarriers, AreMissedWhereTheyAreLeftOut) {
+  if (!test::VulkanFaults::are_built()) GTEST_SKIP() << "no layer that breaks drivers";
+  if (!has_validation_layer()) GTEST_SKIP() << "no validation layer (scripts/install-deps gpu)";
+  const test::VulkanFaults faults;
+  const FoundTestDevice found = find_test_device(true);
+  if (!found.why_none.empty()) GTEST_SKIP() << found.why_none;
+  const auto device = std::make_unique<VulkanDevice>(found.instance, found.index, VulkanChoice{});
+  const auto x = device->allocate(1024);
+  const auto y = device->allocate(1024);
+  const auto z = device->allocate(1024);
+  const auto sum = [](const Buffer& from, const Buffer& to) {
+    return arithmetic(Function::native_add, 8, whole(from), whole(from), whole(from), whole(to));
+  };
+  const std::vector<Step> kApart = {sum(*x, *y), sum(*x, *z)};
+  const std::vector<Step> kReadAfterWrite = {sum(*x, *y), sum(*y, *z)};
+  const std::vector<Step> kWriteAfterRead = {sum(*x, *y), sum(*z, *x)};
+  for (const char* fault : {"", "no barriers between"}) {
+    faults.set(fault);
+    for (const auto& [steps, hazard] :
+         {std::pair(kApart, ""), std::pair(kReadAfterWrite, "READ_AFTER_WRITE"),
+          std::pair(kWriteAfterRead, "WRITE_AFTER_READ")}) {
+      const std::size_t n_before = found.instance->messages().size();
+      device->wait(device->submit(*device->record(steps)));
+      const auto& messages = found.instance->messages();
+      if (*fault == '\0' || *hazard == '\0') {
+        EXPECT_EQ(messages.size(), n_before) << messages.back();
+      } else {
+        ASSERT_GT(messages.size(), n_before) << hazard;
+        EXPECT_THAT(messages.back(), HasSubstr(hazard));
+      }
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "outrider/error.h"
@@ -180,12 +181,21 @@ std::shared_ptr<VulkanInstance> VulkanInstance::create(bool validates) {
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
-  const char* const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+  // The layer also follows which dispatch reads and writes what, and reports missing barriers.
+  const char* const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME,
+                                    VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
+  const VkValidationFeatureEnableEXT follows =
+      VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
+  VkValidationFeaturesEXT features{};
+  features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT;
+  features.enabledValidationFeatureCount = 1;
+  features.pEnabledValidationFeatures = &follows;
   if (validates) {
+    info.pNext = &features;
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = &kValidationLayer;
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &extension;
+    info.enabledExtensionCount = static_cast<std::uint32_t>(std::size(extensions));
+    info.ppEnabledExtensionNames = extensions;
   }
   std::shared_ptr<VulkanInstance> instance(new VulkanInstance);
   require_success(loader.vkCreateInstance(&info, nullptr, &instance->handle_), "start Vulkan",

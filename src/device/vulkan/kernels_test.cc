@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares kernels of Vulkan devices with the scalar table, byte by byte, in every tier.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -21,6 +22,9 @@ namespace outrider::device {
 namespace {
 
 using kernels::WeightKind;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Tier {
   const char* name;
@@ -38,7 +42,7 @@ constexpr TrialRows kRows[] = {{1, 1},   {2, 2},  {3, 4}, {4, 4},   {5, 8},   {8
                                {16, 16}, {1, 64}, {0, 8}, {17, 32}, {33, 64}, {64, 64}};
 
 // Of these, for kernels in which rows have nothing in common.
-constexpr TrialRows kFewRows[] = {{1, 1}, {5, 8}, {0, 2}, {17, 32}};
+constexpr TrialRows kFewRows[] = {{1, 1}, {5, 8}, {0, 2}, {17, 32}, {64, 64}};
 
 // Without dots of bytes products are other kernels, and no others are (KernelFacts::has_dots): by
 // day that tier is for products alone.
@@ -73,6 +77,21 @@ class VulkanKernels : public ::testing::TestWithParam<Tier> {
 };
 
 class VulkanProducts : public VulkanKernels {};
+
+// Otherwise each tier would compare the shaders of the first.
+TEST_P(VulkanProducts, AreThoseOfTheTier) {
+  const VulkanChoice& choice = GetParam().choice;
+  const std::string& tier = device_->facts().tier;
+  if (!choice.uses_dots) {
+    EXPECT_THAT(tier, HasSubstr("plain words"));
+  }
+  if (!choice.uses_native_arithmetic) {
+    EXPECT_THAT(tier, AllOf(HasSubstr("division by integers"), Not(HasSubstr("double"))));
+  }
+  if (device_->facts().driver.find("llvmpipe") != std::string::npos && choice.uses_dots) {
+    EXPECT_THAT(tier, AllOf(HasSubstr("dots of bytes"), HasSubstr("double")));
+  }
+}
 
 TEST_P(VulkanKernels, QuantizeRows) {
   for (const TrialRows& rows : rows_of_the_day()) {

@@ -213,7 +213,8 @@ Rows wide_trees(LanguageModel& model) {
   return rows;
 }
 
-// Several sequences in one pass, one of them a tree, with logits of all, some and no rows.
+// Several sequences in one pass, one of them a tree, with logits of all, some and no rows. The
+// passes have few rows, some, and as many as a program may have.
 Rows batches(LanguageModel& model) {
   const std::vector<TokenId> tokens = tokens_for(model, 120, 3);
   Rows rows;
@@ -223,17 +224,19 @@ Rows batches(LanguageModel& model) {
   append(rows, test::run_and_keep(model, *a, part(tokens, 0, 70)));
   append(rows, test::run_and_keep(model, *c, part(tokens, 50, 5)));
   const std::vector<int> parents = {-1, -1, 1};
-  const TokenBlock blocks[] = {{a.get(), part(tokens, 100, 1), {}},
-                               {b.get(), part(tokens, 0, 21), {}},
-                               {c.get(), part(tokens, 30, 3), parents}};
-  const int listed[] = {0, 5, 24};
-  ForwardOutput output;
-  for (const RowSet& asked :
-       {RowSet{}, RowSet{RowSet::Kind::listed, listed},
-        RowSet{RowSet::Kind::last_of_each_block, {}}, RowSet{RowSet::Kind::none, {}}}) {
-    model.forward(blocks, {asked}, output);
-    append(rows, test::rows_of(output));
-    for (Sequence* const sequence : {a.get(), b.get(), c.get()}) sequence->keep({});
+  for (const int n : {2, 21, 60}) {
+    const TokenBlock blocks[] = {{a.get(), part(tokens, 100, 1), {}},
+                                 {b.get(), part(tokens, 0, static_cast<std::size_t>(n)), {}},
+                                 {c.get(), part(tokens, 30, 3), parents}};
+    const int listed[] = {0, n - 1, n + 3};
+    ForwardOutput output;
+    for (const RowSet& asked :
+         {RowSet{}, RowSet{RowSet::Kind::listed, listed},
+          RowSet{RowSet::Kind::last_of_each_block, {}}, RowSet{RowSet::Kind::none, {}}}) {
+      model.forward(blocks, {asked}, output);
+      append(rows, test::rows_of(output));
+      for (Sequence* const sequence : {a.get(), b.get(), c.get()}) sequence->keep({});
+    }
   }
   return rows;
 }
@@ -475,24 +478,52 @@ TEST_P(DevicePasses, RunDenseFamilies) {
 
 TEST_P(DevicePasses, TakeFewProgramsForPassesOfAllSizes) {
   const auto device = open(GetParam());
-  auto model = load(files_of("tiny_llama"), {}, device);
-  const auto& pass =
-      dynamic_cast<const DevicePass&>(dynamic_cast<const DecoderModel&>(*model).executor());
-  const std::vector<TokenId> tokens = tokens_for(*model, 64, 2);
-  const auto sequence = model->open({});
-  const auto run_all = [&] {
-    for (int n = 1; n <= 32; ++n) {
-      (void)test::run_block(*model, *sequence, part(tokens, 0, static_cast<std::size_t>(n)));
+  // Emulated kernels are slow.
+  const bool is_emulated =
+      GetParam() == Where::cuda_descending || GetParam() == Where::cuda_shuffled;
+  const int max_rows = is_emulated ? 32 : 64;
+  const auto run_all = [&](LanguageModel& model) {
+    const std::vector<TokenId> tokens = tokens_for(model, 64, 2);
+    const auto sequence = model.open({});
+    Rows rows;
+    for (int n = 1; n <= max_rows; ++n) {
+      append(rows, test::run_block(model, *sequence, part(tokens, 0, static_cast<std::size_t>(n))));
       sequence->keep({});
     }
+    return rows;
   };
-  run_all();
-  run_all();  // the first time buffers grow, and programs are dropped with them
+  const auto model = load(files_of("tiny_llama"), {}, device);
+  const auto& pass =
+      dynamic_cast<const DevicePass&>(dynamic_cast<const DecoderModel&>(*model).executor());
+  const Rows expected = run_all(*load(files_of("tiny_llama"), {}, nullptr));
+  test::expect_same_bits(expected, 0, run_all(*model));
+  (void)run_all(*model);  // the first time buffers grow, and programs are dropped with them
   const std::size_t n_programs = pass.n_programs();
   EXPECT_LE(n_programs, 8U);
-  run_all();
+  test::expect_same_bits(expected, 0, run_all(*model));
   EXPECT_EQ(pass.n_programs(), n_programs);
 }
+
+#if defined(OUTRIDER_HAS_VULKAN)
+// The validation layer follows the reads and writes of all steps (instance.cc).
+TEST(DeviceValidation, HasNothingToSayOfPasses) {
+  if (!device::has_validation_layer()) {
+    GTEST_SKIP() << "no validation layer (scripts/install-deps gpu)";
+  }
+  const device::FoundTestDevice found = device::find_test_device(true);
+  if (!found.why_none.empty()) GTEST_SKIP() << found.why_none;
+  const std::shared_ptr<device::Device> device = device::open_vulkan(found.instance, found.index);
+  for (const Form& form : kForms) {
+    for (const char* name : {"tiny_llama", "gemma3_mixed"}) {
+      for (const auto& script : {trees, few_at_once}) {
+        const Rows expected = script(*load(files_of(name), form, nullptr));
+        test::expect_same_bits(expected, 0, script(*load(files_of(name), form, device)));
+      }
+    }
+  }
+  EXPECT_THAT(found.instance->messages(), ::testing::IsEmpty());
+}
+#endif
 
 std::string name_of_place(Where where) {
   constexpr const char* kNames[] = {"Host", "HostReversed", "Vulkan", "CudaEmulatedDescending",
