@@ -16,7 +16,7 @@ build:  ## the program, build/outrider, and the library (Release)
 	cmake --preset release
 	cmake --build --preset release --parallel $(JOBS) $(BUILD_FLAGS)
 
-demo:  ## install what is missing, build, and see a draft model ride ahead
+demo:  ## install what is missing, build, and generate with and without a draft model
 	$(INSTALL_DEPS) build
 	@# Builds the program only: the trainer, if libtorch is installed, would take most of the time.
 	$(MAKE) --no-print-directory build BUILD_FLAGS='--target outrider_program'
@@ -24,8 +24,9 @@ demo:  ## install what is missing, build, and see a draft model ride ahead
 
 test:  ## install what is missing, build and run all tests
 	$(INSTALL_DEPS) dev train python gpu
-	@# If this fails, the build leaves MPI out, and the tests that need it are skipped with the reason.
+	@# If one of these fails, the tests that need it are skipped with the reason.
 	-$(INSTALL_DEPS) mpi
+	-$(INSTALL_DEPS) docs
 	cmake --preset dev
 	cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev --parallel $(JOBS) $(CTEST_FLAGS)

@@ -25,9 +25,8 @@ int run_program(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "train") require_one_process("outrider train");
   hand_over_to_trainer(argc, argv);
   CLI::App program(
-      "Runs language models with a drafter riding ahead: a small model proposes tokens, the target "
-      "judges many of them in one pass, and what comes out is exactly what the target alone would "
-      "have said.",
+      "Runs language models by speculative decoding. A drafter proposes tokens, and the target "
+      "verifies many of them in one pass. By default the text is exactly the target's own.",
       "outrider");
   add_help(program);
   program.set_version_flag("--version", fmt::format("outrider {}", kVersion), "Print the version");

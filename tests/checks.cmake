@@ -34,15 +34,20 @@ find_program(OUTRIDER_PYTHON3 python3)
 mark_as_advanced(OUTRIDER_PYTHON3)
 if(OUTRIDER_PYTHON3)
   add_test(NAME check.links COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-links)
-  set_tests_properties(check.links PROPERTIES LABELS fast)
+  # Every source names its licence.
+  add_test(NAME check.spdx COMMAND ${PROJECT_SOURCE_DIR}/scripts/spdx --check)
+  set_tests_properties(check.links check.spdx PROPERTIES LABELS fast)
 endif()
 find_program(OUTRIDER_MKDOCS mkdocs)
 find_program(OUTRIDER_DOXYGEN doxygen)
 mark_as_advanced(OUTRIDER_MKDOCS OUTRIDER_DOXYGEN)
 if(OUTRIDER_MKDOCS AND OUTRIDER_DOXYGEN)
   add_test(NAME check.docs COMMAND ${PROJECT_SOURCE_DIR}/scripts/build-docs)
-  set_tests_properties(check.docs PROPERTIES TIMEOUT 900)
+else()
+  add_test(NAME check.docs COMMAND ${CMAKE_COMMAND} -E echo
+           "SKIPPED: no mkdocs or no doxygen (scripts/install-deps docs)")
 endif()
+set_tests_properties(check.docs PROPERTIES TIMEOUT 900 SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 
 # Checks the report of ptxas and the machine code of the CUDA kernels; skipped with the reason if there
 # is no nvcc.

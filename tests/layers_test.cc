@@ -210,7 +210,9 @@ std::vector<Source> all_sources() {
   for (const char* folder : {"include", "src", "apps", "python"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
-      if (!entry.is_regular_file() || (extension != ".h" && extension != ".cc")) continue;
+      const bool is_source =
+          extension == ".h" || extension == ".cc" || extension == ".cu" || extension == ".cuh";
+      if (!entry.is_regular_file() || !is_source) continue;
       std::ostringstream text;
       text << std::ifstream(entry.path()).rdbuf();
       sources.push_back({entry.path().lexically_relative(root).string(), text.str()});

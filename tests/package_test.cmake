@@ -15,7 +15,11 @@ execute_process(COMMAND ${CMAKE_CPACK_COMMAND} -G DEB --config ${BUILD_DIR}/CPac
                 WORKING_DIRECTORY ${WORK_DIR} COMMAND_ERROR_IS_FATAL ANY)
 
 file(GLOB packages ${WORK_DIR}/packages/*.deb)
-foreach(name outrider liboutrider-dev)
+set(names outrider liboutrider-dev)
+if(EXISTS ${BUILD_DIR}/outrider-train)
+  list(APPEND names outrider-train)
+endif()
+foreach(name ${names})
   set(of_name ${packages})
   list(FILTER of_name INCLUDE REGEX "/${name}_${VERSION}_[a-z0-9]+\\.deb$")
   list(LENGTH of_name n)
@@ -24,6 +28,14 @@ foreach(name outrider liboutrider-dev)
   endif()
   set(${name}_package ${of_name})
 endforeach()
+
+if(outrider-train_package)
+  execute_process(COMMAND ${DPKG_DEB} -c ${outrider-train_package}
+                  OUTPUT_VARIABLE contents COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT contents MATCHES "/usr/bin/outrider-train\n")
+    message(FATAL_ERROR "outrider-train: expected the program in it, got ${contents}")
+  endif()
+endif()
 
 execute_process(COMMAND ${DPKG_DEB} -f ${outrider_package} Version Depends
                 OUTPUT_VARIABLE fields COMMAND_ERROR_IS_FATAL ANY)

@@ -63,7 +63,7 @@ def find(path, header, files):
 def includes(root, files):
     """(file, header, what it names or None) of every #include "..."."""
     for path in sorted(files):
-        if not path.endswith((".h", ".cc")):
+        if not path.endswith((".h", ".cc", ".cu", ".cuh")):
             continue
         text = (root / path).read_text(encoding="utf-8", errors="replace")
         for header in INCLUDE.findall(text):

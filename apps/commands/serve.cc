@@ -178,7 +178,8 @@ int serve(const ServeFlags& flags) {
 CLI::App* add_serve(CLI::App& program, Run& run) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* const app =
-      program.add_subcommand("serve", "Answer OpenAI's chat and text completions over HTTP")
+      program
+          .add_subcommand("serve", "Answer the HTTP requests of OpenAI's and Anthropic's clients")
           ->group("Commands");
   add_model_flags(*app, flags->model);
   add_device_flag(*app, flags->model);

@@ -159,12 +159,11 @@ CLI::App* add_spec_command(CLI::App& program, Run& run, const SpecList& list,
 }  // namespace
 
 CLI::App* add_drafters(CLI::App& program, Run& run) {
-  return add_spec_command(program, run, kDrafterList, "List what may draft, or explain one",
-                          "model");
+  return add_spec_command(program, run, kDrafterList, "List the drafters, or explain one", "model");
 }
 
 CLI::App* add_rules(CLI::App& program, Run& run) {
-  return add_spec_command(program, run, kRuleList, "List what may be emitted, or explain one rule",
+  return add_spec_command(program, run, kRuleList, "List the rules of acceptance, or explain one",
                           "chow");
 }
 

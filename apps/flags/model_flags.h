@@ -36,7 +36,7 @@ void add_model_path(CLI::App& app, std::string& path);
 void add_loading_flags(CLI::App& app, ModelFlags& flags);
 // The device of passes. bench has a flag of its own, which also accepts predefined devices.
 void add_device_flag(CLI::App& app, ModelFlags& flags);
-// What rides ahead.
+// The drafter, and what limits its drafts.
 void add_drafter_flags(CLI::App& app, ModelFlags& flags);
 // All of these, and the flags of draft shape and verification.
 void add_model_flags(CLI::App& app, ModelFlags& flags);

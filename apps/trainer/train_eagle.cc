@@ -169,7 +169,7 @@ CLI::App* add_train_eagle(CLI::App& program, Run& run) {
              {"--version", "--steps-ahead", "--draft-vocabulary", "--parallel", "--layers"});
   command->footer(
       "The defaults are for targets of billions of parameters; a target of a few hundred thousand "
-      "wants --learning-rate 1e-3 or so.\n"
+      "needs about --learning-rate 1e-3.\n"
       "Examples:\n"
       "  outrider train eagle --target stories260K --text stories.txt --separator "
       "\"<|endoftext|>\" --learning-rate 1e-3 --steps 2000 --out head\n"

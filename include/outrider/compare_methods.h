@@ -7,7 +7,8 @@
 //   options.prompts = outrider::read_prompt_set("question.jsonl").prompts;
 //   const auto rounds = outrider::compare_methods(model, options);
 //
-// outrider/method_report.h turns the rounds into figures and reports.
+// outrider/method_report.h turns the rounds into figures and reports. Thread-safe, except that
+// nothing else may run the model during a comparison.
 #ifndef OUTRIDER_COMPARE_METHODS_H_
 #define OUTRIDER_COMPARE_METHODS_H_
 

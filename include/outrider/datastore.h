@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datastores: indexed text in which the drafter "retrieval:path=FILE" finds continuations.
+// Thread-safe for different files.
 #ifndef OUTRIDER_DATASTORE_H_
 #define OUTRIDER_DATASTORE_H_
 

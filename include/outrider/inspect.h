@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows what model files hold without loading the models.
+// Shows what model files hold without loading the models. Thread-safe.
 #ifndef OUTRIDER_INSPECT_H_
 #define OUTRIDER_INSPECT_H_
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptions of all drafters and rules, as `outrider drafters` and `outrider rules` print them.
+// Thread-safe.
 #ifndef OUTRIDER_SPEC_DESCRIPTION_H_
 #define OUTRIDER_SPEC_DESCRIPTION_H_
 

@@ -11,7 +11,8 @@
 //   drafter.tree = "sequoia:profile=profile.json";
 //   outrider::Generator generator(model, drafter);
 //
-// These settings affect speed alone: every tree is verified exactly.
+// These settings affect speed alone: every tree is verified exactly. Thread-safe, except that
+// nothing else may run a model that is measured.
 #ifndef OUTRIDER_TUNE_H_
 #define OUTRIDER_TUNE_H_
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Types of the extension module. The docstrings are in the module itself: help(outrider). Here they
 # only state shapes.
 import os

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gated delta rule and Mamba-2's step over a vector type V: lanes are columns of the state.
+// The gated delta rule (Yang et al., "Gated Delta Networks", 2024) and Mamba-2's step (Dao and Gu,
+// 2024) over a vector type V. A head's state has key_dim rows of n columns; lanes are columns.
 #ifndef OUTRIDER_KERNELS_DELTA_RULE_H_
 #define OUTRIDER_KERNELS_DELTA_RULE_H_
 

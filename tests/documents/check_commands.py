@@ -18,6 +18,8 @@ long each command took.
   named      a target of make or a script: it must be there (in a sentence, or in NAMED).
   elsewhere  another test runs it (ELSEWHERE; those of the quickstart: scripts/try-quickstart).
   not run    by no test, for the reason in NOT_RUN.
+
+Blocks of Python run in python/tests/test_documents.py, the README's C++ in tests/install_test.cmake.
 """
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Validates texts against their schemas: lines {"schema": ..., "text": "..."} of standard input.
 
 Prints the first invalid text, and fails. Exits with status 77 if jsonschema is not installed.

@@ -56,6 +56,31 @@ TEST_F(SpdxScript, AddsTheLineOnceAndChecksIt) {
   EXPECT_EQ(read(source), once);
 }
 
+TEST_F(SpdxScript, KnowsTheCommentsOfOtherKindsOfFiles) {
+  const std::string page = write("page.html", "<!doctype html>\n<p>\n");
+  const std::string style = write("page.css", "p {}\n");
+  const std::string made = write("a.cmake.in", "set(a @A@)\n");
+  EXPECT_EQ(spdx({page, style, made}).status, 0);
+  EXPECT_EQ(read(page), "<!doctype html>\n<!-- SPDX-License-Identifier: Apache-2.0 -->\n<p>\n");
+  EXPECT_EQ(read(style), "/* SPDX-License-Identifier: Apache-2.0 */\np {}\n");
+  EXPECT_EQ(read(made), "# SPDX-License-Identifier: Apache-2.0\nset(a @A@)\n");
+  EXPECT_EQ(spdx({"--check", page, style, made}).status, 0);
+}
+
+// What the reference of the library says of a file is its own comment, not the licence's line.
+TEST(DoxygenComments, BeginWithTheFilesOwn) {
+  const ProgramRun run = run_program({"python3", OUTRIDER_SOURCE_DIR "/scripts/doxygen-comments",
+                                      OUTRIDER_SOURCE_DIR "/include/outrider/batch.h"},
+                                     {.program = "/usr/bin/env"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(
+      run.out.starts_with("// SPDX-License-Identifier: Apache-2.0\n"
+                          "/// @file\n"
+                          "/// Continuous batching: "))
+      << run.out.substr(0, 200);
+  EXPECT_THAT(run.out, HasSubstr("\n/// @code{.unparsed}\n"));
+}
+
 TEST_F(SpdxScript, RefusesAnotherLicence) {
   const std::string source = write("a.h", "// SPDX-License-Identifier: MIT\nint a;\n");
   const ProgramRun run = spdx({source});

@@ -217,8 +217,8 @@ class CudaDevice::Core {
   void note(CuResult result) noexcept {
     if (is_final(result)) lost_ = true;
   }
-  // Of work that cannot be waited for nobody knows what it still uses: then the device is lost,
-  // whatever the result is.
+  // Work that cannot be waited for may still use its buffers, so the device is lost, whatever the
+  // error is.
   CuResult synchronise() noexcept {
     const CuResult result = driver_.cuStreamSynchronize(stream_);
     if (result != kSuccess) lost_ = true;

@@ -77,7 +77,8 @@ void EmulatedBlock::run_block() {
   }
 }
 
-// Warp by warp, each until its threads wait for the block or for one another in vain.
+// Runs warp after warp, each until its threads wait for the block, or not all of them come to one
+// shuffle.
 void EmulatedBlock::run_ready(const std::vector<std::uint32_t>& order) {
   std::vector<std::uint32_t> warps;
   for (const std::uint32_t i : order) {

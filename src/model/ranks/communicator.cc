@@ -217,7 +217,7 @@ void Communicator::give_up(std::string_view why) noexcept {
     std::string words;
     {
       const std::lock_guard lock(mutex_);
-      // All ranks know. (Of a silent rank, perhaps only this one does.)
+      // All ranks have been told already. (If one was silent, only this rank may know.)
       if (gave_up_ || has_told_) return;
       has_told_ = true;
       if (failure_.empty()) {

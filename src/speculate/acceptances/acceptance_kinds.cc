@@ -94,7 +94,7 @@ RuleKind bild_kind() {
                                 "takes over.",
                      .example = "bild:rollback=2"}},
            .source = "Kim et al., Speculative Decoding with Big Little Decoder (2023).",
-           .pays = "To repeat what the paper measured.",
+           .pays = "To repeat the paper's measurements.",
            .example = command_with_rule("bild:fallback=0.6,rollback=4")},
       .make_acceptance = make_bild};
 }
@@ -126,13 +126,15 @@ RuleKind fly_kind() {
                     {.name = "window",
                      .value = "W",
                      .default_value = fmt::format("{}", limits.window),
-                     .meaning = fmt::format("From 1 to {}: tokens behind it that have to stand. "
-                                            "Drafts have to be longer.",
-                                            kLargestWindow),
+                     .meaning =
+                         fmt::format("From 1 to {}: tokens behind it that have to be accepted. "
+                                     "Drafts have to be longer.",
+                                     kLargestWindow),
                      .example = "fly:window=4"}},
            .source = "Li et al., Training-Free Loosely Speculative Decoding (arXiv 2511.22972).",
-           .pays = "With long drafts of a good drafter, where another wording will do. Measure "
-                   "what it costs on your own texts first.",
+           .pays =
+               "With long drafts of a good drafter, where other wordings are acceptable. Measure "
+               "what it costs on your own texts first.",
            .example = command_with_rule("fly:window=4")},
       .make_acceptance = make_fly};
 }

@@ -504,7 +504,7 @@ DrafterKind jacobi_kind() {
       .description =
           {.name = "jacobi",
            .form = "jacobi",
-           .summary = "the target's last guesses, renewed",
+           .summary = "guesses that each pass of the target renews",
            .needs = "nothing",
            .about = "The next tokens are guessed. Every pass of the target renews all of them: "
                     "what it finds likeliest behind each guess is the next round's guess.",

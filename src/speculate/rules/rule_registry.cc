@@ -252,7 +252,7 @@ RuleKind opt_kind() {
       .description =
           {.name = "opt",
            .form = "opt:alpha=A",
-           .summary = "diff, at a price that rejections set",
+           .summary = "diff, with the cost of rejections in its bound",
            .needs = kDistributions,
            .about = "As diff, but the target has to be surer by A times the total variation of "
                     "the two distributions. Deferring is cheap where the two agree. At "
@@ -478,9 +478,9 @@ RuleKind relaxed_kind() {
       .description =
           {.name = "relaxed",
            .form = "relaxed",
-           .summary = "near the target's best, while it thinks",
+           .summary = "tokens near the target's best, in reasoning only",
            .needs = kDistributions,
-           .about = "Between <think> and </think> a drafted token stands if the target has it "
+           .about = "Between <think> and </think> a drafted token is accepted if the target has it "
                     "among its likeliest, not far below the first. Elsewhere the text follows the "
                     "target's own distribution.",
            .keys = {{.name = "top",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of configurations and weights, the building blocks of reader mistakes
 (family_mistakes.py): each is a function of both."""
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The configurations of the tiny models of make_family_models.py. Some families have files of their
 own."""
 import gemma4_models

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Possible mistakes of a reader of models, for make_family_models.py: each must change its logits."""
 import math
 import sys

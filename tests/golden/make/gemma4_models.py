@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gemma 4 for make_family_models.py: its cases (family_cases.py), weights and GGUF files, and the
 possible mistakes of a reader."""
 import numpy

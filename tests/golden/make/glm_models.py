@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GLM-4.5 for make_family_models.py: its cases (family_cases.py) and GGUF files, and the possible
 mistakes of a reader. Experts are DeepSeek-V3's (latent_models.py)."""
 import gguf

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeepSeek-V2 and V3, Kimi K2 and GLM-4.7-Flash for make_family_models.py: their cases
 (family_cases.py), weights and GGUF files, and the possible mistakes of a reader."""
 import math

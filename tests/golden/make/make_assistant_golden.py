@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/assistant/*: assistants of tiny Gemma 4 models, which read the target's keys
 and values, and the drafts of Hugging Face transformers' forward with them.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """make_assisted_golden.py MODELS OUTPUT: the rounds of Hugging Face assisted generation.
 
 MODELS holds the folders stories260K (target) and weak260K (assistant). Greedy, 96 new tokens, the

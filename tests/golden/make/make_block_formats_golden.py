@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes block_formats.json in the folder above: random GGUF blocks and the values that the package
 gguf decodes.
 

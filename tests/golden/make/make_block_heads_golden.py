@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/block_heads.json: the drafts of block heads on a tiny target, in plain Python.
 
 Needs nothing but Python; it runs in about a second. Everything is computed place by place in f64. A

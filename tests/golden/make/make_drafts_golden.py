@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/drafts.json: the drafts of heads on a tiny target, from the papers' equations.
 
 Needs torch. Target, heads and their weights are those of make_heads_golden.py, place by place in

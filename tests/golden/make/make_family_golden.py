@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """make_family_golden.py MODELS OUTPUT: the results of Hugging Face transformers with the family's
 models.
 

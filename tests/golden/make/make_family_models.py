@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,gemma4,mistral,ministral3,smollm3,olmo2,
 granite,gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
 granite_hybrid,nemotron_h,deepseek_v2,deepseek_v3,kimi_k2,glm4_moe,glm4_moe_lite}_*: tiny random

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/heads.json: losses of heads on a tiny target, from the papers' equations.
 
 Needs torch. Everything is computed place by place in f64, from weights that are a formula of their

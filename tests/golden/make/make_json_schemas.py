@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes json_schemas.jsonl: schemas for the tests of the JSON Schema grammar, one per line.
 
     python3 tests/golden/make/make_json_schemas.py > tests/golden/json_schemas.jsonl

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes metrics.json in the folder above: scores of texts by the programs that papers cite.
 
 BLEU and chrF by sacreBLEU, ROUGE by Google's rouge-score, SQuAD's exact match and F1 by the

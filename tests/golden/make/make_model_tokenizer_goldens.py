@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes model_tokenizers.json: small tokenizer.json documents with the structure of the files of
 Qwen2, Qwen3, Qwen3.5 and Gemma 3 (each with vocabulary, merges, added tokens and every component),
 and the results of Hugging Face's `tokenizers` for a list of texts with each.

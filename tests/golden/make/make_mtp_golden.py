@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/mtp/*: multi-token prediction modules for golden models of tests/golden, and
 their outputs, by a program written from the published descriptions. transformers ignores their
 weights; the layer is one of its decoder layers, the rest is in this file.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """make_pair_statistics.py DATA OUTPUT: how similar the two story models are, on 400 real stories.
 
 DATA holds models/stories260K (target), models/weak260K (drafter) and text/tinystories_2MiB.txt. The

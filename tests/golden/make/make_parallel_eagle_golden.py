@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/parallel_eagle.json: the drafts of P-EAGLE heads on a tiny target, in plain
 Python.
 

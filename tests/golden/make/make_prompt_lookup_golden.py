@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """make_prompt_lookup_golden.py MODELS OUTPUT: the rounds of Hugging Face prompt lookup.
 
 MODELS holds the folder stories260K. Greedy, 160 new tokens, drafts of 10 tokens at most, n-grams of

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes quantise.json in the folder above: the results of other programs for floats and for models.
 
 "blocks": floats, and the bytes to which the package gguf quantises them, hexadecimal,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/quantised_*: tiny random Llamas in the layouts in which quantised models are
 published, each with the logits of its dequantised twin from Hugging Face transformers.
 

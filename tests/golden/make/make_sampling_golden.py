@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes sampling.json in the folder above: the results of Hugging Face transformers for given logits.
 
 The processors are built and ordered by the library's own generate(), from its own configuration

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes sentencepiece_models.json: tiny SentencePiece models, trained here on the text of
 make_tokenizer_goldens.py, and SentencePiece's results with each for a list of awkward texts, and
 for ids back to text. Also writes unigram_variants.json: a Unigram model with the components of

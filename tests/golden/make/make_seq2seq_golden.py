@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes seq2seq.json: the results of Hugging Face transformers with a tiny T5 v1.1 model, for the
 trainer's tests. Weights and tokens come from formulas, so that the tests can make the same ones.
 

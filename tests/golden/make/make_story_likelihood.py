@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes story_likelihood.json in the folder above: log-likelihoods of some texts by Hugging Face
 transformers' Llama, for stories260K.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/t5_*: tiny random T5 models with logits and greedy continuations from Hugging
 Face transformers.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """make_template_goldens.py [FILE]: writes templates.json in the folder above (or FILE): templates of
 our own, one or more for each feature of src/chat_template, with the results of jinja2 3.1.6 as
 Hugging Face transformers configures it. Needs `pip install jinja2==3.1.6`."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes tokenizer_variants.json: two tiny BPE models, trained here on the text below, combined
 with every component of tokenizer.json that the library reads, and the results of Hugging Face's
 `tokenizers` with each for a list of awkward texts.

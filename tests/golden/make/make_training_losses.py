@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Losses of a tiny Llama model and of its first training steps, by PyTorch and Hugging Face
 transformers. Weights, tokens and a teacher's logits come from formulas, so that the trainer's tests
 can make the same ones.

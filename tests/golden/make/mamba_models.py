@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Granite 4 hybrids for make_family_models.py: their cases (family_cases.py), weights and GGUF
 files, and the possible mistakes of a reader."""
 import torch

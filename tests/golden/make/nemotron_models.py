@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nemotron-H and Nemotron 3 for make_family_models.py: their cases (family_cases.py), weights and
 GGUF files, and the possible mistakes of a reader."""
 import types

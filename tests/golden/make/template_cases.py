@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The templates of make_template_goldens.py: expressions, each a line of a file, and whole
 templates."""
 import pathlib

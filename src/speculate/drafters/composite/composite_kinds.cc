@@ -126,11 +126,11 @@ DrafterKind cascade_kind() {
   return {.description =
               {.name = "cascade",
                .form = "cascade:RULE+model:PATH+B",
-               .summary = "what a model lets stand of B by a rule",
+               .summary = "a model accepts drafts of B by a rule",
                .needs = "a model",
-               .about = "B drafts for the model, which judges by RULE (outrider rules). What it "
-                        "lets stand is the draft. generate --cascade \"spec:A>B>C\" is short for "
-                        "it. The model's keys stand behind its PATH.",
+               .about = "B drafts for the model, which verifies by RULE (outrider rules). What it "
+                        "accepts is the draft. generate --cascade \"spec:A>B>C\" is short for "
+                        "it. The model's keys follow its PATH.",
                .keys = inner_model_keys("cascade:token-v3:alpha=0.3+model:PATH", "+model:SMALLER"),
                .source = "Narasimhan et al., Faster Cascades via Speculative Decoding (2024), with "
                          "the rule between each two of three models.",
