@@ -58,7 +58,6 @@ TEST_F(DeviceGenerate, WritesTheBytesOfTheProcessor) {
     if (device.empty()) GTEST_SKIP() << kNoSoftwareDevice << "; the host device was compared";
     for (const std::vector<std::string>& more :
          {std::vector<std::string>{"--device", device},
-          {"--device", device, "--draft", draft, "--tree", "chain:length=4"},
           {"--device", device, "--draft", draft, "--tree", "widths:3,2,1"}}) {
       const Text text = generate(more);
       EXPECT_EQ(text.out, plain.out) << device << " " << more.back();

@@ -45,7 +45,7 @@ TEST(DeviceMemory, IsOutInTheMiddleOfATextAndNothingIsLost) {
     return Model::load(root / "target", {.weights = "int8", .threads = 1, .device = where});
   };
   const auto here = load("");
-  const auto there = load(device);
+  const auto keeps_device_open = load(device);
   GenerateRequest request;
   for (int i = 0; i < kPrompt; ++i) request.prompt.push_back('a' + i * i % 23);
   request.options.max_tokens = kTokens;
@@ -55,9 +55,10 @@ TEST(DeviceMemory, IsOutInTheMiddleOfATextAndNothingIsLost) {
 
   SpeculationOptions drafted;
   drafted.drafter = "model:" + (root / "draft").string();
-  drafted.drafter_options = {.weights = "int8", .threads = 1, .device = device};
+  drafted.drafter_options = {.weights = "int8", .threads = 1};
   for (const SpeculationOptions& speculation : {SpeculationOptions{}, drafted}) {
     SCOPED_TRACE(speculation.drafter);
+    const auto there = load(device);  // with the first pages alone
     Generator generator(there, speculation);
     std::vector<TokenId> written;
     GenerateRequest interrupted = request;

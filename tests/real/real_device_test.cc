@@ -64,8 +64,6 @@ TEST(RealDevice, RunsTheShippedModels) {
   const std::filesystem::path models = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models";
   expect_texts_of_the_processor(models / "target", device,
                                 {{"none", "", false},
-                                 {"lookahead", "", false},
-                                 {"model:" + (models / "drafter").string(), ""},
                                  {"model:" + (models / "drafter").string(), "widths:3,2,1"},
                                  {"eagle:" + (models / "eagle").string(), ""}});
 }

@@ -187,8 +187,8 @@ TEST(VulkanValidation, LayerHasNothingToSay) {
   if (!found.why_none.empty()) GTEST_SKIP() << found.why_none;
   for (const bool sees_memory : {true, false}) {
     for (const bool uses_dots : {true, false}) {
-      // By day both at once, or neither.
-      if (sees_memory != uses_dots && !test::nightly()) continue;
+      // By day the second of them; passes are validated with the first (DeviceValidation).
+      if ((!sees_memory || uses_dots) && !test::nightly()) continue;
       const auto device = open_vulkan(found.instance, found.index,
                                       {.uses_dots = uses_dots, .sees_memory = sees_memory});
       for (const CheckResult& result : check_device(*device)) {
