@@ -504,7 +504,7 @@ DrafterKind jacobi_kind() {
       .description =
           {.name = "jacobi",
            .form = "jacobi",
-           .summary = "guesses that each pass of the target renews",
+           .summary = "guesses, renewed by each pass",
            .needs = "nothing",
            .about = "The next tokens are guessed. Every pass of the target renews all of them: "
                     "what it finds likeliest behind each guess is the next round's guess.",

@@ -252,7 +252,7 @@ RuleKind opt_kind() {
       .description =
           {.name = "opt",
            .form = "opt:alpha=A",
-           .summary = "diff, with the cost of rejections in its bound",
+           .summary = "diff, with the cost of rejections",
            .needs = kDistributions,
            .about = "As diff, but the target has to be surer by A times the total variation of "
                     "the two distributions. Deferring is cheap where the two agree. At "
@@ -478,7 +478,7 @@ RuleKind relaxed_kind() {
       .description =
           {.name = "relaxed",
            .form = "relaxed",
-           .summary = "tokens near the target's best, in reasoning only",
+           .summary = "near the target's best, in reasoning",
            .needs = kDistributions,
            .about = "Between <think> and </think> a drafted token is accepted if the target has it "
                     "among its likeliest, not far below the first. Elsewhere the text follows the "

@@ -126,7 +126,7 @@ DrafterKind cascade_kind() {
   return {.description =
               {.name = "cascade",
                .form = "cascade:RULE+model:PATH+B",
-               .summary = "a model accepts drafts of B by a rule",
+               .summary = "drafts of B, verified by a rule",
                .needs = "a model",
                .about = "B drafts for the model, which verifies by RULE (outrider rules). What it "
                         "accepts is the draft. generate --cascade \"spec:A>B>C\" is short for "
