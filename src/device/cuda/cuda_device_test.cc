@@ -66,12 +66,16 @@ TEST_F(EmulatedCuda, PassesItsCheck) {
 TEST_F(EmulatedCuda, CallsItselfEmulated) {
   EXPECT_THAT(device_->facts().name, StartsWith("emulated CUDA"));
   EXPECT_EQ(device_->facts().kind, DeviceKind::software);
-  for (const DeviceSummary& device : list_devices().devices) {
-    EXPECT_THAT(device.title, Not(HasSubstr("emulated")));
-  }
   EXPECT_THAT(open_device("cuda-emulated:2")->facts().name, HasSubstr("shuffled"));
   EXPECT_THROW(open_device("cuda-emulated:3"), UsageError);
   EXPECT_THROW(open_device("cuda-emulated:01"), UsageError);
+}
+
+// Apart from the others: it loads the drivers of Vulkan, in which LeakSanitizer finds leaks.
+TEST(ListedDevices, AreNoneOfTheTests) {
+  for (const DeviceSummary& device : list_devices().devices) {
+    EXPECT_THAT(device.title, Not(HasSubstr("emulated")));
+  }
 }
 
 // Each step reads what the one before wrote; the program is run again on what it left.
