@@ -18,7 +18,7 @@ std::string zsh_function(const std::string& path) {
   return name;
 }
 
-// Escapes the punctuation of _arguments in a description.
+// The first sentence of a description, with the punctuation of _arguments escaped.
 std::string zsh_words(const std::string& description) {
   std::string words;
   for (const char c : first_sentence(description)) {
@@ -100,7 +100,7 @@ constexpr const char* kZshHead =
     "#compdef @\n# zsh completion for @, made by \"@ completion zsh\".\n\n";
 // If autoloaded, this file is the function's body; if sourced, it defines it.
 constexpr const char* kZshTail = R"(if [[ ${funcstack[1]} == _@ ]]; then
-  _@ "$@"
+  _@ $argv
 else
   compdef _@ @
 fi

@@ -74,10 +74,10 @@ int run_perplexity(const ModelFlags& model_flags, const PerplexityFlags& flags,
     output.write(eval::json_text(result, 1) + "\n");
   } else {
     output.write(
-        fmt::format("perplexity  {:.4f} +/- {:.4f}\n{} tokens in {} windows of {}, {} a "
-                    "token for the beginning\n",
+        fmt::format("perplexity  {:.4f} +/- {:.4f}\n{} tokens in {} windows of {}, {} "
+                    "a token for the beginning\n",
                     perplexity, error, sums.n_tokens, sums.n_windows, length,
-                    sums.begins ? "each behind" : "without"));
+                    sums.begins ? "each with its first token replaced by" : "without"));
   }
   output.check();
   return 0;

@@ -10,8 +10,8 @@ namespace outrider::train {
 // The device set by set_training_device(); initially the processor.
 torch::Device training_device();
 
-// For tests of where tensors are created (tensors on "meta" have no values). One device for the
-// process: not thread-safe.
+// Called for a device's name (train/device.h), and by tests of where tensors are created ("meta":
+// tensors without values). One device for the process: not thread-safe.
 void set_training_device(torch::Device device);
 
 }  // namespace outrider::train

@@ -38,7 +38,7 @@ double finite_log_prob(double log_prob);
 // A token's own text, or its spelling if it has none (a special token).
 std::string token_text(const Tokenizer& tokenizer, TokenId id);
 
-// "stop" or "length".
+// "stop" for FinishReason::stop, otherwise "length" (also for time and cancelled).
 const char* finish_reason_name(FinishReason reason);
 
 // A new id with this prefix ("chatcmpl-..."): 24 random characters.

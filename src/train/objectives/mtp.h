@@ -26,10 +26,10 @@ struct MtpOptions {
 //
 // Exports a copy of the target's directory with the modules added: the target's weight files
 // unchanged under the names of shards, one more shard, an index, and "num_nextn_predict_layers" in
-// config.json. Loaders without support for modules read it as the target. Throws UsageError if the
-// target is not a Hugging Face directory or already has modules. `alone`: exports a
-// model.safetensors of the modules and a config.json of the target's shape with that key; works
-// with any target.
+// config.json. Loaders without support for modules read it as the target. Throws UsageError for
+// n_modules < 1, for a target that is no Hugging Face directory, and for one with these modules.
+// `alone`: exports a model.safetensors of the modules and a config.json of the target's shape with
+// that key; works with any target.
 std::shared_ptr<Objective> make_mtp(const MtpOptions& options);
 
 }  // namespace outrider::train
