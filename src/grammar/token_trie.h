@@ -27,7 +27,7 @@ class TokenTrie {
   // The same for tokens given by their bytes; empty ones are not in the trie.
   TokenTrie(const std::vector<std::string>& tokens, std::span<const TokenId> end_tokens);
 
-  // The tokens of at most kLongestShortToken_bytes, or the others.
+  // The tokens of at most kLongestShortToken_bytes (grammar/limits.h), or the longer ones.
   //
   // Nodes are in depth-first order: a node's first child, if any, follows it, and `end` is the node
   // after its subtree. The root is not included.
@@ -52,7 +52,7 @@ class TokenTrie {
     friend class TokenTrie;
     void build(const TokenTrie& trie, std::vector<TokenId> tokens);
 
-    std::vector<Node> nodes_;  // and a sentinel
+    std::vector<Node> nodes_;  // and a last one, whose first_token is the number of tokens
     std::vector<TokenId> tokens_;
     int depth_ = 0;
   };

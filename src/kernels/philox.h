@@ -14,7 +14,9 @@
 namespace outrider::kernels {
 namespace {
 
-// A word is in the low half of each lane; V multiplies low halves to whole lanes.
+// Writes 2 n_blocks numbers in (0, 1), two for each block. Block i's counter is (position,
+// first + i, purpose). A word of a counter is in the low half of each lane; V multiplies low halves
+// to whole lanes.
 template <FloatVector V>
 void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t first,
                      std::uint32_t purpose, int n_blocks, double* out) {

@@ -97,6 +97,22 @@ try outrider generate --prompt a
 
 // In an interactive shell on a terminal of its own, where a function shows its arguments. The
 // completion key comes between the typed text and the end of the line.
+// Autoloaded, the file calls the function that it defines, with the same arguments.
+TEST_F(Completion, ZshPassesItsArgumentsOn) {
+  const std::string zsh = installed_program("zsh");
+  if (zsh.empty()) GTEST_SKIP() << "zsh is not installed";
+  write_completion("zsh", "_outrider");
+  const std::string out = run_script(zsh, {"-f"}, "fpath=(" + path() + R"( $fpath)
+_arguments() { : }
+autoload -Uz _outrider
+exec 2>&1
+PS4='%N> '
+setopt xtrace
+_outrider first 'second word'
+)");
+  EXPECT_THAT(out, HasSubstr("\n_outrider> _outrider first 'second word'"));
+}
+
 TEST_F(Completion, Zsh) {
   const std::string zsh = installed_program("zsh");
   if (zsh.empty()) GTEST_SKIP() << "zsh is not installed";

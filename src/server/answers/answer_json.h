@@ -17,7 +17,7 @@ namespace outrider::server {
 // The work for all texts of one request.
 struct Usage {
   std::int64_t prompt_tokens = 0;  // of the prompt, counted once
-  std::int64_t cached_tokens = 0;  // of these, not run again for the first text
+  std::int64_t cached_tokens = 0;  // of these, found in the KV cache for the first text added
   std::int64_t generated = 0;
   std::int64_t drafted = 0;
   std::int64_t accepted = 0;
@@ -35,7 +35,7 @@ Json timings_json(const Usage& usage);
 Json log_prob_entry(const TokenEvent& event, const Tokenizer& tokenizer);
 // JSON has no infinities: impossible tokens get -9999, as in OpenAI's API.
 double finite_log_prob(double log_prob);
-// A token's own text, or its spelling if it has none (a special token).
+// A token's text, or its spelling if it has none (a special token); "" if no token has this id.
 std::string token_text(const Tokenizer& tokenizer, TokenId id);
 
 // "stop" for FinishReason::stop, otherwise "length" (also for time and cancelled).
