@@ -65,7 +65,7 @@ std::vector<eval::Passage> passages_of(const PreparedTask& prepared) {
                        "one without");
     }
     eval::Passage passage{.given = question.prompt, .text = question.references.front()};
-    // An answer is taken as one word.
+    // An answer begins a new word.
     constexpr const char* kBlanks = " \t\n";
     if (passage.given.find_last_of(kBlanks) + 1 != passage.given.size())
       passage.text.insert(0, " ");

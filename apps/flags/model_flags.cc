@@ -120,7 +120,7 @@ void add_profile_flag(CLI::App& app, ModelFlags& flags) {
       ->group(kSpeculation);
 }
 
-// Names three models at once. Its callback runs before CLI11 checks required flags.
+// The flag names three models at once. Its callback runs before CLI11 checks required flags.
 void add_cascade_flag(CLI::App& app, ModelFlags& flags) {
   CLI::Option* const model = app.get_option("--model");
   add_filled_text(app, "--cascade", flags.cascade, "SPEC", "three models, spec:A>B>C",
@@ -140,7 +140,8 @@ void add_cascade_flag(CLI::App& app, ModelFlags& flags) {
 SpeculationOptions speculation_of(const ModelFlags& flags) {
   SpeculationOptions speculation = flags.speculation;
   speculation.drafter_options = flags.options;
-  // With any other rule than exact, the drawn tokens depend on the drafts, and so on the seed.
+  // With any other rule, a text depends on the drafts' depths, and those depend on the clock: the
+  // same seed would not give the text again.
   const bool by_default =
       flags.plans_drafts && speculation.tree.empty() && speculation.rule == "exact";
   if (speculation.tree == kOwnTree) {
@@ -161,7 +162,8 @@ SpeculationOptions speculation_of(const ModelFlags& flags) {
 
 namespace {
 
-// Flags about drafts without a drafter are an error, unless the user says that there is none.
+// A --tree other than auto, or a --verify other than exact, needs a drafter, unless the user says
+// --drafter none.
 void require_drafter_for_drafts(const ModelFlags& flags) {
   if (flags.says_drafter || !flags.draft_path.empty() || !flags.cascade.empty()) return;
   const auto refuse = [](const char* flag) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on a pass's rows between products, besides those of kernel_steps.h. Each does for all rows
-// what an op of a pass does for one (model/pass/op.h), with the scalar kernel table's bits.
+// Steps on a pass's rows between products, besides those of kernel_steps.h. Each is an op of a pass
+// (model/pass/op.h), a part of one, or the likeliest token, with the scalar kernel table's bits.
 #ifndef OUTRIDER_DEVICE_ROW_STEPS_H_
 #define OUTRIDER_DEVICE_ROW_STEPS_H_
 
@@ -24,7 +24,8 @@ struct PieceNumbers {
   float epsilon;
 };
 // Applies rms_norm to each of n_pieces consecutive parts of a row, n floats each, from column
-// `first` on. weight f32: the same for all parts (n), or one per part (weight_step n).
+// `first` on. weight f32: weight_step 0: (n), for every part; weight_step n: (n_pieces, n). The
+// number of rows is that of `rows`; max_rows of `shape` is not read.
 Step norm_in_place(const Rows& rows, const Range& x, const Range& weight,
                    const PieceNumbers& shape);
 
@@ -63,8 +64,8 @@ Step cap_rows(const Rows& rows, int n, const Range& x, float cap);
 struct CopyNumbers {
   std::uint32_t from_stride, from_first, to_stride, to_first, n, max_rows, picks;
 };
-// Row i of `to` = row i of `from`, or with `picked`, u32 (max_rows), the row picked[i]. Both have
-// the same n.
+// Row i of `to` = row i of `from`, or with `picked`, u32 (max_rows), the row picked[i]. Elements:
+// any type of 32 bits. Both have the same n.
 Step copy_rows(const Rows& rows, const Range* picked, const Range& from,
                const Columns& from_columns, const Range& to, const Columns& to_columns);
 

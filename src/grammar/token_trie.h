@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A vocabulary as a trie of bytes.
 //
-// Made once for a model and shared by all of its matchers. It omits special and added tokens and
-// those without bytes, which grammars cannot mention. Immutable; thread-safe.
+// Made once for a model and shared by all of its matchers. It omits special, added and end tokens,
+// and those of no bytes or more than 65,535. Immutable; thread-safe.
 #ifndef OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
 #define OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
 
@@ -21,7 +21,7 @@ namespace outrider {
 
 class TokenTrie {
  public:
-  // n_ids: the model's rows, which may outnumber the tokenizer's tokens. end_tokens: they end a
+  // n_ids: the model's vocabulary size, which may exceed the tokenizer's. end_tokens: they end a
   // text and are no other part of it.
   TokenTrie(const Tokenizer& tokenizer, int n_ids, std::span<const TokenId> end_tokens);
   // The same for tokens given by their bytes; empty ones are not in the trie.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011), as many together as the
-// instruction set has 64-bit lanes, and their uniform numbers: those of sampling/counter_chance.h,
-// bit for bit (philox_test.cc compares them with a plain implementation).
+// Blocks of Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011), one in each 64-bit lane of four
+// vectors, and their uniform numbers: those of sampling/counter_chance.h, bit for bit
+// (philox_test.cc compares them with a plain implementation).
 #ifndef OUTRIDER_KERNELS_PHILOX_H_
 #define OUTRIDER_KERNELS_PHILOX_H_
 
@@ -14,9 +14,9 @@
 namespace outrider::kernels {
 namespace {
 
-// Writes 2 n_blocks numbers in (0, 1), two for each block. Block i's counter is (position,
-// first + i, purpose). A word of a counter is in the low half of each lane; V multiplies low halves
-// to whole lanes.
+// Writes 2 n_blocks numbers in (0, 1), two for each block. The key is the seed; block i's counter
+// is (position, first + i modulo 2^32, purpose). A word of a counter is in the low half of each
+// lane; V multiplies low halves to whole lanes.
 template <FloatVector V>
 void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t first,
                      std::uint32_t purpose, int n_blocks, double* out) {

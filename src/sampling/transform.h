@@ -101,7 +101,7 @@ class Transform {
   // Whether distribution() equals raw_distribution(), to the bit.
   bool keeps_raw() const;
 
-  // The softmax of penalised logits, nothing else: the "raw" distribution of deferral decisions.
+  // The softmax of penalised logits, nothing else: what cascade rules compare.
   // Invalid logits as in distribution().
   void raw_distribution(std::span<const float> penalised, Distribution& out) const;
 

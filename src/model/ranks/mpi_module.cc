@@ -49,6 +49,7 @@ std::unique_ptr<Transport> start_mpi() {
     const char* const why = ::dlerror();
     throw Error(kOperation, file.string(), why == nullptr ? "cannot be loaded" : why);
   }
+  // The number in the name changes with Transport: a module of another build is refused.
   using Start = Transport* (*)(char* problem, std::size_t n_problem);
   const auto start = reinterpret_cast<Start>(::dlsym(module, "outrider_start_mpi_2"));
   if (start == nullptr) {

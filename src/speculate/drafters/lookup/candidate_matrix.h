@@ -13,9 +13,9 @@
 
 namespace outrider {
 
-// Holds rows of at most `max_rows` >= 1 tokens; a further row replaces the one written longest
-// ago. A row of eight candidates takes about 200 bytes; a token without a row takes none. Not
-// thread-safe.
+// Holds at most `max_rows` >= 1 rows, one for each token; a further row replaces the one written
+// longest ago. A row of eight candidates takes about 200 bytes; a token without a row takes none.
+// Not thread-safe.
 class CandidateMatrix {
  public:
   struct Candidate {
